@@ -31,7 +31,7 @@ from fxframework.host import GROUP, Host
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
-from fxframework.registry import LIMIT_OPTIONS, Option, Reference, parse_options
+from fxframework.registry import LIMIT_OPTIONS, Option, parse_options
 from fxframework.rules import RULES as FRAMEWORK_RULES
 
 __all__ = ["DOCS", "bundled", "commands", "filled", "hooks", "main", "pages", "parts"]
@@ -488,11 +488,18 @@ def divergence_table() -> str:
             cell(one.perfetto),
             cell(one.ours),
             cell(one.reason),
-            f"`{one.quirk}`" if one.quirk else "–",
+            says(one.says),
         )
         for one in module.DIVERGENCES.values()
     ]
-    return table(("name", "Perfetto", "ours", "why", "predicted as"), rows)
+    return table(("name", "Perfetto", "ours", "why", "Perfetto says"), rows)
+
+
+def says(said: Mapping[str, int] | str) -> str:
+    """What another reader says: the text of its error, or the names of its counters."""
+    if isinstance(said, str):
+        return f"error: {cell(said)}"
+    return ", ".join(f"`{counter}`" for counter in said) or "–"
 
 
 def loaded(name: str, path: Path) -> Any:
@@ -504,23 +511,6 @@ def loaded(name: str, path: Path) -> Any:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
-
-
-# --- Reference readers ---------------------------------------------------------------------------
-
-
-def quirk_table(reference: Reference) -> str:
-    """All that a reference reader refuses, drops or misreads."""
-    rows = [
-        (
-            f"`{one.key}`",
-            one.effect.value,
-            cell(one.title),
-            f"`{one.counter}`" if one.counter else "–",
-        )
-        for one in reference.quirks()
-    ]
-    return table(("key", "effect", "what it does", "its counter"), rows)
 
 
 # --- Pages ---------------------------------------------------------------------------------------
@@ -549,11 +539,6 @@ def parts() -> dict[str, Callable[[], str]]:
             if other == format
             else f"The catalogue is that of [`{other}`]({other}.md#findings).\n"
         )
-    for reader in host.readers.values():
-        for one in reader.references:
-            if first.setdefault(id(one), reader.format) != reader.format:
-                continue  # the same reference reader, whose table is on the other format's page
-            made[f"quirks {reader.format} {one.name}"] = lambda one=one: quirk_table(one)  # type: ignore[misc]
     api = loaded("fxframework_api", DOCS / "api.py")
     for package in api.PACKAGES:
         made[f"api {package}"] = lambda package=package: api.page_of(package)  # type: ignore[misc]

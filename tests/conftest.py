@@ -1,10 +1,11 @@
-"""What all tests share: marks by folder, hypothesis profiles, and where the package comes from."""
+"""What all tests share: marks by folder, and where the package comes from."""
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -12,6 +13,7 @@ import pytest
 
 import fxframework
 
+from . import properties
 from .install import environments
 
 TESTS = Path(__file__).parent
@@ -20,15 +22,7 @@ TESTS = Path(__file__).parent
 # takes as long as making them, and so it does whenever a test asks for a collection.
 gc.disable()
 
-# Compiling a kernel may fall into any example, so no deadlines. CI tries the same examples every
-# time, so that a third of them find what all of them would; elsewhere each run tries others. So how
-# many there are is said here: a test asks for fewer where one takes long, and for more never.
-hypothesis.settings.register_profile("local", deadline=None, max_examples=60)
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000)
-hypothesis.settings.register_profile(
-    "ci", hypothesis.settings.get_profile("ci"), deadline=None, max_examples=20
-)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+hypothesis.settings.load_profile(properties.SAME)
 
 
 def pytest_report_header() -> str:
@@ -38,12 +32,28 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests of bench/ and oracle/ their marks."""
+    """Give the tests of bench/ and oracle/, and the properties of contracts, their marks."""
     for item in items:
+        if isinstance(item, pytest.Function) and tries_examples(item.function):
+            item.add_marker("hypothesis")
         if item.path.is_relative_to(TESTS):
             room = item.path.relative_to(TESTS).parts[0]
             if room in {"bench", "oracle"}:
                 item.add_marker(room)
+
+
+def tries_examples(function: Callable[..., object]) -> bool:
+    """Return whether a test of a contract hands a property to hypothesis itself."""
+    code = getattr(function, "__code__", None)
+    return code is not None and any(name.startswith("_try") for name in code.co_names)
+
+
+def pytest_runtest_setup() -> None:
+    """Let a property try the same examples after any other; skip it when exploring is over."""
+    properties.forget_earlier_tests()
+    end = os.environ.get(properties.UNTIL)
+    if end is not None and time.time() > float(end):
+        pytest.skip("the time for exploring is over")
 
 
 def pytest_collection_finish() -> None:

@@ -368,3 +368,18 @@ def test_other_voices_are_found() -> None:
         assert other_voices(ast.parse(f'def f():\n    """{text}"""')), text
     for text in ("Return whether it fits.", "Write it; return its bytes."):
         assert not other_voices(ast.parse(f'def f():\n    """{text}"""')), text
+
+
+# --- Tests that say the same each time ----------------------------------------------------------
+
+OWN_CHOICE = re.compile(r"\b(max_examples|derandomize|deadline|suppress_health_check)=")
+
+
+def test_how_examples_are_chosen_is_said_once() -> None:
+    """A test takes a share of the profile's examples; tutorials are tried as their readers do."""
+    own = [
+        path.relative_to(ROOT).as_posix()
+        for path in files(".py", under=("tests",))
+        if OWN_CHOICE.search(path.read_text("utf-8"))
+    ]
+    assert own == ["tests/docs/test_tutorials.py", "tests/properties.py"]

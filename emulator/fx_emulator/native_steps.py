@@ -85,7 +85,7 @@ class NativeThread:
 
     object: str = parameter(help="the ELF file, beside the scenario", refers="file")
     entry: str = parameter(help="the function")
-    process: str = parameter(help="the process, made where there is none of the name")
+    process: str = parameter(help="the name of the process, which is made if it does not exist")
     thread: str = parameter("main", help="the thread's name")
     arguments: list[NativeArgument] = parameter(
         factory=list, help='numbers, names of devices, `{ text = "…" }`'

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture, Summary
     from fxframework.model.clock import Clock
     from fxframework.model.diagnostics import Diagnostic
-    from fxframework.model.prediction import Prediction
     from fxframework.model.selection import Selection
     from fxframework.model.table import Table
-    from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Reference, Writer
-    from fxframework.verbs import compare, convert, diff, predict, salvage, sql, verify
+    from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
+    from fxframework.verbs import compare, convert, diff, salvage, sql, verify
 
 __version__ = "0.1.0"
 
@@ -47,10 +46,8 @@ __all__ = [
     "Host",
     "Limits",
     "Option",
-    "Prediction",
     "Probe",
     "Reader",
-    "Reference",
     "SalvageReport",
     "Selection",
     "Severity",
@@ -64,7 +61,6 @@ __all__ = [
     "diff",
     "hookimpl",
     "open",
-    "predict",
     "salvage",
     "sql",
     "verify",
@@ -82,10 +78,13 @@ __getattr__, __dir__ = lazy_names(
         "fxframework.model.capture": "Capture Summary",
         "fxframework.model.clock": "Clock",
         "fxframework.model.diagnostics": "Diagnostic",
-        "fxframework.model.prediction": "Prediction",
         "fxframework.model.selection": "Selection",
         "fxframework.model.table": "Table",
-        "fxframework.registry": "Confidence Exporter Option Probe Reader Reference Writer",
-        "fxframework.verbs": "compare convert diff predict salvage sql verify",
+        "fxframework.registry": "Confidence Exporter Option Probe Reader Writer",
+        "fxframework.verbs": "compare convert diff salvage sql verify",
     },
+    gone=dict.fromkeys(
+        ("predict", "Prediction", "Reference"),
+        "the page of each format says what other readers do with what is in a file",
+    ),
 )

@@ -6,6 +6,7 @@ other unexpected exception. What a plugin prints goes to standard error.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import functools
 import inspect
@@ -31,6 +32,8 @@ __all__ = [
 
 PATIENCE = 10.0
 """Seconds that a sniffer, the import of a plugin or a registration hook may take."""
+AGAIN = 0.02
+"""Seconds until an interrupt that Python dropped is raised again."""
 T = TypeVar("T")
 
 
@@ -89,17 +92,26 @@ def _raise(error: Exception) -> NoReturn:
 
 
 class Interrupts:
-    """A context manager that records whether the user, not a plugin, interrupted the program."""
+    """A context manager that records whether the user, not a plugin, interrupted the program.
+
+    The KeyboardInterrupt of a signal may get lost: Python drops it in a destructor or a callback of
+    a weak reference, and C code may replace it, as numpy does where it promotes the fields of
+    arrays, by a TypeError. The first is raised again; for the second, `check` tells.
+    """
 
     def __init__(self) -> None:
+        self.arrived = False
+        """Whether SIGINT arrived."""
         self.by_user = False
         """Whether SIGINT arrived; True if that cannot be determined."""
         self._before: Any = None
+        self._hook = sys.unraisablehook
 
     def __enter__(self) -> Self:
         main = threading.current_thread() is threading.main_thread()
         if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             self._before = signal.signal(signal.SIGINT, self._on_signal)
+            self._hook, sys.unraisablehook = sys.unraisablehook, self._raise_again
         else:
             self.by_user = True
         return self
@@ -107,9 +119,22 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+            sys.unraisablehook = self._hook
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if SIGINT arrived: what goes on would ignore the user."""
+        if self.arrived:
+            raise KeyboardInterrupt
+
+    def _raise_again(self, found: sys.UnraisableHookArgs) -> None:
+        """Interrupt the program again, once it is out of the code that dropped the interrupt."""
+        if self.arrived and issubclass(found.exc_type, KeyboardInterrupt):
+            threading.Timer(AGAIN, _thread.interrupt_main).start()
+        else:
+            self._hook(found)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.by_user = True
+        self.by_user = self.arrived = True
         signal.default_int_handler(number, frame)
 
 

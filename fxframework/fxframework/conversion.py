@@ -464,9 +464,18 @@ class Conversion:
         session = open_session(sink, self.options)
         rows: Counter[str] = Counter()
         ways = itertools.chain(self.alignments, itertools.repeat(None))
-        for capture, chosen, way in zip(self.captures, chosen_parts, ways, strict=False):
+        views = [
+            chosen if way is None else aligned(chosen, way)
+            for chosen, way in zip(chosen_parts, ways, strict=False)
+        ]
+        expect = getattr(session, "expect", None)
+        if expect is not None and len(views) > 1:
+            for capture, view in zip(self.captures, views, strict=True):
+                expect(view)
+                spare(self.captures, capture)
+        for capture, view in zip(self.captures, views, strict=True):
             try:
-                session.write(chosen if way is None else aligned(chosen, way))
+                session.write(view)
             except LimitError as error:
                 if isinstance(target, Exporter) and not target.streams:
                     error.remedy = (
@@ -558,6 +567,10 @@ def require_readable(capture: Capture, kinds: Mapping[str, int] | None = None) -
 # --- Salvage -----------------------------------------------------------------------------------
 
 
+MOST_LOSSES = 10_000
+"""Losses that a report lists at most: a hostile file may have one in every four bytes."""
+
+
 @attrs.define(kw_only=True)
 class SalvageReport:
     """What a salvage wrote, and what was lost."""
@@ -579,9 +592,9 @@ class SalvageReport:
     """Findings of lost data that the output still has: their number, by code."""
     dropped: Mapping[str, int] = attrs.field(factory=dict)
     losses: list[tuple[Loss, Severity]] = attrs.field(factory=list)
-    """The losses in file order: all, or the first ``keep``."""
-    count: int = 0
-    """Number of all losses, listed or not."""
+    """The losses in file order: the first MOST_LOSSES, or the first ``keep``."""
+    counts: dict[str, int] = attrs.field(factory=dict)
+    """Number of all losses by code, listed or not; the empty code is that of a loss without one."""
     lost_records: int = 0
     lost_bytes: int = 0
     lossy: bool = False
@@ -589,14 +602,19 @@ class SalvageReport:
     findings: tuple[Diagnostic, ...] = ()
     """Findings of the writer, about the output."""
 
-    def add(self, loss: Loss, severity: Severity, *, keep: int | None) -> None:
+    @property
+    def count(self) -> int:
+        """Number of all losses."""
+        return sum(self.counts.values())
+
+    def add(self, loss: Loss, severity: Severity, *, keep: int = MOST_LOSSES) -> None:
         """Count a loss, and list it if fewer than ``keep`` are listed."""
-        self.count += 1
+        self.counts[loss.code] = self.counts.get(loss.code, 0) + 1
         self.lost_records += loss.nbytes > 0 and not loss.part
         self.lost_bytes += loss.nbytes
         gone = loss.nbytes > 0 and loss.what != "padding"
         self.lossy = self.lossy or gone or severity >= Severity.DATA_LOSS
-        if keep is None or len(self.losses) < keep:
+        if len(self.losses) < keep:
             self.losses.append((loss, severity))
 
 
@@ -655,7 +673,7 @@ class Salvage:
     options: Mapping[str, Any]
     strict: bool
 
-    def run(self, sink: Sink, *, keep: int | None = None) -> SalvageReport:
+    def run(self, sink: Sink, *, keep: int = MOST_LOSSES) -> SalvageReport:
         """Write the valid records to a sink, which the caller commits, and read them back.
 
         ``keep`` limits how many losses the report lists; all are counted.

@@ -9,7 +9,7 @@ from threading import Thread
 import attrs
 
 from fxframework.containment import PATIENCE, escape
-from fxframework.errors import NoReaderError
+from fxframework.errors import NoReaderError, NotACaptureError
 from fxframework.foreign import foreign
 from fxframework.registry import Confidence, Probe, Reader
 
@@ -107,7 +107,8 @@ def choose(ranking: Ranking, probe: Probe, *, unpacked: bool = False) -> Reader:
 
     The greatest confidence wins and the suffix breaks ties; for an empty input, only the suffix
     counts. Raises NoReaderError, which names the candidates, if none or several remain. If there
-    are none, it says what the input is, if that is known, and what to do.
+    are none, it says what the input is, if that is known, and what to do; it is a NotACaptureError
+    if no reader has the suffix either.
     """
     best = ranking.candidates[:1]
     ties = [
@@ -139,7 +140,7 @@ def choose(ranking: Ranking, probe: Probe, *, unpacked: bool = False) -> Reader:
             path=probe.name,
             remedy="; ".join([*remedy, f"to read it anyway: -f {ranking.named[0].format}"]),
         )
-    raise NoReaderError(
+    raise NotACaptureError(
         f"{what}, and no reader has its suffix",
         path=probe.name,
         remedy="; ".join(remedy) or "name the format with -f NAME; `fxf plugins` lists them",

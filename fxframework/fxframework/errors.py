@@ -9,6 +9,7 @@ import difflib
 import errno
 import inspect
 import re
+import reprlib
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
@@ -20,12 +21,15 @@ from fxframework.findings import Catalogue, Refusals, Rule, Severity
 
 __all__ = [
     "BadCallError",
+    "BadTypeError",
     "Catalogue",
+    "ClosedError",
     "ExitCode",
     "FxError",
     "LimitError",
     "MissingExtraError",
     "NoReaderError",
+    "NotACaptureError",
     "OutputError",
     "PluginError",
     "Refusals",
@@ -35,11 +39,13 @@ __all__ = [
     "UnreadableError",
     "UsageError",
     "WriteRefusedError",
+    "checked_type",
     "did_you_mean",
     "install_line",
     "look_up",
     "missing_packages",
     "one_line",
+    "out_of_descriptors",
     "readable_name",
     "refusal",
     "unexpected",
@@ -48,6 +54,11 @@ __all__ = [
 T = TypeVar("T")
 LONGEST_WORD = 200
 """Characters of a word that may be a misspelt name; comparing longer ones takes long."""
+FEWER_FILES = (
+    "close captures that are no longer used (close(), or a `with` block), or raise the limit on "
+    "open files (`ulimit -n`)"
+)
+"""The remedy where too many files are open."""
 SYSTEM = "check the path, the permissions and the disk"
 """The remedy for errors of the operating system."""
 
@@ -131,7 +142,8 @@ def unexpected(error: BaseException) -> FxError:
         return FxError("there is not enough memory", rule=rules.LIMIT_REACHED, remedy=remedy)
     if isinstance(error, OSError):
         path = None if error.filename is None else str(error.filename)
-        return FxError(error.strerror or str(error), path=path, remedy=SYSTEM)
+        remedy = FEWER_FILES if out_of_descriptors(error) else SYSTEM
+        return FxError(error.strerror or str(error), path=path, remedy=remedy)
     where = error.__traceback__
     while where is not None and where.tb_next is not None:
         where = where.tb_next
@@ -182,11 +194,33 @@ class UsageError(FxError):
     default_rule = rules.INVALID_REQUEST
 
 
+class ClosedError(UsageError, ValueError):
+    """A capture is used after it was closed (exit 2)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "the capture is closed",
+            path=name,
+            remedy="use it before close(), inside of its `with` block, or open it again",
+        )
+
+
+class BadTypeError(UsageError, TypeError):
+    """An argument of a Python call has the wrong type (exit 2)."""
+
+
 class NoReaderError(FxError):
     """No reader recognizes the input, or several do equally well (exit 4)."""
 
     exit_code = ExitCode.NO_READER
     default_rule = rules.NO_READER
+
+
+class NotACaptureError(NoReaderError):
+    """No reader recognizes the input, and no reader has its suffix.
+
+    Commands that read folders skip such files.
+    """
 
 
 class MissingExtraError(FxError):
@@ -215,14 +249,17 @@ class OutputError(FxError):
     default_rule = rules.OUTPUT_FAILED
 
     def __init__(self, error: OSError, *, path: str) -> None:
-        full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         closed = error.errno == errno.EBADF
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            remedy = "free some space, or write to another disk"
+        elif out_of_descriptors(error):
+            remedy = FEWER_FILES
+        else:
+            remedy = "check the path, its permissions and the disk, or write to another folder"
         super().__init__(
             "standard output is closed" if closed else f"cannot write: {error.strerror or error}",
             path=path,
-            remedy="free some space, or write to another disk"
-            if full
-            else "check the path, its permissions and the disk, or write to another folder",
+            remedy=remedy,
         )
 
 
@@ -232,10 +269,11 @@ class TemporaryFileError(FxError):
     default_rule = rules.TEMPORARY_FILE_FAILED
 
     def __init__(self, error: OSError, *, folder: str) -> None:
+        remedy = "free some space there, or set TMPDIR to a folder on another disk"
         super().__init__(
             f"cannot write a temporary file: {error.strerror or error}",
             path=folder,
-            remedy="free some space there, or set TMPDIR to a folder on another disk",
+            remedy=FEWER_FILES if out_of_descriptors(error) else remedy,
         )
 
 
@@ -311,7 +349,11 @@ def _packages_of(extra: str) -> list[str]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean 'x'?`` with the nearest known word, or the empty string."""
+    """Return ``; did you mean 'x'?`` with the nearest known word, or the empty string.
+
+    Raises BadTypeError for a word that is not a str.
+    """
+    checked_type(word, str, "a name", "a str")
     if len(word) > LONGEST_WORD:
         return ""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
@@ -326,6 +368,24 @@ def look_up(known: Mapping[str, T], name: str, noun: str) -> T:
         f"there is no {noun} {name!r}{did_you_mean(name, known)}",
         remedy=f"there are: {', '.join(sorted(known)) or 'none'}",
     )
+
+
+def checked_type(value: T, kind: type | tuple[type, ...], what: str, wanted: str) -> T:
+    """Return ``value``. Raises BadTypeError unless it is of this type, or of one of these.
+
+    ``what`` names the argument in the message, ``wanted`` the type that it must have.
+    """
+    if isinstance(value, kind):
+        return value
+    raise BadTypeError(
+        f"{what} must be {wanted}, not {type(value).__name__} ({reprlib.repr(value)})",
+        remedy=f"give {wanted}",
+    )
+
+
+def out_of_descriptors(error: OSError) -> bool:
+    """Return whether an operation failed because too many files are open."""
+    return error.errno in {errno.EMFILE, errno.ENFILE}
 
 
 def readable_name(name: str) -> str:

@@ -16,8 +16,14 @@ import attrs
 __all__ = ["Catalogue", "Refusals", "Rule", "Severity"]
 
 U64_MAX = (1 << 64) - 1
+ONE_ARE = re.compile(r"\b1 (byte|word)s are\b")
 SINGULAR = re.compile(r"\b1 ((?:zero )?(?:argument|byte|link|microsecond|slot|tick|word))s\b")
 """Plurals after the number 1, such as "1 words", which messages correct to the singular."""
+
+
+def singular(text: str) -> str:
+    """Return a text with ``1 byte`` in place of ``1 bytes``, and so on."""
+    return SINGULAR.sub(r"1 \1", ONE_ARE.sub(r"1 \1 is", text))
 
 
 class Severity(IntEnum):
@@ -101,7 +107,7 @@ class Rule(int):
         if value is None and not values:
             return self.title
         word = value & U64_MAX if isinstance(value, int) else value
-        detail = SINGULAR.sub(r"1 \1", self.detail.format(value=value, word=word, **values))
+        detail = singular(self.detail.format(value=value, word=word, **values))
         return f"{self.title}: {detail}" if detail else self.title
 
     def advice(self, name: str, offset: int | None, *, explains: bool = True) -> str:

@@ -95,16 +95,16 @@ _KINDS = (
     _Kind(
         Foreign(
             "a recording of perf",
-            "`perf script --ns > X.ftrace` makes text of it, which the plugin ftrace reads "
-            "(examples/plugins/ftrace of fxframework)",
+            "`perf script --ns > X.ftrace` makes text of it, which "
+            "`fxf --plugin examples/plugins/ftrace.py` reads, in a clone of fxframework",
         ),
         _magic(b"PERFILE2"),
     ),
     _Kind(
         Foreign(
             "a recording of trace-cmd",
-            "`trace-cmd report > X.ftrace` makes text of it, which the plugin ftrace reads "
-            "(examples/plugins/ftrace of fxframework)",
+            "`trace-cmd report > X.ftrace` makes text of it, which "
+            "`fxf --plugin examples/plugins/ftrace.py` reads, in a clone of fxframework",
         ),
         _magic(b"\x17\x08Dtracing"),
     ),
@@ -114,7 +114,13 @@ _KINDS = (
     _Kind(Foreign("a duckdb database", "duckdb reads it"), _magic(b"DUCK", at=8)),
     _Kind(Foreign("a PNG picture"), _magic(b"\x89PNG\r\n")),
     _Kind(Foreign("a PDF document"), _magic(b"%PDF-")),
-    _Kind(Foreign("Linux ftrace text", PLUGIN.format("ftrace")), _magic(b"# tracer: ")),
+    _Kind(
+        Foreign(
+            "Linux ftrace text",
+            "`fxf --plugin examples/plugins/ftrace.py` reads it, in a clone of fxframework",
+        ),
+        _magic(b"# tracer: "),
+    ),
     _Kind(
         Foreign("an HTML page", "open it in a browser"),
         _pattern(rb"^\s*(?i:<!doctype html|<html)"),

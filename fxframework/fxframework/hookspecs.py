@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["API", "PROJECT", "hookimpl", "hookspec"]
 
 PROJECT = "fxframework"
-API = 1
-"""Version of the plugin API: hooks, descriptors, ``model``, ``io``, ``registry``, ``errors`` and
-``testing``. It increases if something is removed or changes its meaning, not for additions. The
-host refuses a plugin whose module defines ``FXFRAMEWORK_API`` with a different value."""
+API = 2
+"""Version of the plugin API: the hooks, and what ``fxframework.plugin`` and the modules of the
+reference offer. It increases if something is removed or changes its meaning, not for additions. The
+host refuses a plugin whose module defines ``FXFRAMEWORK_API`` with a different value. What each
+version changed is in docs/plugins.md."""
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 

@@ -39,6 +39,7 @@ from fxframework.errors import (
     UnreadableError,
     UsageError,
     WriteRefusedError,
+    checked_type,
     did_you_mean,
     look_up,
     one_line,
@@ -429,13 +430,17 @@ class Host:
         fitting = [exporter for exporter in self.exporters if exporter.takes(format, tables)]
         return sorted(fitting, key=lambda exporter: not isinstance(exporter.accepts, str))
 
-    def owner(self, item: Reader | Writer | Exporter) -> Plugin:
+    def owner(self, item: Reader | Writer | Exporter | StepKind | DeviceKind) -> Plugin:
         """Return the plugin that registered a descriptor. Raises KeyError if none did."""
         for entries in self._items.values():
             for other, plugin in entries:
                 if other is item:
                     return plugin
         raise KeyError(item)
+
+    def left_out(self, item: StepKind | DeviceKind, error: str) -> None:
+        """List a failure of the plugin that registered a descriptor, where the rest goes on."""
+        self._fail_once(self.owner(item), error)
 
     def blame(self, error: BaseException) -> PluginError | None:
         """Return an error that blames the plugin that raised an exception; None for our own bugs.
@@ -509,6 +514,7 @@ class Host:
         Raises UnreadableError if the input cannot be opened, NoReaderError if no reader or more
         than one claims it, UsageError for unknown formats and options, LimitError.
         """
+        checked_type(strict, bool, "strict", "True or False")
         given = dict(options or {})
         reader = None if format is None else self.reader(format)
         source = self.source(what, options=given, progress=progress)
@@ -565,6 +571,7 @@ class Host:
         A name that ends with a slash is a ``Folder``. Raises WriteRefusedError if the folder is
         not writable or the file exists.
         """
+        checked_type(force, bool, "force", "True or False")
         from fxframework.io.folder import Folder, names_folder
         from fxframework.io.sink import Sink
 
@@ -630,8 +637,10 @@ class Host:
                 f"the reader of {reader.format} gives {type(capture).__name__}, not a Capture",
                 remedy=f"report it to the authors of {self.owner(reader).distribution}",
             )
-        if not source.size and rules.EMPTY_INPUT.code not in capture.diagnostics.counts:
-            capture.diagnostics.add(rules.EMPTY_INPUT, 0)
+        findings = capture.diagnostics
+        if not source.size and not findings.reported(rules.EMPTY_INPUT.code):
+            findings.add(rules.EMPTY_INPUT, 0)
+        findings.before_look = None  # it refers to the capture, which is freed by references alone
         self.notify("fx_capture_opened", capture=capture)
         return capture
 

@@ -10,12 +10,12 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import attrs
 
 from fxframework.errors import PluginError, UsageError, did_you_mean
-from fxframework.io.limits import Limits
+from fxframework.io.limits import MOST, Limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fxframework.kit.salvage import Loss
     from fxframework.model.capture import Capture, OpenRequest
     from fxframework.model.diagnostics import Diagnostics
-    from fxframework.model.prediction import Prediction, Quirk
     from fxframework.model.selection import Selection
 
 __all__ = [
@@ -43,7 +42,6 @@ __all__ = [
     "Probe",
     "Reader",
     "RecordWriter",
-    "Reference",
     "StepKind",
     "Writer",
     "exporters_of",
@@ -58,6 +56,8 @@ __all__ = [
 
 HEAD = 1 << 16
 """Number of first bytes of an input that a sniffer sees."""
+LEAST_INTEGER, MOST_INTEGER = -(1 << 63), (1 << 64) - 1
+"""Integers that an option takes, if it does not say otherwise."""
 EVERY_CAPTURE = frozenset({"diagnostics"})
 """``accepts`` of an exporter that takes any capture: every capture has this table."""
 
@@ -108,6 +108,8 @@ class Option:
     """bool, int, float or str; by default the type of ``default``."""
     choices: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     """The valid values; empty if all are."""
+    most: int = attrs.field(default=MOST_INTEGER, kw_only=True)
+    """The greatest integer that it takes; the least is -2^63."""
     flags: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     """For a reader's option: command-line options such as ``("-m", "--map")`` that set it, in
     every command that opens captures."""
@@ -125,7 +127,7 @@ class Option:
             if self.type is bool:
                 return _BOOLEANS[text.lower()]
             if self.type is int:
-                return _integer(text)
+                return self._checked(_integer(text))
             value = self.type(text)
         except (ValueError, KeyError):
             raise self._refuse(text) from None
@@ -145,10 +147,24 @@ class Option:
         if value is None and self.default is None:
             return None
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
+            try:
+                return float(value)
+            except OverflowError:
+                raise self._refuse("a number of more than 308 digits") from None
         if type(value) is not self.type:
             raise self._refuse(value)
+        if self.type is int:
+            return self._checked(cast("int", value))
         return value
+
+    def _checked(self, value: int) -> int:
+        """Return an integer that the option can take. Raises UsageError for any other."""
+        if LEAST_INTEGER <= value <= self.most:
+            return value
+        bound = f"at most {self.most}" if value > self.most else f"at least {LEAST_INTEGER}"
+        raise UsageError(
+            f"option {self.name} takes an integer of {bound}", remedy=f"{self.name}: {self.help}"
+        )
 
     def _refuse(self, value: Any) -> UsageError:
         return UsageError(
@@ -158,7 +174,9 @@ class Option:
 
 
 LIMIT_OPTIONS = tuple(
-    Option(field.name, field.default, field.metadata["help"], type=field.metadata["type"])
+    Option(
+        field.name, field.default, field.metadata["help"], type=field.metadata["type"], most=MOST
+    )
     for field in attrs.fields(Limits)
 )
 """The limits as options, which every reader has."""
@@ -238,7 +256,9 @@ class ExportSession(Protocol):
     """The result of ``Exporter.open``: writes captures, and reports what it dropped.
 
     A session that changes ids of processes and threads may have an attribute ``renumbered``, a
-    mapping of new ids to original ones, for the report.
+    mapping of new ids to original ones, for the report. One that needs to know of several captures
+    when they begin may have a method ``expect(capture)``, which gets each before the first is
+    written.
     """
 
     def write(self, capture: Capture) -> None:
@@ -257,20 +277,6 @@ def _defaults_to_suffix(field: str) -> Any:
     """Return a field whose default is the descriptor's name as a suffix."""
     default = attrs.Factory(lambda made: (f".{getattr(made, field)}",), takes_self=True)
     return attrs.field(default=default)
-
-
-@attrs.frozen(kw_only=True)
-class Reference:
-    """A reference reader of a format, whose losses can be predicted without running it."""
-
-    name: str
-    """Its name for ``fxf verify --as``."""
-    title: str
-    """The program and its version."""
-    quirks: Callable[[], tuple[Quirk, ...]]
-    """Returns the table of what it refuses, drops or misreads."""
-    predict: Callable[[Capture, Prediction], None]
-    """``predict(capture, prediction)`` adds the losses to an empty prediction."""
 
 
 @attrs.frozen(kw_only=True)
@@ -297,12 +303,10 @@ class Reader:
     explain: Callable[[Source, int], list[FieldView]] | None = None
     """Returns the record at a byte offset as annotated fields."""
     sample: Callable[[int], bytes] | None = None
-    """Makes a typical file of about that many bytes, for `fxf bench`."""
+    """Makes a typical file of about that many bytes, for `fxf plugins --check` and tests."""
     snapshot: Callable[[Path], LiveSnapshot] | None = None
     """Copies a file that another program is writing, for `fxf watch`; only for formats whose
     captures are states (``Capture.entries``). Raises FxError if no copy is consistent."""
-    references: tuple[Reference, ...] = ()
-    """Reference readers whose losses `fxf verify --as` predicts."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
     """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
 

@@ -6,14 +6,16 @@ import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from mmap import mmap
+from types import NoneType
 from typing import TYPE_CHECKING, Any, cast
 
+import attrs
+
 from fxframework.conversion import check_options, plan, plan_salvage
-from fxframework.errors import UsageError, did_you_mean
+from fxframework.errors import ClosedError, NotACaptureError, UsageError, checked_type
 from fxframework.host import Host, Input, default_host
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
-from fxframework.registry import Reference
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,12 +24,9 @@ if TYPE_CHECKING:
     from fxframework.conversion import ConversionReport, SalvageReport
     from fxframework.kit.difference import Difference
     from fxframework.model.diagnostics import Diagnostic
-    from fxframework.model.prediction import Prediction
     from fxframework.model.timeline import Line
 
-__all__ = ["compare", "convert", "diff", "predict", "reference_of", "salvage", "sql", "verify"]
-
-EXPLAINED = "`fxf verify` lists findings, and `fxf explain CODE` says what other readers do"
+__all__ = ["compare", "convert", "diff", "salvage", "sql", "verify"]
 
 SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, mmap, Capture)
 """Types of a single input, beside open files."""
@@ -62,6 +61,8 @@ def convert(
     Raises UsageError for unknown targets and options, and for captures that the target does not
     accept; UnreadableError, NoReaderError; WriteRefusedError if the output cannot be written.
     """
+    checked_type(select, (Selection, NoneType), "select", "a Selection or None")
+    checked_type(align, (Mapping, NoneType), "align", "a dict of lines by name, or None")
     several = _listed(inputs)
     if not several:
         raise UsageError("convert needs at least one input", remedy="give a path or a capture")
@@ -82,7 +83,9 @@ def convert(
             strict=strict, alignments=align,
         )  # fmt: skip
         with host.sink(out, force=force) as sink:
-            return conversion.run(sink)
+            report = conversion.run(sink)
+        # A compressing sink knows its size only after it is closed.
+        return attrs.evolve(report, nbytes=sink.written)
 
 
 def salvage(
@@ -103,7 +106,9 @@ def salvage(
         host = _host(capture)
         work = plan_salvage(host, capture, out, options=options)
         with host.sink(out, force=force) as sink:
-            return work.run(sink)
+            report = work.run(sink)
+        report.nbytes = sink.written
+        return report
 
 
 def verify(
@@ -116,40 +121,6 @@ def verify(
     with _given(input, format, options, only=True) as capture:
         capture.scan()
         return capture.diagnostics.sorted()
-
-
-def predict(
-    input: Input | Capture, reader: str, *, format: str | None = None, **options: Any
-) -> Prediction:
-    """Predict what another reader of the format refuses, drops or misreads in a capture.
-
-    ``reader`` is the name of a reference reader of the capture's format, such as ``perfetto``; it
-    is modelled and need not be installed. ``options`` are those of our reader and the limits.
-    Raises UsageError for an unknown reference reader, and the errors of ``fxframework.open``.
-    """
-    from fxframework.model.prediction import Prediction
-
-    with _given(input, format, options, only=True) as capture:
-        reference = reference_of(_host(capture), capture, reader)
-        found = Prediction(reference.quirks(), reader=reference.name, title=reference.title)
-        reference.predict(capture, found)
-        return found
-
-
-def reference_of(host: Host, capture: Capture, name: str) -> Reference:
-    """Return the reference reader of this name. Raises UsageError if the format has none."""
-    known = {one.name: one for one in host.reader(capture.format).references}
-    if name in known:
-        return known[name]
-    if not known:
-        raise UsageError(
-            f"format {capture.format} has no reference reader to predict",
-            remedy=f"omit --as; {EXPLAINED}",
-        )
-    raise UsageError(
-        f"format {capture.format} has no reference reader {name!r}{did_you_mean(name, known)}",
-        remedy=f"reference readers of {capture.format}: {', '.join(known)}; {EXPLAINED}",
-    )
 
 
 def sql(
@@ -174,6 +145,7 @@ def sql(
     from fxframework.dataset.query import DatasetQueries, is_dataset
     from fxframework.query import Database, Queries
 
+    checked_type(query, str, "the query", "a str")
     several = _listed(captures)
     if not several:
         raise UsageError("sql needs at least one capture", remedy="give a path or a capture")
@@ -210,6 +182,7 @@ def diff(
     from fxframework.kit.difference import compare
 
     kinds = compared_by(by)
+    checked_type(show, int, "show", "an int")
     with (
         _given(first, format, {**options, **(of_a or {})}, several=True) as a,
         _given(second, format, {**options, **(of_b or {})}, several=True) as b,
@@ -241,7 +214,9 @@ def compare(
 ) -> Comparison:
     """Compare what two runs, or many runs of two sides, did: which calls took longer, and so on.
 
-    Each side is one or several paths, bytes or open captures; a path may be a folder or a pattern.
+    Each side is one or several paths, bytes or open captures; a path may be a folder or a pattern,
+    whose files that are not captures are skipped. Captures of several formats are those of the
+    same runs: the first of each format are the first run, and so on.
     ``by`` is ``name``, ``path``, ``process``, ``thread``, ``category`` or another column of
     `slices`; smaller relative changes than ``threshold`` are the same; ``select`` chooses a part
     of each capture. ``options`` are those of the readers, ``of_after`` those that differ on
@@ -253,33 +228,49 @@ def compare(
     from fxframework.analysis.comparison import compared
     from fxframework.analysis.runs import Reader, Side
 
+    checked_type(by, str, "by", "a str")
+    checked_type(threshold, (int, float), "threshold", "a number")
+    checked_type(select, (Selection, NoneType), "select", "a Selection or None")
     reader = Reader.of(by)
     sides = Side(reader.names), Side(reader.names)
-    given = [_several(each) for each in (before, after)]
-    keep = all(len(each) == 1 for each in given)
-    for side, inputs, own in zip(sides, given, ({}, of_after or {}), strict=True):
-        for one in inputs:
-            with _given(one, format, {**options, **own}, several=True) as capture:
-                reader.read(capture if select is None else capture.select(select), side, keep=keep)
+    for side, what, own in zip(sides, (before, after), ({}, of_after or {}), strict=True):
+        for one, named in _several(what):
+            with contextlib.ExitStack() as stack:
+                try:
+                    given = _given(one, format, {**options, **own}, several=True)
+                    capture = stack.enter_context(given)
+                except NotACaptureError:
+                    if named:
+                        raise
+                    continue
+                reader.read(capture if select is None else capture.select(select), side)
     return compared(reader, *sides, threshold=threshold)
 
 
-def _several(what: Input | Capture | Iterable[Input | Capture]) -> list[Input | Capture]:
-    """Return the inputs; a path that is a folder or a pattern becomes its files."""
+def _several(
+    what: Input | Capture | Iterable[Input | Capture],
+) -> list[tuple[Input | Capture, bool]]:
+    """Return the inputs, each with whether it was named itself.
+
+    A path that is a folder or a pattern becomes its files, but not pipes, sockets and devices.
+    """
     from fxframework.dataset.inputs import expand
 
-    found: list[Input | Capture] = []
+    found: list[tuple[Input | Capture, bool]] = []
     for one in _listed(what):
         if isinstance(one, str | os.PathLike):
-            found += [item.file for item in expand([os.fspath(one)])]
+            items = expand([os.fspath(one)])
+            found += [(item.file, item.named) for item in items if not item.skipped_at_once]
         else:
-            found.append(one)
+            found.append((one, True))
     return found
 
 
 def _listed(given: Input | Capture | Iterable[Input | Capture]) -> list[Input | Capture]:
     """Return the inputs, of which there may be one."""
     single = isinstance(given, SINGLE) or hasattr(given, "read")
+    if not single:
+        checked_type(given, Iterable, "the input", "a path, bytes, a capture, or several of these")
     return [cast("Input | Capture", given)] if single else list(cast("Iterable[Any]", given))
 
 
@@ -305,6 +296,8 @@ def _given(
     installed reader has.
     """
     if isinstance(what, Capture):
+        if what.closed:
+            raise ClosedError(what.name)
         yield what
         return
     host = default_host()

@@ -23,6 +23,8 @@ from fxframework.kernels.native import is_compiled
 from fxframework.model.selection import Selection
 from fxframework.testing.kernels import plain_kernels
 
+from ..cases import cases
+
 CAPTURES = [Given, Numbered]
 UNIT = {Given: 1, Numbered: 3}
 
@@ -68,21 +70,53 @@ def test_an_account_is_what_counting_gives(
 
 @pytest.mark.parametrize("make", CAPTURES)
 @given(data=st.data())
-def test_the_slowest_are_the_first_of_an_account(make: type[Given], data: st.DataObject) -> None:
+def test_the_slowest_of_many_slices_are_the_first_of_an_account(
+    make: type[Given], data: st.DataObject
+) -> None:
     calls = data.draw(forests())
     capture, top = make(calls), data.draw(st.integers(1, 4))
     entries = account(capture).sorted("sum", descending=True)
     ended = [entry for entry in entries if entry.spread.count]
     batches = Given.batches
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fxframework.analysis.slowest.WHOLE_ROWS", -1)
         patch.setattr(Given, "batches", lambda self, name: batches(self, name, 3))
         found = slowest(capture, top)
     assert found.count == len(ended)
     assert found.per_second == account(capture).per_second
     assert [attrs.astuple(one) for one in found.names] == [
-        (e.function.name, e.spread.count, e.spread.sum, e.spread.max, e.asynchronous)
+        (e.function.name, e.spread.count, e.spread.sum, e.spread.max, None, e.asynchronous)
         for e in ended[:top]
     ]
+
+
+@pytest.mark.parametrize("make", CAPTURES)
+@given(calls=nested_calls(), top=st.integers(1, 4))
+def test_the_slowest_took_the_most_time_by_themselves_and_recursion_counts_once(
+    make: type[Given], calls: list[Call], top: int
+) -> None:
+    own: Counter[str] = Counter()
+    outermost: dict[str, list[int]] = defaultdict(list)
+    for place, call in enumerate(calls):
+        own[call.name] += own_time(calls, place)
+        above = call.parent
+        while above >= 0 and calls[above].name != call.name:
+            above = calls[above].parent
+        if above < 0 and call.dur >= 0:
+            outermost[call.name].append(call.dur)
+    order = sorted(outermost, key=lambda name: (-own[name], -sum(outermost[name]), name))
+    unit = UNIT[make]
+    found = slowest(make(calls), top)
+    assert found.count == len(order)
+    assert sorted((one.own, one.sum) for one in found.names) == sorted(
+        (unit * own[name], unit * sum(outermost[name])) for name in order[:top]
+    )
+    for one in found.names:
+        times = outermost[one.name]
+        assert one.count == len(times)
+        assert one.sum == unit * sum(times)
+        assert one.max == unit * max(times)
+        assert one.own == unit * own[one.name]
 
 
 @given(calls=nested_calls())
@@ -116,7 +150,7 @@ def test_unmatched_ends_are_counted_with_their_function() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("by", "descending", "names"),
     [("sum", True, "fg"), ("sum", False, "gf"), ("count", True, "fg"), ("func", False, "fg"),
      ("99p", False, "gf"), ("self", True, "fg"), ("funcid", True, "gf")],

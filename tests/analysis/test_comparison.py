@@ -89,7 +89,7 @@ def test_the_same_run_twice_did_not_change() -> None:
 def test_one_call_is_no_evidence() -> None:
     found = comparison([{"x": np.array([10.0])}], [{"x": np.array([9000.0])}])
     (one,) = found.changes
-    assert (one.verdict, one.p) == ("same", None)
+    assert (one.verdict, one.p) == ("unclear", None)
     assert one.ratio is not None
     assert math.isnan(one.ratio.low)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fxframework.analysis.oddity import Figure, oddities
+from fxframework.analysis.oddity import Figure, by_format, oddities
 from fxframework.errors import ExitCode, UsageError
 from fxframework.testing.cli import run_cli
+
+from ..cases import cases
 
 
 def alike(count: int, seed: int = 0) -> dict[str, dict[Figure, float]]:
@@ -31,7 +34,7 @@ def test_captures_that_are_alike_are_not_odd() -> None:
     assert odd <= 1
 
 
-@pytest.mark.parametrize(("figure", "value"), [
+@cases(("figure", "value"), [
     (("time", "n3"), 1e9), (("calls", "n4"), 400.0), (("findings", "FXT0104"), 40.0),
     (("counter", "temperature"), 30.0), (("rows", "slices"), 0.0),
 ])  # fmt: skip
@@ -46,8 +49,19 @@ def test_the_odd_one_is_named_with_its_reason(figure: Figure, value: float) -> N
 
 
 def test_few_captures_are_refused() -> None:
+    captures = alike(3)
     with pytest.raises(UsageError, match="at least 4"):
-        oddities(alike(3))
+        by_format(captures, dict.fromkeys(captures, "trace"))
+    with pytest.raises(UsageError, match="at least 4"):
+        by_format({}, {})
+
+
+def test_captures_of_two_formats_are_not_compared() -> None:
+    captures = alike(7)
+    formats = {name: "log" if name in {"c5", "c6"} else "trace" for name in captures}
+    (group,), (few,) = by_format(captures, formats)
+    assert group.keys() == {"c0", "c1", "c2", "c3", "c4"}
+    assert few.startswith("2 captures of format log")
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +123,32 @@ def test_captures_that_cannot_be_read_are_left_out(runs: Path, tmp_path: Path) -
     done = run_cli("odd", tmp_path)
     assert done.exit_code == ExitCode.NO_READER
     assert "2 of 12 captures" in done.text
+
+
+def test_a_folder_with_other_files_and_formats_is_compared_by_format(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Beside twelve traces: their pages, a log of each run, and two pipes that nobody writes to."""
+    from fx_log.write.writer import LogWriter
+
+    for path in runs.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+        (tmp_path / f"{path.stem}.html").write_text("<!doctype html><title>x</title>")
+        with LogWriter(tmp_path / f"{path.stem}.fxlog") as log:
+            log.info("hello")
+    for name in ("pipe", "pipe.fxt"):
+        os.mkfifo(tmp_path / name)
+    done = run_cli("odd", tmp_path, "--json")
+    assert done.exit_code == ExitCode.OK
+    assert done.json()["captures"] == 24
+    assert {Path(one["capture"]).name for one in done.json()["odd"]} == {"07.fxt", "05.fxt"}
+    assert "skipped 14 files that are not captures: 12 .html, 2 pipe" in done.stderr
+    assert run_cli("odd", tmp_path / "*.fxt").text == run_cli("odd", runs).text.replace(
+        str(runs), str(tmp_path)
+    )
+
+
+def test_more_captures_are_odd_than_are_shown(runs: Path) -> None:
+    done = run_cli("odd", runs, "--top", "1")
+    assert done.text.startswith("2 of 12 captures are unlike the rest; the 1 most unlike:")
+    assert run_cli("odd", runs, "--top", "1", "--json").json()["unlike"] == 2

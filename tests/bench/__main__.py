@@ -1,7 +1,4 @@
-"""``python -m tests.bench shapes|stages|growth``, in a clone: figures for those who develop this.
-
-``fxf bench`` measures what users ask for; this measures what must not become slow.
-"""
+"""``python -m tests.bench shapes|stages|growth``, in a clone: what must not become slow."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxframework.cli.measures import TABLES, peak_memory, touch
 from fxframework.conversion import plan
 from fxframework.errors import FxError
 from fxframework.host import Host
@@ -22,6 +21,7 @@ from fxframework.model.capture import Capture, OpenRequest
 from fxframework.registry import Reader
 from fxframework.targets import target_name, targets_for
 
+from .measures import TABLES, peak_memory, touch
 from .yardsticks import YARDSTICKS
 
 FAMILIES = ("inspect", "log", "trace", "xray")

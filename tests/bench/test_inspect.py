@@ -12,9 +12,8 @@ import pytest
 
 import fxframework
 from fx_inspect.sample import sample
-from fxframework.cli import measures as bench
-from fxframework.host import Host
 
+from .measures import peak_memory
 from .shapes import inspect as shapes
 from .yardstick import Say, copied, decode, least
 
@@ -48,16 +47,11 @@ def test_nodes_and_properties_against_a_copy(big: Path, say: Say) -> None:
 
 def test_memory_against_the_file(big: Path, say: Say) -> None:
     peaks = {
-        way: bench.peak_memory(str(big), "inspect", TABLES, way) / big.stat().st_size
+        way: peak_memory(str(big), "inspect", TABLES, way) / big.stat().st_size
         for way in ("whole", "batches")
     }
     say(", ".join(f"memory, {way}: {peak:.2f} x the file" for way, peak in peaks.items()))
     assert all(peak > 0 for peak in peaks.values())
-
-
-def test_the_command_measures_vmos_too(big: Path) -> None:
-    measures = bench.measure(Host(), str(big), format="inspect", runs=1)
-    assert all(each.ratio is not None and each.ratio > 0 for each in measures)
 
 
 @pytest.mark.parametrize("shape", shapes.SHAPES)
@@ -65,7 +59,7 @@ def test_any_shape_against_a_copy(shape: str, tmp_path: Path, say: Say) -> None:
     path = tmp_path / "shape.inspect"
     path.write_bytes(shapes.SHAPES[shape](MEGABYTES << 20))
     seconds = least(lambda: decode(path, "inspect", TABLES), 3)
-    peak = bench.peak_memory(str(path), "inspect", TABLES, "batches") / path.stat().st_size
+    peak = peak_memory(str(path), "inspect", TABLES, "batches") / path.stat().st_size
     ratio = seconds / copied(path.stat().st_size)
     say(f"{shape}: {ratio:.1f} x copying, memory in batches {peak:.2f} x the file")
     assert ratio > 0

@@ -11,9 +11,8 @@ import pytest
 
 import fxframework
 from fx_log.sample import sample
-from fxframework.cli import measures as bench
-from fxframework.host import Host
 
+from .measures import peak_memory
 from .yardstick import MEGABYTES, Say, copied, decode, least
 
 TABLES = ("logs", "args", "log_tags")
@@ -38,13 +37,8 @@ def test_tables_against_a_copy(big: Path, say: Say) -> None:
 
 def test_memory_against_the_file(big: Path, say: Say) -> None:
     peaks = {
-        way: bench.peak_memory(str(big), "log", TABLES, way) / big.stat().st_size
+        way: peak_memory(str(big), "log", TABLES, way) / big.stat().st_size
         for way in ("whole", "batches")
     }
     say(", ".join(f"memory, {way}: {peak:.2f} x the file" for way, peak in peaks.items()))
     assert all(peak > 0 for peak in peaks.values())
-
-
-def test_the_command_measures_logs_too(big: Path) -> None:
-    measures = bench.measure(Host(), str(big), format="log", runs=1)
-    assert all(each.ratio is not None and each.ratio > 0 for each in measures)

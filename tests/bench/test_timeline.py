@@ -16,11 +16,11 @@ import pytest
 
 import fxframework as fxf
 from fx_trace.sample import BYTES_PER_EVENT, sample
-from fxframework.cli import measures
 from fxframework.exporters.columnar import write_parquet
 from fxframework.io.sink import Sink
 
 from ..oracle.perfetto import Perfetto, why_not
+from .measures import peak_of
 from .yardstick import MEGABYTES, Say
 
 SLICES = MEGABYTES * 1_000_000 // BYTES_PER_EVENT
@@ -149,7 +149,7 @@ def test_memory_of_a_merge(folder: Path, out: str, say: Say) -> None:
             path.write_bytes(sample(MERGED * 1_000_000))
     code = "import sys; from fxframework.cli import main; assert main(sys.argv[1:]) == 0\n"
     peaks = {
-        count: measures.peak_of(
+        count: peak_of(
             code, "convert", *map(str, inputs[:count]), str(folder / out), "--force", "-q"
         )
         for count in (1, 2, 4)

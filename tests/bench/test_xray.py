@@ -14,9 +14,8 @@ import pytest
 
 import fxframework
 from fx_xray.sample import sample
-from fxframework.cli import measures as bench
-from fxframework.host import Host
 
+from .measures import peak_memory
 from .yardstick import MEGABYTES, Say, copied, decode, least
 
 TABLES = ("slices", "instants", "args")
@@ -52,15 +51,8 @@ def dumped(tool: str, path: Path) -> None:
 
 def test_memory_against_the_file(big: Path, say: Say) -> None:
     peaks = {
-        way: bench.peak_memory(str(big), "xray", TABLES, way) / big.stat().st_size
+        way: peak_memory(str(big), "xray", TABLES, way) / big.stat().st_size
         for way in ("whole", "batches")
     }
     say(", ".join(f"memory, {way}: {peak:.2f} x the file" for way, peak in peaks.items()))
     assert all(peak > 0 for peak in peaks.values())
-
-
-def test_the_command_measures_traces_too(tmp_path: Path) -> None:
-    path = tmp_path / "small.xray"
-    path.write_bytes(sample(1_000_000))  # it makes lines of all records, one at a time
-    measures = bench.measure(Host(), str(path), format="xray", runs=1)
-    assert all(each.ratio is not None and each.ratio > 0 for each in measures)

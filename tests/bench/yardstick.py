@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import fxframework
-from fxframework.cli import measures as bench
+
+from .measures import touch
 
 MEGABYTES = int(os.environ.get("FXF_BENCH_MEGABYTES", "160"))
 """Size of the files that are read."""
@@ -42,4 +43,4 @@ def copied(nbytes: int) -> float:
 def decode(path: Path, format: str, tables: tuple[str, ...]) -> int:
     """Make every column of the tables; gives the rows of all of them."""
     with fxframework.open(path, format=format) as capture:
-        return bench.touch(capture, tables)
+        return touch(capture, tables)

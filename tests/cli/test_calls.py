@@ -19,7 +19,11 @@ from fxframework.host import Host
 from fxframework.registry import Exporter, Option, Reader
 from fxframework.testing.cli import run_cli
 
-BOOT = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
+from ..cases import cases
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BOOT = EXAMPLES / "scenarios" / "boot.golden" / "boot.fxt"
+SAMPLE = EXAMPLES / "magic_trace_sample.fxt.gz"
 ROWS = toy.toy(
     toy.span("one", 0, 300), toy.span("two", 400, 100), toy.span("one", 600, 500),
     toy.span("open", 2_000, -1), toy.mark("m", 3_000),
@@ -41,12 +45,11 @@ def test_account_prints_a_table(host: Host, rows: Path) -> None:
     assert result.exit_code == ExitCode.OK
     head, first, second, third = result.text.splitlines()
     assert head.split() == [
-        "calls", "sum", "self", "min", "median", "90%", "99%", "max", "unfinished", "function",
+        "function", "calls", "sum", "self", "min", "median", "90%", "99%", "max", "unfinished",
     ]  # fmt: skip
-    assert first.split()[:3] == ["2", "800", "ns"]
-    assert first.split()[-1] == "one"
-    assert second.split()[-1] == "two"
-    assert third.split()[-2:] == ["1", "open"]
+    assert first.split()[:4] == ["one", "2", "800", "ns"]
+    assert second.split()[0] == "two"
+    assert (third.split()[0], third.split()[-1]) == ("open", "1")
 
 
 def test_account_as_csv_has_the_columns_of_llvm_xray(host: Host, rows: Path) -> None:
@@ -76,8 +79,8 @@ def test_asynchronous_slices_are_among_the_functions_and_marked() -> None:
     """The slowest of the example are asynchronous."""
     result = run_cli("account", BOOT)
     head, first, *rest = (line.split() for line in result.text.splitlines())
-    assert (head[-2:], first[-2:]) == (["kind", "function"], ["async", "launch"])
-    assert {line[-2] for line in rest} == {"call"}
+    assert (head[0], head[-1], first[0], first[-1]) == ("function", "kind", "launch", "async")
+    assert {line[-1] for line in rest} == {"call"}
     assert not result.stderr
     assert run_cli("account", "--csv", BOOT).text.count(",async\n") == 1
     document = run_cli("account", "--json", BOOT).json()
@@ -87,7 +90,7 @@ def test_asynchronous_slices_are_among_the_functions_and_marked() -> None:
         assert "4 asynchronous slices left out" in run_cli(command, BOOT).stderr
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments",
     [("--recursive-calls-only", "--no-recursion"), ("--csv", "--json"), ("--sort", "size"),
      ("--by", "colour"), ("--function", "three"), ("--top", "0")],
@@ -128,8 +131,13 @@ def test_functions_are_chosen_for_cat_and_convert_too(
 def test_stack_prints_a_tree_and_its_heaviest_stacks(host: Host, rows: Path) -> None:
     text = run_cli("stack", rows, host=host).text
     tree, most, often = text.split("\n\n")
-    assert tree.splitlines()[1].split() == ["88.9%", "800", "ns", "800", "ns", "2", "one"]
-    assert tree.splitlines()[-1].endswith("open  (1 never ended)")
+    assert tree.splitlines()[1].split() == ["one", "88.9%", "800", "ns", "800", "ns", "2"]
+    assert (
+        tree.splitlines()[-1]
+        == "… and 1 stack with 0.0% of the time, 0 ns: below 1% (--all shows them)"
+    )
+    everything = run_cli("stack", "--all", rows, host=host).text.partition("\n\n")[0]
+    assert everything.splitlines()[-1].startswith("open  (1 never ended)")
     assert most.splitlines()[0] == "stacks that took the most time by themselves"
     assert often.splitlines()[2].split() == ["800", "ns", "2", "one"]
 
@@ -146,8 +154,34 @@ def test_stack_adds_files_up(host: Host, rows: Path) -> None:
 
 def test_stack_shows_threads_and_hides_what_is_small(host: Host, rows: Path) -> None:
     result = run_cli("stack", "--per-thread", "--min-percent", 50, "--top", 0, rows, host=host)
-    assert [line.split()[-1] for line in result.text.splitlines()] == ["function", "(11)", "one"]
-    assert "2 stacks not shown" in result.stderr
+    *tree, rest = result.text.splitlines()
+    assert [line.split()[0] for line in tree] == ["function", "main", "one"]
+    assert rest == ("… and 2 stacks with 11.1% of the time, 100 ns: below 50% (--all shows them)")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("command", ["account", "stack"])
+def test_tables_of_calls_fit_a_terminal_names_first(
+    command: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fxframework.cli.render.Screen.width", width)
+    text = run_cli(command, SAMPLE).text
+    lines = text.splitlines()
+    assert lines[0].startswith("function ")
+    assert max(map(len, lines)) <= width
+    assert "calls" in lines[0]
+    assert "self" in lines[0]
+
+
+def test_calls_grouped_by_their_thread_count_once(tmp_path: Path) -> None:
+    """`frame` encloses what it calls: the time of the thread is that of the frames."""
+    groups = run_cli("account", "--by", "thread", "--json", BOOT).json()["functions"]
+    names = {one["name"]: one for one in run_cli("account", "--json", BOOT).json()["functions"]}
+    render = next(one for one in groups if one["name"].startswith("render"))
+    frame = names["frame"]
+    for figure in ("count", "sum", "max"):
+        assert render[figure] == frame[figure]
+    assert render["self"] == sum(names[name]["self"] for name in ("frame", "layout", "draw"))
 
 
 # --- graph -------------------------------------------------------------------------------------
@@ -185,8 +219,8 @@ def test_what_replaces_graph_diff(host: Host, rows: Path, tmp_path: Path) -> Non
     other.write_bytes(toy.toy(toy.span("one", 0, 400), toy.span("three", 500, 1)))
     gone = run_cli("graph-diff", rows, other, host=host)
     assert gone.exit_code == ExitCode.USAGE
-    assert "fxf compare A B -o OUT.dot" in gone.stderr
-    run_cli("compare", rows, other, "-o", out, host=host)
+    assert "fxf compare A B --out OUT.dot" in gone.stderr
+    run_cli("compare", rows, other, "--out", out, host=host)
     text = out.read_text()
     assert 'F1 [label="{one|-50.00%}" color="#A6DBA0"];' in text
     assert '[label="{two|-100.00%}" color="#1B7837"];' in text
@@ -221,9 +255,7 @@ def flagged() -> Host:
     return host
 
 
-@pytest.mark.parametrize(
-    "command", ["info", "cat", "verify", "account", "stack", "graph", "compare", "diff"]
-)
+@cases("command", ["info", "cat", "verify", "account", "stack", "graph", "compare", "diff"])
 def test_a_flag_is_the_option(flagged: Host, rows: Path, command: str) -> None:
     files = [rows] * (2 if command in {"compare", "diff"} else 1)
     assert run_cli(command, *files, host=flagged).exit_code == ExitCode.OK

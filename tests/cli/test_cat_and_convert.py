@@ -8,9 +8,11 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import toy
 
+import fxframework as fxf
 from fxframework import hookimpl
 from fxframework.cli import cat
 from fxframework.errors import ExitCode
@@ -19,6 +21,8 @@ from fxframework.io.sink import Sink
 from fxframework.kit import RecordRewriter
 from fxframework.registry import Confidence, Exporter, Reader, Writer
 from fxframework.testing.cli import run_cli
+
+from ..cases import cases
 
 BOOT = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
 DAMAGED = toy.toy(toy.mark("m", 1), toy.record(9), toy.record(7), b"odd")
@@ -86,7 +90,7 @@ def test_cat_table_of_many_rows_keeps_its_columns(host: Host, tmp_path: Path) ->
                .text.splitlines()) == 9_001  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "text"),
     [(None, "null"), (True, "true"), (False, "false"), ((8, 3), "8+3"), (1.5, "1.5"), ("", "")],
 )
@@ -113,7 +117,7 @@ def test_a_double_that_json_cannot_hold_is_a_string(
     def table(self: toy.ToyCapture, name: str) -> Any:
         found = made(self, name)
         if name == "args":
-            found._columns["float"][:] = [float("nan"), float("-inf")]
+            return found.replaced(float=np.array([float("nan"), float("-inf")]))
         return found
 
     monkeypatch.setattr(toy.ToyCapture, "_table", table)
@@ -153,7 +157,7 @@ def test_a_format_without_text_of_its_own_shows_its_rows(host: Host, sample: Pat
 # --- times -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("since", "until", "names"),
     [
         ("0", None, ["one", "two", "three"]),
@@ -176,7 +180,7 @@ def test_since_and_until(
     assert [record["name"] for record in records[1:]] == names
 
 
-@pytest.mark.parametrize("text", ["2h", "s", "", "1.5", "1.0001us", "-1s", "1/2s", "@", "@1.5",
+@cases("text", ["2h", "s", "", "1.5", "1.0001us", "-1s", "1/2s", "@", "@1.5",
                                   "@2s", "nan", "1e-3ns", "0x10"])  # fmt: skip
 def test_what_is_no_time(host: Host, sample: Path, text: str) -> None:
     result = run_cli("cat", sample, "--since", text, host=host)
@@ -307,7 +311,7 @@ def test_an_exporter_must_take_every_input(host: Host, sample: Path, tmp_path: P
 
 def test_what_has_no_place_is_told(host: Host, sample: Path) -> None:
     result = run_cli("convert", sample, "-", "-t", "csv", host=host)
-    assert result.stderr == "note: csv has no place for: rows of instants (2)\n"
+    assert result.stderr == "note: not written as csv: rows of instants (2)\n"
     assert not run_cli("-q", "convert", sample, "-", "-t", "csv", host=host).stderr
 
 
@@ -443,3 +447,27 @@ def test_a_capture_is_copied_to_its_own_format(
         assert result.exit_code == (ExitCode.OK if name == "boot" else ExitCode.FINDINGS)
         assert out.read_bytes() == data
         assert run_cli("convert", path, out, "--big-endian", "--force").exit_code != ExitCode.OK
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_the_size_that_is_reported_is_that_of_the_file(tmp_path: Path, suffix: str) -> None:
+    boot = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
+    out = tmp_path / f"boot.json{suffix}"
+    done = run_cli("convert", boot, out)
+    assert done.stderr == f"note: wrote {out}: json, {out.stat().st_size:,} bytes\n"
+    again = tmp_path / f"again.json{suffix}"
+    assert fxf.convert(boot, again).nbytes == again.stat().st_size
+    sound = tmp_path / f"sound.fxt{suffix}"
+    assert fxf.salvage(boot, sound).nbytes == sound.stat().st_size
+
+
+def test_a_table_is_chosen_as_in_cat(host: Host, sample: Path, tmp_path: Path) -> None:
+    printed = run_cli("cat", sample, "--table", "instants", host=host).text.splitlines()
+    short, long = tmp_path / "short.csv", tmp_path / "long.csv"
+    assert run_cli("convert", sample, short, "--table", "instants", host=host).exit_code == 0
+    assert run_cli("convert", sample, long, "-o", "table=instants", host=host).exit_code == 0
+    assert short.read_bytes() == long.read_bytes()
+    assert len(short.read_text().splitlines()) == len(printed)
+    unknown = run_cli("convert", sample, "-", "-t", "csv", "--table", "instant", host=host)
+    assert unknown.exit_code == ExitCode.USAGE
+    assert "did you mean 'instants'" in unknown.stderr

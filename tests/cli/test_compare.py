@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -113,10 +115,10 @@ def test_outputs(pair: tuple[Path, Path], tmp_path: Path, name: str) -> None:
     out = tmp_path / name
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    assert run_cli("compare", *pair, "-o", out).exit_code == CHANGED
+    assert run_cli("compare", *pair, "--out", out).exit_code == CHANGED
     data = out.read_bytes()
-    assert run_cli("compare", *pair, "-o", out).exit_code == ExitCode.FAILED  # it exists
-    assert run_cli("compare", *pair, "-o", out, "--force", "--fail-on", "none").exit_code == SAME
+    assert run_cli("compare", *pair, "--out", out).exit_code == ExitCode.FAILED  # it exists
+    assert run_cli("compare", *pair, "--out", out, "--force", "--fail-on", "none").exit_code == SAME
     assert out.read_bytes() == data
     if name == "x.html":
         page = data.decode()
@@ -145,18 +147,18 @@ def test_distributions_of_very_many_names_are_left_out(
 ) -> None:
     monkeypatch.setattr("fxframework.analysis.runs.SHAPED", 5)
     page = tmp_path / "x.html"
-    assert run_cli("compare", *pair, "-o", page).exit_code == CHANGED
+    assert run_cli("compare", *pair, "--out", page).exit_code == CHANGED
     text = page.read_text().partition('id="data">')[2].partition("</script>")[0]
     assert json.loads(text)["shapes"]["names"] == []
 
 
 def test_an_anchor_is_a_name_of_both_sides(pair: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "x.html"
-    done = run_cli("compare", *pair, "-o", page, "--anchor", "fresh")
+    done = run_cli("compare", *pair, "--out", page, "--anchor", "fresh")
     assert done.exit_code == ExitCode.USAGE
     assert "there is no slice 'fresh'" in done.stderr
     assert not page.exists()
-    assert run_cli("compare", *pair, "-o", page, "--anchor", "part 5").exit_code == CHANGED
+    assert run_cli("compare", *pair, "--out", page, "--anchor", "part 5").exit_code == CHANGED
 
 
 def test_what_cannot_be_compared(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -164,8 +166,8 @@ def test_what_cannot_be_compared(pair: tuple[Path, Path], tmp_path: Path) -> Non
     for words, said in (
         ((pair[0],), "and no --with"),
         ((pair[0], "--with", tmp_path / "empty"), "AFTER has no captures"),
-        ((pair[0], pair[1], "-o", "x.pdf"), "names no output"),
-        ((pair[0], pair[1], "-o", "a.svg", "-o", "b.svg"), "2 outputs"),
+        ((pair[0], pair[1], "--out", "x.pdf"), "names no output"),
+        ((pair[0], pair[1], "-o", "a.svg"), "-o takes KEY=VALUE"),
     ):
         done = run_cli("compare", *words)
         assert (done.exit_code, said in done.stderr) == (ExitCode.USAGE, True), done.stderr
@@ -207,7 +209,7 @@ def test_what_one_side_has_none_of_is_new_or_gone(tmp_path: Path) -> None:
             assert done.json()[kind][0]["verdict"] == verdict
         for suffix in ("html", "svg", "csv", "dot"):
             out = tmp_path / f"{kind}.{suffix}"
-            assert run_cli("compare", whole, part, "-o", out).exit_code == CHANGED
+            assert run_cli("compare", whole, part, "--out", out).exit_code == CHANGED
     assert run_cli("compare", part, part).exit_code == SAME
 
 
@@ -349,3 +351,105 @@ def test_figures_come_first_and_long_names_are_cut(
     assert "…" in line
     assert line.endswith("string<char>>::"[-8:])
     assert len(line) == columns
+
+
+# --- folders -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs as `fxf replay --out` leaves them: two captures of each, a page, a report, a pipe."""
+    from fx_log.write.writer import LogWriter
+
+    root = tmp_path_factory.mktemp("folders")
+    for side, slow in (("before", 1.0), ("after", 1.4)):
+        for run in range(5):
+            folder = root / side / str(run)
+            folder.mkdir(parents=True)
+            trace(folder / "run.fxt", 10 * run + (side == "after"), slow=slow)
+            with LogWriter(folder / "run.fxlog") as log:
+                for _ in range(3 if side == "before" else 9):
+                    log.info("retry", timestamp=1)
+            (folder / "run.html").write_text("<!doctype html><title>x</title>")
+            (folder / "report.json").write_text("{}")
+            os.mkfifo(folder / "pipe")
+    return root
+
+
+def test_folders_have_other_files_and_several_captures_a_run(folders: Path) -> None:
+    before, after = folders / "before", folders / "after"
+    done = run_cli("compare", before, "--with", after, "--json")
+    found = done.json()
+    assert done.exit_code == CHANGED
+    assert found["runs"] == [5, 5]
+    assert done.stderr.count("skipped 15 files that are not captures") == 2
+    assert {one["name"] for one in found["calls"] if one["verdict"] == "slower"} == {"part 11"}
+    (one,) = found["logs"]
+    assert (one["verdict"], one["before"]["per_run"], one["after"]["per_run"]) == ("more", 3, 9)
+    alone = run_cli("compare", before / "*/*.fxt", "--with", after / "*/*.fxt", "--json").json()
+    assert alone["calls"] == found["calls"]
+    assert fxf.compare(before, after).verdicts == found["verdicts"]
+
+
+def test_captures_without_a_run_of_their_own_are_left_out(folders: Path, tmp_path: Path) -> None:
+    shutil.copytree(folders / "before", tmp_path / "before", ignore=lambda *_: ["pipe"])
+    (tmp_path / "before" / "2" / "run.fxlog").unlink()
+    done = run_cli("compare", tmp_path / "before", "--with", folders / "after", "--json")
+    assert done.json()["runs"] == [5, 5]
+    assert "left out: 4 captures of format log" in done.stderr
+    assert "left out: 5 captures of format log" in done.stderr
+    assert done.json()["logs"] == []
+
+
+def test_a_file_that_is_named_must_be_a_capture(folders: Path) -> None:
+    page, capture = folders / "before/0/run.html", folders / "before/0/run.fxt"
+    assert run_cli("compare", page, capture).exit_code == ExitCode.NO_READER
+    assert run_cli("compare", folders / "before/0/*.html", capture).exit_code == ExitCode.USAGE
+
+
+# --- too few runs --------------------------------------------------------------------------------
+
+
+def calls(path: Path, *lengths: int) -> Path:
+    """A trace of one call of each length, of two names in turn."""
+    from fx_trace.write.archive import Archive
+
+    with Archive(path, force=True) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        for number, length in enumerate(lengths):
+            app.duration_complete("c", f"n{number % 2}", 1000 * number, 1000 * number + length)
+    return path
+
+
+def test_a_change_of_one_run_a_side_is_not_called_the_same(tmp_path: Path) -> None:
+    a, b = calls(tmp_path / "a.fxt", 100, 100), calls(tmp_path / "b.fxt", 100, 242)
+    done = run_cli("compare", a, b)
+    assert "too few runs to tell; +71.0% in all" in done.text
+    assert "nothing changed" not in done.text
+    assert re.search(r"unclear +2\.42 .* n1", done.text)
+    assert done.exit_code == CHANGED
+    for words, status in (("slower,new", SAME), ("unclear", CHANGED), ("none", SAME)):
+        assert run_cli("compare", a, b, "--fail-on", words).exit_code == status
+    found = run_cli("compare", a, b, "--json").json()
+    assert found["unclear"]
+    assert {one["name"]: one["verdict"] for one in found["calls"]} == {
+        "n0": "same", "n1": "unclear"
+    }  # fmt: skip
+    same = run_cli("compare", a, a)
+    assert same.exit_code == SAME
+    assert "same: nothing changed" in same.text
+
+
+def test_a_small_change_of_one_run_a_side_is_the_same(tmp_path: Path) -> None:
+    a, b = calls(tmp_path / "a.fxt", 100, 100), calls(tmp_path / "b.fxt", 100, 103)
+    done = run_cli("compare", a, b)
+    assert done.exit_code == SAME
+    assert "same: nothing changed" in done.text
+
+
+def test_titles_say_whose_numbers_they_are(folders: Path) -> None:
+    text = run_cli("compare", folders / "before", "--with", folders / "after").text
+    (line,) = (line.split() for line in text.splitlines() if line.endswith(" part 11")
+               and "slower" in line)  # fmt: skip
+    assert "before/call  after/call  change/run  calls/run" in text
+    assert "40" in line  # of each run, not 160 of all

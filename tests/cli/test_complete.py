@@ -13,6 +13,8 @@ from fxframework.cli.session import Session
 from fxframework.host import default_host
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -26,11 +28,11 @@ def offered(*words: str, typed: str = "") -> list[tuple[str, str]]:
 FILE_WORDS = (
     ("info",), ("cat",), ("convert",), ("convert", "a.fxt"), ("verify",), ("diff",), ("diff", "a"),
     ("salvage",), ("salvage", "a"), ("account",), ("stack",), ("graph",), ("compare", "a"),
-    ("watch",), ("replay",), ("record",), ("bench",),
+    ("watch",), ("replay",), ("record",),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", FILE_WORDS, ids=" ".join)
+@cases("words", FILE_WORDS, ids=" ".join)
 def test_files(words: tuple[str, ...]) -> None:
     assert offered(*words, typed="bo") == [("file", "bo")]
 

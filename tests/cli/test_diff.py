@@ -85,6 +85,8 @@ def test_as_json(host: Host, save: Save) -> None:
         "reordered": False,
         "count_a": 4,
         "count_b": 4,
+        "compared_a": 4,
+        "compared_b": 4,
         "only_a": {"span": 1, "mark": 1},
         "only_b": {"span": 1, "mark": 1},
         "shown_a": [{"offset": 32, "said": span}],
@@ -188,3 +190,19 @@ def test_a_pipe_and_a_records_file(host: Host, sample: Path, tmp_path: Path) -> 
     lines = tmp_path / "lines.jsonl"
     run_cli("convert", sample, lines, host=host)
     assert run_cli("diff", sample, lines, host=host).exit_code == SAME
+
+
+def test_records_are_counted_as_info_counts_them(tmp_path: Path) -> None:
+    """Registrations are records, which are not compared."""
+    boot = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
+    part = tmp_path / "part.fxt"
+    part.write_bytes(boot.read_bytes()[:17_000])
+    counts = [
+        run_cli("info", "--json", path).json()["captures"][0]["records"] for path in (boot, part)
+    ]
+    found = run_cli("diff", "--json", boot, part).json()["records"]
+    assert [found["count_a"], found["count_b"]] == counts
+    assert found["compared_a"] < found["count_a"]
+    text = run_cli("diff", boot, part).text
+    assert f"records: {counts[0]} records in A, {counts[1]} records in B" in text
+    assert f"compared: {found['compared_a']} and {found['compared_b']}, all but those" in text

@@ -20,6 +20,8 @@ from fxframework.host import Host
 from fxframework.registry import Confidence, Exporter, Reader
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 DAMAGED = toy.toy(toy.mark("m", 1), toy.record(9))
 UNKNOWN = toy.toy(toy.mark("m", 1), toy.record(7))
 PADDED = toy.toy(toy.mark("m", 1), bytes(24))
@@ -36,7 +38,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "statuses"),
     [
         #          info cat records table csv jsonl toy verify
@@ -126,7 +128,7 @@ def test_a_missing_extra_gives_the_install_line(host: Host, sample: Path, tmp_pa
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments",
     [
         ("inof",),
@@ -175,7 +177,7 @@ def test_wrong_usage(host: Host, sample: Path, arguments: tuple[str, ...]) -> No
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "hint"),
     [
         (("inof",), "did you mean 'info'"),

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-import pytest
 
 from fxframework.cli import render
 
+from ..cases import cases
 
-@pytest.mark.parametrize("count", [0, 1, render.ITEMS - 1, render.ITEMS, 2 * render.ITEMS + 1])
-@pytest.mark.parametrize(
-    "item", [7, "two\nlines", [], {}, {"a": [1, {"b": None}], "c\udcff": "\udcff"}]
-)
+
+@cases("count", [0, 1, render.ITEMS - 1, render.ITEMS, 2 * render.ITEMS + 1])
+@cases("item", [7, "two\nlines", [], {}, {"a": [1, {"b": None}], "c\udcff": "\udcff"}])
 def test_items_of_an_iterator_are_an_array(count: int, item: Any) -> None:
     body = {"first": {"x": []}, "items": [item] * count, "last": "é"}
     document = render._plain({"command": "test", **body})

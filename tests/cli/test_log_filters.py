@@ -16,6 +16,8 @@ from fxframework.errors import ExitCode
 from fxframework.host import Host
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 LINES = (
     alias("7", "core/disk"),
     log("ready", 1_000, severity=0x30, component="core/app", tags=["net"], pid=1, tid=11),
@@ -36,7 +38,7 @@ def logs(host: Host, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "messages"),
     [
         (["--severity", "warn"], "slow gone panic"),
@@ -111,7 +113,7 @@ def test_exporters_take_the_part(host: Host, logs: Path) -> None:
     assert [line.count("ready") for line in csv.splitlines()] == [0, 1]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "told"),
     [
         (["--severity", "wran"], "did you mean 'WARN'"),
@@ -123,7 +125,7 @@ def test_exporters_take_the_part(host: Host, logs: Path) -> None:
         (["--category", "x"], "no category 'x'"),
     ],
 )
-@pytest.mark.parametrize("command", ["cat", "convert"])
+@cases("command", ["cat", "convert"])
 def test_what_makes_no_sense_is_refused(
     host: Host, logs: Path, tmp_path: Path, command: str, arguments: list[str], told: str
 ) -> None:
@@ -199,7 +201,7 @@ def test_names_on_cat(host: Host, sample: Path) -> None:
 RED = b"\x1b[31m1 None: clear \\x1b[2J me\x1b[0m\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("terminal", "arguments", "coloured"),
     [
         (True, [], True),

@@ -18,6 +18,8 @@ from fxframework.cli.progress import PATIENCE
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
 
+from ..cases import cases
+
 FXF = [sys.executable, "-m", "fxframework.cli"]
 CONFORMANCE = Path(__file__).resolve().parents[1] / "conformance"
 WITH_TOY = """
@@ -174,7 +176,7 @@ IMPORTED = ["fxframework.cli.app", "click", "pluggy", "fxframework.host", "fxfra
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
-@pytest.mark.parametrize("module", IMPORTED)
+@cases("module", IMPORTED)
 def test_an_interrupt_while_modules_are_imported_is_quiet(module: str) -> None:
     code = INTERRUPTED_AT.format(module=module)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)

@@ -16,6 +16,8 @@ from fxframework.host import default_host
 from fxframework.io.source import Source
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 SAMPLE = 300_000
 """Bytes of a sample: seconds for those who go record by record."""
 SAMPLED = [reader for reader in default_host().readers.values() if reader.sample is not None]
@@ -135,8 +137,8 @@ RUNS: dict[str, tuple[Callable[[Path, Path, str], object], int]] = {
 """What takes long, and how often it says at least how far it is."""
 
 
-@pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("reader", SAMPLED, ids=lambda reader: str(reader.format))
+@cases("run", RUNS)
+@cases("reader", SAMPLED, ids=lambda reader: str(reader.format))
 def test_a_long_run_says_how_far_it_is(
     reader: Any, run: str, recorder: _Recorder, tmp_path: Path
 ) -> None:
@@ -148,7 +150,7 @@ def test_a_long_run_says_how_far_it_is(
     assert 0.85 <= max(recorder.shares) <= 1.001
 
 
-@pytest.mark.parametrize("reader", SAMPLED, ids=lambda reader: str(reader.format))
+@cases("reader", SAMPLED, ids=lambda reader: str(reader.format))
 def test_a_records_file_says_how_far_it_is_while_it_is_opened(
     reader: Any, recorder: _Recorder, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import attrs
 import pytest
 import toy
 
+import fxframework as fxf
 from fxframework import hookimpl
 from fxframework.errors import ExitCode
 from fxframework.host import Host
@@ -141,6 +142,7 @@ def test_as_json(host: Host, damaged: Path) -> None:
         "bytes": {"written": 56, "lost": 51},
         "dropped": {},
         "remaining": {},
+        "loss_counts": {"none": 3},
     }
     assert losses[0] == {
         "offset": 32,
@@ -234,7 +236,7 @@ def test_another_format_is_made_from_the_tables(host: Host, damaged: Path) -> No
     assert out.read_bytes() == b"1 rows!"
     lost = "lost: 2 findings of lost data"
     assert result.stderr.splitlines() == [
-        "note: other has no place for: colours (2)",
+        "note: not written as other: colours (2)",
         f"note: {damaged}: 2 losses",
         "  0x00000020  0 bytes, TOY0001 finding: a record is damaged",
         "  0x00000068  0 bytes, TOY0001 finding: a record is damaged",
@@ -327,3 +329,29 @@ def test_what_a_salvage_leaves_is_reported_and_makes_the_exit_status(
     document = result.json()
     assert document["remaining"]
     assert document["records"]["written"] == 1
+
+
+def test_a_report_of_very_many_losses_lists_the_first_ones_and_counts_all(tmp_path: Path) -> None:
+    """Each of 50,000 words of a container is a loss of its own."""
+    path = tmp_path / "zeros.fxllog"
+    path.write_bytes(b"\x89FXLLOG\n" + (1).to_bytes(8, "little") + bytes(200_000))
+    report = fxf.salvage(path, tmp_path / "a.fxllog")
+    assert report.count == sum(report.counts.values()) == report.lost_records == 50_000
+    assert report.lost_bytes == 200_000
+    assert len(report.losses) == 10_000
+    assert [loss.offset for loss, _ in report.losses[:3]] == [16, 20, 24]
+    done = run_cli("salvage", path, tmp_path / "c.fxllog", "--json")
+    found = done.json()
+    assert found["loss_counts"] == report.counts
+    assert len(found["losses"]) == len(report.losses)
+    shown = run_cli("salvage", "-v", path, tmp_path / "d.fxllog")
+    assert "… and 40,000 more (the first 10,000 are listed)" in shown.stderr
+
+
+def test_messages_about_one_byte_are_singular(tmp_path: Path) -> None:
+    from fxframework.kit.salvage import Loss
+
+    assert Loss(0, 1, "damaged", "1 bytes are not a record; left out").message == (
+        "1 byte is not a record; left out"
+    )
+    assert Loss(0, 21, "damaged", "21 bytes are not a record").message.startswith("21 bytes are")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ..cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 BOOT = ROOT / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
 FXF = f"{sys.executable} -m fxframework"
@@ -23,7 +25,7 @@ def shell(command: str, cwd: Path = ROOT) -> tuple[int, str, str]:
 
 
 @SHELL
-@pytest.mark.parametrize(
+@cases(
     "command",
     [
         f"info {BOOT}",

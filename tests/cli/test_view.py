@@ -23,6 +23,8 @@ from fxframework.errors import UsageError
 from fxframework.testing.cli import run_cli
 from fxframework.viewer import Viewer
 
+from ..cases import cases
+
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 TRACE = CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt"
 XRAY = next(CONFORMANCE.rglob("fdr5-single*.xray"))
@@ -117,7 +119,7 @@ REFUSED: tuple[tuple[str, str, dict[str, str], int], ...] = (
 )
 
 
-@pytest.mark.parametrize(("method", "path", "headers", "status"), REFUSED)
+@cases(("method", "path", "headers", "status"), REFUSED)
 def test_all_else_is_refused(
     viewer: Viewer, method: str, path: str, headers: dict[str, str], status: int
 ) -> None:

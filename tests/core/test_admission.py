@@ -22,6 +22,8 @@ from fxframework.host import Host
 from fxframework.registry import DeviceKind, Exporter, Option, Reader, StepKind, Writer
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 READER = {"format": "brk", "open": print}
 WRITER = {"format": "brk", "open": print}
 EXPORTER = {"name": "lines", "accepts": frozenset({"logs"}), "open": print}
@@ -37,7 +39,7 @@ def plugin(**hooks: Any) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "fields", "message"),
     [
         (Reader, {**READER, "suffixes": ".brk"}, "suffixes is the string '.brk'; write the tuple ('.brk',)"),
@@ -96,7 +98,7 @@ def test_a_hook_may_return_one_descriptor() -> None:
     assert (host.failures, set(host.readers)) == ((), {"toy"})
 
 
-@pytest.mark.parametrize("verdict", [True, False, 2, None, "certain"])
+@cases("verdict", [True, False, 2, None, "certain"])
 def test_a_sniffer_that_gives_no_confidence_is_listed(verdict: Any) -> None:
     host = Host(discover=False)
     reader = attrs.evolve(toy.READER, sniff=lambda _: verdict)
@@ -106,7 +108,7 @@ def test_a_sniffer_that_gives_no_confidence_is_listed(verdict: Any) -> None:
     assert f"it returned {verdict!r}, not a Confidence" in host.failures[0].error
 
 
-@pytest.mark.parametrize(
+@cases(
     ("requirement", "unmet"),
     [
         ("fxframework>=9.0", ">=9.0"), ("fxframework<0.1", "<0.1"), ("fxframework (>=9)", ">=9"),
@@ -219,9 +221,9 @@ def test_what_a_plugin_prints_is_not_in_the_output(spoiled: Any, place: str) -> 
         assert "plugin spoiler printed" in done.stderr
 
 
-@pytest.mark.parametrize("what", ["sys.exit(0)", "sys.exit('bye')", "raise KeyboardInterrupt",
+@cases("what", ["sys.exit(0)", "sys.exit('bye')", "raise KeyboardInterrupt",
                                   "raise SystemExit"])  # fmt: skip
-@pytest.mark.parametrize("place", ["records", "opened"])
+@cases("place", ["records", "opened"])
 def test_a_plugin_cannot_end_the_run(spoiled: Any, place: str, what: str) -> None:
     done = spoiled("cat", "--records", **{place: what})
     assert done.exit_code == 1, done.stderr

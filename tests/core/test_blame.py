@@ -36,6 +36,8 @@ from fxframework.model.table import Table
 from fxframework.registry import Confidence, Reader, Writer, lazy, lazy_type
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 INSTANTS = STANDARD_TABLES["instants"]
 
 
@@ -70,7 +72,7 @@ def columns_missing() -> None:
     Table(INSTANTS, 0, {}, StringPool())
 
 
-@pytest.mark.parametrize(
+@cases(
     "call",
     [
         unknown_code,

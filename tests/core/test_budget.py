@@ -19,6 +19,8 @@ from fxframework.io.source import Source
 from fxframework.model.capture import Capture
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 FORMATS = ("trace", "log", "xray", "inspect")
 
 
@@ -52,7 +54,7 @@ def lines(capture: Capture) -> None:
         pass
 
 
-@pytest.mark.parametrize(
+@cases(
     "work",
     [batches, records, tables, lines, Capture.scan, Capture.summary],
     ids=lambda work: work.__name__,
@@ -86,7 +88,7 @@ def test_a_long_pass_is_stopped_on_its_way(monkeypatch: pytest.MonkeyPatch) -> N
     assert seen == [8_000]
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "txt"])
+@cases("suffix", ["csv", "jsonl", "txt"])
 def test_conversions_stop_at_max_output(path: Path, suffix: str, tmp_path: Path) -> None:
     out = tmp_path / f"out.{suffix}"
     with pytest.raises(LimitError, match="max_output"):

@@ -15,6 +15,8 @@ from fxframework.detect import Confidence, Probe, choose, rank
 from fxframework.errors import ExitCode, NoReaderError
 from fxframework.registry import Reader
 
+from ..cases import cases
+
 
 def reader(format: str, confidence: Any, *suffixes: str) -> Reader:
     def sniff(probe: Probe) -> Confidence:
@@ -110,7 +112,7 @@ def test_candidates_are_ranked() -> None:
     assert [found.format for found in ranking.named] == ["b", "n"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "fits"),
     [("a.fxt", True), ("A.FXT", True), ("/x.fxt/a", False), ("fxt", False), ("a.fxt.gz", False)],
 )

@@ -22,6 +22,8 @@ from fxframework.host import default_host
 from fxframework.registry import HEAD, Probe
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 BOOT = ROOT / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
 LOGS = ROOT / "examples" / "scenarios" / "logs.golden" / "logs.fxlog"
@@ -88,8 +90,8 @@ CASES: dict[str, tuple[Callable[[Path], bytes], str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("suffix", ["", ".fxt"])
-@pytest.mark.parametrize("case", CASES)
+@cases("suffix", ["", ".fxt"])
+@cases("case", CASES)
 def test_an_unknown_file_is_named_with_what_to_do(case: str, suffix: str, tmp_path: Path) -> None:
     make, what, remedy = CASES[case]
     path = tmp_path / f"unknown{suffix}"
@@ -125,7 +127,7 @@ def test_a_sample_of_a_format_is_not_foreign_for_its_reader(format: str) -> None
 # --- folders -------------------------------------------------------------------------------------
 
 COMMANDS = (
-    ["info"], ["cat"], ["verify"], ["verify", "--as", "perfetto"], ["salvage", "{}", "out.fxt"],
+    ["info"], ["cat"], ["verify"], ["salvage", "{}", "out.fxt"],
     ["convert", "{}", "out.json"], ["convert", "--list"], ["diff", "{}", str(BOOT)],
     ["diff", str(BOOT), "{}"], ["account"], ["stack"], ["graph"],
     ["selectors"], ["watch", "--count", "1"], ["record"], ["explain", "{}@0"],
@@ -133,7 +135,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(command)[:24])
+@cases("command", COMMANDS, ids=lambda command: "-".join(command)[:24])
 def test_a_folder_in_place_of_a_file_says_what_to_do(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
+from ..cases import cases
 from ..samples import samples
 
 pa = pytest.importorskip("pyarrow")
@@ -250,7 +251,7 @@ def made_args(values: list[Any], types: list[int]) -> Any:
     return frame["arg_x"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "types", "kind", "expected"),
     [
         ([1, -2], [1, 3], pa.int64(), [1, -2]),

@@ -13,6 +13,8 @@ from fxframework.model.schema import ARG_TYPES, STANDARD_TABLES, TABLE_CODES
 from fxframework.model.strings import StringPool
 from fxframework.testing.contracts.checks import check_table
 
+from ..cases import cases
+
 NAMES = ("processes", "threads", "slices", "instants", "args")
 SCHEMAS = {name: STANDARD_TABLES[name] for name in NAMES}
 
@@ -27,7 +29,7 @@ def rows(made: Gathered, table: str, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(getattr(row, name) for name in columns) for row in found]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "kind", "column", "held"),
     [
         (None, "null", "int", 0),

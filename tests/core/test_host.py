@@ -29,6 +29,8 @@ from fxframework.io.source import Source
 from fxframework.model.diagnostics import Diagnostic
 from fxframework.registry import DeviceKind, Exporter, Reader, StepKind, Writer
 
+from ..cases import cases
+
 
 def plugin(**hooks: Callable[..., Any]) -> types.ModuleType:
     """A module that implements these hooks."""
@@ -404,7 +406,7 @@ def test_options_reach_the_reader_typed_and_limits_reach_the_request(host: Host)
     assert first.observer is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "message"),
     [
         ({"refuze": "yes"}, r"'refuze'; did you mean 'refuse'\?"),

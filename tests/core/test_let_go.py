@@ -21,6 +21,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 from fxframework.model.table import Table
 
+from ..cases import cases
 from ..samples import samples
 
 SIZE = 1_000_000
@@ -56,9 +57,9 @@ def part(capture: Capture) -> Capture:
     return capture.select(Selection(start_ns=0))
 
 
-@pytest.mark.parametrize("name", list(samples()))
-@pytest.mark.parametrize("closed", [True, False], ids=["closed", "forgotten"])
-@pytest.mark.parametrize("made", [True, False], ids=["columns made", "columns not made"])
+@cases("name", list(samples()))
+@cases("closed", [True, False], ids=["closed", "forgotten"])
+@cases("made", [True, False], ids=["columns made", "columns not made"])
 @pytest.mark.usefixtures("no_collector")
 def test_a_capture_is_freed(name: str, closed: bool, made: bool) -> None:
     format, data = samples()[name]
@@ -170,7 +171,7 @@ def rows(table: Table) -> dict[str, list[Any]]:
     return {column: table.plain(column) for column in table.columns}
 
 
-@pytest.mark.parametrize("name", list(samples()))
+@cases("name", list(samples()))
 def test_a_capture_that_was_trimmed_gives_the_same_again(name: str) -> None:
     format, data = samples()[name]
     with default_host().open(data, format=format) as capture:

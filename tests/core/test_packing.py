@@ -19,6 +19,8 @@ from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 DATA = bytes(range(256)) * 8192
 
 
@@ -33,7 +35,7 @@ every = pytest.mark.parametrize("packing", PACKINGS, ids=lambda each: each.name)
 
 
 @every
-@pytest.mark.parametrize(
+@cases(
     ("spoil", "size", "message"),
     [
         (lambda one: one, len(DATA), None),

@@ -13,6 +13,8 @@ from fxframework.errors import LimitError, UsageError
 from fxframework.kit import patterns
 from fxframework.kit.patterns import BoundedPattern
 
+from ..cases import cases
+
 TEXTS = ["", "aaa!", "1234 5678", "á\udc80\n\0aa", "user=ann token=12", "x" * 50_000 + "aa"]
 
 
@@ -23,9 +25,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.collect()
 
 
-@pytest.mark.parametrize(
-    "pattern", ["a", "a+", r"\d{4}", "ann|12", re.compile("A+", re.IGNORECASE), r"(.)\1", "^$"]
-)
+@cases("pattern", ["a", "a+", r"\d{4}", "ann|12", re.compile("A+", re.IGNORECASE), r"(.)\1", "^$"])
 def test_as_re_does(pattern: str | re.Pattern[str]) -> None:
     bounded = BoundedPattern(pattern, r"<\1>")
     plain = re.compile(pattern)

@@ -71,7 +71,10 @@ def test_rows_of_one_table_may_have_different_columns() -> None:
     [
         (("instant", {"name": "a"}), "table 'instant', which is not in schemas; did you mean"),
         (("instants", {"nmae": "a"}), "has no column 'nmae'; did you mean 'name'"),
-        (("instants", {"scope": "everywhere"}), "'everywhere' is none of thread, process, global"),
+        (
+            ("instants", {"scope": "everywhere"}),
+            "'everywhere' is not one of thread, process, global",
+        ),
         (("instants", {"ts": "now"}), "cannot hold"),
     ],
 )

@@ -17,6 +17,8 @@ from fxframework.errors import FxError, UsageError
 from fxframework.query import JOINED, Database
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 TRACE = CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt"
 SAMPLES = [
@@ -108,7 +110,7 @@ def test_captures_are_put_together_with_their_names() -> None:
         }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("query", "message"),
     [
         ("select nam from slices", r'"nam" not found.*\n(.*\n)*.*\^'),
@@ -150,7 +152,7 @@ def test_rows_are_lines_of_json() -> None:
     assert done.stdout.splitlines() == [b'{"n":1,"s":"a"}', b'{"n":2,"s":"b"}']
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "text"),
     [
         (f"{(1 << 127) - 1}::hugeint", f"{(1 << 127) - 1}".encode()),
@@ -175,7 +177,7 @@ def test_a_value_that_cannot_be_shown_or_written_names_its_column(tmp_path: Path
         assert "error[FXF0005]: a value of the column 'late' cannot be shown" in done.stderr
     for suffix in ("csv", "parquet"):
         out = tmp_path / f"a.{suffix}"
-        done = run_cli("sql", str(TRACE), "select interval 1 day as a", "-o", str(out))
+        done = run_cli("sql", str(TRACE), "select interval 1 day as a", "--out", str(out))
         assert done.exit_code == 1
         assert f"error[FXF0002]: a .{suffix} file cannot hold this result" in done.stderr
         assert not out.exists()
@@ -224,16 +226,16 @@ def test_the_command_prints_writes_and_refuses(tmp_path: Path) -> None:
     done = run_cli("sql", str(TRACE), "select count(*) as n from slices")
     assert (done.exit_code, done.stdout) == (0, b"n\n17296\n")
     out = tmp_path / "x.parquet"
-    done = run_cli("sql", str(TRACE), "select name, dur from slices", "-o", str(out))
+    done = run_cli("sql", str(TRACE), "select name, dur from slices", "--out", str(out))
     assert done.exit_code == 0
     assert _rows(out) == 17296
-    again = run_cli("sql", str(TRACE), "select 1", "-o", str(out))
+    again = run_cli("sql", str(TRACE), "select 1", "--out", str(out))
     assert again.exit_code == 1
     assert "--force" in again.stderr
     bad = run_cli("sql", str(TRACE), "select nam from slices")
     assert bad.exit_code == 2
     assert "^" in bad.stderr
-    assert run_cli("sql", str(TRACE), "select 1", "-o", str(tmp_path / "x.doc")).exit_code == 1
+    assert run_cli("sql", str(TRACE), "select 1", "--out", str(tmp_path / "x.doc")).exit_code == 1
 
 
 def _rows(path: Path) -> Any:

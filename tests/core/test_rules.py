@@ -13,6 +13,8 @@ from fxframework.errors import Catalogue, LimitError, Rule, Severity, WriteRefus
 from fxframework.kernels.notes import Notes
 from fxframework.model.diagnostics import Diagnostics, Found
 
+from ..cases import cases
+
 CUT_OFF = Rule(
     "DRUM0102",
     Severity.DATA_LOSS,
@@ -39,7 +41,7 @@ def test_copies_of_a_rule_are_the_rule() -> None:
     assert int(attrs.evolve(CUT_OFF, code="DRUM0103")) == 103
 
 
-@pytest.mark.parametrize("code", ["DRUM102", "drum0102", "0102", "DRUM01022", ""])
+@cases("code", ["DRUM102", "drum0102", "0102", "DRUM01022", ""])
 def test_a_code_has_a_prefix_and_four_digits(code: str) -> None:
     with pytest.raises(ValueError, match="invalid code"):
         Rule(code, Severity.INFO, "", "", "")

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 from fxframework.errors import BadCallError, UsageError
+from fxframework.host import default_host
 from fxframework.model.schema import STANDARD_TABLES, Column
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
+
+from ..cases import cases
+from ..samples import samples
 
 
 def test_what_is_not_given_is_null_zero_or_empty() -> None:
@@ -44,12 +48,12 @@ def test_texts_are_entered_into_the_pool() -> None:
     assert list(logs["message"]) == ["x", "y"]
 
 
-@pytest.mark.parametrize("given", ["global", ["global"] * 2, [2, "global"], 2, np.array([2, 2])])
+@cases("given", ["global", ["global"] * 2, [2, "global"], 2, np.array([2, 2])])
 def test_values_of_an_enumeration_are_given_by_name(given: Any) -> None:
     table = Table.of(STANDARD_TABLES["instants"], StringPool(), ts=[1, 2], scope=given)
     assert table["scope"].tolist() == [2, 2]
     assert table.plain("scope") == ["global", "global"]
-    with pytest.raises(BadCallError, match="'glob' is none of thread, process, global"):
+    with pytest.raises(BadCallError, match="'glob' is not one of thread, process, global"):
         Table.of(STANDARD_TABLES["instants"], StringPool(), ts=[1, 2], scope="glob")
 
 
@@ -152,8 +156,8 @@ def test_each_way_to_take_a_column_suits_its_kind_or_is_refused(
         assert way == "to_arrow" or len(made) == rows
 
 
-@pytest.mark.parametrize("count", [1, 200], ids=["few", "many"])
-@pytest.mark.parametrize("code", [-2, 2, 1 << 30, -(1 << 31)])
+@cases("count", [1, 200], ids=["few", "many"])
+@cases("code", [-2, 2, 1 << 30, -(1 << 31)])
 def test_a_code_that_is_not_in_the_pool_is_refused(code: int, count: int) -> None:
     pool = StringPool()
     pool.intern(b"a")
@@ -169,3 +173,27 @@ def test_a_code_that_is_not_in_the_pool_is_refused(code: int, count: int) -> Non
     for odd in (np.array([1.0]), np.array([True]), np.array(["a"])):
         with pytest.raises(TypeError, match="string codes are integers"):
             pool.take(odd)
+
+
+@pytest.mark.parametrize("name", list(samples()))
+def test_columns_cannot_be_written_to(name: str) -> None:
+    format, data = samples()[name]
+    with default_host().open(data, format=format) as capture:
+        for each in capture.tables:
+            whole = capture.table(each)
+            tables = [whole, whole.select(slice(0, 3)), *itertools.islice(capture.batches(each), 1)]
+            tables += [whole.select(np.arange(len(whole))), whole.replaced(offset=whole["offset"])]
+            for table, column in itertools.product(tables, whole.columns):
+                values = table[column]
+                arrays = [values]
+                if isinstance(values, TextColumn):
+                    arrays = [values.offsets, values.data]
+                assert not any(array.flags.writeable for array in arrays), (each, column)
+
+
+def test_a_column_that_was_given_is_not_locked_for_its_owner() -> None:
+    mine = np.arange(3)
+    table = Table.of(STANDARD_TABLES["instants"], StringPool(), ts=mine)
+    with pytest.raises(ValueError, match="read-only"):
+        table.array("ts")[0] = 5
+    mine[0] = 7

@@ -17,6 +17,8 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.timeline import AlignedCapture, Line, align, aligned, parse_alignments
 
+from ..cases import cases
+
 I64 = st.integers(NS_MIN, NS_MAX)
 RATES = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=10**9)
 
@@ -54,9 +56,7 @@ def test_what_align_says_is_parsed() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "text", ["offset=5", "a:", "a:offset=x", "a:1=2=3", "a:1=2,3=4,5=6", "a:now"]
-)
+@cases("text", ["offset=5", "a:", "a:offset=x", "a:1=2=3", "a:1=2,3=4,5=6", "a:now"])
 def test_what_is_no_alignment_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_alignments([text])

@@ -22,6 +22,7 @@ from fxframework.registry import Exporter
 from fxframework.targets import targets_for
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
 from . import toy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ EVERY = (BOOT, LOGS, INSPECT, CALLS)
 # --- one plan ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("inputs", "out", "select", "action"),
     [
         ((BOOT,), "a.fxt", None, Action.REWRITE),
@@ -117,7 +118,7 @@ def test_what_is_there_stays_without_force(tmp_path: Path) -> None:
     with pytest.raises(WriteRefusedError, match="exists") as refused:
         fxf.convert(BOOT, out)
     assert "force=True" in refused.value.remedy
-    with pytest.raises(WriteRefusedError) as refused:
+    with pytest.raises(WriteRefusedError, match="force=True") as refused:
         Archive(out)
     assert "force=True" in refused.value.remedy
     assert out.read_text() == "mine"
@@ -172,7 +173,6 @@ VERBS: dict[str, Callable[[Any, Path], Any]] = {
     "convert": lambda given, out: (fxf.convert(given, out), out.read_bytes())[1],
     "salvage": lambda given, out: (fxf.salvage(given, out), out.read_bytes())[1],
     "verify": lambda given, _: fxf.verify(given),
-    "predict": lambda given, _: fxf.predict(given, "perfetto").counters,
     "diff": lambda given, _: fxf.diff(given, given).same,
     "sql": lambda given, _: fxf.sql(
         given, "select count(*) as n, max(ts) as t from slices_with_names"
@@ -295,18 +295,16 @@ def test_an_exporter_with_the_suffix_of_a_writer_is_named(tmp_path: Path) -> Non
     host.register(Plugin(), name="outlines")
     out = tmp_path / "x.fxt"
     done = run_cli("convert", BOOT, out, host=host)
-    assert f"the suffix of {out} is that of outline, too; trace is taken" in done.stderr
-    assert "-t outline chooses the other" in done.stderr
+    assert f"{out} is written by trace; its suffix also belongs to outline" in done.stderr
+    assert "choose with -t outline" in done.stderr
     assert out.read_bytes() == BOOT.read_bytes()
     assert "suffix" not in run_cli("convert", BOOT, tmp_path / "y.fxt").stderr
     done = run_cli("convert", BOOT, tmp_path / "z.fxt", "-t", "trace", host=host)
     assert "suffix" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "name", ["x.pftrace", "x.html", "x.db", "x.folded", "x.xyz", "x", "x.tree"]
-)
-@pytest.mark.parametrize("source", EVERY, ids=lambda path: str(path.name))
+@cases("name", ["x.pftrace", "x.html", "x.db", "x.folded", "x.xyz", "x", "x.tree"])
+@cases("source", EVERY, ids=lambda path: str(path.name))
 def test_only_what_the_capture_can_become_is_suggested(name: str, source: Path) -> None:
     host = _host()
     with fxf.open(source) as capture:

@@ -13,6 +13,8 @@ from fxframework.host import Host
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 
+from ..cases import cases
+
 DATA = toy.toy(
     toy.span("early", 0, 100),  # slices 0
     toy.span("over", 50, 1_000),  # 1
@@ -37,7 +39,7 @@ def names(capture: Capture, table: str) -> list[Any]:
     return capture.table(table).texts("name")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("start", "stop", "instants", "slices"),
     [
         (None, None, ["a", "b", "c"], ["early", "over", "open", "late", "end"]),
@@ -144,7 +146,7 @@ def test_a_window_is_a_capture_of_the_same_format(capture: Capture) -> None:
     narrower = capture.between(0, 250).between(150, None)
     assert names(narrower, "instants") == ["b"]
     window.close()
-    assert capture.source.size == 0
+    assert capture.closed
 
 
 def test_row_counts(capture: Capture) -> None:

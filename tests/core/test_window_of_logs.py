@@ -20,6 +20,8 @@ from fxframework.model.capture import Capture, Window
 from fxframework.model.rows import RowMarks
 from fxframework.model.selection import Selection, least_severity
 
+from ..cases import cases
+
 LINES = (
     log("started", 10, severity=0x30, component="core/App", tags=["net", "a,b"], pid=1, tid=2,
         args={"n": 1, "m": 2}),
@@ -57,7 +59,7 @@ def times(capture: Capture, size: int = 65536) -> list[int]:
     return [ts for batch in capture.batches("logs", size) for ts in batch["ts"].tolist()]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("asked", "kept"),
     [
         ({"min_severity": "warn"}, [20, 40, 50, 60]),
@@ -179,7 +181,7 @@ def test_what_cannot_be_chosen_is_refused(host: Host, capture: Capture) -> None:
         assert "--pid" in caught.value.remedy
 
 
-@pytest.mark.parametrize("level", ["wern", "", "256", -1, 300])
+@cases("level", ["wern", "", "256", -1, 300])
 def test_no_severity(level: str | int) -> None:
     with pytest.raises(UsageError) as caught:
         Selection(min_severity=level)

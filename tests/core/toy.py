@@ -21,10 +21,9 @@ from fxframework.io.source import Source
 from fxframework.io.words import FieldView
 from fxframework.model.capture import Capture, OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.model.prediction import Effect, Prediction, Quirk
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.table import Table
-from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Reference, Writer
+from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
 
 MAGIC = b"TOYFMT1\n"
 LAYOUT = struct.Struct("<BB6sqq")
@@ -284,22 +283,6 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     return [FieldView(at, 0, 7, "kind", source.read(at, 1)[0], "kind of record", "Toys")]
 
 
-QUIRKS = (
-    Quirk(key="broken", effect=Effect.DROPS, counter="toys_broken", title="a toy is dropped"),
-    Quirk(key="odd", effect=Effect.REFUSES, message="Odd!", title="odd bytes are refused"),
-)
-
-
-def predict_child(capture: Capture, found: Prediction) -> None:
-    """A child drops what is damaged, and has nothing to do with odd bytes."""
-    for index, one in enumerate(capture.records()):
-        found.records += 1
-        if one.offset and one.nbytes % LAYOUT.size:
-            found.add("odd", one.offset, index)
-        elif one.to_json()["record"] == "damaged":
-            found.add("broken", one.offset, index)
-
-
 READER = Reader(
     format="toy",
     title="toys",
@@ -309,9 +292,6 @@ READER = Reader(
     options=(Option(name="refuse", type=bool, default=False, help="refuse to be read"),),
     rules=lambda: RULES,
     explain=explain,
-    references=(
-        Reference(name="child", title="a child", quirks=lambda: QUIRKS, predict=predict_child),
-    ),
 )
 WRITER = Writer(
     format="toy",

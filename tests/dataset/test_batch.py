@@ -27,10 +27,17 @@ from fxframework.dataset.manifest import Entry
 from fxframework.dataset.part import Recipe, convert_items
 from fxframework.dataset.query import DatasetQueries
 from fxframework.dataset.store import Store
-from fxframework.errors import FxError, UnreadableError, UsageError, WriteRefusedError
+from fxframework.errors import (
+    ExitCode,
+    FxError,
+    UnreadableError,
+    UsageError,
+    WriteRefusedError,
+)
 from fxframework.query import JOINED, Database
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
 from .fleet import make
 
 pytest.importorskip("pyarrow")
@@ -292,7 +299,7 @@ def test_files_folders_patterns_lists_and_addresses(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links need rights on Windows")
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("word", ["**/*.fxt", "**", ".", "**/**/*.f?t", "r*/**/*.fxt", "*/*.fxt"])
+@cases("word", ["**/*.fxt", "**", ".", "**/**/*.f?t", "r*/**/*.fxt", "*/*.fxt"])
 def test_links_lead_neither_in_circles_nor_twice_to_a_file(
     word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +318,53 @@ def test_links_lead_neither_in_circles_nor_twice_to_a_file(
     every = ["real/1.fxt", "real/deep/2.fxt", "runs/3.fxt"]
     expected = {"r*/**/*.fxt": every, "*/*.fxt": ["real/1.fxt", "runs/3.fxt"]}
     assert found == expected.get(word, sorted([*every, "loop.fxt"]))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_files_that_are_not_captures_are_skipped_unless_they_are_named(
+    jobs: int, fleet: tuple[Path, list[Path]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    capture = next(path for path in sorted(fleet[0].rglob("*.fxt")) if path not in fleet[1])
+    for name in ("a.fxt", "b.fxt"):
+        (folder / name).write_bytes(capture.read_bytes())
+    for name in ("code.py", "page.html", "report.json"):
+        (folder / name).write_text("print()\n")
+    (folder / "junk.fxt").write_bytes(b"hello" * 99)
+    os.mkfifo(folder / "pipe.fxt")
+    report = fxf.batch(folder, tmp_path / "one", jobs=jobs)
+    assert report.outcomes == {"ok": 2, "losses": 0, "failed": 1}
+    skipped = {Path(item.file).name for item in report.skipped}
+    assert skipped == {"code.py", "page.html", "report.json", "pipe.fxt"}
+    again = fxf.batch(folder, tmp_path / "one", jobs=jobs, resume=True)
+    assert (again.done, len(again.entries)) == (1, 3)
+    named = fxf.batch(
+        [folder / "code.py", folder / "pipe.fxt", folder], tmp_path / "two", jobs=jobs
+    )
+    assert named.outcomes == {"ok": 2, "losses": 0, "failed": 3}
+    errors = {Path(one.file).name: one.error.message for one in named.entries if one.error}
+    assert errors["pipe.fxt"] == "a batch cannot read a pipe"
+    done = run_cli("batch", folder, "--out", tmp_path / "three", "--jobs", str(jobs))
+    assert "skipped 4 files that are not captures: " in done.stderr
+    assert "code.py" not in done.stderr
+    pages = run_cli("batch", folder / "*.py", "--out", tmp_path / "four")
+    assert pages.exit_code == ExitCode.FAILED
+
+
+@pytest.mark.parametrize("word", ["loop/*", "loop", "**/loop/l*", "loop/*/*"])
+def test_links_in_a_circle_have_a_clear_result(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").mkdir()
+    Path("loop/l1").symlink_to("l2")
+    Path("loop/l2").symlink_to("l1")
+    done = run_cli("batch", word, "--out", "out", "--jobs", "1")
+    assert done.exit_code in {ExitCode.FAILED, ExitCode.USAGE}
+    assert "symbolic links" in done.stderr or "no file matches" in done.stderr
+    assert "FXF0000" not in done.stderr
 
 
 def test_a_file_is_known_by_its_own_name_or_by_the_first(

@@ -1,8 +1,8 @@
 """Every fenced command of the README and of docs/ runs as printed, on a core install.
 
-The README is followed in a clone's own folder, each command in a shell. A page of docs/ is followed
-in the folder of `docs/captures.md`; a page that needs an extra says so before the command that
-does, and is followed with every extra, too.
+The README is followed in a clone's own folder, each command in a shell. The pages of docs/ are
+followed in one folder, that of `docs/captures.md`, commands and programs in order; a page that
+needs an extra says so before the command that does, and is followed with every extra, too.
 """
 
 from __future__ import annotations
@@ -113,22 +113,31 @@ def captures(core: Environment, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
+@pytest.fixture(scope="session")
+def one_folder(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the commands and programs of all pages run, as a reader's would."""
+    folder = tmp_path_factory.mktemp("pages") / "folder"
+    shutil.copytree(captures, folder)
+    return folder
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("page", list(pages()))
 def test_the_commands_of_a_page(
-    page: str, core: Environment, here: Environment, captures: Path, tmp_path: Path
+    page: str,
+    core: Environment,
+    here: Environment,
+    captures: Path,
+    one_folder: Path,
+    tmp_path: Path,
 ) -> None:
     text = (ROOT / page).read_text("utf-8")
-    programs = tmp_path / "programs"
-    shutil.copytree(ROOT / "examples", programs / "examples")
 
     def python(block: Block) -> str:
-        done = core.exec(block.code, programs)
+        done = core.exec(block.code, one_folder)
         return done.stderr if done.status else ""
 
-    folder = tmp_path / "core"
-    shutil.copytree(captures, folder)
-    run = partial(ask, core, folder)
+    run = partial(ask, core, one_folder)
     wrong = follow(text, page, run=run, python=python, needs=says_so)
     assert not wrong, "\n".join(wrong)
     if EXTRA.search(text):

@@ -340,7 +340,8 @@ def test_the_plugin_of_the_page_keeps_the_contracts(tmp_path: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
     environ.pop("PYTHONSAFEPATH", None)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_beats.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+         "--hypothesis-profile=ci", "test_beats.py"],
         cwd=tmp_path, env=environ, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

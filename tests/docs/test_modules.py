@@ -10,7 +10,7 @@ import pytest
 from .commands import BLOCK, Block, follow
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins" / "module.md"
-LINES = {"drums.py": 30, "names.py": 6}
+LINES = {"drums.py": 30, "names.py": 6, "ftrace.py": 80}
 """The most lines of code in each module: those that are neither empty nor docstrings."""
 DOCSTRING = re.compile(r'^ *""".*"""$')
 
@@ -27,6 +27,12 @@ def test_they_are_as_short_as_the_page_says() -> None:
     for name, text in modules().items():
         code = [line for line in text.splitlines() if line and not DOCSTRING.match(line)]
         assert len(code) <= LINES[name], name
+
+
+def test_the_text_format_is_the_example() -> None:
+    text = (PAGE.parents[2] / "examples" / "plugins" / "ftrace.py").read_text("utf-8")
+    assert modules()["ftrace.py"] == text
+    assert text.count("\n") <= LINES["ftrace.py"]
 
 
 @pytest.mark.timeout(300)

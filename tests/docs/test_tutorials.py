@@ -36,8 +36,9 @@ TESTED = re.compile(r"^python -m pytest -q (fx-\w+)$")
 LONG = "(memory or time_follows or another_process or many_records)"
 """Tests of contracts that take long however few examples they try."""
 FEW = """
-from fxframework.testing import Contract
-Contract.examples = 5
+import hypothesis
+hypothesis.settings.register_profile("few", max_examples=5, derandomize=True, database=None)
+hypothesis.settings.load_profile("few")
 """
 FOLLOW = """
 import sys

@@ -13,6 +13,8 @@ from fx_emulator.errors import ClockError
 from fx_emulator.faults import ClockJump
 from fxframework.model import target
 
+from ..cases import cases
+
 NS = st.integers(0, 10**18)
 
 
@@ -49,7 +51,7 @@ def test_a_jump_goes_both_ways():
     assert clock.monotonic_ns() == 45
 
 
-@pytest.mark.parametrize(
+@cases(
     "misuse",
     [
         lambda: VirtualClock().advance(-1),

@@ -20,6 +20,8 @@ from fx_emulator.cpu import (
 from fx_emulator.errors import CpuError, EmulatorError
 from fxframework.model import target
 
+from ..cases import cases
+
 FREQUENCY = 2_596_120_000
 NS = st.integers(0, 10**12)
 RATIOS = st.fractions(Fraction(1, 8), 3)
@@ -230,7 +232,7 @@ class TestRegisters:
         cpu.wrmsr(IA32_TSC_AUX, 0xFFFFFFFF)
         assert cpu.rdtscp() == (0, 0xFFFFFFFF)
 
-    @pytest.mark.parametrize(
+    @cases(
         "misuse",
         [
             lambda cpu: cpu.rdmsr(0x11),
@@ -282,7 +284,7 @@ class TestCpuid:
         assert cpu.cpuid(0x40000000) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     "options",
     [
         {"cpus": 0},

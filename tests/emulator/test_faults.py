@@ -25,6 +25,8 @@ from fx_emulator.faults import (
 from fx_emulator.memory import Memory
 from fx_emulator.socket import DatagramSocket
 
+from ..cases import cases
+
 
 def run(plan, stores=8):
     """A program of so many stores, with the plan's memory faults: what it leaves."""
@@ -123,7 +125,7 @@ def test_a_buffer_is_full_for_so_many_records():
     assert [FullBuffer(2, count=2)(number) for number in range(5)] == [0, 0, 1, 1, 0]
 
 
-@pytest.mark.parametrize(
+@cases(
     "make",
     [
         lambda: CrashAfter(-1),

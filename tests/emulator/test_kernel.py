@@ -38,6 +38,8 @@ from fx_emulator.kernel import (
 from fxframework.model.schema import THREAD_STATES
 from fxframework.model.target import Clock, SchedulerListener, TimestampCounter
 
+from ..cases import cases
+
 MS = 1_000_000
 
 
@@ -438,7 +440,7 @@ def test_threads_in_the_background_may_wait() -> None:
     machine.kernel.run()
 
 
-@pytest.mark.parametrize("action", [Yield(), Run(0), Run(1), Sleep(0), Signal(Event("e"))])
+@cases("action", [Yield(), Run(0), Run(1), Sleep(0), Signal(Event("e"))])
 def test_an_endless_loop_says_where(action: Any) -> None:
     machine = Machine()
 
@@ -454,7 +456,7 @@ def test_an_endless_loop_says_where(action: Any) -> None:
         machine.kernel.run(machine.kernel.now_ns + 100)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("action", "said"),
     [
         (Run(-1), "must not be negative"),

@@ -13,6 +13,8 @@ from fx_emulator.faults import DropDatagram
 from fx_emulator.socket import DatagramSocket, LogService
 from fxframework.model import target
 
+from ..cases import cases
+
 
 def record(words=2, *, kind=9, claims=None, fill=0):
     header = kind | (words if claims is None else claims) << 4 | 0x30 << 56
@@ -90,7 +92,7 @@ INVALID = [
 
 
 class TestLogService:
-    @pytest.mark.parametrize("datagram", INVALID)
+    @cases("datagram", INVALID)
     def test_counts_and_goes_on(self, datagram):
         socket = DatagramSocket()
         service = LogService(socket, invalid="count")
@@ -101,7 +103,7 @@ class TestLogService:
         assert service.capture() == record(fill=1) + record(4, fill=2)
         assert (service.invalid, service.lost, socket.closed) == (1, 0, False)
 
-    @pytest.mark.parametrize("datagram", INVALID)
+    @cases("datagram", INVALID)
     def test_disconnects(self, datagram):
         socket, other = DatagramSocket(), DatagramSocket()
         service = LogService(socket, invalid="disconnect")

@@ -31,6 +31,9 @@ from fx_trace.write.writer import TraceWriter
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory as MemoryProtocol
 
+from ..cases import cases
+from ..properties import share
+
 SIZES = (4096, 8192)
 
 
@@ -241,7 +244,7 @@ def as_archive(image: bytes) -> tuple[bytes, str]:
 
 
 TestBuffer = Buffer.TestCase
-TestBuffer.settings = settings(max_examples=10, stateful_step_count=25, deadline=None)
+TestBuffer.settings = settings(share(1 / 2), stateful_step_count=25)
 
 
 @given(
@@ -289,8 +292,8 @@ def test_a_crash_leaves_what_was_committed(
 # --- The engine ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("size", [4096, 8192, 1 << 20, 33 << 20])
+@cases("mode", MODES)
+@cases("size", [4096, 8192, 1 << 20, 33 << 20])
 def test_the_header_is_that_of_the_notes(mode: Mode, size: int) -> None:
     memory = Memory.anonymous(size)
     TraceEngine(memory, mode)
@@ -313,7 +316,7 @@ def test_unknown_modes_are_refused() -> None:
         TraceEngine(BytesMemory(4096), durable_full="wrap")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@cases(
     "record",
     [b"", bytes(8), blob(1, 3)[:-8], blob(1, 3) + bytes(8), b"\x25", struct.pack("<Q", 0x10)],
 )

@@ -22,6 +22,8 @@ from fx_emulator.memory import Memory
 from fx_emulator.vmo import DEFAULT_RIGHTS, PAGE, Rights, Vmo
 from fxframework.model import target
 
+from ..cases import cases
+
 # --- Contents and commitment, against a model ----------------------------------------------------
 
 
@@ -322,7 +324,7 @@ TAKES = [
 ]
 
 
-@pytest.mark.parametrize(("right", "use"), TAKES)
+@cases(("right", "use"), TAKES)
 def test_each_operation_takes_its_right(right, use):
     vmo = Vmo.create(2 * PAGE, resizable=True)
     assert vmo.rights == DEFAULT_RIGHTS | Rights.RESIZE
@@ -382,7 +384,7 @@ class TestMappings:
         assert mapping.load_u64(0) == 2
         assert mapping.size == PAGE
 
-    @pytest.mark.parametrize(
+    @cases(
         "misuse",
         [
             lambda m: m.load_u64(PAGE),

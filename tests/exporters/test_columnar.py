@@ -16,6 +16,8 @@ from fx_trace.write.archive import Archive
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 
+from ..cases import cases
+
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 SAMPLES = [
     CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt",
@@ -31,8 +33,8 @@ def plain(table: Any) -> dict[str, list[Any]]:
     return found
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
-@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+@cases("sample", SAMPLES, ids=lambda path: path.name)
+@cases("suffix", [".arrow", ".parquet"])
 def test_every_table_comes_back(sample: Path, suffix: str, tmp_path: Path) -> None:
     with fxf.open(sample) as capture:
         for name in capture.schemas:

@@ -24,7 +24,6 @@ class _OfToys(ExporterContract):
     plugin = "fxframework.exporters.plugin"
     reader_plugin = "toy"
     format = "toy"
-    examples = 30
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("rows.toy", ROWS)
@@ -78,7 +77,6 @@ class TestRecordsReader(ReaderContract):
 
     plugin = "fxframework.exporters.plugin"
     format = "records"
-    examples = 30
 
     def samples(self) -> Iterable[Sample]:
         yield Sample(
@@ -92,7 +90,6 @@ class TestRecordsWriter(WriterContract):
 
     plugin = "fxframework.exporters.plugin"
     format = "records"
-    examples = 30
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("opaque.jsonl", b'{"record":"mark"}\n', sound=False)

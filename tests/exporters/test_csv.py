@@ -23,6 +23,7 @@ from fxframework.model.table import Table
 from fxframework.registry import parse_options
 from fxframework.testing.kernels import plain_kernels
 
+from ..cases import cases
 from ..reference.arguments import Arguments
 from ..samples import samples
 
@@ -179,7 +180,7 @@ def test_arguments_of_every_type(host: Host, make: Callable[..., Capture]) -> No
     }
 
 
-@pytest.mark.parametrize("number", [1, 2, 7, 9, 12, 255])
+@cases("number", [1, 2, 7, 9, 12, 255])
 def test_bytes_of_any_type_but_string_are_hexadecimal(
     host: Host, make: Callable[..., Capture], number: int
 ) -> None:
@@ -309,8 +310,8 @@ def test_compiled_and_plain_kernels_write_the_same(options: Mapping[str, str]) -
         assert written() == compiled
 
 
-@pytest.mark.parametrize("rows", [1, 3, 1000])
-@pytest.mark.parametrize("name", ["boot.fxt", "logs.fxlog"])
+@cases("rows", [1, 3, 1000])
+@cases("name", ["boot.fxt", "logs.fxlog"])
 def test_streamed_arguments_are_those_of_the_whole(name: str, rows: int) -> None:
     format, data = samples()[name]
     with default_host().open(data, format=format) as capture:

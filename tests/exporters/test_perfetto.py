@@ -190,7 +190,8 @@ OWN = st.sampled_from([1, 2, 3, 4, 5, (1 << 31) - 1, (1 << 31) - 2, 1 << 31, 1 <
 """Ids of captures, as int64: some do not fit, some are those that are given instead."""
 CALLS = st.lists(
     st.tuples(
-        st.sampled_from(["processes", "threads", "loose", "tracked"]), st.lists(OWN, max_size=6)
+        st.sampled_from(["processes", "threads", "tid 0", "loose", "tracked"]),
+        st.lists(OWN, max_size=6),
     )
     | st.tuples(st.just("threads"), st.lists(st.tuples(OWN, OWN), max_size=6)),
     max_size=8,
@@ -224,6 +225,13 @@ def test_ids_of_processes_and_threads_are_one_each(calls: list[tuple[str, list[A
                 assert new == (pair not in threads)
                 assert threads.setdefault(pair, small) == small
                 described += [small] * new
+        elif what == "tid 0":
+            if not rows:
+                continue
+            enter(rows)
+            found = ids.threads_of_tid_0(np.array([processes[pid] for pid in rows], np.int64))
+            described += found.tolist()
+            assert all(ids.renumbered()[small] == 0 for small in found.tolist())
         else:
             tids = np.array(sorted(set(rows)), np.int64)
             found, fresh = ids.loose_threads(tids, np.full(tids.size, what == "tracked"))

@@ -28,6 +28,9 @@ from fxframework.model.capture import Capture
 from fxframework.registry import Exporter, parse_options
 from fxframework.testing import ExporterContract, Sample
 
+from ..cases import cases
+from ..pprof import profile_class
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFORMANCE = ROOT / "tests" / "conformance"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -60,48 +63,6 @@ def export(name: str, *captures: Capture, **options: Any) -> tuple[bytes, Mappin
 def schema() -> Any:
     path = ROOT / "tests" / "conformance" / "speedscope" / "file-format-schema.json"
     return json.loads(path.read_bytes())
-
-
-@functools.cache
-def profile_class() -> Any:
-    """`perftools.profiles.Profile`, as pprof's profile.proto defines the fields that we use."""
-    pytest.importorskip("google.protobuf", reason="protobuf is not installed")
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    kinds = descriptor_pb2.FieldDescriptorProto
-    messages: dict[str, list[tuple[str, int, str, bool]]] = {
-        "Profile": [
-            ("sample_type", 1, "ValueType", True), ("sample", 2, "Sample", True),
-            ("location", 4, "Location", True), ("function", 5, "Function", True),
-            ("string_table", 6, "string", True), ("duration_nanos", 10, "int64", False),
-            ("default_sample_type", 14, "int64", False),
-        ],
-        "ValueType": [("type", 1, "int64", False), ("unit", 2, "int64", False)],
-        "Sample": [("location_id", 1, "uint64", True), ("value", 2, "int64", True),
-                   ("label", 3, "Label", True)],
-        "Label": [("key", 1, "int64", False), ("str", 2, "int64", False)],
-        "Location": [("id", 1, "uint64", False), ("line", 4, "Line", True)],
-        "Line": [("function_id", 1, "uint64", False), ("line", 2, "int64", False)],
-        "Function": [("id", 1, "uint64", False), ("name", 2, "int64", False),
-                     ("system_name", 3, "int64", False), ("filename", 4, "int64", False),
-                     ("start_line", 5, "int64", False)],
-    }  # fmt: skip
-    file = descriptor_pb2.FileDescriptorProto(
-        name="profile.proto", package="perftools.profiles", syntax="proto3"
-    )
-    plain = {"int64": kinds.TYPE_INT64, "uint64": kinds.TYPE_UINT64, "string": kinds.TYPE_STRING}
-    for name, fields in messages.items():
-        message = file.message_type.add(name=name)
-        for field, number, kind, repeated in fields:
-            made = message.field.add(
-                name=field, number=number, type=plain.get(kind, kinds.TYPE_MESSAGE),
-                label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL,
-            )  # fmt: skip
-            if kind not in plain:
-                made.type_name = f".perftools.profiles.{kind}"
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("perftools.profiles.Profile"))
 
 
 def stacks(output: bytes) -> dict[tuple[str, ...], list[int]]:
@@ -166,7 +127,6 @@ class _OfToys(ExporterContract):
     plugin = "fxframework.exporters.plugin"
     reader_plugin = "toy"
     format = "toy"
-    examples = 20
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("rows.toy", ROWS)
@@ -260,7 +220,7 @@ def test_deep_stacks_are_cut_and_told() -> None:
     assert dropped == {"calls that are too deep, added to those above": 7}
 
 
-@pytest.mark.parametrize("name", ["folded", "speedscope", "pprof", "dot", "flamegraph"])
+@cases("name", ["folded", "speedscope", "pprof", "dot", "flamegraph"])
 def test_a_capture_without_calls_is_refused(name: str) -> None:
     with pytest.raises(WriteRefusedError):
         export(name, Given([]))

@@ -28,6 +28,8 @@ from fxframework.model import capture as capture_module
 from fxframework.model.capture import Capture
 from fxframework.registry import parse_options
 
+from ..cases import cases
+
 
 def make_host() -> Host:
     host = Host(discover=False)
@@ -139,7 +141,7 @@ def test_a_second_capture_is_refused(host: Host) -> None:
 # --- Lines that make no sense ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
     [
         b"{",
@@ -253,7 +255,7 @@ def test_sound_records_cannot_be_written_as_records(host: Host) -> None:
         writer.write({"record": "mark"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "format"),
     [
         (header(), "records"),
@@ -317,9 +319,7 @@ ORDERS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "format", "option"), ORDERS, ids=[f"{a}-{b}-{c.name}" for a, b, c in ORDERS]
-)
+@cases(("kind", "format", "option"), ORDERS, ids=[f"{a}-{b}-{c.name}" for a, b, c in ORDERS])
 def test_a_file_sets_no_option_that_touches_the_machine(
     kind: str, format: str, option: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,8 +354,8 @@ def test_options_of_paths_patterns_and_sizes_are_never_portable() -> None:
                 assert not option.portable
 
 
-@pytest.mark.parametrize("claim", [4_000_000_000, 1 << 62])
-@pytest.mark.parametrize("format", ["trace", "log", "xray", "inspect", "trace-buffer"])
+@cases("claim", [4_000_000_000, 1 << 62])
+@cases("format", ["trace", "log", "xray", "inspect", "trace-buffer"])
 def test_padding_claims_no_more_than_the_limit(format: str, claim: int) -> None:
     line = b'{"record": "padding", "offset": 0, "nbytes": %d}' % claim
     with Host().open(text_of(format, line), format="records") as capture:

@@ -25,6 +25,7 @@ from fxframework.model.capture import Capture
 from fxframework.registry import parse_options
 
 from ..bench.large import disordered
+from ..cases import cases
 from ..samples import samples
 
 ROWS = 7
@@ -96,7 +97,7 @@ def streams(sample: str, name: str) -> bool:
         return default_host().exporter(name, format=capture.format, tables=capture.tables).streams
 
 
-def cases() -> list[tuple[str, str]]:
+def exported_samples() -> list[tuple[str, str]]:
     """Every exporter that takes a sample; a database is never the same twice."""
     found = []
     for sample in SAMPLES:
@@ -110,7 +111,7 @@ def cases() -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-@pytest.mark.parametrize(("sample", "name"), cases())
+@cases(("sample", "name"), exported_samples())
 def test_parts_give_what_whole_tables_give(
     sample: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_nothing_is_torn_and_what_was_committed_is_there(tmp_path: Path) -> None
 
 def test_a_waiting_reader_is_told_in_time(tmp_path: Path) -> None:
     path = tmp_path / "inspect"
+    chance = random.Random(7)
     writer = started("inspect", path)
     # Stopped in the middle of a change, as one that was killed there: the generation is odd.
     try:
@@ -120,7 +121,7 @@ def test_a_waiting_reader_is_told_in_time(tmp_path: Path) -> None:
                 if memory.load_u64(GENERATION_AT) & 1:
                     break
                 writer.send_signal(signal.SIGCONT)
-                time.sleep(0.001 * random.random())
+                time.sleep(0.001 * chance.random())
             assert memory.load_u64(GENERATION_AT) & 1
             begin = time.monotonic()
             with pytest.raises(UnreadableError, match="changed") as caught:

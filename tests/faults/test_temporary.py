@@ -22,6 +22,7 @@ from fxframework.kit import runs
 from fxframework.kit.in_time import Events, InTime
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
 from .test_outputs import full_disk
 
 MANY = 4096
@@ -99,8 +100,8 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", ["full", "gone", "fine"])
-@pytest.mark.parametrize("name", USERS)
+@cases("kind", ["full", "gone", "fine"])
+@cases("name", USERS)
 def test_what_goes_to_a_temporary_file_says_that_it_has_no_room(
     name: str, kind: str, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,38 +1,33 @@
 """Fuzz the readers: any bytes give a result or a coded error, in every view of a capture.
 
-The budget is small, so that it always runs; ``FXF_FUZZ_SECONDS=600 pytest tests/fuzz`` goes on for
-that long, half of it with hypothesis and half with damaged real captures. Where atheris is
-installed, ``python tests/fuzz/fuzz.py`` looks for inputs by coverage: docs/fuzzing.md.
+``tox run -e explore -- tests/fuzz`` tries random bytes for an hour. Where atheris is installed,
+``python tests/fuzz/fuzz.py`` looks for inputs by coverage: docs/fuzzing.md.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gzip
 import importlib.util
-import os
 import random
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ..oracle import xray_logs
 from ..plugins.log import streams as logs
 from ..plugins.trace.streams import any_bytes, damaged, fxt_streams
+from ..properties import share
 from .target import try_format
 from .targets import TARGETS, found
 from .targets import mutated as mutated_by_records
 
-SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
-SMALL = 0.6
-"""Seconds for each real capture where none are asked for."""
-SHORT = 0.2
-"""Seconds of CPU for each target of ``targets.py`` where none are asked for."""
 FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
 XRAY_FILES = FILES.parents[1] / "xray"
 REAL_XRAY = {
@@ -42,52 +37,35 @@ REAL_XRAY = {
     "basic3-nofreq-emulated-clang16.xray": "xray-basic",
 }
 REAL = ("magic_trace_sample.fxt", "large_blob_4099_words.fxt")
-FUZZ = settings(
-    max_examples=10**9 if SECONDS else 12,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
-)
-pytestmark = pytest.mark.timeout(300 + 2 * SECONDS)
+seeds = st.integers(0, (1 << 64) - 1)
 
 
-class Clock:
-    """Ends a property when its time is over; without a budget it never does."""
-
-    def __init__(self, seconds: float) -> None:
-        self.end = time.monotonic() + seconds if seconds else None
-
-    @property
-    def over(self) -> bool:
-        return self.end is not None and time.monotonic() > self.end
-
-
-CLOCKS: dict[str, Clock] = {}
+@contextlib.contextmanager
+def input_told(data: bytes) -> Iterator[None]:
+    """Add the input to an error, because the seed that made it says little."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"input: bytes.fromhex({data.hex()!r})")
+        raise
 
 
-def tried(name: str, data: bytes, format: str = "trace", **options: object) -> None:
-    clock = CLOCKS.setdefault(name, Clock(SECONDS / 6))
-    if clock.over:
-        pytest.skip("the seconds asked for are over, and nothing was found")
-    try_format(data, format, **options)
-
-
-@FUZZ
+@share(1 / 2)
 @given(st.binary(max_size=600) | any_bytes())
 def test_any_bytes(data: bytes) -> None:
-    tried("any", data)
+    try_format(data, "trace")
 
 
-@FUZZ
+@share(1 / 2)
 @given(fxt_streams() | damaged(fxt_streams()))
 def test_streams_and_damaged_streams(data: bytes) -> None:
-    tried("streams", data)
+    try_format(data, "trace")
 
 
-@FUZZ
+@share(1 / 2)
 @given(damaged(fxt_streams().map(lambda data: gzip.compress(data, mtime=0))))
 def test_damaged_gzip(data: bytes) -> None:
-    tried("gzip", data)
+    try_format(data, "trace")
 
 
 LOGS = {
@@ -99,56 +77,49 @@ LOGS = {
 
 
 @pytest.mark.parametrize("format", LOGS)
-@FUZZ
+@share(1 / 2)
 @given(data=st.data(), printf=st.booleans())
 def test_logs_and_damaged_logs(format: str, data: st.DataObject, printf: bool) -> None:
     files = LOGS[format]
     made = data.draw(files | logs.damaged(files) | st.binary(max_size=200))
     options = {"printf": printf, "fidl_limits": printf} if format in {"log", "log-ring"} else {}
-    tried(format, made, format, **options)
+    try_format(made, format, **options)
 
 
-@FUZZ
+@share(1 / 2)
 @given(logs.log_files(suffixed=True) | logs.damaged(logs.log_files(suffixed=True)))
 def test_logs_with_suffixes(data: bytes) -> None:
-    tried("suffix", data, "log", suffix=True)
+    try_format(data, "log", suffix=True)
 
 
 XRAY = {"xray": xray_logs.fdr_logs(), "xray-basic": xray_logs.basic_logs()}
 
 
 @pytest.mark.parametrize("format", XRAY)
-@FUZZ
+@share(1 / 2)
 @given(data=st.data(), byte_order=st.sampled_from(["", "", "little", "big", "big-lsb"]))
 def test_xray_and_damaged_xray(format: str, data: st.DataObject, byte_order: str) -> None:
     files = XRAY[format]
     made = data.draw(files | logs.damaged(files) | st.binary(max_size=200))
-    tried(format, made, format, byte_order=byte_order)
+    try_format(made, format, byte_order=byte_order)
 
 
 @pytest.mark.parametrize("name", REAL_XRAY)
-def test_damaged_real_xray(name: str) -> None:
-    damage((XRAY_FILES / name).read_bytes()[:3000], name, REAL_XRAY[name])
+@share(1 / 2)
+@given(seed=seeds)
+def test_damaged_real_xray(name: str, seed: int) -> None:
+    damaged_capture = mutated((XRAY_FILES / name).read_bytes()[:3000], random.Random(seed))
+    with input_told(damaged_capture):
+        try_format(damaged_capture, REAL_XRAY[name])
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_damaged_real_captures(name: str) -> None:
-    damage((FILES / name).read_bytes()[:6000], name, "trace")
-
-
-def damage(seed: bytes, name: str, format: str) -> None:
-    """Read what is left of a real capture after bad things, as long as there is time."""
-    chance = random.Random(time.time_ns() if SECONDS else name)
-    end = time.monotonic() + (SECONDS / 4 or SMALL)
-    rounds = 0
-    while time.monotonic() < end or rounds < 10:
-        data = mutated(seed, chance)
-        try:
-            try_format(data, format)
-        except Exception as error:
-            error.add_note(f"input: bytes.fromhex({data.hex()!r})")
-            raise
-        rounds += 1
+@share(1 / 2)
+@given(seed=seeds)
+def test_damaged_real_captures(name: str, seed: int) -> None:
+    damaged_capture = mutated((FILES / name).read_bytes()[:6000], random.Random(seed))
+    with input_told(damaged_capture):
+        try_format(damaged_capture, "trace")
 
 
 def mutated(seed: bytes, chance: random.Random) -> bytes:
@@ -169,23 +140,24 @@ def mutated(seed: bytes, chance: random.Random) -> bytes:
     return bytes(data)
 
 
+@functools.cache
+def seeds_of(name: str) -> list[bytes]:
+    return list(TARGETS[name].seeds())
+
+
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_target_takes_its_seeds_and_what_becomes_of_them(name: str) -> None:
+@share(1 / 2)
+@given(seed=seeds, as_it_is=st.sampled_from([True, *[False] * 9]))
+def test_a_target_takes_its_seeds_and_what_becomes_of_them(
+    name: str, seed: int, *, as_it_is: bool
+) -> None:
     target = TARGETS[name]
-    chance = random.Random(time.time_ns() if SECONDS else name)
-    seeds = target.seeds()
-    assert seeds
-    end = time.process_time() + (SECONDS / 20 or SHORT)
-    tries = 0
-    while time.process_time() < end or tries < 10:
-        seed = chance.choice(seeds)
-        data = mutated_by_records(chance, seed, target) if tries else seed
-        try:
-            target.run(data)
-        except Exception as error:
-            error.add_note(f"input: bytes.fromhex({data.hex()!r})")
-            raise
-        tries += 1
+    chance = random.Random(seed)
+    data = chance.choice(seeds_of(name))
+    if not as_it_is:
+        data = mutated_by_records(chance, data, target)
+    with input_told(data):
+        target.run(data)
 
 
 def test_what_failed_once_is_read() -> None:

@@ -1,20 +1,18 @@
 """Fuzz what writes parts of traces and traces of tables: any bytes give a trace or a coded error.
 
-The budget is small, so that it always runs; ``FXF_FUZZ_SECONDS=600 pytest tests/fuzz`` goes on for
-that long. The kernels run as plain Python, which an index out of bounds stops.
+``tox run -e explore -- tests/fuzz`` goes on for an hour. The kernels run as plain Python, which an
+index out of bounds stops.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import random
-import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_trace.read.capture import TraceCapture
@@ -29,22 +27,12 @@ from fxframework.model.capture import Capture, OpenRequest
 from fxframework.model.selection import Selection
 
 from ..plugins.trace.streams import any_bytes, damaged, fxt_streams
+from ..properties import share
 from .target import LIMITS
-from .test_fuzz import Clock, mutated
+from .test_fuzz import input_told, mutated, seeds
 
-SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
-SMALL = 0.6
-"""Seconds for each real capture where none are asked for."""
 FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
 REAL = ("magic_trace_sample.fxt", "large_blob_4099_words.fxt")
-FUZZ = settings(
-    max_examples=10**9 if SECONDS else 20,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
-)
-pytestmark = pytest.mark.timeout(300 + 2 * SECONDS)
-CLOCKS: dict[str, Clock] = {}
 HUGE = 1 << 62
 
 
@@ -152,37 +140,21 @@ def sound(data: bytes, *, damaged: bool = True) -> None:
     assert not damaged or not kinds & {"damaged", "padding"}
 
 
-def tried(name: str, data: bytes, seed: int) -> None:
-    clock = CLOCKS.setdefault(name, Clock(SECONDS / 4))
-    if clock.over:
-        pytest.skip("the seconds asked for are over, and nothing was found")
+@given(st.binary(max_size=400) | any_bytes(), st.integers(0, 9))
+def test_any_bytes(data: bytes, seed: int) -> None:
     try_writing(data, random.Random(seed))
 
 
-@FUZZ
-@given(st.binary(max_size=400) | any_bytes(), st.integers(0, 9))
-def test_any_bytes(data: bytes, seed: int) -> None:
-    tried("any", data, seed)
-
-
-@FUZZ
 @given(fxt_streams() | damaged(fxt_streams()), st.integers(0, 99))
 def test_streams_and_damaged_streams(data: bytes, seed: int) -> None:
-    tried("streams", data, seed)
+    try_writing(data, random.Random(seed))
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_damaged_real_captures(name: str) -> None:
-    seed = (FILES / name).read_bytes()[:4000]
-    chance = random.Random(time.time_ns() if SECONDS else name)
-    end = time.monotonic() + (SECONDS / 4 or SMALL)
-    rounds = 0
-    while time.monotonic() < end or rounds < 5:
-        data = mutated(seed, chance)
-        again = chance.randrange(1 << 30)
-        try:
-            try_writing(data, random.Random(again))
-        except Exception as error:
-            error.add_note(f"input: bytes.fromhex({data.hex()!r}), seed {again}")
-            raise
-        rounds += 1
+@share(1 / 4)
+@given(seed=seeds)
+def test_damaged_real_captures(name: str, seed: int) -> None:
+    chance = random.Random(seed)
+    data = mutated((FILES / name).read_bytes()[:4000], chance)
+    with input_told(data):
+        try_writing(data, chance)

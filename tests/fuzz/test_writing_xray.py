@@ -1,17 +1,15 @@
 """Fuzz what cuts, mends and composes XRay logs: any bytes give a sound log or a coded error.
 
-The budget is small, so that it always runs; ``FXF_FUZZ_SECONDS=600 pytest tests/fuzz`` goes on for
-that long. The kernels run as plain Python, which an index out of bounds stops.
+``tox run -e explore -- tests/fuzz`` goes on for an hour. The kernels run as plain Python, which an
+index out of bounds stops.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import time
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.errors import FxError, Severity
@@ -23,21 +21,11 @@ from fxframework.registry import Writer, parse_options
 
 from ..oracle import xray_logs
 from ..plugins.log import streams as logs
+from ..properties import share
 from .target import LIMITS, host
-from .test_fuzz import REAL_XRAY, XRAY_FILES, Clock, mutated
+from .test_fuzz import REAL_XRAY, XRAY_FILES, input_told, mutated, seeds
 
-SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
-SMALL = 0.4
-"""Seconds for each real log where none are asked for."""
-FUZZ = settings(
-    max_examples=10**9 if SECONDS else 25,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
-)
-pytestmark = pytest.mark.timeout(300 + 2 * SECONDS)
 HUGE_TIMES = "FXX0305"
-CLOCKS: dict[str, Clock] = {}
 LOGS = {"xray": xray_logs.fdr_logs(), "xray-basic": xray_logs.basic_logs()}
 
 
@@ -111,28 +99,18 @@ def sound(data: bytes, format: str) -> None:
 
 
 @pytest.mark.parametrize("format", LOGS)
-@FUZZ
 @given(data=st.data(), seed=st.integers(0, 99))
 def test_logs_and_damaged_logs(format: str, data: st.DataObject, seed: int) -> None:
     files = LOGS[format]
     made = data.draw(files | logs.damaged(files) | st.binary(max_size=200))
-    clock = CLOCKS.setdefault(format, Clock(SECONDS / 4))
-    if clock.over:
-        pytest.skip("the seconds asked for are over, and nothing was found")
     try_writing(made, format, random.Random(seed))
 
 
 @pytest.mark.parametrize("name", REAL_XRAY)
-def test_damaged_real_logs(name: str) -> None:
-    seed = (XRAY_FILES / name).read_bytes()[:2000]
-    chance = random.Random(time.time_ns() if SECONDS else name)
-    end = time.monotonic() + (SECONDS / 8 or SMALL)
-    rounds = 0
-    while time.monotonic() < end or rounds < 10:
-        data = mutated(seed, chance)
-        try:
-            try_writing(data, REAL_XRAY[name], chance)
-        except Exception as error:
-            error.add_note(f"input: bytes.fromhex({data.hex()!r})")
-            raise
-        rounds += 1
+@share(1 / 2)
+@given(seed=seeds)
+def test_damaged_real_logs(name: str, seed: int) -> None:
+    chance = random.Random(seed)
+    data = mutated((XRAY_FILES / name).read_bytes()[:2000], chance)
+    with input_told(data):
+        try_writing(data, REAL_XRAY[name], chance)

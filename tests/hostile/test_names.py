@@ -29,6 +29,8 @@ from fxframework.io.sink import Sink
 from fxframework.registry import parse_options
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 NAMES = (
     "</script><script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -290,7 +292,7 @@ TERMINAL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("format", "words"), [(format, words) for format, some in TERMINAL.items() for words in some]
 )
 def test_a_terminal_gets_no_control(format: str, words: list[str], tmp_path: Path) -> None:
@@ -301,6 +303,48 @@ def test_a_terminal_gets_no_control(format: str, words: list[str], tmp_path: Pat
     assert done.exit_code in {0, 3}, done.stderr
     assert not CONTROL.search(done.text.replace("\n", " "))
     assert not CONTROL.search(done.stderr)
+
+
+FILE_NAME = "e\x1b]0;PWN\x07\x1b[31m\u202e"
+"""A name of a file that takes over a terminal."""
+OF_FILES = (
+    "info", "info -v", "cat", "cat --records", "verify", "verify -v", "account", "stack",
+    "convert --list", "info --json", "verify --json", "cat --json",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", OF_FILES)
+def test_a_name_of_a_file_does_not_control_a_terminal(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    file = tmp_path / f"{FILE_NAME}.fxt"
+    file.write_bytes(trace(PLAIN)[:-4])
+    done = run_cli(*words.split(), file, terminal=True)
+    shown = done.text + done.stderr
+    assert not CONTROL.search(re.sub("\r?\x1b\\[K", "", shown)), shown
+
+
+@pytest.mark.parametrize("way", ["scenario", "output", "golden", "folder"])
+def test_names_in_a_scenario_do_not_control_a_terminal(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    hostile = json.dumps(FILE_NAME)
+    output = hostile if way == "output" else '"a.fxt"'
+    text = (
+        f"[scenario]\nname = {hostile if way == 'scenario' else chr(34) + 'x' + chr(34)}\n"
+        f'[[step]]\ndo = "target.archive"\nas = {output}\n'
+        f'[[step]]\ndo = "golden.compare"\noutput = {output}\n'
+        f"golden = {hostile if way == 'golden' else output}\n"
+    )
+    (tmp_path / "s.toml").write_text(text)
+    out = tmp_path / (FILE_NAME if way == "folder" else "out")
+    for words in (("--update-golden",), ("--force", "-v")):
+        done = run_cli("replay", tmp_path / "s.toml", "--out", out, *words, terminal=True)
+        assert done.exit_code == 0, done.stderr
+        shown = done.text + done.stderr
+        assert not CONTROL.search(re.sub("\r?\x1b\\[K", "", shown)), shown
 
 
 def test_a_query_cannot_be_continued_by_a_name(tmp_path: Path) -> None:
@@ -368,8 +412,8 @@ def named(folder: Path, kind: str, suffix: str = "") -> str:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of files are bytes on POSIX only")
-@pytest.mark.parametrize("kind", ODD)
-@pytest.mark.parametrize(("format", "target"), TARGETS)
+@cases("kind", ODD)
+@cases(("format", "target"), TARGETS)
 def test_any_name_of_a_file_is_exported(
     format: str, target: str, kind: str, tmp_path: Path
 ) -> None:
@@ -385,8 +429,8 @@ def test_any_name_of_a_file_is_exported(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of files are bytes on POSIX only")
-@pytest.mark.parametrize("kind", ODD)
-@pytest.mark.parametrize("command", COMMANDS)
+@cases("kind", ODD)
+@cases("command", COMMANDS)
 def test_any_name_of_a_file_is_taken_or_refused(
     command: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,6 @@ with fxf.open("in/boot.fxt") as capture:
     print(capture.select(fxf.Selection(threads=("main",))).summary().rows)
     capture.export("open.csv", table="slices")
 """,
-    "predict": "print(fxf.predict('in/boot.fxt', 'perfetto').counters)",
     "salvage": "print(fxf.salvage('in/boot.fxt', 'salvage.fxt').count)",
     "sql": """
 with fxf.open("in/boot.fxt") as capture:

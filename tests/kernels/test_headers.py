@@ -10,6 +10,8 @@ import pytest
 from fxframework.kernels.declarations import DeclarationError
 from fxframework.kernels.headers import Kernels, Module
 
+from ..cases import cases
+
 NAMES = "Array, Bytes, Column, Fallible, View, f64, flag, i32, i64, inline, public, status, u8, u64"
 HEAD = f"""from __future__ import annotations
 from typing import final
@@ -85,7 +87,7 @@ DECLARED = {
 }
 
 
-@pytest.mark.parametrize("method", DECLARED)
+@cases("method", DECLARED)
 def test_methods_are_declared(method: str, tmp_path: Path) -> None:
     found = module(tmp_path, f"{CLASS}    {method}\n")
     assert "cdef class A(Kernel):\n    cdef const unsigned char[::1] data" in found.header
@@ -216,7 +218,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@cases("what", REFUSED)
 def test_what_contradicts_itself_is_refused_with_its_line(what: str, tmp_path: Path) -> None:
     text = REFUSED[what]
     # Attributes come first in a class.

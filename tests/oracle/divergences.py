@@ -6,9 +6,15 @@ shows each of them on a trace of its own, so that a difference that goes away is
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import attrs
 
 __all__ = ["DIVERGENCES", "Divergence"]
+
+SAYS = json.loads(Path(__file__).with_name("perfetto_says.json").read_text(encoding="utf-8"))
+"""What Perfetto v52 says, by the name of the difference; checked by ``test_divergences.py``."""
 
 
 @attrs.frozen(kw_only=True)
@@ -24,8 +30,12 @@ class Divergence:
     """Why we do it otherwise."""
     normalised: str
     """How the comparison of whole captures deals with it."""
-    quirk: str = ""
-    """Its key for `fxf verify --as perfetto`; empty where nothing is lost, but shown otherwise."""
+
+    @property
+    def says(self) -> dict[str, int] | str:
+        """What Perfetto says of the trace that shows it: its counters, or its error."""
+        said: dict[str, int] | str = SAYS[self.name]
+        return said
 
 
 OUT = "kept out of the generated captures"
@@ -38,7 +48,6 @@ _TABLE = (
         ours="both are kept; the later one is nested in the earlier one",
         reason="nothing that was recorded is left out (FXT0305)",
         normalised=OUT,
-        quirk="overlap",
     ),
     Divergence(
         name="same-start",
@@ -46,15 +55,13 @@ _TABLE = (
         ours="the shorter one is nested in the longer one",
         reason="writers that write an event when it is over write the inner one first",
         normalised=OUT,
-        quirk="overlap",
     ),
     Divergence(
         name="complete-backwards",
         perfetto="drops a complete event that ends before it begins",
-        ours="kept with dur -1",
+        ours="kept with dur 0",
         reason="nothing that was recorded is left out (FXT0301)",
         normalised=OUT,
-        quirk="backwards",
     ),
     Divergence(
         name="begin-in-complete",
@@ -62,7 +69,6 @@ _TABLE = (
         ours="its own end event ends it, later; without one it has dur -1",
         reason="the length is what was recorded",
         normalised=OUT,
-        quirk="truncated",
     ),
     Divergence(
         name="instants",
@@ -70,7 +76,6 @@ _TABLE = (
         ours="instants have a table of their own, with the scope",
         reason="a moment is not a span of time",
         normalised="our instants are compared as slices of no length, without depth",
-        quirk="scope",
     ),
     # --- asynchronous operations and flows ---
     Divergence(
@@ -86,7 +91,6 @@ _TABLE = (
         ours="name, process and id must match",
         reason="the category does not belong to the identity of an operation",
         normalised=OUT,
-        quirk="end-stray",
     ),
     Divergence(
         name="async-stray-end",
@@ -94,7 +98,6 @@ _TABLE = (
         ours="an end with an id that was not begun ends nothing (FXT0306)",
         reason="a bug of that version",
         normalised=OUT,
-        quirk="end-stray",
     ),
     Divergence(
         name="flow-topmost",
@@ -104,6 +107,34 @@ _TABLE = (
         reason="the format's document says: the enclosing duration",
         normalised=OUT,
     ),
+    Divergence(
+        name="flow-outside",
+        perfetto="drops a flow event before which no slice began on its thread",
+        ours="kept, in `slice` -1",
+        reason="nothing that was recorded is left out",
+        normalised=OUT,
+    ),
+    Divergence(
+        name="flow-twice",
+        perfetto="drops the begin of a flow that has begun and not ended",
+        ours="both begins are in `flows`",
+        reason="nothing that was recorded is left out",
+        normalised=OUT,
+    ),
+    Divergence(
+        name="flow-args",
+        perfetto="drops the arguments of flow events",
+        ours="they are in `args`",
+        reason="nothing that was recorded is left out",
+        normalised="flows are compared without arguments",
+    ),
+    Divergence(
+        name="too-deep",
+        perfetto="does not nest slices below 512 others of their thread, and does not end them",
+        ours="nested as deep as `-o max_depth=N` says, and ended at any depth (FXT0308)",
+        reason="an end event ends what it was written for",
+        normalised=OUT,
+    ),
     # --- arguments ---
     Divergence(
         name="arg-repeated",
@@ -111,7 +142,6 @@ _TABLE = (
         ours="all are kept",
         reason="nothing that was recorded is left out",
         normalised="of ours only the last one is compared",
-        quirk="repeated",
     ),
     Divergence(
         name="arg-null-blob",
@@ -119,7 +149,6 @@ _TABLE = (
         ours="null and blob are types; a blob has its bytes",
         reason="nothing that was recorded is left out",
         normalised="ours are compared by those words",
-        quirk="arg-value",
     ),
     Divergence(
         name="arg-unsigned",
@@ -127,7 +156,6 @@ _TABLE = (
         ours="`uint` has the value, `int` the same bits signed",
         reason="the format has unsigned integers",
         normalised="the column `int` is compared",
-        quirk="signed",
     ),
     # --- references and providers ---
     Divergence(
@@ -136,7 +164,14 @@ _TABLE = (
         ours="kept; the string is `<str#N>` (FXT0104)",
         reason="all else in the record is sound",
         normalised=OUT,
-        quirk="string-ref",
+    ),
+    Divergence(
+        name="unregistered-argument",
+        perfetto="takes an argument of a thread object whose name or text was never registered for "
+        "one without it",
+        ours="kept; the string is `<str#N>` (FXT0104)",
+        reason="all else in the record is sound",
+        normalised=OUT,
     ),
     Divergence(
         name="unregistered-thread",
@@ -144,7 +179,6 @@ _TABLE = (
         ours="a thread of its own, `<thr#N>` (FXT0105)",
         reason="several unknown threads are not one",
         normalised=OUT,
-        quirk="thread-ref",
     ),
     Divergence(
         name="default-provider",
@@ -152,7 +186,6 @@ _TABLE = (
         ours="what it lacks is looked up in those of provider 0 (FXT0106)",
         reason="ocaml-trace registers before it introduces its provider",
         normalised=OUT,
-        quirk="string-ref",
     ),
     Divergence(
         name="unknown-section",
@@ -160,7 +193,6 @@ _TABLE = (
         ours="the provider is registered with an empty name (FXT0206)",
         reason="the records are sound",
         normalised=OUT,
-        quirk="provider",
     ),
     Divergence(
         name="koid-32",
@@ -168,7 +200,6 @@ _TABLE = (
         ours="64 bits",
         reason="artificial koids have bit 63 set, and must not run together",
         normalised=OUT,
-        quirk="koid",
     ),
     Divergence(
         name="thread-of-switch",
@@ -186,7 +217,21 @@ _TABLE = (
         reason="koids are unique on a device",
         normalised=OUT,
     ),
+    Divergence(
+        name="process-type",
+        perfetto="drops a thread object whose process is not a koid",
+        ours="kept; a process may be of any type of integer",
+        reason="the number is the koid",
+        normalised=OUT,
+    ),
     # --- scheduling ---
+    Divergence(
+        name="far-cpu",
+        perfetto="crashes at a context switch or wakeup on CPU 4096 or above, and shows nothing",
+        ours="the CPU as it is; `.pftrace` leaves out switches from CPU 1024 on, and counts them",
+        reason="a damaged record must not cost the rest",
+        normalised=OUT,
+    ),
     Divergence(
         name="priority-not-given",
         perfetto="priority 0 where a context switch has no weight",
@@ -200,7 +245,6 @@ _TABLE = (
         ours="kept, priority -1; the argument is in `args`",
         reason="nothing that was recorded is left out",
         normalised=OUT,
-        quirk="arg-type",
     ),
     # --- time ---
     Divergence(
@@ -209,7 +253,6 @@ _TABLE = (
         ours="subtracts it (FXT0204)",
         reason="Jane Street's extension says so; the raw time is in `ticks`",
         normalised=OUT,
-        quirk="base-tick",
     ),
     Divergence(
         name="rate-zero",
@@ -217,7 +260,6 @@ _TABLE = (
         ours="the previous rate stays (FXT0203)",
         reason="trace2json does so, and the records are sound",
         normalised=OUT,
-        quirk="time",
     ),
     Divergence(
         name="ticks-rounding",
@@ -233,7 +275,6 @@ _TABLE = (
         ours="kept with the greatest time (FXT0208)",
         reason="nothing that was recorded is left out",
         normalised=OUT,
-        quirk="time",
     ),
     # --- framing ---
     Divergence(
@@ -242,7 +283,6 @@ _TABLE = (
         ours="zero words are padding (FXT0006), another size of zero is damage (FXT0001)",
         reason="a gap in a circular buffer must not cost the rest",
         normalised=OUT,
-        quirk="size-zero",
     ),
     Divergence(
         name="large-size",
@@ -251,7 +291,6 @@ _TABLE = (
         ours="32 bits",
         reason="the format's document says so",
         normalised=OUT,
-        quirk="large",
     ),
     Divergence(
         name="no-magic",
@@ -259,7 +298,6 @@ _TABLE = (
         ours="read with `-f trace`, or by its name (FXT0201)",
         reason="a part of a trace is still a trace",
         normalised=OUT,
-        quirk="no-magic",
     ),
     Divergence(
         name="big-endian",
@@ -267,7 +305,6 @@ _TABLE = (
         ours="the magic number tells",
         reason="the format's document says: the byte order of the writer",
         normalised=OUT,
-        quirk="no-magic",
     ),
     # --- what has no place there ---
     Divergence(
@@ -277,7 +314,14 @@ _TABLE = (
         ours="tables `logs`, `blobs`, `trace_objects`; profiler records are in the records",
         reason="nothing that was recorded is left out",
         normalised="only what both have is compared",
-        quirk="record-type",
+    ),
+    Divergence(
+        name="bad-packet",
+        perfetto="takes the bytes of a blob of type 3 for packets of its own, and refuses the file "
+        "if they are not",
+        ours="a blob is bytes, in `blobs`",
+        reason="a damaged record must not cost the rest",
+        normalised=OUT,
     ),
     Divergence(
         name="made-up-threads",

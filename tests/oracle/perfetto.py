@@ -19,7 +19,11 @@ from typing import Any
 TOOL = Path(__file__).with_name("tpq.js")
 NODE_MAJOR = 20
 
+COUNTERS = "select name, value from stats where value != 0 and name not like '%_duration_ns'"
+
 Row = dict[str, Any]
+Verdict = dict[str, int] | str
+"""The counters of a trace that are not zero, by name; or the text of the error."""
 
 
 class PerfettoError(Exception):
@@ -159,3 +163,19 @@ class LoadedTrace:
             "where value != 0 and severity != 'info' group by name"
         )
         return {row["name"]: row["n"] for row in rows}
+
+    def verdict(self) -> Verdict:
+        """What Perfetto says of the trace: all its counters, or why it refuses it."""
+        try:
+            return {row["name"]: row["value"] for row in self.query(COUNTERS)}
+        except PerfettoError as error:
+            return str(error)
+
+
+def assert_verdict(loaded: LoadedTrace, expected: Verdict) -> None:
+    """Perfetto has these counters, or its error has this text."""
+    verdict = loaded.verdict()
+    if isinstance(verdict, str) and isinstance(expected, str):
+        assert expected in verdict
+    else:
+        assert verdict == expected

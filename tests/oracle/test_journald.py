@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_log.severity import LEVELS, SYSLOG
@@ -83,7 +83,6 @@ def expected_fields(log: Log, offset: int) -> set[tuple[str, bytes]]:
     }
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     some=st.lists(logs, min_size=1, max_size=8),
     offset=st.sampled_from([0, 1_700_000_000 * 10**9, -(2**63) + 1]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 import fxframework as fxf
 from fx_trace.write.archive import Archive
+from fxframework.replay.runner import replay
+from fxframework.testing.cli import run_cli
 
 from .browser import Browser
 
@@ -73,6 +76,19 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         fxf.convert(inputs, folder / f"{name}.html")
     for name in ("calls", "magic", "deep"):
         fxf.convert(of[name], folder / f"{name}.svg")
+    shop = replay(SCENARIOS / "checkout.toml", folder / "shop")
+    assert shop.ok
+    (folder / "shop" / "checkout.html").rename(folder / "checkout.html")
+    text = (SCENARIOS / "checkout.toml").read_text().replace("2500us", "300us")
+    for path in SCENARIOS.glob("checkout.*"):
+        if path.is_file():
+            shutil.copy(path, folder / path.name)
+    (folder / "checkout.toml").write_text(text)
+    replay(folder / "checkout.toml", folder / "pool")
+    done = run_cli(
+        "compare", folder / "shop", "--with", folder / "pool", "-o", folder / "runs.html"
+    )  # fmt: skip
+    assert not done.stderr.count("error")
     return {path.name: path for path in folder.iterdir()}
 
 
@@ -216,3 +232,63 @@ def test_a_flame_graph_fills_the_window(
     browser.until("Math.abs(WIDTH - document.documentElement.getBoundingClientRect().width) < 1")
     fills()
     assert not browser.errors()
+
+
+def test_only_what_failed_is_red_and_logs_have_their_texts(
+    pages: dict[str, Path], at_width: Any
+) -> None:
+    """Of six orders, the fourth is the one in which the shop logged an error."""
+    browser = at_width(pages["checkout.html"], 1400)
+    assert not browser.errors()
+    assert browser.evaluate("failed.map((rows) => rows.size)") == [1, 0, 0, 0, 0]
+    hues = browser.evaluate("data.names.map((_, n) => Number(colour(n).match(/[\\d.]+/)[0]))")
+    assert all(40 <= hue < 320 for hue in hues)
+    texts = browser.evaluate("recorded(texts, '#timeline')")
+    shown = {text for _, _, _, text, _, _ in texts}
+    assert {"the shop is open", "order 3 failed: no connection", "the backup is complete"} <= shown
+    # No text lies over another one.
+    lines: dict[float, list[tuple[float, float]]] = {}
+    for _, _, size, text, x, y in texts:
+        if text in {"the shop is open", "order 3 failed: no connection", "the backup is complete",
+                    "the backup takes a connection"}:  # fmt: skip
+            lines.setdefault(y, []).append((x, x + size))
+    for places in lines.values():
+        for (_, end), (start, _) in itertools.pairwise(sorted(places)):
+            assert end <= start
+
+
+@pytest.mark.parametrize("width", [360, 800, 1400])
+def test_a_comparison_fits_and_has_axes(width: int, pages: dict[str, Path], at_width: Any) -> None:
+    browser = at_width(pages["runs.html"], width)
+    assert not browser.errors()
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    wide = "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
+    if width >= 800:
+        assert max(browser.evaluate(wide)) <= 0  # no table is cut
+    assert browser.evaluate("document.querySelectorAll('#shapes .axis span').length") % 4 == 0
+    assert browser.evaluate("document.querySelectorAll('#shapes .axis').length") >= 1
+    axis = [
+        (x, x + size)
+        for _, _, size, _, x, y in browser.evaluate("recorded(texts, '#timelines')")
+        if y == 10
+    ]
+    assert len(axis) >= 2
+    assert all(end < start for (_, end), (start, _) in itertools.pairwise(axis))
+    tracks = "data.timelines.map((side) => side.tracks.map((name) => name.split(' (')[0]))"
+    before, after = browser.evaluate(tracks)
+    assert before == after
+    page = browser.evaluate("document.body.innerText")
+    assert "e+0" not in page
+
+
+@pytest.mark.parametrize("name", ["checkout.html", "runs.html"])
+def test_pages_have_one_dark_mode(name: str, pages: dict[str, Path], at_width: Any) -> None:
+    browser = at_width(pages[name], 1200)
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.call("Emulation.setEmulatedMedia", features=dark)
+    try:
+        assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == (
+            "rgb(20, 24, 29)"
+        )
+    finally:
+        browser.call("Emulation.setEmulatedMedia", features=[])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -18,6 +18,7 @@ from fx_trace.write.merge import open_merge
 from fxframework.io.sink import Sink
 from fxframework.model.selection import Selection
 
+from ..properties import share
 from . import compare
 from .captures import captures
 from .perfetto import Perfetto
@@ -25,9 +26,7 @@ from .perfetto import Perfetto
 FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
 MAGIC_TRACE = FILES / "magic_trace_sample.fxt"
 generated = settings(
-    max_examples=8,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
+    share(1 / 3),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 

@@ -6,13 +6,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace.export.chrome_json import JsonExport
 from fxframework.io.sink import Sink
 
+from ..properties import share
 from . import compare, fxt
 from .captures import captures
 from .perfetto import Perfetto
@@ -34,10 +35,8 @@ JSON_QUERIES = {
 }
 
 generated = settings(
+    share(1 / 2),
     phases=[Phase.explicit, Phase.generate],
-    max_examples=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 

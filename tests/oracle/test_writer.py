@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import math
-import os
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -18,11 +18,11 @@ from fx_trace.write.arguments import Double, Int32, Int64, Koid, Pointer, String
 from fx_trace.write.slots import Slots
 from fx_trace.write.writer import TraceWriter
 
+from ..properties import share
 from . import compare, fxt
 from .captures import captures
 from .perfetto import LoadedTrace, Perfetto, PerfettoError
 
-generated = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BATCH = 6
 """Generated captures per example: most of the time goes into the exchange."""
 POLICIES = st.sampled_from(["allocate", "reuse", "inline"])
@@ -201,7 +201,7 @@ def much(writer: TraceWriter) -> None:
         with_metadata = step % 2 == 0
         writer.duration_begin("cat", f"step {step}", thread=MAIN, timestamp=10 * step)
         writer.large_blob(
-            "cat", f"instant {step % 3}", os.urandom(200_000), thread=MAIN,
+            "cat", f"instant {step % 3}", random.Random(step).randbytes(200_000), thread=MAIN,
             timestamp=10 * step + 1, metadata=with_metadata,
         )  # fmt: skip
         writer.duration_end("cat", f"step {step}", thread=MAIN, timestamp=10 * step + 5)
@@ -342,7 +342,7 @@ END_FIRST += fxt.event("async_begin", 10, OTHER, "load", [("a", "blob", b"xy")],
 """An end that stands before its begin, with an argument of the same name."""
 
 
-@generated
+@share(1 / 2)
 @example([(END_FIRST, "inline", (255, 255))])
 @given(st.lists(st.tuples(captures(), POLICIES, st.tuples(FEW, FEW)), min_size=1, max_size=BATCH))
 def test_generated_captures_written_again(

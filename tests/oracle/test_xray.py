@@ -15,13 +15,14 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
 from fxframework.model.capture import Capture
 from fxframework.testing.cli import run_cli
 
+from ..properties import share
 from . import xray_logs, xray_tool
 from .xray_tool import Event, RefusedError
 
@@ -48,9 +49,7 @@ SINGLE = (
 )
 """One thread and one buffer each: of such, llvm-xray's account is right."""
 generated = settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
+    share(2 / 3),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 EVENTS = (

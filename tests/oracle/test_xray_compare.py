@@ -1,4 +1,4 @@
-"""`fxf compare -o x.dot` against llvm-xray's graph-diff: the same edges, with the same changes."""
+"""`fxf compare --out x.dot` against llvm-xray's graph-diff: the same edges and changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_edges_and_changes(logs: tuple[Path, Path], tmp_path: Path, figure: str)
         for caller, callee, label in THEIRS.findall(done.stdout)
     }
     out = tmp_path / "x.dot"
-    run_cli("compare", *logs, "-o", out, "-e", figure)
+    run_cli("compare", *logs, "--out", out, "-e", figure)
     text = out.read_text()
     names = {"0": "", **dict(NODES.findall(text))}
     ours = {

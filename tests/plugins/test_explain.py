@@ -13,6 +13,8 @@ from fxframework.host import default_host
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
+from ..cases import cases
+
 FORMATS = ("inspect", "log", "trace", "trace-buffer", "xray")
 DECODERS = {
     "inspect": ("fx_inspect.read.decoder", "block_of"),
@@ -36,8 +38,8 @@ def made(format: str, nbytes: int, damage: int) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("damage", [0, 3, 30])
-@pytest.mark.parametrize("format", FORMATS)
+@cases("damage", [0, 3, 30])
+@cases("format", FORMATS)
 def test_the_record_is_that_of_the_objects(format: str, damage: int) -> None:
     data = made(format, 12_000, damage)
     reader = default_host().reader(format)

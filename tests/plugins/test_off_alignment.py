@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -26,6 +26,7 @@ from fxframework.kit.shown import amount
 from fxframework.testing.cli import run_cli
 from fxframework.testing.kernels import plain_kernels
 
+from ..cases import cases
 from .log.logs import log
 from .trace.streams import fxt_streams
 
@@ -92,10 +93,10 @@ def untouched(records: list[bytes], begin: int, end: int) -> Iterator[bytes]:
 # --- One place -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["beginning", "middle", "end"])
-@pytest.mark.parametrize("residue", range(1, 8))
-@pytest.mark.parametrize("change", ["lost", "put"])
-@pytest.mark.parametrize("format", FORMATS)
+@cases("where", ["beginning", "middle", "end"])
+@cases("residue", range(1, 8))
+@cases("change", ["lost", "put"])
+@cases("format", FORMATS)
 def test_records_behind_a_change_are_found(
     format: str, change: str, residue: int, where: str
 ) -> None:
@@ -126,8 +127,8 @@ def test_records_behind_a_change_are_found(
     assert f"are {amount(stop % 8, 'byte')} off the alignment; moved" in losses[0].message
 
 
-@pytest.mark.parametrize("count", range(1, 8))
-@pytest.mark.parametrize("format", FORMATS)
+@cases("count", range(1, 8))
+@cases("format", FORMATS)
 def test_a_file_whose_beginning_is_cut_off_or_not_its_own(format: str, count: int) -> None:
     data = sample(format, 40_000)
     records = split(data)
@@ -229,7 +230,6 @@ MAKERS = {"trace": an_event, "log": a_log}
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(derandomize=True)  # of 20,000 traces, one has bytes that happen to be a record
 @given(data=st.data())
 def test_what_is_kept_is_a_part_of_the_original(format: str, data: st.DataObject) -> None:
     rng = random.Random(data.draw(st.integers(0, 1 << 32)))
@@ -241,12 +241,17 @@ def test_what_is_kept_is_a_part_of_the_original(format: str, data: st.DataObject
     count = data.draw(st.integers(1, 200).filter(lambda count: count % 8))
     put = data.draw(st.booleans())
     gone = begin if put else min(begin + count, len(file))
-    bad = file[:begin] + (rng.randbytes(count) if put else b"") + file[gone:]
+    noise = rng.randbytes(count) if put else b""
+    bad = file[:begin] + noise + file[gone:]
     out, _ = salvaged(bad, format)
     found = split(out)
     behind = list(untouched(records, 0, gone))
     if len(behind) > 2:
-        assert is_subsequence(found, records)
+        for record in set(found) - set(records):  # chance bytes that are one: in 1 of 20,000 traces
+            offset = bad.index(record)
+            assert offset <= begin + len(noise)
+            assert offset + len(record) >= begin
+        assert is_subsequence([record for record in found if record in records], records)
         assert found[-len(behind) :] == behind
         assert len(found) >= len(list(untouched(records, begin, gone))) - 1
 

@@ -6,13 +6,18 @@ import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import attrs
 import orjson
 import pytest
 
 from fx_log.read.records import StreamHeader
 from fx_trace.sample import sample
+from fxframework import hookimpl
 from fxframework.host import Host
+from fxframework.kit.steps import parameter
+from fxframework.registry import StepKind
 from fxframework.replay import json_schema
+from fxframework.replay.scenario import NoParameters
 from fxframework.testing.cli import run_cli
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
@@ -49,6 +54,15 @@ def test_what_stands_there_is_kept_unless_forced(host: Host, here: Path) -> None
     assert again.exit_code == 1
     assert "the folder is not empty" in again.stderr
     assert run_cli("replay", "good.toml", "--force", host=host).exit_code == 0
+
+
+def test_quiet_says_nothing_but_what_failed(host: Host, here: Path) -> None:
+    done = run_cli("replay", "-q", "good.toml", host=host)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, b"", "")
+    assert (here / "good.replay" / "a.fxt").exists()
+    failed = run_cli("replay", "-q", "bad.toml", host=host)
+    assert failed.exit_code == 1
+    assert "step[1] target.run" in failed.text
 
 
 def test_an_expectation_that_fails(host: Host) -> None:
@@ -118,6 +132,46 @@ def test_the_schema(host: Host) -> None:
     done = run_cli("replay", "--schema", host=host)
     assert done.exit_code == 0
     assert done.json() == orjson.loads(orjson.dumps(json_schema(host)))
+
+
+@attrs.frozen
+class Untyped:
+    """Parameters of which one has a type that is nowhere."""
+
+    count: Nowhere = attrs.field(default=0)  # type: ignore[name-defined]  # noqa: F821
+
+
+@attrs.frozen
+class Endless:
+    """Parameters of which one may be a number that JSON cannot hold."""
+
+    count: int = parameter(0, help="how many", most=1 << 80)
+
+
+class FaultyPlugin:
+    """Registers two steps without a schema and one with one."""
+
+    @hookimpl
+    def fx_step_kinds(self) -> list[StepKind]:
+        def kind(name: str, parameters: type) -> StepKind:
+            return StepKind(
+                name=f"faulty.{name}", title=name, parameters=lambda: parameters, run=print
+            )
+
+        return [kind("untyped", Untyped), kind("endless", Endless), kind("plain", NoParameters)]
+
+
+def test_a_step_without_a_schema_is_left_out_and_its_plugin_named() -> None:
+    host = Host()
+    host.register(FaultyPlugin(), name="faulty", distribution="faulty-dist")
+    done = run_cli("replay", "--schema", host=host)
+    assert done.exit_code == 0
+    assert "plugin faulty (faulty-dist): no JSON Schema of faulty.untyped: NameError" in done.stderr
+    assert "plugin faulty (faulty-dist): no JSON Schema of faulty.endless: " in done.stderr
+    steps = done.json()["properties"]["step"]["items"]["oneOf"]
+    names = {step["properties"]["do"]["const"] for step in steps}
+    assert {"faulty.plain", "target.run"} <= names
+    assert not {"faulty.untyped", "faulty.endless"} & names
 
 
 @pytest.mark.parametrize(

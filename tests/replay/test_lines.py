@@ -18,6 +18,8 @@ from fxframework.replay import parse, replay
 from fxframework.replay import plugin as builtin
 from fxframework.replay.lines import lines_of
 
+from ..cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 NESTED = """a.b.c = [1, [2,
 3], {d = 4, e = [
@@ -63,7 +65,7 @@ def test_every_path_of_every_scenario_has_the_line_with_its_key() -> None:
     assert seen > 300
 
 
-@pytest.mark.parametrize("text", [NESTED, TABLES, *ODD])
+@cases("text", [NESTED, TABLES, *ODD])
 def test_lines_of_any_text(text: str) -> None:
     assert all(1 <= line <= text.count("\n") + 1 for line in lines_of(text).values())
 

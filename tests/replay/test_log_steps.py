@@ -18,6 +18,8 @@ from fxframework.host import Host
 from fxframework.replay import Report
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 Runner = Callable[..., Report]
 SOCKET = '[device.l]\nkind = "log_socket"\n'
 RUN = '[[step]]\ndo = "target.run"\n'
@@ -160,7 +162,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Runner) -> None:
     assert outputs[0] == outputs[2] != outputs[1]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("action", "path", "message"),
     [
         ('{ log = "m", severity = "WARM" }', ".severity", "did you mean 'WARN'?"),

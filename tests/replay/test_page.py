@@ -17,6 +17,8 @@ from fxframework.host import Host
 from fxframework.kit.workload import CommonAction, Loop
 from fxframework.replay import parse, replay
 
+from ..cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
 
@@ -74,7 +76,7 @@ def actions() -> list[Any]:
     return [*((EVERY, action) for action in COMMON), *own]
 
 
-@pytest.mark.parametrize(("title", "action"), actions())
+@cases(("title", "action"), actions())
 def test_every_action(title: str, action: Any) -> None:
     first = attrs.fields(action)[0].name.rstrip("_")
     assert not lacking(section(f"{{ {first} = … }}", part(title)), action)

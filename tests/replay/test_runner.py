@@ -22,6 +22,8 @@ from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay import Report, StepReport, junit, parse, replay
 from fxframework.replay.golden import difference
 
+from ..cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted((ROOT / "examples" / "scenarios").glob("*.toml"))
 
@@ -304,12 +306,27 @@ def test_golden_files_are_written_and_compared(run: Callable[..., Report], tmp_p
     assert run(elsewhere, update_golden=True).goldens == {"a.tbuf": "other.bin"}
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("update", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_golden_file_that_is_a_pipe_is_refused(
+    run: Callable[..., Report], tmp_path: Path, *, named: bool, update: bool
+) -> None:
+    """Nobody writes to it, so that reading would wait forever."""
+    golden = tmp_path / ("other.bin" if named else "test.golden/a.tbuf")
+    golden.parent.mkdir(exist_ok=True)
+    os.mkfifo(golden)
+    text = GOLDEN + ('golden = "other.bin"\n' if named else "")
+    report = run(text, update_golden=update)
+    assert "cannot read a pipe" in report.failures[0].message
+
+
 def test_a_scenario_in_no_file_names_its_golden_files(host: Host) -> None:
     report = replay(parse('[scenario]\nname = "x"\n' + GOLDEN, host), host=host)
     assert "no folder of golden files" in report.failures[0].message
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wanted", "found", "told"),
     [
         (b"a\nb\nc\n", b"a\nX\nc\n", "from line 2 on (byte 2): it was 'b', it is 'X'"),
@@ -338,7 +355,7 @@ def test_every_scenario_holds_and_does_the_same_again(
         assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@cases("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_holds_with_other_seeds(path: Path, host: Host) -> None:
     for seed in range(3):
         report = replay(path, host=host, seed=seed)

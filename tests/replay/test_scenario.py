@@ -22,6 +22,8 @@ from fxframework.replay import ScenarioError, json_schema, load, parse
 from fxframework.replay.scenario import _ScenarioReader, _table_schema
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 Faults = Callable[..., dict[str, str]]
 RUN = '[[step]]\ndo = "target.run"\n'
 VMO = '[device.m]\nkind = "vmo"\n'
@@ -39,7 +41,7 @@ def thread(script: str) -> str:
 # --- What is wrong -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "path", "message"),
     [
         (RUN + "colour = 1\n", "step[0].colour", "no such parameter"),
@@ -225,7 +227,7 @@ def places(host: Host, text: str) -> dict[str, str]:
     return {}
 
 
-@pytest.mark.parametrize(("what", "action", "place", "least", "most"), EDGES)
+@cases(("what", "action", "place", "least", "most"), EDGES)
 def test_numbers_are_bounded_before_anything_runs(
     host: Host, what: str, action: str, place: str, least: int, most: int
 ) -> None:
@@ -236,8 +238,8 @@ def test_numbers_are_bounded_before_anything_runs(
             assert sound or f"is {number}, but must be" in found[f"step[1].script[0].{place}"]
 
 
-@pytest.mark.parametrize(("what", "action", "place", "least", "most"), ROUNDS)
-@pytest.mark.parametrize("named", ["{i}", "{j}", "i", "1{j}"])
+@cases(("what", "action", "place", "least", "most"), ROUNDS)
+@cases("named", ["{i}", "{j}", "i", "1{j}"])
 def test_rounds_are_those_of_a_loop_around(
     host: Host, named: str, what: str, action: str, place: str, least: int, most: int
 ) -> None:
@@ -254,7 +256,7 @@ def test_threads_and_states_are_of_a_cpu_of_the_target(host: Host, cpu: int) -> 
     assert list(places(host, text)) == (["step[1].cpu", "step[2].cpu"] if cpu > 1 else [])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("head", "path"),
     [
         ("", "scenario"),
@@ -357,7 +359,7 @@ def test_a_scenario_is_what_its_file_says(host: Host, tmp_path: Path) -> None:
     assert scenario.steps[0].path == "step[0]"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "ns"),
     [
         (17, 17), (-3, -3), ("17ns", 17), ("3us", 3_000), ("3 µs", 3_000), ("1.5ms", 1_500_000),
@@ -368,13 +370,13 @@ def test_durations(value: object, ns: int) -> None:
     assert nanoseconds(value) == ns
 
 
-@pytest.mark.parametrize("value", [True, 1.5, "1", "", "s", "1/2s", "1.5ns", "2m", None, "nans"])
+@cases("value", [True, 1.5, "1", "", "s", "1/2s", "1.5ns", "2m", None, "nans"])
 def test_what_is_no_duration(value: object) -> None:
     with pytest.raises(ValueError, match="a duration"):
         nanoseconds(value)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     ["", ".", "..", "a/../b", "/a", "a\\b", "./a", "a/", "a//b", "a\0b", "report.json"],
 )
@@ -628,12 +630,17 @@ def test_parameters_that_are_no_attrs_class(made: Any, tmp_path: Path) -> None:
     host.register(Odd(), name="odd")
     path = tmp_path / "a.toml"
     path.write_text('[scenario]\nname = "a"\n[[step]]\ndo = "my.odd"\nx = 1\n')
-    for words in (["replay", path], ["replay", "--schema"]):
-        done = run_cli(*words, host=host)
-        assert done.exit_code in {1, 2}
-        assert "error[FXF000" in done.stderr
-        assert "FXF0000" not in done.stderr
-        assert "the parameters of my.odd " in done.stderr
-        assert ("cannot be loaded" if made is ZeroDivisionError else "not an attrs class") in (
-            done.stderr
-        )
+    trouble = f"are {made!r}, not an attrs class"
+    if made is ZeroDivisionError:
+        trouble = "cannot be loaded: ZeroDivisionError"
+    done = run_cli("replay", path, host=host)
+    assert done.exit_code in {1, 2}
+    assert "error[FXF000" in done.stderr
+    assert "FXF0000" not in done.stderr
+    assert f"the parameters of my.odd {trouble}" in done.stderr
+    schema = run_cli("replay", "--schema", host=host)
+    assert schema.exit_code == 0
+    assert "my.odd" not in schema.text
+    assert f"plugin odd (none): no JSON Schema of my.odd: the parameters of my.odd {trouble}" in (
+        schema.stderr
+    )

@@ -19,6 +19,8 @@ from fxframework.io.sink import Sink
 from fxframework.kit.steps import parameter
 from fxframework.replay import Report, json_schema
 
+from ..cases import cases
+
 Faults = Callable[..., dict[str, str]]
 Runner = Callable[..., Report]
 APP = '[device.app]\nkind = "trace_provider"\n'
@@ -250,7 +252,7 @@ def test_a_step_names_the_kinds_of_devices_that_it_takes(faults: Faults, host: H
     assert described == "the trace provider (a device of kind trace_provider)"
 
 
-@pytest.mark.parametrize("refers", ["devices", "device:", "output:vmo", "device:vmo,", ""])
+@cases("refers", ["devices", "device:", "output:vmo", "device:vmo,", ""])
 def test_a_parameter_refers_to_what_there_is(refers: str) -> None:
     with pytest.raises(BadCallError, match="cannot refer to"):
         parameter(help="h", refers=refers)
@@ -284,7 +286,7 @@ def fault(kind: str, text: str) -> str:
     return f'[[step]]\ndo = "fault.{kind}"\ndevice = "app"\n{text}\n'
 
 
-@pytest.mark.parametrize("stores", [0, 1, 2, 3, 10, 57])
+@cases("stores", [0, 1, 2, 3, 10, 57])
 def test_a_crash_leaves_what_was_committed(run: Runner, stores: int) -> None:
     report = run(APP + MANY + fault("crash", f"stores = {stores}") + RUN + "crashes = 1\n" + IMAGE)
     assert report.ok, report.to_text()
@@ -347,7 +349,7 @@ def test_the_whole_machine_stops(run: Runner) -> None:
 CAPTURE = APP + MANY + RUN + LAST + DECODE
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "message"),
     [
         ('format = "log"', "the format is trace, not log"),
@@ -410,7 +412,7 @@ def test_findings_that_are_expected_stay_so(run: Runner) -> None:
     assert not run(text + expect("findings = []")).ok
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "extra", "to"),
     [
         ("a.txt", "", "text"), ("a.json", "", "json"), ("a.jsonl", "", "records"),

@@ -20,7 +20,6 @@ from fxframework.kit.omitted import omitted_columns
 from fxframework.kit.salvage import Loss, salvage_records
 from fxframework.model.capture import Capture, OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.model.prediction import Effect, Prediction, Quirk
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.model.selection import Selection
 from fxframework.model.table import Table
@@ -30,7 +29,6 @@ from fxframework.registry import (
     Option,
     Probe,
     Reader,
-    Reference,
     Writer,
     lazy,
 )
@@ -75,6 +73,8 @@ class Beat:
                 shown["value"] = abs(shown["value"])
         else:
             shown["raw"] = self.raw if "JSON has bytes" in FAULTS else self.raw.hex()
+        if self.kind == "damaged":
+            shown["code"] = "SPC0098" if "damage of no catalogue" in FAULTS else "SPC0001"
         return shown
 
 
@@ -146,6 +146,8 @@ class SpecimenCapture(Capture):
                        facts={})  # fmt: skip
 
     def _table(self, name: str) -> Table:
+        if "tables report nothing" not in FAULTS:
+            self.scan()
         beats = [piece for piece in self._pieces() if piece.kind == "beat"]
         pairs = np.array([RECORD.unpack(beat.raw) for beat in beats], np.int64).reshape(-1, 2)
         if "allocates what is declared" in FAULTS and pairs[:, 1].max(initial=0) > 1000:
@@ -230,7 +232,12 @@ class SpecimenWriter:
 
     def _encoded(self, shown: dict[str, Any]) -> bytearray:
         kind = shown["record"] if "crash on no kind" in FAULTS else shown.get("record")
-        known = {"record", "offset", "nbytes", *{"beat": ("ts", "value")}.get(str(kind), ("raw",))}
+        known = {
+            "record",
+            "offset",
+            "nbytes",
+            *{"beat": ("ts", "value")}.get(str(kind), ("raw", "code")),
+        }
         if "takes unknown fields" not in FAULTS and shown.keys() - known:
             raise _refusal(f"there are no fields {shown.keys() - known}")
         if kind == "magic":
@@ -401,16 +408,6 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     return [FieldView(at, 0, 63, "first word", int.from_bytes(source.read(at, 8)), "word", "1")]
 
 
-QUIRKS = (Quirk(key="odd", effect=Effect.DROPS, title="odd bytes are left out", counter="odd"),)
-
-
-def predict_half(capture: Capture, found: Prediction) -> None:
-    odd = capture.source.size % 2
-    if odd:
-        beyond = capture.source.size if "predicts beyond the file" in FAULTS else -1
-        found.add("odd", capture.source.size + beyond)
-
-
 @hookimpl
 def fx_readers() -> Iterable[Reader]:
     default: Any = "yes" if "default of another type" in FAULTS else True
@@ -418,9 +415,7 @@ def fx_readers() -> Iterable[Reader]:
     return [
         Reader(format="specimen", title="beats" + "." * ("title is a sentence" in FAULTS),
                suffixes=(".specimen",), sniff=sniff, open=SpecimenCapture, options=(option,),
-               rules=rules, explain=explain,
-               references=(Reference(name="half", title="half a reader", quirks=lambda: QUIRKS,
-                                     predict=predict_half),))
+               rules=rules, explain=explain)
     ]  # fmt: skip
 
 

@@ -15,6 +15,8 @@ from fx_trace.write.buffer import TraceBuffer
 from fx_trace.write.writer import TraceWriter
 from fxframework.testing.crashtest import CrashReport, RecordedMemory, crashtest
 
+from ..cases import cases
+
 COUNT = 0
 """Where the tiny format below has its count of records; each is a length and a payload word."""
 
@@ -57,8 +59,8 @@ def test_a_sound_writer_passes_after_every_store() -> None:
     assert str(one) == "1 image of 0 stores: it can be read"
 
 
-@pytest.mark.parametrize("every", [1, 2, 4, 7, 8])
-@pytest.mark.parametrize("torn", [False, True])
+@cases("every", [1, 2, 4, 7, 8])
+@cases("torn", [False, True])
 def test_a_count_bumped_before_the_payload_is_found(every: int, torn: bool) -> None:
     report = crashtest(writer(6, bug_from=4), check, size=128, every=every, torn=torn)
     failure = report.failure

@@ -17,6 +17,8 @@ import toy
 from fxframework.testing import Expected, Sample, check_capture, check_golden, open_bytes
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 GOOD = Expected(
     records=4,
     kinds={"magic": 1, "mark": 2, "span": 1},
@@ -38,7 +40,7 @@ def test_what_is_expected_holds() -> None:
     check(Expected())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("field", "value", "message"),
     [
         ("records", 5, "records: x.toy has 4, not 5"),

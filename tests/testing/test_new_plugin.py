@@ -21,10 +21,12 @@ from fxframework.templates.repository import KINDS, SMALL, Name, render, write
 from fxframework.testing.checkup import checkup
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 NAMES = ("beats", "heart-beats", "x", "a" * repository.MOST)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "slug", "package"),
     [
         ("beats", "beats", "fx_beats"),
@@ -42,7 +44,7 @@ def test_names_are_normalized(text: str, slug: str, package: str) -> None:
     assert (name.slug, name.package, name.distribution) == (slug, package, f"fx-{slug}")
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     ["", "-", "2b", "beats-", "-beats", "fx-", "b/c", "../b", "b c", "bé", "$b", "b\n",
      "a" * (repository.MOST + 1)],
@@ -53,8 +55,8 @@ def test_invalid_names_are_refused(text: str) -> None:
     assert "letter" in refused.value.remedy
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", KINDS)
+@cases("name", NAMES)
+@cases("kind", KINDS)
 def test_files_are_whole(kind: str, name: str) -> None:
     named = Name.parse(name)
     files = render(kind, named)
@@ -94,7 +96,9 @@ def test_a_small_format_passes_its_test(tmp_path: Path) -> None:
     folder = tmp_path / "drums"
     assert {path.name for path in folder.iterdir()} == {"drums.py", "test_drums.py"}
     assert f"fxf --plugin {folder / 'drums.py'} plugins --check drums" in done.stderr
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder]
+    # Hypothesis' own profile for CI tries the same examples every time.
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+               "--hypothesis-profile=ci", folder]  # fmt: skip
     # The command below runs all of the contract.
     some = [*command, "-k", "not Contract or records or tables"]
     tested = subprocess.run(some, cwd=folder, capture_output=True, text=True, check=False)

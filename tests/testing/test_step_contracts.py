@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from fxframework.host import default_host
 from fxframework.testing.checkup import contracts_of, run_contract
+
+from ..cases import cases
 
 WITHOUT = {
     "capture.decode", "capture.expect", "capture.export", "golden.compare",
@@ -21,7 +21,7 @@ CONTRACTS = [
 ]
 
 
-@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
+@cases("contract", CONTRACTS, ids=lambda contract: contract.name)
 def test_contract_is_kept(contract) -> None:
     results = list(run_contract(contract))
     assert not [f"{one.test}: {one.message}" for one in results if one.status == "failed"]

@@ -12,6 +12,8 @@ from fxframework.testing.kernels import plain_kernels
 from fxframework.wire.format import Format
 from fxframework.wire.sample import sample
 
+from ..cases import cases
+
 FORMATS = {each.name: each for each in (BLOCKS, ITEMS)}
 BIG = {"order": "big", "version": 1}
 BLOCK_RECORDS = [
@@ -102,7 +104,7 @@ def test_no_line_needs_the_object_decoder() -> None:
         assert run.program.pos == len(data)
 
 
-@pytest.mark.parametrize("bits", ODD_SINGLES)
+@cases("bits", ODD_SINGLES)
 def test_odd_floats_of_4_bytes(bits: int) -> None:
     data = bytearray(written(BLOCKS, [BLOCK_RECORDS[0], BLOCK_RECORDS[8]]))
     data[16 + 4 + 8 : 16 + 4 + 12] = bits.to_bytes(4, "big")

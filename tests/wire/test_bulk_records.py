@@ -14,6 +14,8 @@ from fxframework import wire
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.format import Format
 
+from ..cases import cases
+
 names = wire.table("name")
 steps = wire.register(1, name="steps")
 
@@ -189,7 +191,7 @@ def test_ends(name: str) -> None:
         check(format, data[:end])
 
 
-@pytest.mark.parametrize("every", [1, 2, 7, 40, 300])
+@cases("every", [1, 2, 7, 40, 300])
 def test_findings_are_as_many_as_they_are(every: int) -> None:
     data = bytearray(cells(3, 600))
     for number, at in enumerate(range(len(CELLS.magic), len(data), 24)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.wire.support import check
@@ -13,6 +12,8 @@ from fxframework import wire
 from fxframework.errors import Rule, Severity
 from fxframework.wire import strategies
 from fxframework.wire.capture import Run, lines_of
+
+from ..cases import cases
 
 EMPTY = Rule("CHO0201", Severity.INFO, "no name", "Choices", "Values have names.", detail="{value}")
 LONG = Rule("CHO0411", Severity.ERROR, "too long", "Choices", "Texts are short.")
@@ -79,7 +80,7 @@ def test_any_bytes(data: list[int]) -> None:
     check(FORMAT, bytes(data))
 
 
-@pytest.mark.parametrize("bits", range(256))
+@cases("bits", range(256))
 def test_every_word(bits: int) -> None:
     records, capture = check(FORMAT, bytes([8, 0, bits, 1, 0, 0, 0, 5]))
     assert records[0].to_json()["number"] == (bits & 31) - (bits & 32)

@@ -11,6 +11,8 @@ from fxframework import wire
 from fxframework.errors import PluginError
 from fxframework.testing import Expected, Sample, check_capture
 
+from ..cases import cases
+
 drums, rooms = wire.table("drum"), wire.table("room")
 
 
@@ -187,7 +189,7 @@ def levels_of(*records: type[Line]) -> wire.Format:
     return wire.Format("lines", "Lines: for tests", Line, codes="LIN", tables=rows)
 
 
-@pytest.mark.parametrize(("records", "kind"), [
+@cases(("records", "kind"), [
     ([Narrow, Wide], "i2"), ([Wide, Narrow], "i2"), ([Narrow, Count, Wide], "i4"),
     ([Narrow, Exact], "f8"), ([Huge, Count], "u8"),
 ])  # fmt: skip
@@ -233,7 +235,7 @@ class Batch(wire.Record, size=8):
     items: tuple[Item, ...] = wire.listed(Item)
 
 
-@pytest.mark.parametrize("size", range(10))
+@cases("size", range(10))
 def test_sizes_of_parts_are_claims(size: int) -> None:
     format = wire.Format("batches", "Batches: for tests", Batch, codes="BAT")
     data = bytes([1, 2, 1, 6]) + b"text" + bytes([1, size]) + b"abcdef"

@@ -6,7 +6,6 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
 from tests.wire.test_framing import BEATS, CHUNKS, MARKED, ODD_HEAD
 
 from fxframework import wire
@@ -14,6 +13,8 @@ from fxframework.cli.follow import Appended
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.wire.capture import open_capture
+
+from ..cases import cases
 
 
 class Loose(wire.Record):
@@ -118,7 +119,7 @@ def by_key(found: list[Any]) -> list[str]:
     return sorted(map(repr, found))
 
 
-@pytest.mark.parametrize("name", FILES)
+@cases("name", FILES)
 def test_what_is_followed_is_what_the_whole_file_has(name: str) -> None:
     format, data = FILES[name]
     size = len(data)

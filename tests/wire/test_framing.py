@@ -14,6 +14,8 @@ from fxframework import wire
 from fxframework.errors import WriteRefusedError
 from fxframework.wire.encoder import Encoder
 
+from ..cases import cases
+
 
 class Chunk(wire.Record, padding=True):
     """Kind and size in words of 4 bytes."""
@@ -123,7 +125,7 @@ def test_a_kind_has_a_limit_of_its_size() -> None:
         Encoder(CHUNKS).encode(Beat(time=0, force=bytes(12)))
 
 
-@pytest.mark.parametrize("nbytes", range(9))
+@cases("nbytes", range(9))
 def test_zeros_behind_a_text_are_kept(nbytes: int) -> None:
     text = b"ab" + bytes(nbytes + (-nbytes - 2) % 4)
     check(CHUNKS, ODD_HEAD + struct.pack("<HH", 2, 1 + len(text) // 4) + text + BEATS)

@@ -6,13 +6,14 @@ import math
 import struct
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.wire.support import check
 
 from fxframework import wire
 from fxframework.errors import Rule, Severity
+
+from ..cases import cases
 
 HOT = Rule("LIM0201", Severity.WARNING, "too hot", "Limits", "At most 40 degrees.")
 
@@ -62,7 +63,7 @@ def test_sound_values_have_no_findings() -> None:
     assert len(records) == 11
 
 
-@pytest.mark.parametrize(("place", "value", "beyond"), BEYOND)
+@cases(("place", "value", "beyond"), BEYOND)
 def test_what_is_beyond_a_limit_is_a_finding(place: int, value: Any, beyond: bool) -> None:
     given = [*SOUND]
     given[place] = value

@@ -10,6 +10,8 @@ import pytest
 from fxframework import wire
 from fxframework.errors import PluginError
 
+from ..cases import cases
+
 
 def overlapping() -> None:
     class Base(wire.Record):
@@ -275,7 +277,7 @@ CASES: dict[Callable[[], Any], str] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+@cases("case", CASES, ids=lambda case: case.__name__)
 def test_refused(case: Callable[[], Any]) -> None:
     with pytest.raises(PluginError, match=CASES[case]) as refused:
         case()

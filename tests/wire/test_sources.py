@@ -21,6 +21,8 @@ from fxframework.wire.records import Record
 from fxframework.wire.sample import sample
 from fxframework.wire.walk import Walk
 
+from ..cases import cases
+
 THINGS = [
     {"record": "thing", "time": -1, "level": 3, "tags": ["a", "bc"], "values": [
         {"name": "n", "type": "number", "value": -5}, {"name": "", "type": "nothing"},
@@ -90,7 +92,7 @@ def test_functions_are_generated(big: bool) -> None:
         assert layout.writers[big, False]
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@cases("name", SAMPLES)
 def test_samples(name: str) -> None:
     format = FORMATS[name.partition("-")[0]]
     records = read_thrice(format, SAMPLES[name])
@@ -132,7 +134,7 @@ def test_own_rules_own_values() -> None:
     assert list(shown[0]) == ["name", "type", "value"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "code"),
     [
         ({"level": 300}, "NTE0404"),

@@ -12,6 +12,8 @@ import pytest
 from fxframework.errors import PluginError
 from fxframework.testing.kernels import plain_kernels
 
+from ..cases import cases
+
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 EDGES = [LEAST, LEAST + 1, -1000, -1, 0, 1, 999, MOST // 1000, MOST // 1000 + 1, MOST - 1, MOST]
 
@@ -83,8 +85,8 @@ RECORDS = [
 OFFSETS = [0, *itertools.accumulate(len(data) for data, _, _ in RECORDS)]
 
 
-@pytest.mark.parametrize("way", ["programs", "objects", "plain"])
-@pytest.mark.parametrize("shape", SHAPES)
+@cases("way", ["programs", "objects", "plain"])
+@cases("shape", SHAPES)
 def test_times_saturate_with_a_finding(shape: str, way: str) -> None:
     if way == "plain":
         with plain_kernels():

@@ -14,6 +14,8 @@ from fxframework.errors import WriteRefusedError
 from fxframework.wire import strategies
 from fxframework.wire.encoder import Encoder
 
+from ..cases import cases
+
 version = wire.register(1, name="version")
 
 
@@ -109,9 +111,9 @@ REFUSED: list[tuple[Score, Any, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", [lambda record: record, lambda record: record.to_json()],
+@cases("form", [lambda record: record, lambda record: record.to_json()],
                          ids=["object", "JSON"])  # fmt: skip
-@pytest.mark.parametrize("row", range(len(REFUSED)))
+@cases("row", range(len(REFUSED)))
 def test_what_a_version_does_not_have_is_refused(row: int, form: Callable[[Any], Any]) -> None:
     begin, record, message, remedy = REFUSED[row]
     encoder = Encoder(SCORES)

@@ -91,8 +91,10 @@ def account(
     """Return the account of a capture's calls, grouped by ``by`` (see ``Calls.of``).
 
     Asynchronous slices have entries of their own, also those of a name that calls have too.
-    ``recursion`` is one of RECURSIONS. Raises UsageError for any other value, and if the capture
-    has no slices.
+    ``recursion`` is one of RECURSIONS. Calls that are grouped by something other than their
+    function, such as the thread, count only if no call of the same group is around them: time that
+    several of them share would count several times. Raises UsageError for any other value, and if
+    the capture has no slices.
     """
     if recursion not in RECURSIONS:
         raise UsageError(
@@ -101,9 +103,12 @@ def account(
         )
     calls = Calls.of(capture, by, with_asynchronous=True)
     chosen = summed = ALL
-    if recursion != "all":
+    by_function = by in {"", "id", "name"}
+    if recursion != "all" or not by_function:
         inner, recursive = calls.recursion()
-        if recursion == "only":
+        if not by_function:
+            chosen = 1 - inner
+        elif recursion == "only":
             chosen = recursive
         else:
             summed = 1 - inner
@@ -122,7 +127,7 @@ def account(
     del group, keys, chosen, summed
     per_second, asynchronous = calls.per_second, calls.asynchronous
     del calls
-    if by in {"", "id", "name"}:
+    if by_function:
         ends, times = _unmatched(capture, per_thread=per_thread)
         if ends.size:
             # Count ends with the calls of the same name and thread, if there are any.

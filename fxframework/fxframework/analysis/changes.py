@@ -12,9 +12,11 @@ from fxframework.model.schema import Column, TableSchema
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["VERDICTS", "Change", "Measures", "Pace", "Ratio", "table_of"]
+__all__ = ["UNCHANGED", "VERDICTS", "Change", "Measures", "Pace", "Ratio", "table_of"]
 
-VERDICTS = ("slower", "faster", "more", "fewer", "new", "gone", "same")
+VERDICTS = ("slower", "faster", "more", "fewer", "new", "gone", "same", "unclear")
+UNCHANGED = frozenset({"same", "unclear"})
+"""Verdicts without a change: there is none beyond the threshold, or too little to tell."""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,6 +62,17 @@ class Change:
     asynchronous: bool = False
     number: int = -1
     """Its number in the names of the comparison."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether it changed, beyond the threshold and noise."""
+        return self.verdict not in UNCHANGED
+
+    def is_apart(self, threshold: float) -> bool:
+        """Whether its mean changed by the threshold or more, beyond noise or not."""
+        if self.ratio is None:
+            return self.changed
+        return abs(math.log(self.ratio.estimate)) >= math.log1p(threshold)
 
     @property
     def label(self) -> str:

@@ -9,14 +9,22 @@ import functools
 import itertools
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import significance
-from fxframework.analysis.changes import VERDICTS, Change, Measures, Pace, Ratio, table_of
+from fxframework.analysis.changes import (
+    UNCHANGED,
+    VERDICTS,
+    Change,
+    Measures,
+    Pace,
+    Ratio,
+    table_of,
+)
 from fxframework.analysis.explanation import Cause, causes
 from fxframework.analysis.moves import (
     Move,
@@ -25,7 +33,7 @@ from fxframework.analysis.moves import (
     moved_entries,
     moved_waits,
 )
-from fxframework.analysis.runs import Names, Reader, Side
+from fxframework.analysis.runs import Names, Reader, Side, join_runs
 from fxframework.analysis.significance import TAILS, Estimate
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.table import Table
@@ -55,8 +63,10 @@ PLAIN = 0.05
 """Greatest p of a figure that is named, of a name that changed."""
 FEW_RUNS = 4
 """Runs of a side from which their variance is trusted without that of their calls."""
-ANY = (*VERDICTS[:-1], "higher", "lower", "changed")
-"""The verdicts of calls, counters, messages and properties but ``same``."""
+UNCLEAR = "unclear"
+ANY = (*(verdict for verdict in VERDICTS if verdict != "same"), "higher", "lower", "changed")
+"""The verdicts of calls, counters, messages and properties but ``same``; ``unclear`` is that of
+the whole comparison."""
 WHOLE = 1 / 12
 """Variance of rounding to a whole number: the least variance of a count or a time."""
 
@@ -94,14 +104,14 @@ class Comparison:
 
     @property
     def verdicts(self) -> Mapping[str, int]:
-        """The number of calls, counters, messages and entries of each verdict but ``same``."""
+        """The number of calls, counters, messages and entries of each verdict that changed."""
         found: dict[str, int] = {}
         verdicts = [one.verdict for one in self.changes]
         verdicts += [
             one.verdict for one in (*self.counters, *self.logs, *self.instants, *self.entries)
         ]
         for verdict in verdicts:
-            if verdict != "same":
+            if verdict not in UNCHANGED:
                 found[verdict] = found.get(verdict, 0) + 1
         return found
 
@@ -116,15 +126,36 @@ class Comparison:
         return before, after
 
     @property
+    def change(self) -> float:
+        """The relative change of the time in calls of a run; NaN if there was none before."""
+        before, after = self.times
+        return (after - before) / before if before else math.nan
+
+    @property
+    def counts_waits_twice(self) -> bool:
+        """Whether the time in calls has that of threads which may wait for one another."""
+        return any(run.several_threads for side in (self.before, self.after) for run in side.runs)
+
+    @property
     def calls_changed(self) -> bool:
         """Whether the time in calls changed by the threshold or more, as noise or not."""
         before, after = self.times
         return abs(after - before) >= self.threshold * before > 0
 
     @property
+    def unclear(self) -> bool:
+        """Whether the time in calls changed, and there are too few runs to say whether by noise."""
+        return not self.verdicts and self.calls_changed and min(self.runs) < FEW_RUNS
+
+    @property
     def same(self) -> bool:
-        """Whether nothing changed beyond the threshold."""
-        return not self.verdicts
+        """Whether nothing changed beyond the threshold and noise."""
+        return not self.verdicts and not self.unclear
+
+    def fails(self, verdicts: Collection[str] = ANY) -> bool:
+        """Return whether anything has one of some verdicts."""
+        found = {*self.verdicts, *([UNCLEAR] if self.unclear else [])}
+        return not found.isdisjoint(verdicts)
 
     @functools.cached_property
     def calls(self) -> Table:
@@ -143,7 +174,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         found = ", ".join(f"{count} {name}" for name, count in self.verdicts.items())
-        return f"<Comparison of {self.runs[0]} and {self.runs[1]} runs: {found or 'same'}>"
+        found = found or (UNCLEAR if self.unclear else "same")
+        return f"<Comparison of {self.runs[0]} and {self.runs[1]} runs: {found}>"
 
     def _repr_html_(self) -> str:
         """Return the calls that changed as HTML, for a notebook."""
@@ -164,6 +196,7 @@ def compared(
             remedy="0.05 is a change of 5%",
         )
     sides = before, after
+    left_out = join_runs(sides)
     _check(sides)
     names = reader.names
     calls = all(side.can_have("figures") for side in sides) and any(
@@ -172,7 +205,7 @@ def compared(
     changes: Sequence[Change] = ()
     pace = None
     explained: Sequence[Cause] = ()
-    notes = _left_out(sides)
+    notes = left_out + _left_out(sides)
     if calls:
         single = len(before.runs) == len(after.runs) == 1
         tests = _Tests(names, sides, threshold, single=single)
@@ -468,7 +501,7 @@ class _Tests:
         runs = len(self.sides[0].runs), len(self.sides[1].runs)
         return sorted(
             made,
-            key=lambda one: (one.verdict == "same", -abs(one.change_ns(runs)), one.label),
+            key=lambda one: (not one.changed, -abs(one.change_ns(runs)), one.label),
         )
 
     def _change(self, name: int, cut: float, *, paths: bool) -> Change:
@@ -485,6 +518,8 @@ class _Tests:
             if not np.isnan(self.p[name]):
                 p = float(self.p[name])
                 verdict, where = self._verdict(name, cut, ratio)
+            if verdict == "same" and self._is_unclear(name, ratio) and before != after:
+                verdict = UNCLEAR
         path = self.names.path(name) if paths else None
         return Change(
             name=self.names.name(name),
@@ -519,6 +554,19 @@ class _Tests:
         if count:
             return "more" if count > 0 else "fewer", ("count",)
         return "same", ()
+
+    def _is_unclear(self, name: int, ratio: Ratio | None) -> bool:
+        """Return whether calls or runs are too few to tell that the mean did not change.
+
+        With enough of them, a change that the tests do not see is small.
+        """
+        if self.single:
+            is_few = min(int(count[name]) for count in self.counts) < LEAST_FOR_MEAN
+        else:
+            is_few = min(len(side.runs) for side in self.sides) < FEW_RUNS
+        most = math.exp(self.threshold)
+        is_within = ratio is not None and ratio.low >= 1 / most and ratio.high <= most
+        return is_few and not is_within
 
     def _measures(self, side: int, name: int) -> Measures | None:
         count = int(self.counts[side][name])
@@ -583,7 +631,7 @@ def _notes(sides: tuple[Side, Side], tests: _Tests, changes: Sequence[Change]) -
     if tests.single and changes:
         notes.append(
             "one run a side: calls of one run share its circumstances; five runs a side or more "
-            "distinguish a change from the machine's mood"
+            "distinguish a change of the program from one of the machine"
         )
     elif min(runs) < FEW_RUNS:
         notes.append(

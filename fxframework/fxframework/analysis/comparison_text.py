@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fxframework.analysis.moves import Move
     from fxframework.analysis.runs import Side
 
-__all__ = ["cause_text", "lines", "styled", "sums_up", "where_text"]
+__all__ = ["cause_text", "lines", "moved", "styled", "sums_up", "where_text"]
 
 WIDTH = 100
 MOST_SHARE = 10
@@ -22,14 +22,17 @@ MOST_SHARE = 10
 LEAST = 24
 """Least width of a name."""
 HEAD, PLAIN = "head", ""
+Shown = Callable[[Mapping[str, Any] | None], str]
+"""Returns a value of one side as text."""
 WORDS = {"self": ("longer by itself", "shorter by itself"),
          "calls": ("called more often by its caller", "called less often by its caller"),
          "new": ("new callee", "new callee"), "gone": ("gone callee", "gone callee")}  # fmt: skip
+TWICE = "summed over threads: where one waits for another, the wait is in the time of both"
 FEW = 5
 """Causes and moves of each kind that are shown unless more are asked for."""
-HEADINGS = ("verdict", "ratio", "95% interval", "before", "after", "change", "calls", "where",
-            "name")  # fmt: skip
-SPARE = ("calls", "95% interval", "change")
+HEADINGS = ("verdict", "ratio", "95% interval", "before/call", "after/call", "change/run",
+            "calls/run", "where", "name")  # fmt: skip
+SPARE = ("calls/run", "95% interval", "change/run")
 """Columns that are left out on a narrow terminal, in this order."""
 
 
@@ -48,7 +51,7 @@ def styled(found: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[tuple[s
         yield HEAD, f"what explains it: {_whole(found)}"
         yield from _table(
             (
-                ["change", "share", "reason", "path"],
+                ["change/run", "share", "reason", "path"],
                 *(
                     [brief(one.change_ns, sign=True), _percent(one.share), cause_text(one),
                      printable(" > ".join(one.path))]
@@ -58,21 +61,35 @@ def styled(found: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[tuple[s
             [True, True, False, False],
             width,
         )  # fmt: skip
+        if found.counts_waits_twice:
+            yield PLAIN, f"  {TWICE}"
     yield from _calls(found, top, width)
-    yield from _moves("counters", found.counters, _level, top, width)
-    yield from _moves("logs", found.logs, _often, top, width)
-    yield from _moves("instants", found.instants, _often, top, width)
-    yield from _moves("properties", found.entries, _value, top, width)
-    yield from _moves("waiting and running, by slice and state", found.waits, _spent, FEW, width)
+    for title, moves, shown in moved(found):
+        yield from _moves(title, moves, shown, FEW if moves is found.waits else top, width)
+
+
+def moved(found: Any) -> list[tuple[str, Sequence[Move], Shown]]:
+    """Return the lists of what moved: their title, and what shows a value of each."""
+    return [
+        ("counters: mean levels", found.counters, _level),
+        ("logs: messages of a run", found.logs, _often),
+        ("instants of a run", found.instants, _often),
+        ("properties", found.entries, _value),
+        ("waiting and running, by slice and state: time of a run", found.waits, _spent),
+    ]
 
 
 def sums_up(found: Any) -> str:
     """Return the numbers of names of each verdict."""
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in found.verdicts.items())
     threshold = f"{found.threshold:.0%}"
-    if not counts:
-        return f"same: nothing changed by {threshold} or more, beyond noise"
-    return f"changed by {threshold} or more, beyond noise: {counts}"
+    if counts:
+        return f"changed by {threshold} or more, beyond noise: {counts}"
+    if found.unclear:
+        return f"too few runs to tell; {found.change:+.1%} in all"
+    if found.calls_changed:
+        return f"no name changed by {threshold} or more, beyond noise; {found.change:+.1%} in all"
+    return f"same: nothing changed by {threshold} or more, beyond noise"
 
 
 def cause_text(one: Cause) -> str:
@@ -94,14 +111,16 @@ def _whole(found: Any) -> str:
     """Return the change of the time of a run, in words."""
     totals = found.times
     change = totals[1] - totals[0]
-    share = f" ({change / totals[0]:+.1%})" if totals[0] else ""
+    share = f" ({found.change:+.1%})" if totals[0] else ""
     return (
         f"calls of a run took {brief(abs(change))} {'more' if change > 0 else 'less'} in all{share}"
     )
 
 
 def _calls(found: Any, top: int, width: int) -> Iterator[tuple[str, str]]:
-    changed = [one for one in found.changes if one.verdict != "same"]
+    changed = [one for one in found.changes if one.changed]
+    if found.unclear:
+        changed = [one for one in found.changes if one.is_apart(found.threshold)]
     if not changed:
         return
     yield PLAIN, ""
@@ -123,7 +142,10 @@ def _calls(found: Any, top: int, width: int) -> Iterator[tuple[str, str]]:
 def _row(one: Change, runs: tuple[int, int]) -> list[str]:
     sides = one.before, one.after
     means = ["–" if each is None else brief(each.mean_ns) for each in sides]
-    counts = ["–" if each is None else f"{each.count:,}" for each in sides]
+    counts = [
+        "–" if each is None else f"{each.count / number:,.4g}"
+        for each, number in zip(sides, runs, strict=True)
+    ]
     ratio = interval = "–"
     if one.ratio is not None:
         ratio = f"{one.ratio.estimate:.2f}"
@@ -142,7 +164,7 @@ def _used(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _both(counts: Sequence[str]) -> str:
-    """Return the numbers of calls of both sides, or the only one."""
+    """Return the numbers of calls of a run of both sides, or the only one."""
     known = [each for each in counts if each != "–"]
     return " → ".join(known if known[:1] != known[1:] else known[:1])
 
@@ -168,7 +190,7 @@ def _table(
 def _moves(
     title: str,
     moves: Sequence[Move],
-    shown: Callable[[Mapping[str, Any] | None], str],
+    shown: Shown,
     top: int,
     width: int,
 ) -> Iterator[tuple[str, str]]:

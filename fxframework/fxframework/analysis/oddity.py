@@ -19,7 +19,7 @@ from fxframework.errors import UsageError
 from fxframework.kit.shown import amount, brief
 from fxframework.model.capture import Capture
 
-__all__ = ["LEAST", "Figure", "Odd", "Reason", "figures_of", "oddities"]
+__all__ = ["LEAST", "Figure", "Odd", "Reason", "by_format", "figures_of", "oddities"]
 
 LEAST = 4
 """The fewest captures of which one can be odd."""
@@ -102,17 +102,36 @@ def figures_of(capture: Capture) -> dict[Figure, float]:
     return found
 
 
-def oddities(captures: Mapping[str, Mapping[Figure, float]], top: int = 5) -> list[Odd]:
-    """Return the captures that are unlike the rest, the most unlike first.
+def by_format(
+    captures: Mapping[str, Mapping[Figure, float]], formats: Mapping[str, str]
+) -> tuple[list[Mapping[str, Mapping[Figure, float]]], list[str]]:
+    """Divide captures by their format: a log is not compared with a trace.
 
-    A figure that a capture lacks is 0, except a level or a p99, which is unknown. Raises UsageError
-    for fewer than LEAST captures.
+    ``formats`` are those of the captures. Returns the captures of each format, and notes about
+    those that are too few to compare. Raises UsageError if those of every format are too few.
     """
-    if len(captures) < LEAST:
+    groups: dict[str, dict[str, Mapping[Figure, float]]] = {}
+    for name, figures in captures.items():
+        groups.setdefault(formats[name], {})[name] = figures
+    few = [
+        f"{amount(len(group), 'capture')} of format {name}: to be odd needs at least {LEAST} to "
+        "compare with"
+        for name, group in groups.items()
+        if len(group) < LEAST
+    ]
+    if len(few) == len(groups):
         raise UsageError(
-            f"{amount(len(captures), 'capture')}: to be odd needs at least {LEAST} to compare with",
+            "; ".join(few) or f"0 captures: to be odd needs at least {LEAST} to compare with",
             remedy="name more captures, or compare two with `fxf compare`",
         )
+    return [group for group in groups.values() if len(group) >= LEAST], few
+
+
+def oddities(captures: Mapping[str, Mapping[Figure, float]]) -> list[Odd]:
+    """Return the captures that are unlike the rest, the most unlike first.
+
+    A figure that a capture lacks is 0, except a level or a p99, which is unknown.
+    """
     numbers: dict[Figure, int] = {}
     for figures in captures.values():
         for figure in figures:
@@ -138,7 +157,7 @@ def oddities(captures: Mapping[str, Mapping[Figure, float]], top: int = 5) -> li
         for one in reasons:
             shown.setdefault(one.name, one)
         made.append(Odd(names[row], abs(reasons[0].distance), list(shown.values())))
-    return sorted(made, key=lambda one: (-one.score, one.capture))[:top]
+    return sorted(made, key=lambda one: (-one.score, one.capture))
 
 
 def _matrix(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import attrs
 import numpy as np
@@ -15,11 +16,12 @@ from fxframework.analysis.signals import Signal, counters_of, entries_of, instan
 from fxframework.analysis.spread import spreads
 from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import UsageError
+from fxframework.kit.shown import amount
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.threads import Threads
 
-__all__ = ["BINS", "KINDS", "Figures", "Names", "Reader", "Run", "Side", "bin_edges"]
+__all__ = ["BINS", "KINDS", "Figures", "Names", "Reader", "Run", "Side", "bin_edges", "join_runs"]
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -109,7 +111,7 @@ class Run:
     figures: Figures | None
     """None if the format has no slices; likewise the others."""
     lengths: Sequence[F64]
-    """Sorted lengths by group, in the order of ``figures``; empty if they were not kept."""
+    """Sorted lengths by group, in the order of ``figures``; empty if its side has more runs."""
     tree: Figures | None
     """Counts, totals and self times by call path; the other columns are empty."""
     counters: Mapping[tuple[str, ...], Signal] | None
@@ -119,6 +121,18 @@ class Run:
     waits: Waits | None
     timed: bool
     """Whether lengths are nanoseconds, not ticks of an unknown rate."""
+    several_threads: bool = False
+    """Whether more than one thread has calls."""
+
+
+class _CallFigures(NamedTuple):
+    """What is compared of the calls of a capture; see ``Run``."""
+
+    figures: Figures
+    lengths: Sequence[F64]
+    tree: Figures
+    timed: bool = True
+    several_threads: bool = False
 
 
 class Side:
@@ -166,6 +180,21 @@ class Side:
             if run.tree is not None:
                 out[run.tree.keys] += getattr(run.tree, column)
         return out / len(self.runs)
+
+    def add(self, run: Run) -> None:
+        """Add a run. Lengths are kept of the only run of each format."""
+        for place, earlier in enumerate(self.runs):
+            if earlier.format == run.format:
+                self.runs[place] = attrs.evolve(earlier, lengths=())
+                run = attrs.evolve(run, lengths=())
+        self.runs.append(run)
+
+    def by_format(self) -> dict[str, list[Run]]:
+        """Return the runs by their format."""
+        formats: dict[str, list[Run]] = {}
+        for run in self.runs:
+            formats.setdefault(run.format, []).append(run)
+        return formats
 
     def lengths(self) -> dict[int, F64]:
         """Return the sorted lengths of the only run by number of ``Names``."""
@@ -216,15 +245,14 @@ class Reader:
         paths = Names()
         return cls(by, paths, paths if by == "path" else Names())
 
-    def read(self, capture: Capture, side: Side, *, keep: bool) -> None:
-        """Add the figures of a capture to a side; ``keep`` keeps the lengths of all calls.
+    def read(self, capture: Capture, side: Side) -> None:
+        """Add the figures of a capture to a side.
 
         Raises UsageError if there is nothing in it to compare.
         """
+        keep = all(run.format != capture.format for run in side.runs)
         has = {name for name, rows in capture.row_counts().items() if rows}
-        figures = tree = waits = None
-        lengths: list[F64] = []
-        timed = True
+        calls = waits = None
 
         def signals(table: str, of: Callable[[Capture], Any]) -> Any:
             if table in has:
@@ -232,24 +260,25 @@ class Reader:
             return {} if table in capture.schemas else None
 
         if "slices" in capture.schemas:
-            figures = tree = Figures.none()
+            calls = _CallFigures(Figures.none(), (), Figures.none())
         if "slices" in has:
-            figures, lengths, tree, timed = self._calls(capture, side, keep=keep)
+            calls = self._calls(capture, side, keep=keep)
             if "sched" in has:
                 waits = waits_of(capture)
-        side.runs.append(
+        side.add(
             Run(
                 name=capture.name,
                 format=capture.format,
-                figures=figures,
-                lengths=lengths,
-                tree=tree,
+                figures=None if calls is None else calls.figures,
+                lengths=() if calls is None else calls.lengths,
+                tree=None if calls is None else calls.tree,
                 counters=signals("counters", counters_of),
                 logs=signals("logs", templates_of),
                 instants=signals("instants", instants_of),
                 entries=entries_of(capture),
                 waits=waits,
-                timed=timed,
+                timed=calls is None or calls.timed,
+                several_threads=calls is not None and calls.several_threads,
             )
         )
         if not capture.schemas.keys() & {"slices", "counters", "logs", "properties"}:
@@ -261,16 +290,14 @@ class Reader:
 
     def read_calls(self, capture: Capture, side: Side) -> None:
         """Add the calls of a capture alone to a side."""
-        figures, lengths, tree, timed = self._calls(capture, side, keep=False)
+        calls = self._calls(capture, side, keep=False)
         side.runs.append(
-            Run(capture.name, capture.format, figures, lengths, tree, None, None, None, None, None,
-                timed)
+            Run(capture.name, capture.format, calls.figures, calls.lengths, calls.tree, None, None,
+                None, None, None, calls.timed)
         )  # fmt: skip
 
-    def _calls(
-        self, capture: Capture, side: Side, *, keep: bool
-    ) -> tuple[Figures, list[F64], Figures, bool]:
-        """Return figures and lengths by group, figures by path, and whether the clock is known."""
+    def _calls(self, capture: Capture, side: Side, *, keep: bool) -> _CallFigures:
+        """Return what is compared of the calls of a capture."""
         special = self.by in {"name", "path", "process", "thread"}
         calls = Calls.of(capture, "name" if special else self.by, with_asynchronous=True)
         stacked = None if calls.marked is not None or not special else calls
@@ -293,10 +320,11 @@ class Reader:
             ordered=True,
         )  # fmt: skip
         rate = calls.per_second
+        several_threads = bool((calls.thread != calls.thread[:1]).any())
         del calls, stacked, group
         figures, lengths = _figures(distinct, found, rate, side, keep=keep)
         branches = _branches(tree, numbers)
-        return figures, lengths, branches, rate > 0
+        return _CallFigures(figures, lengths, branches, rate > 0, several_threads)
 
     def _groups(self, capture: Capture, calls: Calls) -> tuple[NDArray[Any], I64]:
         """Return the group of each call, and the number of each group."""
@@ -392,3 +420,90 @@ def _branches(tree: CallTree, numbers: I64) -> Figures:
         for column in (tree.count, tree.in_ns(tree.total), tree.in_ns(tree.own))
     )
     return Figures(numbers[some], count, total, own, none, none, none, none, none)
+
+
+def join_runs(sides: Sequence[Side]) -> list[str]:
+    """Make one run of the captures of each run, on sides with captures of several formats.
+
+    The first trace and the first log of a side are one run, the second ones another, and so on: a
+    run that recorded several captures is one sample. A format that has fewer captures than others
+    is left out, as nobody knows of which runs they are, and one that the other side lacks. Returns
+    notes about them.
+    """
+    formats = [side.by_format() for side in sides]
+    if all(len(found) == 1 for found in formats):
+        return []
+    counts = [max(map(len, found.values()), default=0) for found in formats]
+    complete = [
+        {name for name, runs in found.items() if len(runs) == most}
+        for found, most in zip(formats, counts, strict=True)
+    ]
+    common = set.intersection(*complete)
+    notes = []
+    for side, found, own in zip(sides, formats, complete, strict=True):
+        chosen = common or own
+        parts = [runs for name, runs in found.items() if name in chosen]
+        side.runs = [_joined(run) for run in zip(*parts, strict=True)]
+        notes += [
+            f"left out: {amount(len(runs), 'capture')} of format {name}: there is not one for "
+            "each run of both sides"
+            for name, runs in found.items()
+            if name not in chosen
+        ]
+    return notes
+
+
+def _joined(parts: Sequence[Run]) -> Run:
+    """Return the captures of one run as one: what several have is that of the first."""
+    folders = {posixpath.dirname(part.name) for part in parts}
+    in_one_folder = len(folders) == 1 and "" not in folders
+    figures = [(part.figures, part.lengths) for part in parts if part.figures is not None]
+    trees = [(part.tree, ()) for part in parts if part.tree is not None]
+    joined_figures, lengths = _joined_figures(figures)
+    return Run(
+        name=folders.pop() if in_one_folder else parts[0].name,
+        format=", ".join(sorted(part.format for part in parts)),
+        figures=joined_figures,
+        lengths=lengths,
+        tree=_joined_figures(trees)[0],
+        counters=_merged([part.counters for part in parts]),
+        logs=_merged([part.logs for part in parts]),
+        instants=_merged([part.instants for part in parts]),
+        entries=_merged([part.entries for part in parts]),
+        waits=next((part.waits for part in parts if part.waits is not None), None),
+        timed=all(part.timed for part in parts if part.figures is not None),
+        several_threads=any(part.several_threads for part in parts) or len(trees) > 1,
+    )
+
+
+def _joined_figures(
+    several: Sequence[tuple[Figures, Sequence[F64]]],
+) -> tuple[Figures | None, Sequence[F64]]:
+    """Return figures, and the lengths kept with them, as those of one run; None if there are none.
+
+    Keys stay distinct: calls that two captures recorded under one name are those of the first.
+    """
+    if not several:
+        return None, ()
+    seen: set[int] = set()
+    columns: dict[str, list[NDArray[Any]]] = {field.name: [] for field in attrs.fields(Figures)}
+    kept: list[F64] = []
+    for figures, lengths in several:
+        keys = figures.keys.tolist()
+        fresh = np.array([key not in seen for key in keys], np.bool_)
+        seen.update(keys)
+        for name, parts in columns.items():
+            column = getattr(figures, name)
+            parts.append(column[fresh] if column.size else column)  # a tree's figures lack some
+        kept += [mine for mine, is_fresh in zip(lengths, fresh, strict=False) if is_fresh]
+    return Figures(**{name: np.concatenate(parts) for name, parts in columns.items()}), kept
+
+
+def _merged(several: Sequence[Mapping[Any, Any] | None]) -> dict[Any, Any] | None:
+    """Return mappings as one, the first ones first; None if there are none."""
+    known = [each for each in several if each is not None]
+    found: dict[Any, Any] = {}
+    for mapping in known:
+        for key, value in mapping.items():
+            found.setdefault(key, value)
+    return found if known else None

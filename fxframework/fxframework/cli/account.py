@@ -14,7 +14,7 @@ from fxframework.cli.calls import by_option, finished, length, opened
 from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount, printable
+from fxframework.cli.text import amount, name_first, printable
 from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ CSV_HEADER = (
 KINDS = ("call", "async")
 """Kinds of entries: calls, and asynchronous slices."""
 UNKNOWN = "(unknown)"
+SPARE = ("source", "min", "90%", "99%", "median", "unmatched", "thread")
+"""Columns that are left out on a narrow terminal, in this order."""
 TIMES = {"sum": "sum", "self": "own", "min": "min", "median": "median", "90%": "p90", "99%": "p99",
          "max": "max"}  # fmt: skip
 """Columns of times, with the fields of a Spread that they show."""
@@ -53,7 +55,7 @@ ASCENDING = ("funcid", "func")
     "--sort",
     type=click.Choice(SORTS),
     metavar="FIGURE",
-    help=f"By what the lines are sorted: {', '.join(SORTS)}; sum, with --csv funcid.",
+    help=f"Measure to sort by: {', '.join(SORTS)}. Default: sum; with --csv, funcid.",
 )
 @click.option(
     "--sort-order",
@@ -79,7 +81,8 @@ def command(
 
     The time of a call is that from its beginning to its end; self excludes the calls within it.
     Calls that never ended count as unfinished and have no time; ends without a beginning count as
-    unmatched. Of n calls sorted by time, the median is number n/2 and the 90th percentile number
+    unmatched. Calls grouped --by thread or another column count only if none of their group is
+    around them. Of n calls sorted by time, the median is number n/2 and the 90th percentile number
     n*0.9, rounded down and counted from 0. Asynchronous slices are marked: they may overlap.
     """  # fmt: skip
     if recursive_calls_only and no_recursion:
@@ -174,11 +177,9 @@ def _print(session: Session, found: Account, entries: Sequence[Entry]) -> None:
         "unmatched": lambda entry: entry.unmatched,
         "kind": lambda entry: KINDS[entry.asynchronous],
         "thread": lambda entry: entry.thread,
-        "function": lambda entry: entry.function.name,
         "source": lambda entry: entry.function.source,
     }
-    there = {"thread": entries[0].thread is not None, "function": True,
-             "kind": found.asynchronous > 0}  # fmt: skip
+    there = {"thread": entries[0].thread is not None, "kind": found.asynchronous > 0}
     for name in ("unfinished", "unmatched", "source"):
         figure = found.figure(name)
         there[name] = figure is not None and bool((figure > 0).any())
@@ -188,12 +189,16 @@ def _print(session: Session, found: Account, entries: Sequence[Entry]) -> None:
 
     def cells(entry: Entry) -> list[str]:
         return [
+            printable(entry.function.name or "–"),
             amount(entry.spread.count),
             *(length(getattr(entry.spread, name), found.per_second) for name in TIMES.values()),
             *(amount(get(entry)) for get in numbers),
             *(printable(get(entry) or "–") for get in texts),
         ]
 
-    numeric = [True] * (1 + len(TIMES) + len(numbers)) + [False] * len(texts)
-    head = ["calls", *TIMES, *shown]
-    session.screen.table(itertools.chain([head], map(cells, entries)), numeric)
+    screen = session.screen
+    rows = itertools.chain([["function", "calls", *TIMES, *shown]], map(cells, entries))
+    lines = name_first(rows, screen.width, spare=SPARE, texts=len(texts))
+    screen.print(screen.paint(next(lines), bold=True))
+    for line in lines:
+        screen.print(line)

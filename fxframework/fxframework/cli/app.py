@@ -19,7 +19,15 @@ from fxframework.cli.options import WithGlobalOptions, add_global_options, guard
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
 from fxframework.containment import Interrupts
-from fxframework.errors import ExitCode, FxError, OutputError, UsageError, did_you_mean, unexpected
+from fxframework.errors import (
+    ExitCode,
+    FxError,
+    LimitError,
+    OutputError,
+    UsageError,
+    did_you_mean,
+    unexpected,
+)
 from fxframework.plugin_files import restored
 
 if TYPE_CHECKING:
@@ -46,20 +54,22 @@ COMMANDS = {
     "explain": "Explain a finding's code, or the bytes at an offset.",
     "replay": "Run scenarios on the emulated target.",
     "record": "Write the scenario that replays a capture.",
-    "bench": "Measure decoding, relative to copying the same bytes.",
     "plugins": "List installed plugins, and those that failed.",
     "new-plugin": "Create the repository of a new plugin.",
     "doctor": "Check this installation.",
+    "help": "Show how a command is used.",
 }
 """Our commands with their short help, so that ``fxf --help`` does not import them."""
 
-GONE = {"graph-diff": "fxf compare A B -o OUT.dot"}
+GONE = {
+    "bench": "in a clone, `pytest -m bench -s` and `python -m tests.bench stages` measure speed",
+    "graph-diff": "`fxf compare A B --out OUT.dot` does the same",
+}
 """Commands that earlier versions had, with what replaces them."""
 GONE_OPTIONS = {
-    ("bench", option): f"in a clone, `python -m tests.bench {instead}` measures this"
-    for option, instead in (("--shapes", "shapes"), ("--stages", "stages"), ("--growth", "growth"),
-                            ("--compare", "stages --compare RUN.json"))
-}  # fmt: skip
+    ("verify", "--as"): "`fxf explain CODE` says what other readers do with a finding, the page of "
+    "each format where they differ; opening the file in that reader shows the rest",
+}
 """Options that earlier versions had, by command, with what replaces them."""
 
 
@@ -100,7 +110,7 @@ class Fxf(WithGlobalOptions, click.Group):
         if found is not None:
             return first, found, args[1:]
         if first in GONE and not Path(first).exists():
-            raise UsageError(f"`fxf {first}` is gone", remedy=f"`{GONE[first]}` does the same")
+            raise UsageError(f"`fxf {first}` is gone", remedy=GONE[first])
         if not _is_input(first):
             known = [*COMMANDS, *self.commands]
             raise UsageError(
@@ -175,6 +185,7 @@ def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
 def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) -> int:
     """Run the command; convert exceptions to messages and statuses."""
     screen = session.screen
+    session.interrupts = interrupts
     try:
         try:
             with group.make_context("fxf", args, obj=session) as context:
@@ -191,6 +202,8 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
         screen.error(_usage(error))
         return ExitCode.USAGE
     except FxError as error:
+        if not isinstance(error, LimitError):  # for which the guard interrupts, too
+            interrupts.check()
         screen.error(error)
         if isinstance(error, OutputError):
             _discard_output()
@@ -214,8 +227,10 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
         screen.error(ours)
         return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001 (reported as a bug)
+        interrupts.check()
         screen.bug(error, session.known_host)
         return ExitCode.FAILED
+    session.check_interrupt()
     return status if isinstance(status, int) else ExitCode.OK
 
 

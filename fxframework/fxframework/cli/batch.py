@@ -11,7 +11,8 @@ from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount, fields, printable
 from fxframework.dataset.batch import BatchReport, batch
-from fxframework.dataset.manifest import FAILED, LOSSES, OK, Entry
+from fxframework.dataset.inputs import skipped_text
+from fxframework.dataset.manifest import FAILED, LOSSES, OK, SKIPPED, Entry
 from fxframework.errors import ExitCode, FxError
 
 
@@ -47,15 +48,17 @@ def command(
     table=NAME for each table, with a file for each capture, and _manifest.jsonl, which has the
     result of each. `fxf sql DATASET` queries it.
 
-    A capture that fails is reported, and the others continue; the exit status is then 3.
+    A capture that fails is reported, and the others continue; the exit status is then 3. Files of
+    folders and patterns that are not captures are skipped.
     """
     session.whole("batch")
     screen = session.screen
     with screen.working(f"converting into {out}") as working:
 
         def progress(count: int, total: int, nbytes: int, size: int, entry: Entry | None) -> None:
+            session.check_interrupt()  # a capture that failed may have failed for that
             working.count(count, total, nbytes, size)
-            if entry is not None:
+            if entry is not None and entry.outcome != SKIPPED:
                 _report(session, entry)
 
         report = batch(
@@ -65,7 +68,7 @@ def command(
         )  # fmt: skip
     _show(session, report)
     outcomes = report.outcomes
-    if outcomes[FAILED] == len(report.entries) > 0:
+    if outcomes[FAILED] == len(report.entries) and (report.entries or report.skipped):
         return ExitCode.FAILED
     return ExitCode.OK if outcomes[OK] == len(report.entries) else ExitCode.FINDINGS
 
@@ -88,13 +91,19 @@ def _report(session: Session, entry: Entry) -> None:
 def _show(session: Session, report: BatchReport) -> None:
     outcomes = report.outcomes
     if session.settings.json:
-        body = {"out": report.out, "captures": len(report.entries)}
+        body = {
+            "out": report.out,
+            "captures": len(report.entries),
+            "skipped": [item.file for item in report.skipped],
+        }
         body |= fields(report, "converted=done outcomes rows bytes=nbytes seconds")
         session.screen.json("batch", body)
         return
     kept = len(report.entries) - report.done
     pace = report.nbytes / max(report.seconds, 1e-6) / 1e6
     screen = session.screen
+    if report.skipped:
+        screen.note(skipped_text(report.skipped))
     screen.note(
         f"wrote {printable(report.out)}: {amount(len(report.entries), 'capture')} "
         f"({outcomes[OK]:,} whole, {outcomes[LOSSES]:,} with losses, {outcomes[FAILED]:,} failed"

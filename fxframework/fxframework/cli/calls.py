@@ -10,11 +10,12 @@ import click
 
 from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import amount, duration
-from fxframework.errors import ExitCode, FxError, UsageError
+from fxframework.errors import ExitCode, FxError, NotACaptureError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from fxframework.dataset.inputs import Item
     from fxframework.model.capture import Capture
     from fxframework.model.selection import Selection
 
@@ -36,8 +37,8 @@ by_option = click.option(
     "--by",
     default="",
     metavar="WHAT",
-    help="Tell calls apart by id, name, category, or another column of slices; by id, or where "
-    "calls have none, by name.",
+    help="What identifies a function: id, name, category, or another column of slices. Default: "
+    "id, or name for calls that have no id.",
 )
 
 
@@ -82,7 +83,7 @@ def finished(session: Session, whole: Capture, left_out: int = 0) -> ExitCode:
 
 def read_each(
     session: Session,
-    files: Sequence[str],
+    items: Sequence[Item],
     names: Selection,
     work: Callable[[str, Capture], object],
     *,
@@ -90,20 +91,35 @@ def read_each(
 ) -> list[ExitCode]:
     """Give the selected part of each of many captures to ``work``; return their statuses.
 
-    A capture with an error in ``skip`` is noted and left out.
+    Files of folders and patterns that are not captures are skipped, and counted in a note. A
+    capture with an error in ``skip`` is noted and left out.
     """
+    from fxframework.dataset.inputs import skipped_text
+
     statuses = []
-    with session.screen.working(f"reading {len(files)} captures") as working:
-        for at, file in enumerate(files):
-            working.count(at, len(files), 0, 0)
+    skipped = []
+    with session.screen.working(f"reading {len(items)} files") as working:
+        for position, item in enumerate(items):
+            working.count(position, len(items), 0, 0)
+            if item.skipped_at_once:
+                skipped.append(item)
+                continue
             try:
-                with session.open(file, several=True) as whole:
+                with session.open(item.file, several=True) as whole:
                     require_readable(whole)
-                    work(file, session.window(whole, names))
+                    work(item.file, session.window(whole, names))
                     statuses.append(finished(session, whole))
-            except skip as error:
-                session.screen.note(f"left out: {error}")
-                statuses.append(error.exit_code)
+            except FxError as error:
+                session.check_interrupt()
+                if isinstance(error, NotACaptureError) and not item.named:
+                    skipped.append(item)
+                elif isinstance(error, skip):
+                    session.screen.note(f"left out: {error}")
+                    statuses.append(error.exit_code)
+                else:
+                    raise
+    if skipped:
+        session.screen.note(skipped_text(skipped))
     return statuses
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +66,10 @@ def command(
 ) -> ExitCode:
     """Print a capture: as text, one line per record; as records; or one of its tables.
 
-    SELECTORs print a part of a tree: the nodes and properties that any of them matches. With
-    --json, tables are printed as JSON, one object per row, and records replace text.
+    SELECTORs print a part of a tree: the nodes and properties that any of them matches.
+
+    With --json, one JSON object is printed per line: each selected value with its path and type,
+    each row with --table, and otherwise each record.
 
     --since, --until and the options under Parts and Log options select a part. An option may be
     repeated: one of its values must match. Different options must all match.
@@ -76,7 +79,7 @@ def command(
     if follow:
         if selectors:
             raise UsageError(
-                "--follow prints what is appended, and selectors choose of a whole",
+                "--follow cannot be used with selectors",
                 remedy="`fxf watch FILE SELECTOR...` shows how a state changes",
             )
         return _follow(session, file, names, table=table, records=records)
@@ -85,6 +88,8 @@ def command(
         with session.screen.working(f"printing {whole.name}", whole.source, prints=True):
             if table is not None:
                 _print_table(session, capture, table)
+            elif selectors and session.settings.json and not records:
+                _print_values(session, capture)
             elif records or session.settings.json:
                 _export(session, capture, "records")
             else:
@@ -94,7 +99,7 @@ def command(
                 else:
                     session.screen.note("the selected part is empty")
             session.screen.flush()
-        if table is None and (records or session.settings.json):
+        if table is None and (records or (session.settings.json and not selectors)):
             # Report only the findings of `records()`, not those of tables.
             return session.status(whole)
         whole.scan()
@@ -167,8 +172,8 @@ def _follow(
     for given, option in ((table is not None, "--table"), (session.settings.json, "--json")):
         if given:
             raise UsageError(
-                f"--follow prints lines as they come, and {option} a whole",
-                remedy="--follow goes with text and with --records",
+                f"--follow cannot be used with {option}",
+                remedy="use --follow alone, which prints text, or with --records",
             )
     opened: list[tuple[Sink, ExportSession | None]] = []
 
@@ -224,6 +229,19 @@ def _print_table(session: Session, capture: Capture, name: str) -> None:
     labels = {} if everything else {number: who.label for number, who in tasks(capture).items()}
     numeric = [_is_number(column) and column.name not in THREADS for column in shown]
     screen.table(_rows(capture, name, shown, labels), numeric, fit=not everything)
+
+
+def _print_values(session: Session, capture: Capture) -> None:
+    """Print the selected values as JSON, one per line; nodes have none."""
+    screen = session.screen
+    entries = capture.entries() or ()
+    valued = (entry for entry in entries if entry.value is not None)
+    lines = (screen.json_line(entry._asdict()) for entry in valued)
+    first = next(lines, None)
+    if first is None:
+        screen.note("the selected part has no values")
+        return
+    _write_lines(screen, itertools.chain([first], lines))
 
 
 def _write_lines(screen: Screen, lines: Iterator[bytes]) -> None:

@@ -14,7 +14,6 @@ from fxframework.cli.graph import figure_options
 from fxframework.cli.options import CaptureCommand, Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.settings import key_value
 from fxframework.cli.text import amount, fields
 from fxframework.errors import ExitCode, UsageError
 from fxframework.kit.json_fields import finite
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from fxframework.analysis.changes import Change, Measures
     from fxframework.analysis.comparison import Comparison
     from fxframework.analysis.moves import Move
-    from fxframework.analysis.runs import Side
+    from fxframework.dataset.inputs import Item
     from fxframework.model.capture import Capture
     from fxframework.model.selection import Selection
 
@@ -72,13 +71,11 @@ class CompareCommand(CaptureCommand):
                    "separated by commas.")  # fmt: skip
 @click.option("--top", default=20, type=click.IntRange(0), metavar="N",
               help="Names in each list. Default: 20.")  # fmt: skip
-@click.option("-o", "--out", "given", multiple=True, metavar="OUT",
+@click.option("--out", metavar="OUT",
               help="Write a page (.html), a flame graph (.svg), the table (.csv, .parquet) or the "
-                   "call graph (.dot); KEY=VALUE is an option of a reader.")  # fmt: skip
-@click.option("--option", "common", multiple=True, metavar="KEY=VALUE",
-              help="Option of a reader, or a limit; repeatable.")  # fmt: skip
+                   "call graph (.dot).")  # fmt: skip
 @click.option("--with-option", multiple=True, metavar="KEY=VALUE",
-              help="The same for AFTER alone; repeatable.")  # fmt: skip
+              help="Option like -o, for AFTER alone; repeatable.")  # fmt: skip
 @click.option("--with-map", metavar="FILE",
               help="Source of function names for AFTER; -m: that of BEFORE, or both.")  # fmt: skip
 @click.option("--widths", type=click.Choice(["after", "before"]), default="after",
@@ -99,16 +96,17 @@ def command(
 
     Two names alone are one run each. A name may be a folder or a quoted pattern. Calls are
     compared by name: with several runs a side, the runs are the samples, else the calls. A name is
-    slower, faster, more, fewer, new, gone or the same. Counters, messages and properties are
+    slower, faster, more, fewer, new, gone, same or unclear. Counters, messages and properties are
     compared, too. `fxf diff` shows what two files contain differently.
 
-    The exit status is 0 if nothing changed by the threshold or more, and 1 if something did.
+    The exit status is 0 if nothing changed by the threshold or more, and 1 if something did, or
+    if the time in all did and the runs are too few to tell (`--fail-on` has `unclear` for that).
     """
     from fxframework.analysis.comparison import compared
     from fxframework.analysis.runs import Reader, Side
 
     sides = _sides(before, after)
-    out = _out(session, given["given"], given["common"])
+    out = _out(given["out"])
     fails = _fails(given["fail_on"])
     if out is not None and out.endswith(".dot") and any(len(side) > 1 for side in sides):
         raise UsageError("a call graph is of one capture a side", remedy="name two captures")
@@ -118,37 +116,37 @@ def command(
     if given["with_map"] is not None:
         own.append(f"{_map_option(session)}={given['with_map']}")
     extras: tuple[list[Any], list[Any]] = ([], [])
-    keep = all(len(side) == 1 for side in sides)
+    files: tuple[list[str], list[str]] = ([], [])
     statuses = []
-    for at, files in enumerate(sides):
-        extra = _extra(out, given["anchor"], extras[at])
+    for number, items in enumerate(sides):
+        extra = _extra(out, given["anchor"], extras[number])
 
-        def work(_file: str, part: Capture, side: Side = read[at], extra: Any = extra) -> None:
-            reader.read(part, side, keep=keep)
+        def work(file: str, part: Capture, number: int = number, extra: Any = extra) -> None:
+            reader.read(part, read[number])
+            files[number].append(file)
             if extra is not None:
                 extra(part)
 
-        with session.own_options(own if at else []):
-            statuses += read_each(session, files, names, work)
+        with session.own_options(own if number else []):
+            statuses += read_each(session, items, names, work)
     with session.screen.working("comparing"):
         found = compared(reader, *read, threshold=given["threshold"] / 100)
     if out is not None:
         _write(session, found, out, extras, given)
     if session.settings.json:
-        session.screen.json("compare", document(found, sides))
+        session.screen.json("compare", document(found, files))
     elif not session.settings.quiet:
         _print(session, found, given["top"])
     for note in found.notes:
         session.screen.note(note)
-    changed = any(verdict in fails for verdict in found.verdicts)
-    return worst(*statuses, ExitCode.FAILED if changed else ExitCode.OK)
+    return worst(*statuses, ExitCode.FAILED if found.fails(fails) else ExitCode.OK)
 
 
 # --- Inputs --------------------------------------------------------------------------------------
 
 
-def _sides(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the captures of both sides. Raises UsageError if a side has none."""
+def _sides(before: Sequence[str], after: Sequence[str]) -> tuple[list[Item], list[Item]]:
+    """Return the files of both sides. Raises UsageError if a side has none."""
     from fxframework.dataset.inputs import expand
 
     if not after:
@@ -158,34 +156,25 @@ def _sides(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list
                 remedy=f"`fxf compare BEFORE AFTER`, or `fxf compare BEFORE... {WITH} AFTER...`",
             )
         before, after = before[:1], before[1:]
-    found = tuple([item.file for item in expand(each)] for each in (before, after))
-    for what, words, files in zip(SIDES, (before, after), found, strict=True):
-        if not files:
+    found = expand(before), expand(after)
+    for what, words, items in zip(SIDES, (before, after), found, strict=True):
+        if not items:
             raise UsageError(
                 f"{what} has no captures: {', '.join(words)} is empty",
                 remedy="name at least one capture on each side",
             )
-    if [name for side in found for name in side].count("-") > 1:
+    if [item.file for side in found for item in side].count("-") > 1:
         raise UsageError("standard input can be read once only", remedy="name a file")
-    return found[0], found[1]
+    return found
 
 
-def _out(session: Session, given: Sequence[str], common: Sequence[str]) -> str | None:
-    """Return the output among the words of ``-o``; the others are options."""
-    outs = []
-    for word in given:
-        if "=" in word and not word.endswith(OUTPUTS):
-            session.settings.options.update([key_value(word)])
-        else:
-            outs.append(word)
-    session.settings.options.update(map(key_value, common))
-    if len(outs) > 1:
-        raise UsageError(f"{len(outs)} outputs", remedy="give one -o OUT")
-    if outs and not outs[0].endswith(OUTPUTS):
+def _out(out: str | None) -> str | None:
+    """Return the output, if there is one. Raises UsageError for an unknown suffix."""
+    if out is not None and not out.endswith(OUTPUTS):
         raise UsageError(
-            f"the suffix of {outs[0]} names no output", remedy=f"there are {', '.join(OUTPUTS)}"
+            f"the suffix of {out} names no output", remedy=f"there are {', '.join(OUTPUTS)}"
         )
-    return outs[0] if outs else None
+    return out
 
 
 def _fails(given: Sequence[str]) -> set[str]:
@@ -215,7 +204,7 @@ def _extra(out: str | None, anchor: str | None, into: list[Any]) -> Any:
             from fxframework.analysis.graph import call_graph
 
             into.append(call_graph(capture, by="name"))
-        elif not into:
+        elif not into and "slices" in capture.schemas:
             from fxframework.exporters.comparison.timeline import timeline
 
             into.append(timeline(capture, anchor))
@@ -263,7 +252,8 @@ def document(found: Comparison, files: Sequence[Sequence[str]]) -> dict[str, Any
     return {
         "before": list(files[0]),
         "after": list(files[1]),
-        **fields(found, "by threshold"),
+        **fields(found, "by threshold runs"),
+        "unclear": found.unclear,
         "verdicts": dict(found.verdicts),
         "pace": None if pace is None else fields(pace, "ratio names p removed"),
         "calls": map(_change_document, found.changes),

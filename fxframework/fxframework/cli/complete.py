@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["explainable", "files", "formats", "options", "plugins", "references", "targets"]
+__all__ = ["commands", "explainable", "files", "formats", "options", "plugins", "targets"]
 
 Items = list[CompletionItem]
 
@@ -42,6 +42,13 @@ def files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Item
     return [CompletionItem(incomplete, type="file")]
 
 
+def commands(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Complete commands."""
+    group = ctx.find_root().command
+    names = group.list_commands(ctx.find_root()) if isinstance(group, click.Group) else []
+    return _matching(((name, "") for name in names), incomplete)
+
+
 def formats(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
     """Complete formats that can be read."""
     readers = _host(ctx).readers.values()
@@ -52,13 +59,6 @@ def plugins(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Ite
     """Complete installed plugins."""
     known = _host(ctx).plugins()
     return _matching(((plugin.name, plugin.distribution) for plugin in known), incomplete)
-
-
-def references(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Complete reference readers."""
-    readers = _host(ctx).readers.values()
-    known = [(one.name, one.title) for reader in readers for one in reader.references]
-    return _matching(known, incomplete)
 
 
 def targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:

@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     help="Exporter or format, overriding the suffix of OUT.",
 )
 @click.option(
+    "--table",
+    metavar="NAME",
+    help="Write this table, to an OUT that holds one: .csv, .arrow or .parquet. Short for "
+    "-o table=NAME.",
+)
+@click.option(
     "--align",
     multiple=True,
     metavar="NAME:HOW",
@@ -56,6 +62,7 @@ if TYPE_CHECKING:
 def command(
     session: Session,
     to: str | None,
+    table: str | None,
     align: tuple[str, ...],
     force: bool,
     listing: bool,
@@ -73,6 +80,8 @@ def command(
     """
     if listing:
         return session.each(paths, lambda text: _list(session, text))
+    if table is not None:
+        session.settings.options["table"] = table
     *inputs, out = paths
     if not inputs:
         raise UsageError(
@@ -89,8 +98,8 @@ def command(
         others = [] if to else passed_over(session.host, captures, out, conversion.target)
         if others:
             session.screen.note(
-                f"the suffix of {printable(out)} is that of {', '.join(others)}, too; "
-                f"{target_name(conversion.target)} is taken: -t {others[0]} chooses the other"
+                f"{printable(out)} is written by {target_name(conversion.target)}; its suffix also "
+                f"belongs to {', '.join(others)}: choose with -t {others[0]}"
             )
         if out == "-" and conversion.binary and session.screen.out_is_terminal and not force:
             raise UsageError(
@@ -165,10 +174,10 @@ def warn_of_findings(session: Session, findings: Iterable[Diagnostic]) -> None:
 
 
 def note_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> None:
-    """Print the counts of what a target could not represent."""
+    """Print the counts of what a target cannot hold."""
     if dropped:
         some = ", ".join(f"{what} ({count:,})" for what, count in dropped.items())
-        session.screen.note(f"{name} has no place for: {some}")
+        session.screen.note(f"not written as {name}: {some}")
 
 
 def _show(session: Session, report: ConversionReport) -> None:
@@ -204,7 +213,8 @@ def _list(session: Session, text: str) -> ExitCode:
             body = {"path": capture.name, "format": capture.format, "targets": targets}
             screen.json("convert-list", body)
             return ExitCode.OK
-        screen.print(screen.paint(f"{capture.name}: {capture.format} can become", bold=True))
+        title = f"{printable(capture.name)}: {capture.format} can become"
+        screen.print(screen.paint(title, bold=True))
         rows = [("TO", "SUFFIXES", "WHAT IT IS")]
         for one in targets:
             marks = [f"nothing to write: {one['empty']}"] if one["empty"] else []

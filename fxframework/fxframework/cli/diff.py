@@ -48,7 +48,7 @@ class _By(click.Choice[str]):
     "--by",
     type=_By(list(BY)),
     default="all",
-    help="Compare records, entries, or all; all.",
+    help="What to compare. Default: all.",
 )
 @click.option(
     "--show",
@@ -123,8 +123,10 @@ def _record_document(records: RecordDifference) -> dict[str, Any]:
 
     return {
         **fields(records, "same reordered"),
-        "count_a": records.counts[0],
-        "count_b": records.counts[1],
+        "count_a": records.totals[0],
+        "count_b": records.totals[1],
+        "compared_a": records.counts[0],
+        "compared_b": records.counts[1],
         "only_a": records.only[0],
         "only_b": records.only[1],
         "shown_a": [shown(one) for one in records.shown[0]],
@@ -176,10 +178,16 @@ def _print(session: Session, pair: Sequence[Capture], found: Difference) -> None
 
 def _print_records(session: Session, records: RecordDifference) -> None:
     screen = session.screen
-    a, b = records.counts
+    a, b = records.totals
     verdict = ", the same in another order" if records.reordered else ""
     verdict = ", the same" if records.same else verdict
     screen.print(f"records: {amount(a, 'record')} in A, {amount(b, 'record')} in B{verdict}")
+    if records.counts != records.totals:
+        compared, other = records.counts
+        screen.print(
+            f"  compared: {amount(compared)} and {amount(other)}, all but those that only support "
+            "others"
+        )
     if records.same:
         return
     if records.first is not None:

@@ -175,8 +175,8 @@ class _FollowedFile:
         resumed = capture.resume()
         if resumed is None:
             raise UsageError(
-                f"{capture.format} captures cannot be followed: what is appended to it cannot be "
-                "read by itself",
+                f"{capture.format} captures cannot be followed: what is appended cannot be read "
+                "without what is before it",
                 path=capture.name,
                 remedy="omit --follow",
             )

@@ -42,6 +42,8 @@ class Guard:
         self._lost = False
         """Whether the interrupt came in code that cannot raise it, such as a destructor."""
         self._hook = sys.unraisablehook
+        self._interrupted = False
+        """Whether the guard interrupted the command: any exception may be what became of that."""
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -69,7 +71,7 @@ class Guard:
     def _interrupt(self) -> None:
         """Interrupt the command, again if the interrupt is lost, and wait for its end."""
         end = time.monotonic() + GRACE
-        self._lost = True
+        self._lost = self._interrupted = True
         while not self._done.is_set() and time.monotonic() < end:
             if self._lost:
                 self._lost = False
@@ -83,14 +85,23 @@ class Guard:
         os._exit(ExitCode.FAILED)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # The interrupt may arrive as late as here.
-        with contextlib.suppress(KeyboardInterrupt):
-            self._done.set()
-            if self._thread is not None:
-                self._thread.join()
-                sys.unraisablehook = self._hook
+        # An interrupt may arrive as late as here: that of the guard, or Ctrl-C.
+        interrupt = None
+        try:
+            self._stop()
+        except KeyboardInterrupt as error:
+            interrupt = error
+            self._stop()
         if self._error is None:
             self._error = self._budget.fault()
-        ours = kind is None or issubclass(kind, KeyboardInterrupt | FxError)
+        ours = kind is None or issubclass(kind, KeyboardInterrupt | FxError) or self._interrupted
         if self._error is not None and ours:
             raise self._error from None
+        if interrupt is not None:
+            raise interrupt
+
+    def _stop(self) -> None:
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            sys.unraisablehook = self._hook

@@ -108,7 +108,10 @@ def _document(
         "slowest": []
         if slow is None
         else [
-            {**fields(one, "name asynchronous count sum max"), "units_per_second": slow.per_second}
+            {
+                **fields(one, "name asynchronous count sum max self=own"),
+                "units_per_second": slow.per_second,
+            }
             for one in slow.names
         ],
         "timeline": [{"name": name, "counts": counts} for name, counts in summary.timeline],
@@ -160,14 +163,23 @@ def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
     """Return a line for each of the slowest names, and one with the command that shows all."""
     texts = []
     for one in slow.names:
-        times, worst = (length(value, slow.per_second) for value in (one.sum, one.max))
+        in_all, longest = (length(value, slow.per_second) for value in (one.sum, one.max))
         what = amount(one.count, "asynchronous slice" if one.asynchronous else "call")
         name = one.name if len(one.name) <= NAME else one.name[: NAME - 1] + "…"
-        texts.append(f"{name}: {times} in {what}" + (f", up to {worst}" * (one.count > 1)))
+        text = f"{name}: {in_all} in {what}"
+        if one.count > 1:
+            text += f", up to {longest}"
+        if one.own is None:
+            text += " (recursive calls counted within their callers, too)"
+        elif one.own != one.sum:
+            text += f"; {length(one.own, slow.per_second)} by itself"
+        texts.append(text)
     more = slow.count - len(slow.names)
     path = capture.source.path
     file = "FILE" if path is None else shlex.quote(str(path))
-    texts.append(f"… and {amount(more)} more; " * (more > 0) + f"all: fxf account {file}")
+    texts.append(
+        f"… and {amount(more)} more; " * (more > 0) + f"all: fxf account --sort self {file}"
+    )
     return [("slowest" if not at else "", text) for at, text in enumerate(texts)]
 
 

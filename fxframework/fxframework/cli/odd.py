@@ -42,11 +42,12 @@ def command(
     """Show which of many captures are unlike the rest, and in what.
 
     FILE is a capture, a folder or a quoted pattern; DATASET is what `fxf batch` made, whose tables
-    are read instead of the captures. Rows, findings, calls by name (their number, time and p99),
-    messages and levels of counters are compared with the medians of all captures. Captures that
-    cannot be read are left out. The exit status is 0, whatever is odd.
+    are read instead of the captures. Files of folders and patterns that are not captures are
+    skipped. Rows, findings, calls by name (their number, time and p99), messages and levels of
+    counters are compared with the medians of all captures of one format. Captures that cannot be
+    read are left out. The exit status is 0, whatever is odd.
     """
-    from fxframework.analysis.oddity import oddities
+    from fxframework.analysis.oddity import by_format, oddities
     from fxframework.dataset.query import is_dataset
 
     statuses = [ExitCode.OK]
@@ -54,21 +55,26 @@ def command(
         from fxframework.dataset.figures import figures_of_dataset
 
         with session.screen.working(f"reading {files[0]}"):
-            figures = figures_of_dataset(files[0])
+            figures, formats = figures_of_dataset(files[0])
     else:
-        figures = _read(session, files, names, statuses)
+        figures, formats = _read(session, files, names, statuses)
+    groups, few = by_format(figures, formats)
+    for note in few:
+        session.screen.note(f"left out: {note}")
     with session.screen.working("comparing"):
-        found = oddities(figures, top)
+        found = [one for group in groups for one in oddities(group)]
+    found.sort(key=lambda one: (-one.score, one.capture))
+    captures = sum(map(len, groups))
+    data = {
+        "captures": captures, "unlike": len(found), "odd": list(map(document, found[:top])),
+    }  # fmt: skip
     if session.settings.json:
-        session.screen.json("odd", {
-            "captures": len(figures), "odd": list(map(document, found)),
-        })  # fmt: skip
+        session.screen.json("odd", data)
     elif not session.settings.quiet:
-        _print(session, found, len(figures))
+        _print(session, found, top, captures)
     if html is not None:
         from fxframework.exporters.page import page
 
-        data = {"captures": len(figures), "odd": list(map(document, found))}
         with session.sink(html, force=force) as sink:
             sink.write(page("fxframework.exporters.oddities", "odd", data))
         session.screen.note(f"wrote {html}: {amount(sink.written, 'byte')}")
@@ -77,28 +83,35 @@ def command(
 
 def _read(
     session: Session, files: Sequence[str], names: Selection, statuses: list[ExitCode]
-) -> dict[str, Any]:
-    """Return the figures of each capture."""
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the figures and the format of each capture."""
     from fxframework.analysis.oddity import figures_of
     from fxframework.dataset.inputs import expand
 
     figures: dict[str, Any] = {}
+    formats: dict[str, str] = {}
 
     def work(file: str, part: Capture) -> None:
         figures[file] = figures_of(part)
+        formats[file] = part.format
 
-    inputs = [item.file for item in expand(files)]
-    statuses += read_each(session, inputs, names, work, skip=(UnreadableError, NoReaderError))
-    return figures
+    skip = (UnreadableError, NoReaderError)
+    statuses += read_each(session, expand(files), names, work, skip=skip)
+    return figures, formats
 
 
-def _print(session: Session, found: Sequence[Odd], captures: int) -> None:
+def _print(session: Session, found: Sequence[Odd], top: int, captures: int) -> None:
     screen = session.screen
     if not found:
         screen.print(f"none of {amount(captures, 'capture')} is unlike the rest")
         return
-    screen.print(f"{amount(len(found))} of {amount(captures, 'capture')}, the most unlike first:")
-    for one in found:
+    shown = found[:top]
+    unlike = f"{amount(len(found))} of {amount(captures, 'capture')}"
+    if len(shown) < len(found):
+        screen.print(f"{unlike} are unlike the rest; the {amount(len(shown))} most unlike:")
+    else:
+        screen.print(f"{unlike}, the most unlike first:")
+    for one in shown:
         screen.print(screen.paint(printable(one.capture), bold=True))
         few = one.reasons if session.settings.verbose else one.reasons[:REASONS]
         for reason in few:

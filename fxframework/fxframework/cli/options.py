@@ -92,14 +92,14 @@ def _global_options() -> list[GroupedOption]:
     option = _global_option
     return [
         option("-f", "--format", metavar="NAME", shell_complete=complete.formats,
-               help="Format of the inputs, not detected; of one input: NAME:PATH in its place."),
+               help="Format of all inputs, instead of detecting it. For one input: NAME:PATH."),
         option("-o", "--option", metavar="KEY=VALUE", multiple=True,
                shell_complete=complete.options,
                help="Option of a reader or exporter, or a limit (`fxf plugins -v`); repeatable."),
         option("--plugin", metavar="FILE", multiple=True, is_eager=True,
                shell_complete=complete.files,
-               help="Python module to load as a plugin; repeatable. Before the command, its "
-                    "commands and flags are known too."),
+               help="Python module to load as a plugin; repeatable. Given before the command, it "
+                    "can add commands and flags."),
         option("--since", metavar="TIME",
                help="Start of the range: 2s, 1.5ms, 300us, 20ns after the first time, or @NS of "
                     "the clock."),
@@ -213,8 +213,8 @@ def _setter(option: Option) -> Callable[[click.Context, click.Parameter, Any], N
 def side_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command of two inputs ``--of-a`` and ``--of-b``: options of one of them."""
     for name, text in (
-        ("--of-b", "An -o for B alone; repeatable."),
-        ("--of-a", "An -o for A alone, such as its instr_map; repeatable."),
+        ("--of-b", "Option like -o, for B alone; repeatable."),
+        ("--of-a", "Option like -o, for A alone, such as its instr_map; repeatable."),
     ):
         command = click.option(name, multiple=True, metavar="KEY=VALUE", help=text)(command)
     return command

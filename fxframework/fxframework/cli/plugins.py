@@ -114,10 +114,6 @@ def _document(host: Host) -> dict[str, Any]:
         "exporters": [
             {"name": e.name, "accepts": _accepts(e), **described(e)} for e in host.exporters
         ],
-        "references": [
-            {"name": name, "format": format, "title": title}
-            for name, format, title in _references(host)
-        ],
         "limits": [fields(limit, "name default help") for limit in LIMIT_OPTIONS],
         "failures": [attrs.asdict(failure) for failure in host.failures],
     }
@@ -157,7 +153,6 @@ def _print(session: Session, host: Host) -> None:
         [(e.name, _takes(e), " ".join(e.suffixes) or "–", e.title) for e in host.exporters],
     )
     if session.settings.verbose:
-        section("Reference readers", ("NAME", "FORMAT", "WHAT IT IS"), _references(host))
         section("Options", ("OF", "NAME", "DEFAULT", "WHAT IT IS"), _all_options(host))
     section(
         "Failures",
@@ -194,15 +189,6 @@ def _format(host: Host, name: str) -> Sequence[str]:
     )
     title = "" if item is None else item.title
     return (name, ", ".join(can), " ".join(suffixes) or "–", title)
-
-
-def _references(host: Host) -> list[Sequence[str]]:
-    """Return the reference readers, whose losses `fxf verify --as` predicts."""
-    return [
-        (one.name, reader.format, one.title)
-        for reader in host.readers.values()
-        for one in reader.references
-    ]
 
 
 def _takes(exporter: Exporter) -> str:

@@ -58,7 +58,7 @@ findings = {findings}
     "--out",
     type=click.Path(path_type=Path),
     metavar="SCENARIO",
-    help="The scenario; the capture comes beside it. Default: NAME.toml here.",
+    help="File of the scenario; the capture is written beside it. Default: NAME.toml here.",
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.argument("file", metavar="FILE", shell_complete=complete.files)

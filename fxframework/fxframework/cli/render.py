@@ -26,6 +26,7 @@ from fxframework.cli.text import (
     json_escaped,
     place,
     printable,
+    safe_lines,
 )
 from fxframework.errors import (
     FxError,
@@ -103,6 +104,7 @@ class Screen:
 
     def print(self, text: str = "") -> None:
         """Write a line to stdout."""
+        text = safe_lines(text, colours=self.coloured)
         self.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def flush(self) -> None:
@@ -157,6 +159,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         """Write a line to stderr, in place of the progress that is shown there."""
+        text = safe_lines(text, colours=self._coloured(self.err_is_terminal))
         text = f"\r{ERASE}{text}" if self._spins else text
         click.echo(readable_name(text), file=sys.stderr, color=True)
 

@@ -33,6 +33,9 @@ SUFFIX = ".replay"
 @click.option("--seed", type=click.IntRange(min=0), help="Seed, overriding the scenario's.")
 @click.option("--update-golden", is_flag=True, help="Write golden files instead of comparing.")
 @click.option(
+    "--allow-outside", is_flag=True, help="Let scenarios name files outside of their folder."
+)
+@click.option(
     "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit XML."
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of scenarios.")
@@ -43,6 +46,7 @@ def command(
     out: Path | None,
     seed: int | None,
     update_golden: bool,
+    allow_outside: bool,
     junit: Path | None,
     schema: bool,
     force: bool,
@@ -75,11 +79,13 @@ def command(
                 seed=seed,
                 host=session.host,
                 update_golden=update_golden,
+                allow_outside=allow_outside,
                 force=force,
             )
         reports.append(report)
-        if not session.settings.json:
-            _print(session.screen, report, folder, verbose=session.settings.verbose > 0)
+        settings = session.settings
+        if not settings.json and not (settings.quiet and report.ok):
+            _print(session.screen, report, folder, verbose=settings.verbose > 0)
         return ExitCode.OK if report.ok else ExitCode.FAILED
 
     status = worst(*(_attempt(session, one, text) for text in scenarios))
@@ -141,6 +147,6 @@ def _print(screen: Screen, report: Report, folder: Path, *, verbose: bool) -> No
     for line in rest:
         screen.print(printable(line))
     for name in report.goldens.values():
-        screen.print(f"  wrote {name}")
-    sizes = ", ".join(f"{name} ({amount(len(data))})" for name, data in report.outputs.items())
-    screen.print(f"  {folder}: {sizes + ', ' if sizes else ''}report.json")
+        screen.print(f"  wrote {printable(name)}")
+    sizes = "".join(f"{name} ({amount(len(data))}), " for name, data in report.outputs.items())
+    screen.print(printable(f"  {folder}: {sizes}report.json"))

@@ -11,7 +11,7 @@ from fxframework.cli.convert import note_dropped, warn_of_findings
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount, fields, printable
-from fxframework.conversion import SalvageReport, plan_salvage
+from fxframework.conversion import MOST_LOSSES, SalvageReport, plan_salvage
 from fxframework.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
     something was. If nothing is sound it is 1, and OUT is not written.
     """
     session.whole("salvage")
-    everything = session.settings.json or session.settings.verbose
+    everything = session.settings.json or session.settings.verbose > 0
     with session.open(file, also=None) as capture:
         work = plan_salvage(
             session.host,
@@ -50,13 +50,14 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
             ) as working,
         ):
             working.watch(lambda: sink.written)
-            report = work.run(sink, keep=None if everything else LISTED)
-        _show(session, capture, report)
+            report = work.run(sink, keep=MOST_LOSSES if everything else LISTED)
+        report.nbytes = sink.written  # of a compressed file, known only now
+        _show(session, capture, report, everything=everything)
         warn_of_findings(session, report.findings)
         return ExitCode.FINDINGS if report.lossy else ExitCode.OK
 
 
-def _show(session: Session, capture: Capture, result: SalvageReport) -> None:
+def _show(session: Session, capture: Capture, result: SalvageReport, *, everything: bool) -> None:
     screen = session.screen
     if session.settings.json:
         screen.json("salvage", _document(result))
@@ -73,7 +74,8 @@ def _show(session: Session, capture: Capture, result: SalvageReport) -> None:
             )
         )
     if result.count > len(result.losses):
-        screen.say(f"  … and {amount(result.count - len(result.losses))} more (-v shows all)")
+        more = f"the first {MOST_LOSSES:,} are listed" if everything else "-v shows all"
+        screen.say(f"  … and {amount(result.count - len(result.losses))} more ({more})")
     screen.note(_closing(capture, result))
     if result.remaining:
         found = ", ".join(f"{code} ({count:,})" for code, count in result.remaining.items())
@@ -119,6 +121,7 @@ def _document(result: SalvageReport) -> dict[str, Any]:
             "lost": None if result.merged else result.lost_bytes,
         },
         **fields(result, "dropped remaining"),
+        "loss_counts": {code or "none": count for code, count in sorted(result.counts.items())},
         "losses": [
             {
                 **fields(loss, "offset bytes=nbytes"),

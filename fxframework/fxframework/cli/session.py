@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fxframework.cli.guard import Guard
     from fxframework.cli.render import Screen
     from fxframework.cli.settings import Settings
+    from fxframework.containment import Interrupts
     from fxframework.host import Host
     from fxframework.io.budget import Budget
     from fxframework.io.sink import Sink
@@ -63,6 +64,10 @@ class Session:
         self.screen = screen
         self.owns_process = owns_process
         """Whether the process may be ended if a command cannot be interrupted."""
+        self.interrupts: Interrupts | None = None
+        """What knows of a Ctrl-C of the user."""
+        self.handles_interrupts = False
+        """Whether the command goes on after a Ctrl-C, such as one that serves until then."""
         self.lists_failures = False
         """Whether the command itself lists failed plugins."""
         self._host = host
@@ -141,6 +146,14 @@ class Session:
                 rules.PLUGIN_FAULT.code,
                 f"plugin {name} printed to standard output; it is on standard error instead",
             )
+
+    def check_interrupt(self) -> None:
+        """Raise KeyboardInterrupt if the user interrupted the command, and the interrupt was lost.
+
+        A command calls it where it goes on after an error, which may be what became of it.
+        """
+        if self.interrupts is not None and not self.handles_interrupts:
+            self.interrupts.check()
 
     # --- Inputs and outputs ---
 
@@ -300,6 +313,7 @@ class Session:
             except UsageError:
                 raise
             except FxError as error:
+                self.check_interrupt()
                 if shown is not None:
                     why = {"code": error.code, "message": error.message, "offset": error.offset}
                     shown.append({"path": self.named(text)[1], "error": why})
@@ -312,7 +326,6 @@ class Session:
         command: str,
         files: Sequence[str],
         work: Callable[[Capture, list[Mapping[str, Any]]], ExitCode],
-        head: Mapping[str, Any] | None = None,
     ) -> ExitCode:
         """Process every input, and print the documents that ``work`` adds as one, with --json."""
         shown: list[Mapping[str, Any]] = []
@@ -323,7 +336,7 @@ class Session:
 
         status = self.each(files, one, shown)
         if self.settings.json:
-            self.screen.json(command, {**(head or {}), "captures": shown})
+            self.screen.json(command, {"captures": shown})
         return status
 
     def status(self, capture: Capture) -> ExitCode:

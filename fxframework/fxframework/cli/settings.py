@@ -59,6 +59,7 @@ def key_value(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not (key and equals):
         raise UsageError(
-            f"invalid option {text!r}: -o takes KEY=VALUE", remedy="for example -o max_findings=20"
+            f"invalid option {text!r}: -o takes KEY=VALUE",
+            remedy="for example -o max_findings=20; an output is named with --out, or last",
         )
     return key.strip(), value

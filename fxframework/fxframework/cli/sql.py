@@ -33,19 +33,10 @@ WRITERS = (".parquet", ".arrow", ".csv")
 
 
 @_command(captures=True, name="sql", short_help="Query captures, or a dataset, with SQL.")
-@click.option(
-    "-o",
-    "--option",
-    "given",
-    multiple=True,
-    metavar="OUT|KEY=VALUE",
-    help="Write the result to OUT.parquet, .arrow or .csv; or an option of a reader.",
-)
+@click.option("--out", metavar="OUT", help="Write the result to a .parquet, .arrow or .csv file.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @click.argument("words", nargs=-1, required=True, metavar="FILE... [QUERY]")
-def command(
-    session: Session, words: tuple[str, ...], given: tuple[str, ...], force: bool
-) -> ExitCode:
+def command(session: Session, words: tuple[str, ...], out: str | None, force: bool) -> ExitCode:
     """Query the tables of captures with SQL (duckdb's); each table is a view of the same name.
 
     slices_with_names, instants_with_names, counters_with_names, flows_with_names,
@@ -55,13 +46,6 @@ def command(
     queries end with semicolons.
     """
     session.whole("sql")
-    out = None
-    for text in given:
-        name, equals, value = text.partition("=")
-        if equals:
-            session.settings.options[name] = value
-        else:
-            out = text
     files, query = _split(session, words)
     with contextlib.ExitStack() as stack:
         captures: list[Capture] = []
@@ -79,7 +63,7 @@ def command(
         if query is not None:
             _answer(session, database, query, out, force=force)
         elif out is not None:
-            raise UsageError("-o OUT writes the result of a query", remedy="add the query")
+            raise UsageError("--out OUT writes the result of a query", remedy="add the query")
         elif sys.stdin.isatty():
             _prompt(session, database)
         else:
@@ -131,7 +115,7 @@ def _show(session: Session, result: pa.Table) -> None:
     shown = [list(map(_cell, row)) for row in _rows(result.slice(0, SHOWN))]
     screen.columns([names, *shown], indent=0)
     if result.num_rows > SHOWN:
-        screen.print(f"({result.num_rows:,} rows, {SHOWN} shown; -o OUT.csv writes all of them)")
+        screen.print(f"({result.num_rows:,} rows, {SHOWN} shown; --out OUT.csv writes all of them)")
 
 
 def _rows(result: pa.Table) -> Iterator[tuple[Any, ...]]:
@@ -231,6 +215,7 @@ def _prompt(session: Session, database: Queries) -> None:
     """Answer queries at a prompt with history and completion, until the input ends."""
     _complete(database)
     held = ""
+    session.handles_interrupts = True
     session.screen.print(HELP)
     while True:
         try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from fxframework.cli import complete
@@ -13,8 +15,9 @@ from fxframework.cli.filters import place_options
 from fxframework.cli.options import Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import aligned, amount, printable
+from fxframework.cli.text import aligned, amount, name_first, printable
 from fxframework.errors import ExitCode
+from fxframework.kit.shown import shortened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +27,11 @@ if TYPE_CHECKING:
     from fxframework.model.selection import Selection
 
 STEP = "  "
+BY_SHARE, BY_DEPTH = "share", "depth"
+NARROWEST = 20
+"""Columns that a path of calls has at least."""
+FIGURES = 45
+"""Columns of the figures behind a name."""
 
 
 @_command(captures=True, times=True, name="stack", short_help="Show time by call stacks.")
@@ -39,10 +47,11 @@ STEP = "  "
 @click.option(
     "--min-percent",
     type=Number(0, 100),
-    default=0.0,
+    default=1.0,
     metavar="P",
-    help="Leave out calls with a smaller share of the time. Default: 0.",
+    help="Leave out calls with a smaller share of the time. Default: 1.",
 )
+@click.option("--all", "everything", is_flag=True, help="Show all calls, whatever their share.")
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -59,11 +68,13 @@ def command(
     depth: int,
     min_percent: float,
     top: int,
+    everything: bool,
     files: tuple[str, ...],
     names: Selection,
 ) -> ExitCode:
     """Show time by call stacks: a tree of callers and callees, with the times of all calls.
 
+    Calls with less than 1% of the time are left out; a line says how many, and how much they took.
     Below it are the stacks with the most time of their own, and those called most often. Several
     FILEs are summed, with functions identified by name. --json prints the whole tree, whatever its
     depth: parents precede their children.
@@ -88,7 +99,8 @@ def command(
             "nodes": _documents(tree),
         })  # fmt: skip
     else:
-        _print_tree(session, tree, depth, min_percent, show_roots=per_thread)
+        least = 0.0 if everything else min_percent
+        _print_tree(session, tree, depth, least, show_roots=per_thread)
         if top:
             _print_list(session, tree, "took the most time by themselves", tree.own, top)
             _print_list(session, tree, "were called most often", tree.count, top)
@@ -120,42 +132,81 @@ def _print_tree(
     if len(tree) == len(tree.roots):
         screen.note("there are no calls")
         return
-    hidden = 0
+    left_out = _LeftOut(whole, tree.per_second)
+    longest = screen.width - FIGURES
 
     def rows() -> Iterator[list[str]]:
-        nonlocal hidden
-        yield ["share", "total", "self", "calls", "function"]
+        yield ["function", "share", "total", "self", "calls"]
         cut: int | None = None
         unfinished = bool(tree.unfinished.any())
         for node, level in tree.walk(tree.total):
             if cut is not None and level > cut:
-                hidden += 1
+                left_out.calls += 1
                 continue
             cut = None
             total = int(tree.total[node])
             share = 100 * total / whole if whole else 0.0
             if level > depth or share < min_percent:
-                hidden += 1
+                left_out.calls += 1
+                left_out.total += total
+                left_out.reasons.add(BY_DEPTH if level > depth else BY_SHARE)
                 cut = level
                 continue
             if not level and not show_roots:
                 continue
             still = int(tree.unfinished[node])
             never = f"  ({amount(still)} never ended)" if unfinished and still else ""
-            indent = STEP * (level - (0 if show_roots else 1))
+            indent = level - (0 if show_roots else 1)
             yield [
+                _indented(indent, f"{printable(tree.name(node))}{never}", longest),
                 f"{share:.1f}%",
                 length(total, tree.per_second),
                 length(int(tree.own[node]), tree.per_second) if level else "",
                 amount(int(tree.count[node])) if level else "",
-                f"{indent}{printable(tree.name(node))}{never}",
             ]
 
-    screen.table(rows(), [True, True, True, True, False])
-    if hidden:
-        screen.note(
-            f"{amount(hidden, 'stack')} not shown, which --depth or --min-percent leave out"
+    lines = name_first(rows(), screen.width)
+    screen.print(screen.paint(next(lines), bold=True))
+    for line in lines:
+        screen.print(line)
+    if left_out.calls:
+        why = {
+            BY_SHARE: f"below {min_percent:g}% (--all shows them)",
+            BY_DEPTH: f"deeper than {depth} (--depth N shows N levels)",
+        }
+        for line in textwrap.wrap(left_out.text(why), screen.width):
+            screen.print(line)
+
+
+@attrs.define
+class _LeftOut:
+    """The calls that a tree does not show."""
+
+    whole: int
+    """The time of all calls."""
+    per_second: int
+    calls: int = 0
+    total: int = 0
+    """The time of those directly below calls that are shown."""
+    reasons: set[str] = attrs.field(factory=set)
+    """BY_SHARE or BY_DEPTH, or both."""
+
+    def text(self, why: Mapping[str, str]) -> str:
+        """Return a line with their number and time; ``why`` are the reasons in words."""
+        share = 100 * self.total / self.whole if self.whole else 0.0
+        reasons = " or ".join(words for reason, words in why.items() if reason in self.reasons)
+        return (
+            f"… and {amount(self.calls, 'stack')} with {share:.1f}% of the time, "
+            f"{length(self.total, self.per_second)}: {reasons}"
         )
+
+
+def _indented(level: int, name: str, width: int) -> str:
+    """Return a name indented by its level, a number where the indent would take half the line."""
+    indent = STEP * level
+    if len(indent) > width // 2:
+        indent = f"{' ' * (width // 2)}{level}: "
+    return indent + name
 
 
 def _print_list(
@@ -180,5 +231,9 @@ def _print_list(
         rows.append([
             length(int(tree.own[node]), tree.per_second), amount(int(tree.count[node])), path
         ])  # fmt: skip
-    for line in aligned([["self", "calls", "stack"], *rows], [True, True, False]):
+    table = [["self", "calls", "stack"], *rows]
+    numbers = list(zip(*table, strict=True))[:2]
+    room = screen.width - sum(max(map(len, column)) + 2 for column in numbers)
+    cut = [[*row[:2], shortened(row[2], max(room, NARROWEST))] for row in table]
+    for line in aligned(cut, [True, True, False]):
         screen.print(line)

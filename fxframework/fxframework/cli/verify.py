@@ -26,26 +26,13 @@ SHOWN = 3
 
 @_command(captures=True, name="verify", short_help="List every violation of the format.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete.files)
-@click.option(
-    "--as",
-    "reader",
-    metavar="NAME",
-    shell_complete=complete.references,
-    help="Instead, predict what another reader of the format loses: perfetto, "
-    "llvm-xray and others (`fxf plugins -v`).",
-)
-def command(session: Session, files: tuple[str, ...], reader: str | None) -> ExitCode:
+def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     """List every violation of the format, with its offset and the bytes there.
 
     The first three findings of each code are listed, and those of severity info are counted; -v
-    lists all. The exit status is 3 if there is a warning or worse, or if the reader that --as names
-    loses something.
+    lists all. The exit status is 3 if there is a warning or worse.
     """
     session.whole("verify")
-    if reader is not None:
-        from fxframework.cli.predict import predict
-
-        return predict(session, files, reader)
 
     def one(capture: Capture, shown: list[Mapping[str, Any]]) -> ExitCode:
         with session.screen.working(f"reading {capture.name}", capture.source):

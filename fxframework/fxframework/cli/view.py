@@ -77,6 +77,7 @@ def command(
         stems = dict.fromkeys(Path(text).name.partition(".")[0] or "capture" for text in files)
         with Viewer(ui, trace, f"{'-'.join(stems)[:NAME]}.pftrace", port=port) as viewer:
             _show(session, viewer, trace, opens=not no_open)
+            session.handles_interrupts = True
             with contextlib.suppress(KeyboardInterrupt):
                 while keep or not viewer.loaded():
                     time.sleep(LOOK)

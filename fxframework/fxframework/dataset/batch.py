@@ -14,7 +14,7 @@ import attrs
 
 from fxframework.dataset.engines import Engine, Items, engine_of
 from fxframework.dataset.inputs import Item, expand
-from fxframework.dataset.manifest import FAILED, LOSSES, OK, Entry
+from fxframework.dataset.manifest import FAILED, LOSSES, OK, SKIPPED, Entry
 from fxframework.dataset.part import Recipe, convert_items
 from fxframework.dataset.store import DATASET, Store
 from fxframework.errors import UsageError, WriteRefusedError, readable_name
@@ -38,6 +38,8 @@ class BatchReport:
     nbytes: int
     """Stored bytes of the converted captures."""
     seconds: float
+    skipped: Sequence[Item] = ()
+    """Files of folders and patterns that are not captures."""
 
     @property
     def outcomes(self) -> Mapping[str, int]:
@@ -76,7 +78,8 @@ def batch(
     ``inputs`` are files, folders, patterns, ``@LIST`` files and addresses. Every table is a folder
     ``table=NAME`` of Parquet files, one per capture, whose first columns are ``capture`` (an id),
     ``capture_file`` and ``capture_host``. ``_manifest.jsonl`` has the outcome of each capture. A
-    capture that cannot be read is reported there and does not stop the others.
+    capture that cannot be read is reported there and does not stop the others. Files of folders and
+    patterns that are not captures are skipped.
 
     ``jobs`` is the number of processes (default: one per processor), ``engine`` is ``pool``,
     ``dask`` or ``dask=ADDRESS``. ``resume`` continues a batch: finished captures that have not
@@ -106,6 +109,8 @@ def batch(
         if not (item.capture in finished and finished[item.capture].holds(item))
     ]
     entries = dict(finished)
+    by_id = {item.capture: item for item in left}
+    skipped = []
     done = nbytes = 0
     most = sum(max(item.size, 0) for item in left)
     if progress is not None:
@@ -113,7 +118,11 @@ def batch(
     count = (os.cpu_count() or 1) if jobs is None else max(1, jobs)
     with engine_of(engine, min(count, max(1, len(left)))) as workers:
         for entry in _run(workers, recipe, left):
-            entries[entry.capture] = entry
+            if entry.outcome == SKIPPED:
+                skipped.append(by_id[entry.capture])
+                entries.pop(entry.capture, None)
+            else:
+                entries[entry.capture] = entry
             done += 1
             nbytes += max(entry.size, 0)
             if progress is not None:
@@ -122,9 +131,10 @@ def batch(
     return BatchReport(
         out=root,
         entries=sorted(entries.values(), key=lambda entry: entry.file),
-        done=len(left),
-        nbytes=most,
+        done=len(left) - len(skipped),
+        nbytes=most - sum(max(item.size, 0) for item in skipped),
         seconds=time.perf_counter() - begin,
+        skipped=skipped,
     )
 
 

@@ -30,8 +30,12 @@ from counters where isfinite(value) group by all
 """
 
 
-def figures_of_dataset(root: str | os.PathLike[str]) -> dict[str, dict[Figure, float]]:
-    """Return the figures of each capture of a dataset, by its file; see ``analysis.oddity``.
+def figures_of_dataset(
+    root: str | os.PathLike[str],
+) -> tuple[dict[str, dict[Figure, float]], dict[str, str]]:
+    """Return the figures of each capture of a dataset by its file, and the format of each.
+
+    See ``analysis.oddity``.
 
     Raises UnreadableError for a path that is not a dataset, and MissingExtraError without duckdb.
     """
@@ -59,4 +63,4 @@ def figures_of_dataset(root: str | os.PathLike[str]) -> dict[str, dict[Figure, f
         if "counters" in tables:
             for row in queries.query(COUNTERS).to_pylist():
                 by_id[row["capture"]]["counter", row["name"]] = row["level"]
-    return found
+    return found, {entry.file: entry.format for entry in entries}

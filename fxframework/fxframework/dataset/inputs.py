@@ -8,17 +8,20 @@ import glob
 import hashlib
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import attrs
 
 from fxframework.errors import FxError, UnreadableError, UsageError
 from fxframework.io.remote import file_system, is_address
+from fxframework.io.special import kind_of_mode
+from fxframework.kit.shown import amount, printable
 
-__all__ = ["Item", "expand"]
+__all__ = ["Item", "expand", "skipped_text"]
 
 DIGITS = 16
 """Hexadecimal digits of a capture's id: 64 bits of the SHA-256 of its name."""
@@ -29,8 +32,17 @@ VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated",
 
 Facts = Mapping[str, Any] | None
 """Metadata of a file; None if not fetched yet."""
-_Found = tuple[str, Facts]
-"""The host of a file, if a list gives it, and its metadata."""
+SHOWN_KINDS = 5
+"""Kinds of skipped files that are named."""
+
+
+class _Found(NamedTuple):
+    """What is known of a file that a word led to."""
+
+    host: str
+    """Its host, if a list gives it."""
+    facts: Facts
+    named: bool
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +55,21 @@ class Item:
     """Stored bytes; -1 if unknown."""
     version: str = ""
     """A value that changes with the file: its modification time or an entity tag."""
+    named: bool = True
+    """Whether a word is its name; False if it was found in a folder or by a pattern."""
+    special: str = ""
+    """``pipe``, ``socket`` or ``device``; empty for a regular file."""
+
+    @property
+    def skipped_at_once(self) -> bool:
+        """Whether it is a pipe, socket or device that nobody named, and must not be opened."""
+        return bool(self.special) and not self.named
+
+    @property
+    def kind(self) -> str:
+        """What it is in the list of skipped files: a special file, a suffix or a name."""
+        name = self.file.rpartition("/")[2]
+        return self.special or os.path.splitext(name)[1] or name  # noqa: PTH122 (an address, too)
 
     @property
     def capture(self) -> str:
@@ -60,19 +87,32 @@ def expand(words: Iterable[str], *, host: str = "", out: str = "") -> list[Item]
     of the dataset ``out`` are ignored. A file that several names lead to is taken once, by its
     own name if that is among them.
 
-    A missing file is returned, too, so that its conversion fails and not the batch. Raises
+    A missing file is returned, too, so that its conversion fails and not the batch. So are pipes,
+    sockets and devices in a folder, which callers skip, as they skip files that are no captures,
+    unless a word names the file. Raises
     UsageError for a pattern without matches, UnreadableError for a list that cannot be read.
     """
     found: dict[str, _Found] = {}
     for word in words:
         listed = _lines(word[1:]) if word.startswith("@") else ((word, ""),)
         for name, own in listed:
-            for file, facts in _files(name, out):
-                found.setdefault(file, (own, facts))
+            for file, facts, named in _files(name, out):
+                known = found.setdefault(file, _Found(own, facts, named))
+                if named and not known.named:
+                    found[file] = known._replace(named=True)
     return [
-        _item(file, own or _host(file, host), facts)
-        for file, (own, facts) in _distinct(sorted(found.items()))
+        _item(file, fact.host or _host(file, host), fact.facts, named=fact.named)
+        for file, fact in _distinct(sorted(found.items()))
     ]
+
+
+def skipped_text(items: Sequence[Item]) -> str:
+    """Say how many files were skipped, and of what kinds."""
+    kinds = Counter(item.kind for item in items).most_common()
+    names = [f"{count:,} {printable(kind)}" for kind, count in kinds[:SHOWN_KINDS]]
+    if len(kinds) > SHOWN_KINDS:
+        names.append("…")
+    return f"skipped {amount(len(items), 'file')} that are not captures: {', '.join(names)}"
 
 
 def _distinct(found: list[tuple[str, _Found]]) -> Iterator[tuple[str, _Found]]:
@@ -108,34 +148,38 @@ def _lines(name: str) -> Iterator[tuple[str, str]]:
             yield file.strip(), host.strip()
 
 
-def _files(name: str, out: str) -> Iterator[tuple[str, Facts]]:
-    """Yield the files for a name, with metadata if a listing has it."""
+def _files(name: str, out: str) -> Iterator[tuple[str, Facts, bool]]:
+    """Yield the files for a name, with metadata if a listing has it, and whether it is the name."""
     if is_address(name):
-        yield from _addresses(name)
-    else:
-        yield from ((file, None) for file in _paths(name, out))
-
-
-def _paths(name: str, out: str) -> Iterator[str]:
-    """Yield the files for a path, a folder or a pattern."""
+        for file, facts in _addresses(name):
+            yield file, facts, file == name
+        return
     path = Path(name)
     if path.is_dir():
-        yield from _below(path, out)
+        for file in _below(path, out):
+            yield file, None, False
     elif path.exists() or not glob.has_magic(name):
-        yield path.as_posix()
+        yield path.as_posix(), None, True
     else:
-        dataset = _dataset(out)
-        matches = [
-            each
-            for match in _matches(Path(path.anchor), path.relative_to(path.anchor).parts)
-            for each in (_below(match, out) if match.is_dir() else [match.as_posix()])
-            if dataset is None or not Path(each).resolve().is_relative_to(dataset)
-        ]
-        if not matches:
-            raise UsageError(
-                f"no file matches {name!r}", remedy="quote the pattern, and check its folder"
-            )
-        yield from matches
+        for file in _matching(name, out):
+            yield file, None, False
+
+
+def _matching(name: str, out: str) -> Iterator[str]:
+    """Yield the files for a pattern. Raises UsageError if there are none."""
+    path = Path(name)
+    dataset = _dataset(out)
+    matches = [
+        file
+        for match in _matches(Path(path.anchor), path.relative_to(path.anchor).parts)
+        for file in (_below(match, out) if match.is_dir() else [match.as_posix()])
+        if dataset is None or not _real(file).is_relative_to(dataset)
+    ]
+    if not matches:
+        raise UsageError(
+            f"no file matches {name!r}", remedy="quote the pattern, and check its folder"
+        )
+    yield from matches
 
 
 def _matches(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
@@ -166,7 +210,12 @@ def _matches(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
 
 def _dataset(out: str) -> Path | None:
     """Return the folder of the dataset; None for an address."""
-    return Path(out).resolve() if out and not is_address(out) else None
+    return _real(out) if out and not is_address(out) else None
+
+
+def _real(path: str | Path) -> Path:
+    """Return a path without links. Links in a circle stay: Path.resolve raises for them."""
+    return Path(os.path.realpath(path))
 
 
 def _below(folder: Path, out: str) -> Iterator[str]:
@@ -175,9 +224,7 @@ def _below(folder: Path, out: str) -> Iterator[str]:
     for at, folders, names in os.walk(folder):
         here = Path(at)
         folders[:] = sorted(
-            each
-            for each in folders
-            if not each.startswith(".") and (here / each).resolve() != dataset
+            each for each in folders if not each.startswith(".") and _real(here / each) != dataset
         )
         yield from ((here / name).as_posix() for name in names if not name.startswith("."))
 
@@ -214,17 +261,22 @@ def _host(file: str, template: str) -> str:
     return template.replace("{folder}", folder)
 
 
-def _item(file: str, host: str, facts: Facts) -> Item:
+def _item(file: str, host: str, facts: Facts, *, named: bool) -> Item:
     """Return a capture with its size and version, if available."""
     try:
         if is_address(file):
             fs, path = file_system(file)
             info = fs.info(path) if facts is None else facts
             version = next((str(info[key]) for key in VERSIONS if info.get(key)), "")
-            return Item(file=file, host=host, size=int(info.get("size") or -1), version=version)
+            size = int(info.get("size") or -1)
+            return Item(file=file, host=host, size=size, version=version, named=named)
         status = Path(file).stat()
-        return Item(file=file, host=host, size=status.st_size, version=str(status.st_mtime_ns))
+        special = kind_of_mode(status.st_mode)
+        return Item(
+            file=file, host=host, size=status.st_size, version=str(status.st_mtime_ns),
+            named=named, special=special,
+        )  # fmt: skip
     except FxError:
         raise
     except Exception:  # noqa: BLE001 (its conversion reports the error)
-        return Item(file=file, host=host)
+        return Item(file=file, host=host, named=named)

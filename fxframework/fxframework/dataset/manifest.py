@@ -10,10 +10,12 @@ import attrs
 from fxframework.dataset.inputs import Item
 from fxframework.errors import readable_name
 
-__all__ = ["FAILED", "LOSSES", "OK", "Entry", "Fault"]
+__all__ = ["FAILED", "LOSSES", "OK", "SKIPPED", "Entry", "Fault"]
 
 OK, LOSSES, FAILED = "ok", "losses", "failed"
 """Outcomes: all data was converted; some data was lost; nothing was converted."""
+SKIPPED = "skipped"
+"""The outcome of a file of a folder or pattern that is not a capture. No manifest has it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,7 +40,7 @@ class Entry:
     version: str
     """``Item.version``; with the size, it shows ``--resume`` whether the file has changed."""
     outcome: str
-    """``ok``, ``losses`` or ``failed``."""
+    """``ok``, ``losses`` or ``failed``; within a batch also ``skipped``."""
     format: str = ""
     rows: Mapping[str, int] = attrs.field(factory=dict)
     """Number of rows by table of the format, including empty tables."""

@@ -12,12 +12,19 @@ import attrs
 
 from fxframework.conversion import require_readable
 from fxframework.dataset.inputs import Item
-from fxframework.dataset.manifest import FAILED, LOSSES, OK, Entry, Fault
+from fxframework.dataset.manifest import FAILED, LOSSES, OK, SKIPPED, Entry, Fault
 from fxframework.dataset.store import Store
-from fxframework.errors import FxError, Severity, readable_name, unexpected
+from fxframework.errors import (
+    FxError,
+    NotACaptureError,
+    Severity,
+    readable_name,
+    unexpected,
+)
 from fxframework.host import limits_of
 from fxframework.io.budget import MEMORY_FACTOR, Budget
 from fxframework.io.remote import is_address
+from fxframework.io.special import refuse_special
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,8 +67,14 @@ def _convert(recipe: Recipe, item: Item) -> Entry:
     host = default_host()
     store = Store.at(recipe.out)
     begin = time.perf_counter()
+    if item.skipped_at_once:
+        return Entry.of(item, SKIPPED)
     try:
         entry = _converted(recipe, item, host, store)
+    except NotACaptureError as error:
+        if not item.named:
+            return Entry.of(item, SKIPPED)
+        entry = Entry.of(item, FAILED, error=_fault(error, host))
     except Exception as error:  # noqa: BLE001 (a capture that fails is reported, not fatal)
         entry = Entry.of(item, FAILED, error=_fault(error, host))
     entry = attrs.evolve(entry, seconds=round(time.perf_counter() - begin, 6))
@@ -79,6 +92,8 @@ def _fault(error: Exception, host: Host) -> Fault:
 
 def _converted(recipe: Recipe, item: Item, host: Host, store: Store) -> Entry:
     """Write the files of a capture, all or none. Raises the errors of reading and writing."""
+    if item.special:
+        refuse_special(item.file, "a batch")
     with _opened(recipe, item, host) as capture, contextlib.ExitStack() as sinks:
         require_readable(capture)
         rows: dict[str, int] = {}

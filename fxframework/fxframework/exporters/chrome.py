@@ -18,7 +18,14 @@ from fxframework.exporters.rows import ArgumentMembers, Bounds, Task, json_argum
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MEMBERS, MEMBERS_END, MICROS, SIGNED
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.export import Export, empty_refusal, quoted
+from fxframework.kit.export import (
+    BEFORE_ZERO,
+    LARGE_IDS,
+    LARGEST_EXACT,
+    Export,
+    empty_refusal,
+    quoted,
+)
 from fxframework.kit.row_texts import Lines, Numbered, doubles, groups
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, STANDARD_TABLES
@@ -54,6 +61,10 @@ class ChromeExport(Export):
             raise empty_refusal(capture, "it has no slices, instants or counters")
         self._put(b"".join(BETWEEN + event.encode() for event in _names(threads)))
         counts = capture.row_counts()
+        self._dropped[BEFORE_ZERO] += events.before_zero
+        self._dropped[LARGE_IDS] += sum(
+            max(thread.pid, thread.tid) > LARGEST_EXACT for thread in threads.values()
+        )
         self._drop_rows(counts, but={*TABLES, "args", "threads", "processes"})
         for name, rows in counts.items():
             for column in _unknown(capture, name) if rows and name in TABLES else ():
@@ -99,12 +110,15 @@ class _Events:
         self._series = numbered(lambda code: quoted(pool.text(code) or "value"))
         self._who = numbered(lambda thread: '"pid":{},"tid":{}'.format(*who.get(thread, (0, 0))))
         self._scopes = numbered(lambda scope: SCOPES.get(scope, "t"))
+        self.before_zero = 0
+        """Rows with a time below 0."""
 
     def of(self, capture: Capture, name: str) -> Iterator[bytes]:
         """Yield the events of a table."""
         arguments = ArgumentMembers(capture, name, self._arguments)
         makers = {"slices": self._slices, "instants": self._instants, "counters": self._counters}
         for batch, bounds in arguments.parts(capture.batches(name)):
+            self.before_zero += int(np.count_nonzero(batch.array("ts") < 0))
             makers[name](batch, bounds)
             yield self._lines.joined()[0].data.tobytes()
 

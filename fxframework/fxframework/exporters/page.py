@@ -13,11 +13,15 @@ __all__ = ["page"]
 
 
 def page(package: str, name: str, data: Mapping[str, Any]) -> bytes:
-    """Return the page of the template ``name`` (.html, .css, .js) of a package, with its data."""
+    """Return the page of the template ``name`` (.html, .css, .js) of a package, with its data.
+
+    Its style follows that of all pages, page.css, which has their colours, dark ones too.
+    """
     text, style, script = (
         files(package).joinpath(f"{name}.{suffix}").read_text("utf-8")
         for suffix in ("html", "css", "js")
     )
+    style = files("fxframework.exporters").joinpath("page.css").read_text("utf-8") + style
     # Escape `<`, so that no data can end the script element.
     # Sums of times may have more than 64 bits, which orjson rejects.
     shown = json.dumps(encodable(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)

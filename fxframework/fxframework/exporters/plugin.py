@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from fxframework import hookimpl
 from fxframework.analysis.figures import FIGURES
+from fxframework.io.limits import MOST
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import (
     EVERY_CAPTURE,
@@ -45,6 +46,7 @@ DEPTH = Option(
     "depth",
     1000,
     "greatest nesting; deeper calls count for the call at that depth",
+    most=MOST,
 )
 
 

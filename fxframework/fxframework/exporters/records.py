@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
+import gc
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, TypeVar, cast
 
 import attrs
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from fxframework import rules
 from fxframework.errors import (
@@ -31,11 +29,8 @@ from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
 from fxframework.io.temporary import Spool
-from fxframework.kernels import native
-from fxframework.kernels.digests import LineDigests
 from fxframework.kit.export import Export
-from fxframework.kit.line_packing import LinePacker
-from fxframework.kit.lossless import RecordRewriter
+from fxframework.kit.lossless import BlockPacker, RecordRewriter, UnfitError
 from fxframework.model.capture import Capture, OpenRequest, Record
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
@@ -44,20 +39,13 @@ from fxframework.registry import Option, Reader, RecordWriter, Writer
 __all__ = ["VERSION", "OpaqueCapture", "RecordsExport", "open_raw_writer", "open_records"]
 
 T = TypeVar("T")
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
 
 VERSION = 1
 """Version of the records file format, in the header line."""
-BULK = 1 << 20
-"""Bytes of lines that are converted at once; a smaller file is converted line by line."""
-COMPILED = native.is_compiled("fxframework.kernels.line_shapes")
-"""Whether lines are found faster by kernels than parsed one by one."""
 FIRST = 64
 """Lines that are written one by one before all others."""
-MOST_ODD = 0.25
-"""Share of the lines of a chunk that are made one by one for having been made wrong."""
-NEWLINE = 0x0A
+BLOCK = 2048
+"""Lines that are packed at once: as many as the objects of which fit the cache."""
 EXPANSION = 64
 """Bytes of output allowed per byte of a records file, in addition to ``Limits.max_claimed``."""
 
@@ -154,8 +142,10 @@ def _rebuilt(
             remedy="`fxf plugins` lists what is installed",
         )
     rebuilding = _Rebuilding(host, source, request, header, reader, writer)
-    bulk = rebuilding.in_bulk(lines) if source.size >= BULK and COMPILED else None
-    rebuilt, invalid = bulk or rebuilding.one_by_one(lines)
+    try:
+        rebuilt, invalid = rebuilding.rebuilt(lines.copy())
+    except UnfitError:
+        rebuilt, invalid = rebuilding.rebuilt(lines, in_blocks=False)
     rebuilt.faults = source.faults
     rebuilt.rebuilt = True
     capture = reader.open(rebuilt, attrs.evolve(request, options=rebuilding.reading))
@@ -171,6 +161,7 @@ def _rebuilt(
 class _Attempt:
     """Records on their way to bytes."""
 
+    lines: _Lines
     sink: _BoundedSink
     target: RecordWriter
     invalid: _InvalidLines
@@ -197,45 +188,23 @@ class _Rebuilding:
         self.reading: Mapping[str, Any] = {}
         """Options for reading the bytes."""
 
-    def one_by_one(self, lines: _Lines) -> tuple[Source, _InvalidLines]:
-        """Return the bytes, made of one record after another, and the invalid lines."""
+    def rebuilt(self, lines: _Lines, *, in_blocks: bool = True) -> tuple[Source, _InvalidLines]:
+        """Return the bytes of the records, and the invalid lines."""
         with spool_file() as spool:
             attempt = self._attempt(spool, lines)
-            for line in lines:
-                self._write(attempt, line, lines, attempt.target.write)
-            attempt.target.close()
+            target = attempt.target
+            # The first records may say how the writer writes all others.
+            self._write_each(attempt, itertools.islice(lines, FIRST if in_blocks else None))
+            packer = target.packer() if isinstance(target, RecordRewriter) and in_blocks else None
+            if packer is None:
+                self._write_each(attempt, lines)
+            else:
+                assert isinstance(target, RecordRewriter)  # noqa: S101 (it has a packer)
+                for block in lines.blocks():
+                    with _CollectorPaused():
+                        self._write_block(attempt, target, packer, block)
+            target.close()
             return Source.spooled(spool, name=self._source.name), attempt.invalid
-
-    def in_bulk(self, lines: _Lines) -> tuple[Source, _InvalidLines] | None:
-        """Return the same, made of lines of one shape at a time; None if that fails.
-
-        Nothing is read from ``lines`` but where they begin. The bytes are read back. From lines
-        that read otherwise the next attempt learns, and makes them one by one, against the records
-        before them.
-        """
-        unlike = np.zeros(0, np.int64)
-        packer = LinePacker(_parse)
-        for careful in (False, True, True):
-            bulk = _Bulk(lines.copy(), unlike, careful=careful)
-            try:
-                with spool_file() as spool:
-                    attempt = self._attempt(spool, bulk.lines)
-                    if not self._write_bulk(attempt, bulk, packer):
-                        return None
-                    attempt.target.close()
-                    rebuilt, again = (
-                        Source.spooled(spool, name=self._source.name) for _ in range(2)
-                    )
-                found = self._unlike(again, bulk)
-            except FxError:
-                return None
-            if found is not None and not found.size:
-                return rebuilt, attempt.invalid
-            rebuilt.close()
-            if found is None or (careful and found.size > MOST_ODD * bulk.count):
-                return None
-            unlike = np.union1d(unlike, found)
-        return None
 
     def _attempt(self, spool: Spool, lines: _Lines) -> _Attempt:
         """Open the writer; invalid options of the header are findings."""
@@ -245,16 +214,41 @@ class _Rebuilding:
         # Discard the writer's findings: reading the bytes repeats them with their offsets.
         unused = Diagnostics(self._reader.rules() if self._reader.rules else {}, limit=1)
         sink = _BoundedSink(spool, lines, self._request.limits)
-        return _Attempt(sink, self._writer.open(sink, settings, unused), invalid)
+        return _Attempt(lines, sink, self._writer.open(sink, settings, unused), invalid)
+
+    def _write_each(self, attempt: _Attempt, lines: Iterable[bytes]) -> None:
+        """Write the records of lines one after another."""
+        for line in lines:
+            self._write(attempt, line, _parse(line), attempt.target.write)
+
+    def _write_block(
+        self, attempt: _Attempt, target: RecordRewriter, packer: BlockPacker, block: Sequence[bytes]
+    ) -> None:
+        """Write the records of a block of lines. Raises UnfitError if the block was not the way."""
+        lines = attempt.lines
+        number, offset = lines.number, lines.offset
+        starts = itertools.accumulate((len(line) + 1 for line in block), initial=offset)
+        offsets = list(starts)
+        records = _parse_block(block)
+
+        def single(row: int) -> bytes:
+            lines.number, lines.offset = number + row, offsets[row]
+            return self._write(attempt, block[row], records[row], target.encoder.encode) or b""
+
+        data, ends = packer.pack(records, single)
+        self._request.budget.check()
+        try:
+            target.put_records(data.data, ends, records)
+        except WriteRefusedError as error:
+            raise UnfitError from error
 
     def _write(
-        self, attempt: _Attempt, line: bytes, lines: _Lines, write: Callable[[Any], T]
+        self, attempt: _Attempt, line: bytes, record: Any, write: Callable[[Any], T]
     ) -> T | None:
         """Write the record of a line; None if the line is invalid or empty."""
-        invalid, sink = attempt.invalid, attempt.sink
+        invalid, sink, lines = attempt.invalid, attempt.sink, attempt.lines
         if not line or line.isspace():
             return None
-        record = _parse(line)
         if not isinstance(record, dict):
             invalid.add(lines.offset, lines.number, "not a JSON object")
             return None
@@ -272,121 +266,6 @@ class _Rebuilding:
         except Exception as error:
             raise _blamed(self._host, self._writer, error, lines, self._source) from error
         return None
-
-    def _write_bulk(self, attempt: _Attempt, bulk: _Bulk, packer: LinePacker) -> bool:
-        """Write the records of all lines; return whether the writer can write in bulk."""
-        lines, target = bulk.lines, attempt.target
-        # The first lines may say what the writer has to know about all others.
-        for line in itertools.islice(lines, FIRST):
-            before = len(attempt.invalid)
-            self._write(attempt, line, lines, target.write)
-            bulk.first += bool(line.strip()) and len(attempt.invalid) == before
-        alone = target.alone() if isinstance(target, RecordRewriter) else None
-        if alone is None:
-            return False
-        assert isinstance(target, RecordRewriter)  # noqa: S101 (it has alone)
-        encode = target.encoder.encode if bulk.careful or alone.exact else alone.encode
-        kinds = alone.parsed | alone.registering if bulk.careful else alone.parsed
-        for chunk in lines.chunks():
-            number = lines.number
-            made = np.ones(chunk.count(b"\n"), np.bool_)
-            single = partial(
-                self._single, attempt, lines, encode, chunk, lines.offset, number, made
-            )
-            here = bulk.unlike[np.searchsorted(bulk.unlike, number) :] - number
-            here = here[: np.searchsorted(here, made.size)]
-            odd = here[: 0 if here.size > MOST_ODD * made.size else None]
-            packed = packer.pack(chunk, alone.encode, single, kinds=kinds, odd=odd, unlike=here)
-            self._request.budget.check()
-            exact = ~packed.guessed if bulk.careful or alone.exact else np.zeros_like(made)
-            offsets = bulk.add(chunk, number, made, exact)
-            target.put_lines(packed.data.data, packed.ends, offsets)
-        return True
-
-    def _single(
-        self,
-        attempt: _Attempt,
-        lines: _Lines,
-        encode: Callable[[Any], bytes],
-        chunk: bytes,
-        offset: int,
-        number: int,
-        made: NDArray[np.bool_],
-        row: int,
-        start: int,
-        end: int,
-    ) -> bytes:
-        """Return the bytes of a line of a chunk; none, and mark it, if there is no record."""
-        lines.offset, lines.number = offset + start, number + row
-        data = self._write(attempt, chunk[start:end], lines, encode)
-        made[row] = data is not None
-        return data or b""
-
-    def _unlike(self, rebuilt: Source, bulk: _Bulk) -> I64 | None:
-        """Return the numbers of the lines that the bytes do not read as; None if that is open."""
-        request = attrs.evolve(self._request, options=self.reading, strict=False, observer=None)
-        digests = LineDigests(whole=True)
-        found = []
-        with contextlib.closing(self._reader.open(rebuilt, request)) as capture:
-            for chunk in capture.records_json():
-                digests.read_from(chunk)
-                digests.run()
-                found.append(digests.lines.taken()["digest"])
-        theirs: U64 = np.concatenate([np.zeros(0, np.uint64), *found])[bulk.first :]
-        return bulk.differing(theirs)
-
-
-class _Bulk:
-    """The lines of an attempt in bulk, and the digests of those that became records."""
-
-    def __init__(self, lines: _Lines, unlike: I64, *, careful: bool) -> None:
-        self.lines = lines
-        self.unlike = unlike
-        """Numbers of lines that earlier attempts made wrong."""
-        self.careful = careful
-        """Whether lines that are written one by one are so against the records before them."""
-        self.first = 0
-        """Records written before the first chunk."""
-        self._digests: list[U64] = []
-        self._numbers: list[I64] = []
-        self._exact: list[NDArray[np.bool_]] = []
-        self._kernel = LineDigests(whole=True)
-
-    @property
-    def count(self) -> int:
-        """Number of records."""
-        return sum(each.size for each in self._digests)
-
-    def add(
-        self, chunk: bytes, number: int, made: NDArray[np.bool_], exact: NDArray[np.bool_]
-    ) -> I64:
-        """Add the lines of a chunk: which became records, and which need no check.
-
-        Return the offsets that they say, -1 where that is not known; shape (lines,).
-        """
-        self._kernel.read_from(chunk)
-        self._kernel.run()
-        rows = self._kernel.lines.taken()
-        ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == NEWLINE)
-        line = np.searchsorted(ends, rows["start"])
-        keep = made[line]
-        self._digests.append(np.where(rows["kind"] < 0, 0, rows["digest"])[keep])
-        self._numbers.append(number + line[keep])
-        self._exact.append(exact[line[keep]])
-        offsets = np.full(made.size, -1, np.int64)
-        offsets[line] = rows["offset"]
-        return offsets
-
-    def differing(self, theirs: U64) -> I64 | None:
-        """Return the numbers of the lines that have other digests; None for another count."""
-        if theirs.size != self.count:
-            return None
-        if not self._digests:
-            return np.zeros(0, np.int64)
-        unlike = np.concatenate(self._digests) != theirs
-        unlike &= ~np.concatenate(self._exact)
-        numbers: I64 = np.concatenate(self._numbers)[unlike]
-        return numbers
 
 
 def _blamed(host: Host, writer: Writer, error: Exception, lines: _Lines, source: Source) -> FxError:
@@ -456,6 +335,42 @@ def _settings(
     return settings
 
 
+class _CollectorPaused:
+    """While a block is packed, Python looks for no reference cycles: its many objects have none.
+
+    Looking for them takes longer than packing. Several threads may pack at the same time.
+    """
+
+    _lock = threading.Lock()
+    _count = 0
+    _was_enabled = False
+
+    def __enter__(self) -> None:
+        """Pause the collector, if it is not paused yet."""
+        cls = type(self)
+        with self._lock:
+            if not cls._count:
+                cls._was_enabled = gc.isenabled()
+                gc.disable()
+            cls._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Let the collector go on, if no block is being packed, and it was not disabled."""
+        cls = type(self)
+        with self._lock:
+            cls._count -= 1
+            if not cls._count and cls._was_enabled:
+                gc.enable()
+
+
+def _parse_block(lines: Sequence[bytes]) -> list[Any]:
+    """Parse lines as JSON; None for each that is invalid."""
+    try:
+        return list(map(orjson.loads, lines))
+    except orjson.JSONDecodeError:
+        return [_parse(line) for line in lines]
+
+
 def _parse(line: bytes) -> Any:
     """Parse a line as JSON; return None if it is invalid."""
     try:
@@ -515,33 +430,18 @@ class _Lines(Iterator[bytes]):
         other.number = self.number
         return other
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the other lines, many at once, each with its end.
+    def blocks(self) -> Iterator[Sequence[bytes]]:
+        """Yield the other lines, many at once.
 
         ``offset`` and ``number`` locate the first of them.
         """
-        self._at, self._rest = self._next, b""
-        self._ready.clear()
-        number = self.number + 1
-        while True:
-            pieces = [self._rest]
-            while True:
-                chunk = self._source.read(self._at, BULK)
-                self._at += len(chunk)
-                pieces.append(chunk)
-                if not chunk or b"\n" in chunk:
-                    break
-            joined = b"".join(pieces)
-            if not joined:
-                return
-            end = joined.rfind(b"\n") + 1 if chunk else len(joined)
-            self._rest = joined[end:]
-            lines = joined[:end] if chunk or joined.endswith(b"\n") else joined + b"\n"
-            self.offset, self.number = self._next, number
-            self._next += len(lines)
-            self._source.passed(max(0, self._at - 2 * BULK), self.offset, self._at)
-            yield lines
-            number += lines.count(b"\n")
+        for line in self:
+            number = self.number
+            block = [line, *self._ready[:-BLOCK:-1]]
+            del self._ready[-BLOCK + 1 :]
+            self._next = self.offset + sum(map(len, block)) + len(block)
+            yield block
+            self.number = number + len(block) - 1
 
 
 class _InvalidLines:

@@ -6,11 +6,17 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Limits"]
+__all__ = ["MOST", "Limits"]
+
+MOST = (1 << 63) - 1
+"""The greatest limit: kernels count with signed numbers of 64 bits."""
 
 
 def _limit(default: Any, doc: str, *, type: type = int) -> Any:
-    bound = attrs.validators.optional(attrs.validators.ge(0))
+    bounds = [attrs.validators.ge(0)]
+    if type is int:
+        bounds.append(attrs.validators.le(MOST))
+    bound = attrs.validators.optional(attrs.validators.and_(*bounds))
     return attrs.field(default=default, metadata={"help": doc, "type": type}, validator=bound)
 
 
@@ -19,7 +25,8 @@ class Limits:
     """Limits for reading a capture, settable with ``-o NAME=VALUE``; 0 means no limit.
 
     Independently of these limits, a size declared in a file is never allocated unchecked; the
-    limits bound the resources of *valid* files. Raises ValueError for a negative limit.
+    limits bound the resources of *valid* files. Raises ValueError for a negative limit, and for one
+    beyond ``MOST``.
     """
 
     max_string: int = _limit(

@@ -94,11 +94,13 @@ class Sink:
         return cls(cast("IO[bytes]", _Nowhere()), name="<nowhere>", force=True)
 
     _pending: PendingFile | None = None
+    _stored: int | None = None
+    """The size of a compressed file, once it is complete."""
 
     @property
     def written(self) -> int:
-        """Bytes written so far."""
-        return self._written
+        """Bytes written so far; of a compressed file that is complete, its size."""
+        return self._written if self._stored is None else self._stored
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes.
@@ -168,6 +170,8 @@ class Sink:
             return
         if self._file is not self._pending.file:
             self._file.close()  # write the end of the compressed data
+            self._pending.file.flush()
+            self._stored = os.fstat(self._pending.file.fileno()).st_size
         try:
             self._pending.settle(replace=self._force)
         except FileExistsError:
@@ -193,7 +197,7 @@ class Sink:
 def already_exists(name: str) -> WriteRefusedError:
     """Return the error for an output that exists and is not to be replaced."""
     return WriteRefusedError(
-        "it already exists",
+        "it already exists (force=True replaces it)",
         path=name,
         remedy="choose another name, or replace it: --force on the command line, force=True in "
         "Python",

@@ -17,7 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework import rules
-from fxframework.errors import LimitError, Rule, UnreadableError, UsageError, readable_name
+from fxframework.errors import (
+    FEWER_FILES,
+    ClosedError,
+    LimitError,
+    Rule,
+    UnreadableError,
+    UsageError,
+    out_of_descriptors,
+    readable_name,
+)
 from fxframework.io.budget import MEMORY_FLOOR, Budget
 from fxframework.io.limits import Limits
 from fxframework.io.mapping import Mapping
@@ -53,8 +62,8 @@ class SourceFault:
 class Source:
     """Read-only bytes of one input, memory-mapped if possible.
 
-    ``data`` is a uint8 array of shape (size,); ``words()`` returns its whole words. Arrays that
-    are still referenced remain valid after ``close()``.
+    ``data`` is a uint8 array of shape (size,); ``words()`` returns its whole words. After
+    ``close()`` both raise ClosedError; arrays that are still referenced remain valid.
     """
 
     def __init__(
@@ -67,7 +76,7 @@ class Source:
         faults: tuple[SourceFault, ...] = (),
         unpacked: bool = False,
     ) -> None:
-        self.data = data
+        self._data: NDArray[np.uint8] | None = data
         self.name = readable_name(name)
         """The name of the input for people and outputs (see ``readable_name``); not for opening."""
         self.path = path
@@ -92,8 +101,20 @@ class Source:
             budget.inputs.append(ref(self._mapping))
 
     @property
+    def data(self) -> NDArray[np.uint8]:
+        """The bytes, uint8 of shape (size,). Raises ClosedError after ``close()``."""
+        if self._data is None:
+            raise ClosedError(self.name)
+        return self._data
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close()`` was called."""
+        return self._data is None
+
+    @property
     def size(self) -> int:
-        """Bytes in the source."""
+        """Bytes in the source. Raises ClosedError after ``close()``."""
         return int(self.data.size)
 
     @property
@@ -145,10 +166,13 @@ class Source:
             raise fault
 
     def close(self) -> None:
-        """Release the bytes. The mapping is closed when the last array over it is freed."""
+        """Release the bytes. The mapping is closed when the last array over it is freed.
+
+        Calling it twice is allowed.
+        """
         if self.budget is not None:
             self.budget.fault()  # remembered: what was read from it may be in use
-        self.data = np.zeros(0, np.uint8)
+        self._data = None
         self._mapping = None
 
     @classmethod
@@ -247,7 +271,9 @@ def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
         raise UnreadableError(
             f"cannot open: {error.strerror or error}",
             path=name,
-            remedy="check the path and its permissions",
+            remedy=FEWER_FILES
+            if out_of_descriptors(error)
+            else "check the path and its permissions",
         ) from error
     return Source(np.frombuffer(mapping, np.uint8), name=name, path=path, mapping=mapping)
 
@@ -256,8 +282,12 @@ def _mapped(file: IO[bytes], name: str) -> Mapping | None:
     """Map a file; None if it must be read: in /proc a size of 0 proves nothing."""
     try:
         mapping = Mapping(file.fileno(), name)
-    except (OSError, ValueError):  # no device for mapping, or a size of 0
+    except ValueError:  # a size of 0
         return None
+    except OSError as error:
+        if out_of_descriptors(error):  # a mapping has one of its own
+            raise
+        return None  # no device for mapping
     return mapping if mapping.safe else None
 
 

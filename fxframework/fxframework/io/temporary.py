@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fxframework.errors import FxError, TemporaryFileError
+from fxframework.errors import FxError, TemporaryFileError, out_of_descriptors
 
 __all__ = ["Spool", "TemporaryFile", "reserve", "temporary_errors"]
 
@@ -31,7 +31,21 @@ def temporary_errors() -> Iterator[None]:
             folder = tempfile.gettempdir()
         except OSError:
             folder = os.environ.get("TMPDIR", "")
-        raise TemporaryFileError(error, folder=folder) from error
+        raise TemporaryFileError(_cause(error), folder=folder) from error
+
+
+def _cause(error: OSError) -> OSError:
+    """Return why a temporary file could not be made.
+
+    tempfile says that there is no usable folder also where no file at all can be opened.
+    """
+    if isinstance(error, FileNotFoundError):
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as reason:
+            if out_of_descriptors(reason):
+                return reason
+    return error
 
 
 class _Raw(io.FileIO):

@@ -30,23 +30,19 @@ OFFSET = 0x6F6666736574
 NBYTES = 0x6E6279746573
 REFS = 0x72656673
 RAW = 0x726177
-MAX_OFFSET = 1 << 56
-"""Greater ones, which no file has, are taken for this."""
 HEAD = 11
 """Bytes of ``{"record":"``, with which a line begins."""
 
 
 class LineRows(Rows):
-    """A row per line: its digest, the number of its kind, its first byte, and its offset.
+    """A row per line: its digest, the number of its kind, and its first byte.
 
-    The kind is -1 for a line that the kernel does not know how to digest. The offset, of the
-    record in its file, is -1 for such a line, and where digests are not of the whole line.
+    The kind is -1 for a line that the kernel does not know how to digest.
     """
 
     digest: Column[u64]
     kind: Column[i32]
     start: Column[i64]
-    offset: Column[i64]
 
 
 class LineDigests(Kernel):
@@ -57,27 +53,21 @@ class LineDigests(Kernel):
     ``record`` and ``code`` is integers and bools. A line whose first key is not ``record``, or that
     has blanks between its tokens, or those keys in another order, has the kind -1.
 
-    With ``whole``, it is of all bytes of the line but the digits of the offset, which must follow
-    the kind. ``data`` must end with a newline. ``kinds`` numbers the kinds in order of first
-    mention.
+    ``data`` must end with a newline. ``kinds`` numbers the kinds in order of first mention.
     """
 
     data: Bytes
     text: JsonText
     lines: LineRows
     kinds: PairMap
-    whole: flag
     pos: i64
-    offset: i64
 
-    def __init__(self, *, whole: bool = False) -> None:
+    def __init__(self) -> None:
         self.data = memoryview(b"\n")
         self.text = JsonText()
         self.lines = LineRows()
         self.kinds = PairMap()
-        self.whole = whole
         self.pos = 0
-        self.offset = -1
 
     def read_from(self, data: bytes) -> None:
         """Digest these lines next."""
@@ -93,7 +83,6 @@ class LineDigests(Kernel):
             if self.data[start] == NEWLINE:
                 self.pos = start + 1
                 continue
-            self.offset = -1
             kind = self.line(start)
             if kind < 0:
                 while self.data[self.pos] != NEWLINE:
@@ -102,7 +91,6 @@ class LineDigests(Kernel):
             self.lines.digest[row] = self.text.mixed
             self.lines.kind[row] = kind
             self.lines.start[row] = start
-            self.lines.offset[row] = self.offset
         return 0
 
     def line(self, start: i64) -> Fallible[i64]:
@@ -123,32 +111,7 @@ class LineDigests(Kernel):
         self.text.take(start + HEAD, end - 1)
         kind = self.kinds.number(self.text.mixed, end - start)
         self.pos = end
-        if self.whole:
-            return kind if self.rest(start) else -1
         return kind if self.members() else -1
-
-    def rest(self, start: i64) -> flag:
-        """Digest all bytes of a line but the digits of its offset, which follows the kind."""
-        at = self.pos
-        self.text.begin()
-        if self.data[at] != COMMA or self.data[at + 1] != QUOTE:
-            return False
-        end = self.text.string_end(at + 1)
-        if end < 0 or self.text.key(at + 1, end) != OFFSET:
-            return False
-        self.text.take(start, end)
-        at = end + 1
-        offset = 0
-        while ZERO <= self.data[at] <= NINE:
-            offset = min(10 * offset + self.data[at] - ZERO, MAX_OFFSET)
-            at += 1
-        self.offset = offset
-        end = at
-        while self.data[end] != NEWLINE:
-            end += 1
-        self.text.take(at, end)
-        self.pos = end
-        return True
 
     def members(self) -> flag:
         """Digest the members after the kind, up to the end of the line; return whether all are."""

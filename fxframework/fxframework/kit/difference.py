@@ -54,7 +54,7 @@ class RecordDifference:
     """Records that only one of two captures has. Pairs are for A and B."""
 
     counts: tuple[int, int]
-    """Compared records; records that only support others are not counted."""
+    """Compared records: all but those that only support others, such as registrations."""
     only: tuple[Mapping[str, int], Mapping[str, int]]
     """Number of records that only this capture has, by kind."""
     shown: tuple[tuple[ShownRecord, ...], tuple[ShownRecord, ...]]
@@ -63,6 +63,13 @@ class RecordDifference:
     """Whether both have the same records in a different order."""
     first: tuple[ShownRecord | None, ShownRecord | None] | None
     """The first unequal records, None where a capture has ended; None if all are equal."""
+    all_counts: tuple[int, int] | None = None
+    """All records, as the captures' summaries count them; None: those that were compared."""
+
+    @property
+    def totals(self) -> tuple[int, int]:
+        """The numbers of all records, compared or not."""
+        return self.counts if self.all_counts is None else self.all_counts
 
     @property
     def same(self) -> bool:
@@ -177,9 +184,10 @@ def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifferen
     sides = tuple(_compared(capture) for capture in pair)
     a, b = (side.digests for side in sides)
     counts = a.size, b.size
+    totals = int(sides[0].chunks[-1]), int(sides[1].chunks[-1])
     start = _common_prefix(a, b)
     if start == a.size == b.size:
-        return RecordDifference(counts, ({}, {}), ((), ()), reordered=False, first=None)
+        return RecordDifference(counts, ({}, {}), ((), ()), False, None, totals)
     stop = min(_common_prefix(a[::-1], b[::-1]), min(counts) - start)
     only = [start + each for each in _surplus(a[start : a.size - stop], b[start : b.size - stop])]
     shown = [
@@ -192,6 +200,7 @@ def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifferen
         (tuple(filter(None, shown[0][:-1])), tuple(filter(None, shown[1][:-1]))),
         reordered=not (only[0].size or only[1].size),
         first=(shown[0][-1], shown[1][-1]),
+        all_counts=totals,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from fxframework.errors import Rule, UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, explain_stretch, view_of
+from fxframework.kit.shown import amount
 
 __all__ = ["Explainer", "check_offset"]
 
@@ -16,7 +17,7 @@ def check_offset(source: Source, offset: int) -> None:
     """Raise UsageError if the offset is outside of the source."""
     if not 0 <= offset < source.size:
         raise UsageError(
-            f"there is no byte {offset}: the file has {source.size} bytes"
+            f"there is no byte {offset}: the file has {amount(source.size, 'byte')}"
             + (" unpacked" if source.unpacked else ""),
             path=source.name,
             remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import attrs
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "Alone",
+    "BlockPacker",
     "DamagedRecord",
     "Encoder",
     "LosslessRecord",
     "PaddingRecord",
     "RecordRewriter",
+    "UnfitError",
     "UnknownRecord",
     "padding_of",
     "record_of_json",
@@ -187,18 +188,22 @@ class Encoder(Protocol):
         return b""
 
 
-@attrs.frozen
-class Alone:
-    """How records are encoded without those before them."""
+class UnfitError(Exception):
+    """Records cannot be packed many at a time; one by one they can."""
 
-    encode: Callable[[Any], bytes]
-    """Returns the bytes of a record; indexes in its ``refs`` are taken to be right."""
-    exact: bool = True
-    """Whether these are always the bytes that ``RecordRewriter.write`` writes."""
-    registering: frozenset[str] = frozenset()
-    """Kinds of records that decide about the bytes of later ones, if it is not exact."""
-    parsed: frozenset[str] = frozenset()
-    """Kinds of records each of which ``encode`` has to see."""
+
+class BlockPacker(Protocol):
+    """Packs many records at a time (``fxframework.wire.packing.Packer``)."""
+
+    def pack(
+        self, records: Sequence[Any], single: Callable[[int], bytes]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the bytes of records, given as JSON, and where those of each record end.
+
+        ``single(row)`` returns the bytes of a record that has to be encoded alone. Raises
+        UnfitError if none of these bytes count.
+        """
+        ...
 
 
 class RecordRewriter:
@@ -216,24 +221,23 @@ class RecordRewriter:
         """
         self.put(self.encoder.encode(record))
 
-    def alone(self) -> Alone | None:
-        """Return how later records are encoded, as the first ones have been written.
+    def packer(self) -> BlockPacker | None:
+        """Return what packs later records many at a time, as the first ones have been written.
 
-        None if each has to be written in turn. The default asks the encoder, if it has ``alone``.
+        None if each has to be written in turn. The default asks the encoder, if it has ``packer``.
         """
-        alone = getattr(self.encoder, "alone", None)
-        return None if alone is None else cast("Alone | None", alone())
+        packer = getattr(self.encoder, "packer", None)
+        return None if packer is None else cast("BlockPacker | None", packer())
 
-    def put_lines(
+    def put_records(
         self,
         data: memoryview,
         ends: NDArray[np.int64],  # noqa: ARG002 (others place records by them)
-        offsets: NDArray[np.int64],  # noqa: ARG002 (likewise)
+        records: Sequence[Any],  # noqa: ARG002 (likewise)
     ) -> None:
-        """Write the bytes of lines of record JSON.
+        """Write the bytes of records, given as JSON; ``ends`` are where each one's end in ``data``.
 
-        ``ends`` are where each line's end in ``data``, and ``offsets`` what it says of its own, -1
-        if that is not behind the kind; both of shape (lines,). The default needs neither.
+        The default writes them one behind the other.
         """
         self.put(data)
 

@@ -85,7 +85,7 @@ class PieceCapture(Capture):
         schema = self.schemas[name]
         times = any(column.name == "ts" for column in schema.columns)
         made: list[Mapping[str, Any]] = []
-        for piece in self.pieces():
+        for piece in self.records():  # which reports their findings
             own: dict[str, Any] = {"offset": piece.offset, **({"ts": piece.ns} if times else {})}
             for table, values in self.rows(piece):
                 if table == name:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from fxframework.findings import singular
 from fxframework.model.capture import kind_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Loss:
     """Its size."""
     what: str
     """The kind of record, as record JSON names it."""
-    message: str
+    message: str = attrs.field(converter=singular)
     """What is wrong with it, and what was done about it."""
     code: str = ""
     """The code of the finding about it, or the empty string."""

@@ -218,6 +218,7 @@ class ScannedCapture(Capture, Generic[PassT, ChunkT]):
 
     def scan(self) -> None:
         """Read the whole file, so that ``diagnostics`` is complete."""
+        self._start_reading()
         if not self._reported:
             self.first_pass()
 
@@ -242,6 +243,7 @@ class ScannedCapture(Capture, Generic[PassT, ChunkT]):
         LimitError if whole columns may take more than ``max_memory``, or if the pass takes longer
         than ``max_time``.
         """
+        self._start_reading()
         if whole is None:
             whole = self.fits_memory
         earlier = self._first

@@ -8,6 +8,7 @@ classes, unions of classes that differ in their first field, and classes with a 
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
@@ -17,6 +18,7 @@ from typing import Any, Literal, NewType, Protocol, TypeVar, runtime_checkable
 import attrs
 
 from fxframework.errors import BadCallError, UsageError, look_up
+from fxframework.io.special import refuse_special
 
 __all__ = [
     "Duration",
@@ -24,6 +26,7 @@ __all__ = [
     "Outcome",
     "Run",
     "Status",
+    "file_fault",
     "nanoseconds",
     "output_fault",
     "parameter",
@@ -37,6 +40,11 @@ Duration = NewType("Duration", int)
 Status = Literal["ok", "failed", "skipped"]
 NAMES = ("device", "capture", "output", "input", "file")
 """What a text can name; an ``input`` is an output or a device, a ``file`` an existing file."""
+OUTSIDE = (
+    "move the file into the folder, or trust the scenario: --allow-outside on the command line, "
+    "allow_outside=True in Python"
+)
+"""The remedy for a file outside of the scenario's folder."""
 REPORT = "report.json"
 """The report beside the outputs, without durations, so that it is reproducible."""
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -70,6 +78,20 @@ def output_fault(name: str) -> str:
     if name == REPORT:
         return f"{name!r} is the name of the report beside the outputs"
     return ""
+
+
+def file_fault(name: str, folder: Path | None) -> str:
+    """Return why a scenario may not name this file; the empty string if it may.
+
+    A file is in the folder of the scenario (None: the current one), also once links are followed.
+    """
+    if "\0" in name:
+        return f"{name!r} is not a file name"
+    own = os.path.realpath(folder or ".")
+    path = os.path.realpath(os.path.join(own, name))  # noqa: PTH118 (pathlib raises for loops)
+    if Path(path).is_relative_to(own):
+        return ""
+    return f"{name!r} is outside of the scenario's folder"
 
 
 def parameter(
@@ -186,6 +208,7 @@ class Run:
         folder: Path | None = None,
         golden: Path | None = None,
         update_golden: bool = False,
+        allow_outside: bool = False,
         on_output: Callable[[str, bytes], None] | None = None,
     ) -> None:
         self.name = name
@@ -200,6 +223,8 @@ class Run:
         """The default folder of its golden files."""
         self.update_golden = update_golden
         """Whether to write golden files instead of comparing them."""
+        self.allow_outside = allow_outside
+        """Whether the scenario may name files outside of its folder."""
         self.target: Any = None
         """The device of kind ``target``; None if there is none."""
         self.devices: dict[str, Any] = {}
@@ -259,8 +284,17 @@ class Run:
         self.outputs[name] = made
 
     def file(self, path: str) -> Path:
-        """Return the path of a file that the scenario names, relative to the scenario's folder."""
-        return Path(path) if self.folder is None else self.folder / path
+        """Return the path of a file that the scenario names, relative to the scenario's folder.
+
+        Raises UsageError for a file outside of this folder, unless ``allow_outside``, and
+        UnreadableError for a pipe, socket or device, for which the replay might wait.
+        """
+        fault = "" if self.allow_outside else file_fault(path, self.folder)
+        if fault:
+            raise UsageError(fault, remedy=OUTSIDE)
+        place = Path(path) if self.folder is None else self.folder / path
+        refuse_special(place, "a scenario")
+        return place
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
         """Return an object that several steps share, making it on first use."""

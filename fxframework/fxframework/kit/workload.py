@@ -316,7 +316,7 @@ CommonAction = Work | Sleep | Migrate | GiveWay | Signal | Wait
 class ThreadParameters:
     """Parameters that every thread of a scenario has, besides its writer and its script."""
 
-    process: str = parameter(help="name of its process, which is made where there is none")
+    process: str = parameter(help="name of its process, which is made if it does not exist")
     thread: str = parameter(help="its name")
     priority: int = parameter(16, help="0 to 31; those of a higher one go first", least=0, most=31)
     cpu: int | None = parameter(None, help="the only CPU that it may run on", least=0, below="cpus")

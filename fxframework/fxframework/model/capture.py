@@ -7,6 +7,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import attrs
@@ -14,15 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework import rules
-from fxframework.errors import Catalogue, FxError, Rule, UsageError, did_you_mean
+from fxframework.errors import (
+    Catalogue,
+    FxError,
+    Rule,
+    UsageError,
+    checked_type,
+    did_you_mean,
+)
 from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.logs import LogFilter
+from fxframework.model.opened import Opened
 from fxframework.model.rows import Bools, RowMarks, category_mask, function_mask, thread_mask
-from fxframework.model.schema import COMPLETE, STANDARD_TABLES, TABLE_CODES, TableSchema
+from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table, html_table
@@ -166,12 +175,13 @@ class Summary:
         return html_table("summary", [], rows)
 
 
-class Capture(abc.ABC):
+class Capture(Opened, abc.ABC):
     """An opened input. Use as a context manager.
 
     ``records()`` yields every record in file order, damaged stretches and padding included;
     ``table(name)`` returns a whole table; ``batches(name, rows)`` yields the same rows in bounded
-    memory. ``diagnostics`` holds the findings of what was read so far.
+    memory. ``diagnostics`` holds the findings of what was read so far, of the whole capture if
+    nothing was. After ``close()`` everything else raises ClosedError.
 
     A reader with a faster way to record JSON overrides ``records_json()``, which must report the
     same findings as ``records()``.
@@ -203,7 +213,7 @@ class Capture(abc.ABC):
                 diagnostics.add(rules.EMPTY_INPUT, 0)
         self.source = source
         self.request = request
-        self.diagnostics = diagnostics
+        self._findings = diagnostics
         self.strings = StringPool()
         self._tables: dict[str, Table] = {}
         for fault in source.faults:
@@ -294,7 +304,8 @@ class Capture(abc.ABC):
     def summary(self) -> Summary:
         """Return counts and times, from one pass over the whole capture.
 
-        The default counts records and rows, and takes the times from the tables with a ``ts``.
+        The default counts records and rows, and takes the times from the tables with a ``ts``, and
+        their ends from those that also have a ``dur``.
         """
         self.scan()
         kinds = self._kinds  # None where a subclass scans in its own way
@@ -308,6 +319,8 @@ class Capture(abc.ABC):
                 if "ts" in batch and len(batch):
                     ts = batch.array("ts")
                     times += (int(ts.min()), int(ts.max()))
+                    if "dur" in batch:
+                        times.append(int((ts + np.maximum(batch.array("dur"), 0)).max()))
         return Summary(
             records=kinds.total(),
             kinds=kinds,
@@ -322,6 +335,7 @@ class Capture(abc.ABC):
 
         The default reads all records on the first call; they report to ``record_diagnostics``.
         """
+        self._start_reading()
         if self._kinds is None:
             self.diagnostics.forget(self.rules)
             self._kinds = Counter(kind_of(record) for record in self.checked_records())
@@ -348,6 +362,7 @@ class Capture(abc.ABC):
 
     def table(self, name: str) -> Table:
         """Return a whole table. Raises UsageError for a name that is not in ``tables``."""
+        self._start_reading()
         if name == "diagnostics":
             return self._diagnostics_table()
         self._check(name)
@@ -356,7 +371,12 @@ class Capture(abc.ABC):
         return table
 
     def batches(self, name: str, rows: int = 65536) -> Iterator[Table]:
-        """Yield the rows of a table in order, at most ``rows`` at a time, in bounded memory."""
+        """Yield the rows of a table in order, at most ``rows`` at a time, in bounded memory.
+
+        Raises UsageError for a name that is not in ``tables``, and for less than one row.
+        """
+        self._start_reading()
+        checked_type(rows, Integral, "the size of batches", "an int")
         if rows < 1:
             raise UsageError(
                 f"invalid batch size {rows}: must be 1 or more", remedy="give 1 or more"
@@ -376,6 +396,7 @@ class Capture(abc.ABC):
                 self.source.position = position
             self.check_budget()
             yield batch
+            self._check_open()
 
     def check_budget(self) -> None:
         """Raise LimitError if reading has exceeded ``max_time`` or ``max_memory``.
@@ -386,6 +407,7 @@ class Capture(abc.ABC):
 
     def checked_records(self) -> Iterator[Record]:
         """Yield ``records()``, checking the budget at intervals. Raises LimitError."""
+        self._start_reading()
         for number, record in enumerate(self.records()):
             if not number % RECORDS:
                 self.source.position = record.offset
@@ -421,6 +443,7 @@ class Capture(abc.ABC):
         }
 
     def _check(self, name: str) -> None:
+        checked_type(name, str, "the name of a table", "a str")
         if name not in self.schemas:
             raise UsageError(
                 f"{self.format} captures have no table {name!r}{did_you_mean(name, self.tables)}",
@@ -458,16 +481,19 @@ class Capture(abc.ABC):
         Raises UsageError for a thread or process that the capture does not have, and for a
         selection of logs from a format without logs.
         """
+        checked_type(selection, Selection, "what is selected", "a Selection")
+        self._check_open()
         return Window(self, selection)
 
     def choose(self, selectors: Sequence[str]) -> Capture:
-        """Return a view of what any of these selectors chooses.
+        """Return a view of what any of these selectors chooses; one str is one selector.
 
         Raises UsageError for an invalid selector. The default, for a format without selectors,
         always raises it.
         """
+        first = selectors if isinstance(selectors, str) else next(iter(selectors), "")
         raise UsageError(
-            f"{selectors[0]!r} is not a file, and {self.format} captures have no selectors",
+            f"{first!r} is not a file, and {self.format} captures have no selectors",
             path=self.name,
             remedy="`cat` takes one FILE; `fxf info` takes several",
         )
@@ -508,8 +534,11 @@ class Capture(abc.ABC):
         return html_table(title, ["table", "rows"], [*rows, *findings])
 
     def close(self) -> None:
-        """Release the input. Calling it twice is allowed."""
-        self.source.close()
+        """Release the input: its memory, and its descriptor. Calling it twice is allowed.
+
+        Tables that callers hold remain valid; one with texts of the file keeps it mapped.
+        """
+        self._let_go()
 
     def __enter__(self) -> Self:
         return self
@@ -537,10 +566,17 @@ class View(Capture):
         # Shared with the whole capture; a view adds nothing to them.
         self.source = whole.source
         self.request = whole.request
-        self.diagnostics = whole.diagnostics
         self.strings = whole.strings
         self._kept: dict[str, RowMarks] = {}
         self._offsets: NDArray[np.int64] | None = None
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """As in the whole capture."""
+        return self.whole.diagnostics
+
+    def _start_reading(self) -> None:
+        self.whole._start_reading()  # noqa: SLF001 (of the same class)
 
     def rows_kept(self, name: str) -> RowMarks:
         """Return the set of rows of a table that are shown."""
@@ -733,11 +769,8 @@ class Window(View):
         ts = table.array("ts")
         if "dur" not in table:
             return np.asarray((ts >= self.start_ns) & (ts < self.stop_ns))
-        # A length of -1 reaches to the end, except in a complete event. Times may be near the
-        # limits of int64.
+        # A slice that was never closed reaches to the end. Times may be near the limits of int64.
         dur = table.array("dur")
-        if "kind" in table:
-            dur = np.where(table.array("kind") == COMPLETE, np.maximum(dur, 0), dur)
         end = ts + np.minimum(np.maximum(dur, 0), NS_MAX - np.maximum(ts, 0))
         touches = (dur < 0) | (end > self.start_ns) | (ts >= self.start_ns)
         return np.asarray(touches & (ts < self.stop_ns))

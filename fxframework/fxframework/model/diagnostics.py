@@ -78,6 +78,11 @@ class Diagnostics(Sequence[Diagnostic]):
     ``strict`` raises StrictError at the first one of DATA_LOSS or worse.
     """
 
+    reading_began = False
+    """Whether anything of the capture was read yet, beside what opening it needs."""
+    before_look: Callable[[], None] | None = None
+    """Reads the capture; called before findings are looked at while nothing was read yet."""
+
     def __init__(
         self,
         catalogue: Mapping[str, Rule],
@@ -167,6 +172,22 @@ class Diagnostics(Sequence[Diagnostic]):
         for rule, offset, value in found:
             self.add(rule, offset, record, value)
 
+    def begin(self) -> None:
+        """Note that the capture is being read: to look at findings needs no reading any more."""
+        self.reading_began = True
+        self.before_look = None
+
+    def _look(self) -> None:
+        """Read the capture if nothing of it was read yet."""
+        read_whole = self.before_look
+        if read_whole is not None:
+            self.begin()
+            read_whole()
+
+    def reported(self, code: str) -> bool:
+        """Return whether a code was reported so far; nothing is read for it."""
+        return code in self._counts
+
     def reading(self) -> Diagnostics | None:
         """Return what a reading of the records reports to, for ``add`` and ``report`` only.
 
@@ -174,11 +195,13 @@ class Diagnostics(Sequence[Diagnostic]):
         After ``forget``, those begun before bring nothing any more. None where a pass over the
         records has brought its findings here: readings have nothing to add.
         """
+        self.begin()
         passed = not self._readings.brought and not self._counts.keys().isdisjoint(self._own)
         return None if passed else _Reading(self, self._readings)
 
     def forget(self, codes: Iterable[str]) -> None:
         """Remove the findings of these codes, before their records are read again."""
+        self.begin()
         self._readings.ended = True
         self._readings = _Readings()
         gone = set(codes)
@@ -190,15 +213,18 @@ class Diagnostics(Sequence[Diagnostic]):
     @property
     def counts(self) -> Mapping[str, int]:
         """How often each code was reported, kept or not."""
+        self._look()
         return dict(self._counts)
 
     @property
     def worst(self) -> Severity | None:
         """The greatest severity reported, kept or not; None without findings."""
+        self._look()
         return max(self._severities.values(), default=None)
 
     def severity(self, code: str) -> Severity:
         """Return the greatest severity reported with a code; that of its rule if none was."""
+        self._look()
         return self._severities.get(code, self._rules[code].severity)
 
     def rule(self, code: str) -> Rule:
@@ -210,9 +236,11 @@ class Diagnostics(Sequence[Diagnostic]):
         return sorted(self, key=lambda found: -1 if found.offset is None else found.offset)
 
     def __len__(self) -> int:
+        self._look()
         return len(self._kept)
 
     def __iter__(self) -> Iterator[Diagnostic]:
+        self._look()
         return (found.diagnostic() for found in self._kept)
 
     @overload
@@ -220,12 +248,14 @@ class Diagnostics(Sequence[Diagnostic]):
     @overload
     def __getitem__(self, index: slice) -> list[Diagnostic]: ...
     def __getitem__(self, index: int | slice) -> Diagnostic | list[Diagnostic]:
+        self._look()
         if isinstance(index, slice):
             return [found.diagnostic() for found in self._kept[index]]
         return self._kept[index].diagnostic()
 
     def __repr__(self) -> str:
-        return f"Diagnostics({dict(self._counts)})"
+        unread = ", nothing was read yet" if self.before_look is not None else ""
+        return f"Diagnostics({dict(self._counts)}{unread})"
 
 
 class _Reading(Diagnostics):

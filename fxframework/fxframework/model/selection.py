@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from numbers import Integral
+from types import NoneType
 from typing import Any
 
 import attrs
 
-from fxframework.errors import UsageError, did_you_mean
+from fxframework.errors import UsageError, checked_type, did_you_mean
 from fxframework.model.schema import LOG_LEVELS
 
 __all__ = ["Omitted", "Selection", "least_severity", "name_fits"]
@@ -32,6 +34,7 @@ def least_severity(level: str | int) -> int:
                 f"unknown severity {level!r}{did_you_mean(name, known)}",
                 remedy=f"there are {', '.join(LOG_LEVELS)}, and numbers from 0 to 255",
             ) from None
+    checked_type(level, Integral, "a severity", "a name or an int")
     if not 0 <= level <= 255:
         raise UsageError(
             f"a severity of {level} does not fit its byte",
@@ -47,7 +50,26 @@ def name_fits(name: str, pattern: str) -> bool:
 
 def _several(given: Any) -> tuple[Any, ...]:
     """Return the values of a criterion; one value stands for itself."""
-    return (given,) if isinstance(given, str | int) else tuple(given)
+    alone = isinstance(given, str | Integral) or not isinstance(given, Iterable)
+    return (given,) if alone or isinstance(given, bytes) else tuple(given)
+
+
+def _texts(_selection: Any, field: attrs.Attribute[Any], given: tuple[Any, ...]) -> None:
+    for value in given:
+        checked_type(value, str, f"each of {field.name}", "a str")
+
+
+def _numbers(_selection: Any, field: attrs.Attribute[Any], given: tuple[Any, ...]) -> None:
+    for value in given:
+        checked_type(value, Integral, f"each of {field.name}", "an int")
+
+
+def _time(_selection: Any, field: attrs.Attribute[Any], given: Any) -> None:
+    checked_type(given, (Integral, NoneType), field.name, "an int (nanoseconds) or None")
+
+
+def _flag(_selection: Any, field: attrs.Attribute[Any], given: Any) -> None:
+    checked_type(given, bool, field.name, "True or False")
 
 
 @attrs.frozen(kw_only=True)
@@ -55,7 +77,8 @@ class Selection:
     """A part of a capture: a time range; threads, processes, categories, functions; or logs.
 
     Times are nanoseconds on the capture's clock, ``start_ns <= time < stop_ns``; None leaves an
-    end open, and a stop before the start raises UsageError. Threads and processes are chosen by
+    end open, and a stop before the start raises UsageError, a value of another type BadTypeError.
+    Threads and processes are chosen by
     name or number: a thread's id, or ``pid/tid``. ``*`` and ``?`` in a name are wildcards. An empty
     tuple does not restrict. Functions are names of slices: if some are chosen, other rows with a
     time do not match, except instants of these names.
@@ -65,39 +88,39 @@ class Selection:
     rows of other tables with a time do not match.
     """
 
-    start_ns: int | None = None
+    start_ns: int | None = attrs.field(default=None, validator=_time)
     """The earliest time, included."""
-    stop_ns: int | None = None
+    stop_ns: int | None = attrs.field(default=None, validator=_time)
     """The end of the time range, excluded."""
-    threads: tuple[str, ...] = attrs.field(default=(), converter=_several)
+    threads: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
     """Threads, by name, id or ``pid/tid``."""
-    processes: tuple[str, ...] = attrs.field(default=(), converter=_several)
+    processes: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
     """Processes, by name or pid."""
-    categories: tuple[str, ...] = attrs.field(default=(), converter=_several)
+    categories: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
     """Categories, by name."""
-    functions: tuple[str, ...] = attrs.field(default=(), converter=_several)
+    functions: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
     """Names of slices."""
     min_severity: int | None = attrs.field(
         default=None, converter=attrs.converters.optional(least_severity)
     )
     """Logs of at least this severity: a byte, or the name of a level (else UsageError)."""
-    tags: tuple[str, ...] = attrs.field(default=(), converter=_several)
+    tags: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
     """Logs that have one of these tags."""
-    exclude_tags: tuple[str, ...] = attrs.field(default=(), converter=_several)
+    exclude_tags: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
     """Logs that have none of these tags."""
-    components: tuple[str, ...] = attrs.field(default=(), converter=_several)
+    components: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
     """Logs of components whose moniker or URL contains one of these."""
-    filters: tuple[str, ...] = attrs.field(default=(), converter=_several)
+    filters: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
     """Logs whose message, moniker or URL contains one of these."""
-    excludes: tuple[str, ...] = attrs.field(default=(), converter=_several)
+    excludes: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
     """Logs whose message, moniker and URL contain none of these."""
-    case_sensitive: bool = False
+    case_sensitive: bool = attrs.field(default=False, validator=_flag)
     """Whether case matters in these criteria."""
-    kernel: bool = False
+    kernel: bool = attrs.field(default=False, validator=_flag)
     """Logs of the kernel: their component, or a tag, is ``klog``."""
-    pids: tuple[int, ...] = attrs.field(default=(), converter=_several)
+    pids: tuple[int, ...] = attrs.field(default=(), converter=_several, validator=_numbers)
     """Logs of these processes."""
-    tids: tuple[int, ...] = attrs.field(default=(), converter=_several)
+    tids: tuple[int, ...] = attrs.field(default=(), converter=_several, validator=_numbers)
     """Logs of these threads."""
 
     def __attrs_post_init__(self) -> None:

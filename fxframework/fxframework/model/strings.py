@@ -12,7 +12,7 @@ from fxframework.io import arena
 from fxframework.kernels.buffers import view
 from fxframework.kernels.columns import CopiedStretches
 from fxframework.kernels.native import is_compiled
-from fxframework.kernels.pools import Pool
+from fxframework.kernels.pools import NOWHERE, Pool
 
 __all__ = ["StringPool", "TextColumn"]
 
@@ -70,6 +70,10 @@ class StringPool(Sequence[str]):
         self.pool.reserve(numbers.size, words + 3)
         self.pool.enter_numbers(view(numbers, np.int64), codes.data)
         return codes
+
+    def release(self) -> None:
+        """Let go of the file that strings were read from; the strings themselves are copies."""
+        self.pool.read_from(NOWHERE)
 
     def code(self, value: str | bytes) -> int:
         """Return the code of a string; -1 if it is not in the pool."""

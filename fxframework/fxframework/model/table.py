@@ -7,12 +7,19 @@ import html
 import reprlib
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import BadCallError, MissingExtraError, UsageError, did_you_mean
+from fxframework.errors import (
+    BadCallError,
+    MissingExtraError,
+    UsageError,
+    checked_type,
+    did_you_mean,
+)
 from fxframework.model.schema import Column, TableSchema
 from fxframework.model.strings import StringPool, TextColumn
 
@@ -42,6 +49,8 @@ HTML_ROWS = 20
 class Table:
     """Columns by name: ``table["ts"]``; ``len(table)`` is the number of rows.
 
+    Columns are read-only: they are shared by all who read the capture. To change one, copy it.
+
     ``table.columns`` has their names in the schema's order; ``texts(name)`` returns the strings
     of a code or text column. Iteration yields rows as named tuples with codes as strings, which
     is convenient but slow. A column may be given as a function, called on first use.
@@ -66,7 +75,10 @@ class Table:
         self.schema = schema
         self.pool = pool
         self._rows = rows
-        self._columns = dict(columns)
+        self._columns = {
+            name: column if callable(column) else _read_only(column)
+            for name, column in columns.items()
+        }
 
     @classmethod
     def of(cls, schema: TableSchema, pool: StringPool, **given: Any) -> Table:
@@ -142,13 +154,14 @@ class Table:
     def __getitem__(self, name: str) -> ColumnData:
         try:
             column = self._columns[name]
-        except KeyError:
+        except (KeyError, TypeError):  # a list cannot even be looked up
+            checked_type(name, str, "the name of a column", "a str")
             raise UsageError(
                 f"table {self.name} has no column {name!r}{did_you_mean(name, self.columns)}",
                 remedy=f"it has {', '.join(self.columns)}",
             ) from None
         if callable(column):
-            column = column()
+            column = _read_only(column())
             if name != "row":  # large, and as fast to make as to fetch
                 self._columns[name] = column
         return column
@@ -191,6 +204,7 @@ class Table:
 
     def select(self, rows: slice | NDArray[Any]) -> Table:
         """Return the rows of a slice, a boolean mask or an index array, as a table."""
+        checked_type(rows, (slice, np.ndarray), "the rows", "a slice or a numpy array")
         return self._selected(rows, self.__getitem__)
 
     def _selected(self, rows: slice | NDArray[Any], whole: Callable[[str], ColumnData]) -> Table:
@@ -220,6 +234,7 @@ class Table:
 
     def batches(self, rows: int) -> Iterator[Table]:
         """Yield the rows in order, at most ``rows`` at a time."""
+        checked_type(rows, Integral, "the size of batches", "an int")
         numbers: list[ColumnData] = []
 
         def whole(name: str) -> ColumnData:
@@ -301,6 +316,21 @@ def html_table(title: str, names: list[str], rows: Iterable[Iterable[Any]]) -> s
     return f"<table><caption>{html.escape(title)}</caption>{head}<tbody>{body}</tbody></table>"
 
 
+def _read_only(column: ColumnData) -> ColumnData:
+    """Return a column that cannot be written to, without copying; its owner still can."""
+    if isinstance(column, TextColumn):
+        return TextColumn(_locked(column.offsets), _locked(column.data))
+    return _locked(column)
+
+
+def _locked(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to; the array itself if it cannot be."""
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
 def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:
     """Convert a given value: to an array of shape () if it is for all rows, else of one per row."""
     if column.kind == "text":
@@ -324,7 +354,7 @@ def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:
 def _number(value: Any, numbers: Mapping[str, int]) -> Any:
     """Return the number of a name of an enumeration. Raises ValueError for an unknown name."""
     if isinstance(value, str) and value not in numbers:
-        raise ValueError(f"{value!r} is none of {', '.join(numbers)}")
+        raise ValueError(f"{value!r} is not one of {', '.join(numbers)}")
     return numbers[value] if isinstance(value, str) else value
 
 

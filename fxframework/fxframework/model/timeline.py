@@ -11,12 +11,22 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import UsageError, did_you_mean, readable_name
+from fxframework.errors import UsageError, WriteRefusedError, did_you_mean, readable_name
 from fxframework.model.capture import Capture, Summary, View
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.table import Table
 
-__all__ = ["AlignedCapture", "Alignment", "Line", "align", "aligned", "parse_alignments", "spare"]
+__all__ = [
+    "AlignedCapture",
+    "Alignment",
+    "Line",
+    "align",
+    "aligned",
+    "before_zero",
+    "later",
+    "parse_alignments",
+    "spare",
+]
 
 I64 = NDArray[np.int64]
 CLOCKS = ("utc", "boot", "monotonic")
@@ -204,6 +214,50 @@ def aligned(capture: Capture, alignment: Alignment) -> Capture:
     return capture if alignment.line.is_identity else AlignedCapture(capture, alignment)
 
 
+def before_zero(capture: Capture) -> int:
+    """Return how far before time 0 a capture begins (ns); 0 if it does not.
+
+    Raises WriteRefusedError if times that begin at 0 instead do not fit 63 bits.
+    """
+    bound = _lower_bound(capture)
+    if bound is None or bound >= 0:
+        return 0
+    columns = [
+        batch.array("ts")
+        for name, schema in capture.schemas.items()
+        if any(column.name == "ts" for column in schema.columns)
+        for batch in capture.batches(name)
+    ]
+    first = min((int(ts.min()) for ts in columns if ts.size), default=0)
+    last = max((int(ts.max()) for ts in columns if ts.size), default=0)
+    if last - min(first, 0) > NS_MAX:
+        raise WriteRefusedError(
+            f"times from {first} ns to {last} ns do not fit 63 bits",
+            path=capture.name,
+            remedy="select a range of time with --since and --until",
+        )
+    return max(-first, 0)
+
+
+def later(capture: Capture, shift: int) -> Capture:
+    """Return a view of a capture whose times are later by ``shift`` ns; itself for 0."""
+    reason = "the output begins at time 0"
+    return aligned(capture, Alignment(name=capture.name, line=Line(shift), reason=reason))
+
+
+def _lower_bound(capture: Capture) -> int | None:
+    """Return a time that no row is before, or None if there are no times.
+
+    The summary of a range of time is no bound: slices may begin before the range.
+    """
+    if isinstance(capture, AlignedCapture):
+        bound = _lower_bound(capture.whole)
+        return None if bound is None else capture.alignment.line.at(bound)
+    if isinstance(capture, View):
+        return _lower_bound(capture.whole)
+    return capture.summary().start_ns
+
+
 def _asked(captures: Sequence[Capture], given: dict[str, Line | str]) -> dict[int, Line | str]:
     names = [capture.name for capture in captures]
     found: dict[int, Line | str] = {}
@@ -244,11 +298,11 @@ def _alignment(
         if one in base and another in own:
             reason = f"its {another} clock taken as the {one} clock: right unless it was suspended"
             return Alignment(name=name, line=Line(own[another] - base[one]), reason=reason)
-    known = ", ".join(own) or "none that is known"
+    shared = f"it has the clocks {', '.join(own)}" if own else "it has no known clock"
     return Alignment(
         name=name,
         line=Line(),
-        reason=f"its clocks ({known}) cannot be related to the timeline's; it starts at its own 0",
+        reason=f"{shared}, and shares none with the first capture; its times are not changed",
         assumed=True,
     )
 

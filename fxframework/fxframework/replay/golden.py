@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from fxframework.errors import UsageError
+from fxframework.kit.shown import amount
 from fxframework.kit.steps import Outcome, Run
 
 __all__ = ["compare", "difference"]
@@ -26,7 +28,7 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
     if golden:
         path = run.file(golden)
     elif run.golden is not None:
-        path = run.golden / output
+        path = run.file(os.path.relpath(run.golden / output, run.folder))
     else:
         raise UsageError(
             "the scenario is not in a file, so it has no folder of golden files",
@@ -41,7 +43,7 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
             f"there is no golden file {_name(run, path)}; `fxf replay --update-golden` writes it"
         )
     if data == wanted:
-        return Outcome.ok(f"{len(data):,} bytes, as in {_name(run, path)}", bytes=len(data))
+        return Outcome.ok(f"{amount(len(data), 'byte')}, as in {_name(run, path)}", bytes=len(data))
     return Outcome.failed(f"{output} is not {_name(run, path)}: {difference(wanted, data)}")
 
 

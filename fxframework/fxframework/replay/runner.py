@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import (
@@ -16,6 +17,7 @@ from fxframework.errors import (
     OutputError,
     UsageError,
     WriteRefusedError,
+    checked_type,
 )
 from fxframework.kit.steps import REPORT, Outcome, Run
 from fxframework.replay.report import Report, StepReport
@@ -37,13 +39,15 @@ def replay(
     seed: int | None = None,
     host: Host | None = None,
     update_golden: bool = False,
+    allow_outside: bool = False,
     force: bool = False,
 ) -> Report:
     """Run a scenario, given as a file or as a loaded scenario.
 
     ``out`` is the folder for outputs and the report; without it they are only in the Report.
     ``seed`` replaces the scenario's own; golden files are then not compared. ``update_golden``
-    writes them.
+    writes them. ``allow_outside`` lets the scenario name files outside of its folder, which it
+    then reads, and with ``update_golden`` writes.
 
     Errors of steps are in the report and are not raised. Raises ScenarioError and UnreadableError
     for a scenario that cannot be run, WriteRefusedError if ``out`` is not empty and ``force`` is
@@ -54,7 +58,8 @@ def replay(
 
         host = default_host()
     if not isinstance(scenario, Scenario):
-        scenario = load(Path(scenario), host)
+        scenario = load(Path(scenario), host, allow_outside=allow_outside)
+    checked_type(seed, (int, NoneType), "seed", "an int or None")
     if seed is not None and not 0 <= seed <= MAX_SEED:
         raise UsageError(
             f"a seed of {seed} is out of range", remedy=f"give a number from 0 to {MAX_SEED}"
@@ -75,6 +80,7 @@ def replay(
         folder=None if path is None else path.parent,
         golden=None if path is None else path.with_suffix(GOLDEN),
         update_golden=update_golden,
+        allow_outside=allow_outside,
         on_output=None if folder is None else functools.partial(_write, folder),
     )
     with opened(scenario, run) as failures:

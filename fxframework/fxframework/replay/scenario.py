@@ -18,8 +18,23 @@ import attrs
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
-from fxframework.errors import FxError, PluginError, UnreadableError, UsageError, did_you_mean
-from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter, referred
+from fxframework.errors import (
+    FxError,
+    PluginError,
+    UnreadableError,
+    UsageError,
+    did_you_mean,
+    one_line,
+)
+from fxframework.kit.steps import (
+    OUTSIDE,
+    Duration,
+    file_fault,
+    nanoseconds,
+    output_fault,
+    parameter,
+    referred,
+)
 from fxframework.kit.workload import ActionContext, Argument, Loop
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay.lines import line_of, lines_of
@@ -134,8 +149,11 @@ class Scenario:
     path: Path | None = None
 
 
-def load(path: str | Path, host: Host) -> Scenario:
-    """Load a scenario from a file. Raises UnreadableError, and ScenarioError with all faults."""
+def load(path: str | Path, host: Host, *, allow_outside: bool = False) -> Scenario:
+    """Load a scenario from a file. Raises UnreadableError, and ScenarioError with all faults.
+
+    With ``allow_outside`` it may name files outside of its folder.
+    """
     path = Path(path)
     try:
         text = path.read_text("utf-8")
@@ -145,10 +163,12 @@ def load(path: str | Path, host: Host) -> Scenario:
         ) from error
     except UnicodeDecodeError as error:
         raise ScenarioError([Fault("", f"not valid UTF-8: {error}")], path=str(path)) from None
-    return parse(text, host, path=path)
+    return parse(text, host, path=path, allow_outside=allow_outside)
 
 
-def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
+def parse(
+    text: str, host: Host, *, path: Path | None = None, allow_outside: bool = False
+) -> Scenario:
     """Parse a scenario from a text; ``path`` is its file. Raises ScenarioError with all faults."""
     where = None if path is None else str(path)
     try:
@@ -156,16 +176,22 @@ def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError([Fault("", f"not valid TOML: {error}")], path=where) from None
     try:
-        return parse_document(document, host, path=path)
+        return parse_document(document, host, path=path, allow_outside=allow_outside)
     except ScenarioError as error:
         lines = lines_of(text)
         faults = [attrs.evolve(one, line=line_of(lines, one.path)) for one in error.faults]
         raise ScenarioError(sorted(faults, key=lambda one: one.line or 0), path=where) from None
 
 
-def parse_document(document: dict[str, Any], host: Host, *, path: Path | None = None) -> Scenario:
+def parse_document(
+    document: dict[str, Any],
+    host: Host,
+    *,
+    path: Path | None = None,
+    allow_outside: bool = False,
+) -> Scenario:
     """Convert a loaded TOML document to a scenario. Raises ScenarioError, without lines."""
-    reading = _ScenarioReader(host)
+    reading = _ScenarioReader(host, allow_outside=allow_outside)
     scenario = reading.scenario(document, path)
     if reading.faults or scenario is None:
         raise ScenarioError(reading.faults, path=None if path is None else str(path))
@@ -184,8 +210,9 @@ def parse_target(given: Mapping[str, Any], host: Host) -> Device:
 class _ScenarioReader:
     """Converts one document and collects its faults."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, *, allow_outside: bool = False) -> None:
         self.host = host
+        self.allow_outside = allow_outside
         self.faults: list[Fault] = []
         self.kinds: dict[str, str] = {}
         """The kind of each declared device, by name."""
@@ -363,8 +390,11 @@ class _ScenarioReader:
             place = f"{path}.{key_of(field.name)}"
             refers, makes = field.metadata.get("refers"), field.metadata.get("makes")
             if refers == "file":
+                outside = "" if self.allow_outside else file_fault(value, folder)
                 file = Path(value) if folder is None else folder / value
-                if not file.is_file():
+                if outside:
+                    self.fault(place, f"{outside}: {OUTSIDE}")
+                elif not file.is_file():
                     self.fault(place, f"there is no file {value!r} beside the scenario")
             elif refers is not None and complete:
                 noun, there = self.named(refers, known)
@@ -670,21 +700,20 @@ def _faults(error: BaseException, path: str) -> Iterator[Fault]:
 
 
 def json_schema(host: Host) -> dict[str, Any]:
-    """Return the JSON Schema of scenarios, with the installed steps and devices."""
+    """Return the JSON Schema of scenarios, with the installed steps and devices.
+
+    Steps and devices of which there is no schema are left out, and are failures of their plugins.
+    """
     definitions: dict[str, Any] = {}
-    schema = functools.partial(_schema, definitions=definitions)
-    devices = host.devices
-    properties = {"scenario": schema(About)}
-    if TARGET in devices:
-        properties[TARGET] = _kind_schema(devices[TARGET], definitions)
-    others = [
-        _kind_schema(kind, definitions, key="kind")
-        for name, kind in sorted(devices.items())
-        if name != TARGET
-    ]
-    steps = [
-        _kind_schema(kind, definitions, key="do") for _, kind in sorted(host.step_kinds.items())
-    ]
+    properties = {"scenario": _schema(About, definitions)}
+    kind_schema = functools.partial(_kind_schema, host, definitions)
+    devices = {name: kind for name, kind in sorted(host.devices.items()) if name != TARGET}
+    target = kind_schema(host.devices[TARGET]) if TARGET in host.devices else None
+    others = [schema for kind in devices.values() if (schema := kind_schema(kind, "kind"))]
+    kinds = [kind for _, kind in sorted(host.step_kinds.items())]
+    steps = [schema for kind in kinds if (schema := kind_schema(kind, "do"))]
+    if target is not None:
+        properties[TARGET] = target
     if others:
         properties["device"] = {"type": "object", "additionalProperties": {"oneOf": others}}
     properties["step"] = {"type": "array", "minItems": 1, "items": {"oneOf": steps}}
@@ -700,9 +729,21 @@ def json_schema(host: Host) -> dict[str, Any]:
 
 
 def _kind_schema(
-    kind: StepKind | DeviceKind, definitions: dict[str, Any], key: str = ""
-) -> dict[str, Any]:
-    made = _table_schema(class_of_parameters(kind), definitions)
+    host: Host, definitions: dict[str, Any], kind: StepKind | DeviceKind, key: str = ""
+) -> dict[str, Any] | None:
+    """Return the schema of a step or device, with its name at ``key``; None if there is none."""
+    import orjson
+
+    extended = dict(definitions)
+    try:
+        made = _table_schema(class_of_parameters(kind), extended)
+        added = {name: table for name, table in extended.items() if name not in definitions}
+        orjson.dumps([made, added])
+    except Exception as error:  # noqa: BLE001 (types and notes of plugins; listed)
+        reason = error.message if isinstance(error, FxError) else one_line(error)
+        host.left_out(kind, f"no JSON Schema of {kind.name}: {reason}")
+        return None
+    definitions |= added
     made["title"] = kind.title
     if key:
         made["properties"] = {key: {"const": kind.name}, **made["properties"]}

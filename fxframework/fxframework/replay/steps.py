@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from fxframework.errors import Severity, UsageError, did_you_mean
 from fxframework.io.sink import Sink
+from fxframework.kit.shown import amount
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.replay import golden
 
@@ -46,12 +49,7 @@ class CaptureDecode:
 
     def do(self, run: Run) -> Outcome:
         """Open the bytes with the named or detected reader, and read all of them."""
-        options = {
-            name: str(run.file(value))
-            if isinstance(value, str) and run.file(value).is_file()
-            else value
-            for name, value in self.options.items()
-        }
+        options = {name: _option_value(value, run) for name, value in self.options.items()}
         capture = open_bytes(run.host, run.bytes_of(self.from_), self.from_, self.format, options)
         run.captures[self.as_] = capture
         capture.scan()
@@ -62,6 +60,20 @@ class CaptureDecode:
             **facts,
             findings=dict(sorted(capture.diagnostics.counts.items())),
         )
+
+
+def _option_value(value: Any, run: Run) -> Any:
+    """Return the value of an option; of a file beside the scenario, its path.
+
+    Raises UsageError for a value that names a file elsewhere, also as in ``main,1=lib.so``.
+    """
+    if not isinstance(value, str):
+        return value
+    for name in re.split("[,=]", value):
+        if name and Path(run.folder or ".", name).exists():
+            run.file(name)
+    beside = Path(run.folder or ".", value)
+    return str(run.file(value)) if beside.is_file() else value
 
 
 def open_bytes(
@@ -272,10 +284,13 @@ class CaptureExport:
             raise UsageError("no capture is named", remedy='capture = "NAME"')
         captures = [run.capture(name) for name in names]
         sink = Sink.memory()
+        for value in self.options.values():
+            if isinstance(value, str) and {"/", "\\"} & set(value):
+                run.file(value)  # raises for a path elsewhere, to which an option may write
         work = plan(run.host, captures, self.path, to=self.to or None, options=self.options)
         report = work.run(sink)
         run.put(self.path, sink.getvalue())
-        message = f"{report.nbytes:,} bytes as {report.to}"
+        message = f"{amount(report.nbytes, 'byte')} as {report.to}"
         if report.dropped:
             message += f", without {_counts(report.dropped)}"
         facts = {"bytes": report.nbytes, "to": report.to, "dropped": dict(report.dropped)}

@@ -174,7 +174,7 @@ def no_slower_than(request: pytest.FixtureRequest) -> Callable[..., Comparison]:
         if not stored.exists() and not glob.has_magic(str(stored)):
             pytest.fail(f"{stored} does not exist: `pytest {UPDATE}` stores a run", pytrace=False)
         found = compare(str(stored), list(runs), threshold=threshold, **options)
-        if not fails.isdisjoint(found.verdicts):
+        if found.fails(fails):
             pytest.fail(found.to_text(), pytrace=False)
         return found
 

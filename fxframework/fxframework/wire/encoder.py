@@ -10,15 +10,20 @@ from numpy.typing import NDArray
 
 from fxframework.io.sink import Sink
 from fxframework.kit import lossless
-from fxframework.kit.lossless import Alone, DamagedRecord, LosslessRecord, RecordRewriter
+from fxframework.kit.lossless import DamagedRecord, LosslessRecord, RecordRewriter
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
 from fxframework.model.strings import TextColumn
 from fxframework.registry import no_parts
+from fxframework.wire.beside import Computed
 from fxframework.wire.capture import DeclaredCapture
-from fxframework.wire.cursor import RefusalError, ShortError
+from fxframework.wire.choices import Choice
+from fxframework.wire.cursor import AT, SIZE, RefusalError, ShortError
+from fxframework.wire.expressions import Register
+from fxframework.wire.fields import Text, index_of
 from fxframework.wire.format import Format, Unknown
-from fxframework.wire.records import Record
+from fxframework.wire.packing import Packer
+from fxframework.wire.records import Layout, Record
 from fxframework.wire.state import State
 
 __all__ = ["Encoder", "extract", "open_writer"]
@@ -82,22 +87,69 @@ class Encoder(lossless.Encoder):
             raise self.format.refuse(404, what) from None
         state.apply(c.sets, c.effects)
 
-    def alone(self) -> Alone | None:
-        """Return how a record is encoded if its indexes and its raw bytes are right.
+    def packer(self) -> Packer | None:
+        """Return what packs many records at a time."""
+        format = self.format
+        needed = _registers_of_writing(format)
+        changing = [cls for cls in format.classes if cls.layout.changes_state]
+        barriers = [
+            cls.record
+            for cls in changing
+            if cls.layout.mark is not None or not needed.isdisjoint(cls.layout.changed)
+        ]
+        declaring = [cls.record for cls in changing if _declares(cls.layout)]
+        plain = [cls for cls in format.classes if _is_plain(cls)]
 
-        None where records do not show the byte order, and refer to texts.
-        """
-        classes = self.format.classes
-        changing = frozenset(each.record for each in classes if each.layout.changes_state)
-        if not changing:
-            return Alone(self.encode)
-        if self.state.big:
-            return None
-        return Alone(self._encode_alone, exact=False, registering=changing)
+        def layout_of(given: Mapping[str, Any]) -> Layout | None:
+            layouts = (cls.layout for cls in plain if cls.record == given.get("record"))
+            return next((each for each in layouts if each.fits(self.state.registers)), None)
 
-    def _encode_alone(self, given: Mapping[str, Any]) -> bytes:
-        record = self.format.from_json(given)
-        return self.format.pack(record, None) if record.raw is None else bytes(record.raw)
+        fields = [field for cls in plain for field in cls.layout.fields]
+        return Packer(
+            layout_of,
+            self.state,
+            selectors=[field.tag.key for field in fields if isinstance(field, Choice)],
+            in_turn=declaring,
+            barriers=barriers,
+            resolve=self._number_of,
+            declared=True,
+        )
+
+    def _number_of(self, field: Any, shown: str, given: int | None) -> int:
+        """Return the number of a text. Raises RefusalError if there is none."""
+        refs = None if given is None else {field.name: given}
+        if isinstance(field, Text):
+            return field.index_to_write(shown, self.state, refs)
+        return index_of(field.refers, shown, field.name, self.state, refs)
+
+
+def _registers_of_writing(format: Format) -> set[Any]:
+    """Return the registers that decide about the bytes of records."""
+    expressions = [
+        expression
+        for layout in format.layouts()
+        for field in layout.fields
+        if not isinstance(field, Computed)
+        for expression in field.expressions()
+    ]
+    expressions += [cls.layout.when for cls in format.classes if cls.layout.when is not None]
+    return {
+        leaf for each in expressions for leaf in each.leaves() if isinstance(leaf, Register)
+    } - {AT, SIZE}
+
+
+def _declares(layout: Layout) -> bool:
+    """Return whether records of a class change what texts numbers refer to."""
+    return bool(layout.clears) or any(
+        isinstance(field, Text) and field.defines is not None for field in layout.fields
+    )
+
+
+def _is_plain(cls: type[Record]) -> bool:
+    """Return whether the declaration alone says how records of a class are written."""
+    parse: Any = cls.parse
+    is_own = parse.__func__ is not Record.parse.__func__ or cls.pack is not Record.pack  # type: ignore[attr-defined]
+    return not is_own
 
 
 def open_writer(format: Format, sink: Sink) -> RecordRewriter:

@@ -79,6 +79,10 @@ class Field(Expression):
     usual: Any = None
     """Of a reference of a format's own: returns a usual value and the place behind it, given
     cursor, place, limit, number and refs; raises KeyError for another one."""
+    packs: Any = None
+    """Of a field of a format's own: returns the bytes of many values of record JSON as a
+    ``json_columns.Column``, given these, whether big-endian, and a mask to mark those that it does
+    not take in. A text stands for a number in a table, and has no bytes."""
 
     def __init__(
         self,

@@ -736,6 +736,10 @@ class Record(LosslessRecord):
 
     layout: ClassVar[Layout]
     """Its fields."""
+    beside: ClassVar[frozenset[str]] = frozenset()
+    """Keys of its JSON that follow from its fields, so that writing ignores them."""
+    agreeing: ClassVar[frozenset[str]] = frozenset()
+    """Numbers that follow from its fields, and that its JSON has to say right."""
 
     refs: dict[str, int] | None = attrs.field(default=None, eq=False)
     """Numbers of references, by field."""
@@ -842,6 +846,10 @@ class Part:
     """Its kind, as in JSON."""
     layout: ClassVar[Layout]
     """Its fields."""
+    beside: ClassVar[frozenset[str]] = frozenset()
+    """Keys of its JSON that follow from its fields, so that writing ignores them."""
+    agreeing: ClassVar[frozenset[str]] = frozenset()
+    """Numbers that follow from its fields, and that its JSON has to say right."""
 
     refs: dict[str, int] | None = attrs.field(default=None, eq=False)
     """Numbers of references, by field."""

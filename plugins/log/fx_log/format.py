@@ -272,6 +272,8 @@ class LegacyPacket(Packed, Record, section=PACKETS):
         default="",
     )  # fmt: skip
 
+    beside: ClassVar[frozenset[str]] = frozenset({"raw_severity"})
+
     def __attrs_post_init__(self) -> None:
         self.ns = self.timestamp
 
@@ -292,7 +294,7 @@ class LegacyPacket(Packed, Record, section=PACKETS):
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
         """Return the fields of a JSON object; ``raw_severity`` follows from ``severity``."""
-        form.used.add("raw_severity")
+        form.used |= cls.beside
         return super().parse(form)
 
     def pack(self, state: Any = None) -> bytes:

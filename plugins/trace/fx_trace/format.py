@@ -302,6 +302,11 @@ OPEN_END = 0x7FFFFFFFFFFFFFFF
 INVALID_END = -0x7FFFFFFFFFFFFFFF - 1
 """The complete event ends before it begins; also a time before any other."""
 
+END_CODE_BITS = 31
+"""In the value of a finding about two texts, bits of the code of the begin's, below the end's."""
+OF_CATEGORIES = 1 << 62
+"""Added there, if they are categories and not names."""
+
 SIGN = INVALID_END
 """The highest bit, as int64."""
 

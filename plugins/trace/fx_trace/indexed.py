@@ -8,8 +8,10 @@ from __future__ import annotations
 import operator
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from fx_trace import rules
 from fx_trace.kinds import (
@@ -24,6 +26,7 @@ from fxframework.kit.json_fields import JsonFields, shown_text
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Cursor, RefusalError, order_of
 from fxframework.wire.fields import Bits, Field, Octets, Text, Values, refusal_of_range
+from fxframework.wire.json_columns import Column, integers
 
 Koids = tuple[int, int] | str
 """A thread: (process koid, thread koid), or ``<thr#N>`` where index N was never registered."""
@@ -241,6 +244,21 @@ class Thread(Field):
             data += number.to_bytes(WORD, order_of(big))
         return data
 
+    def packs(self, values: Sequence[Any], big: bool, odd: Any) -> Column:
+        """Return the bytes of threads of record JSON, none for a marker; mark others in ``odd``."""
+        is_pair = [type(value) is list and len(value) == 2 for value in values]
+        marked = [
+            type(value) is str and UNREGISTERED_THREAD.fullmatch(value) is not None
+            for value in values
+        ]
+        wrong = np.array(is_pair) == np.array(marked)
+        odd |= wrong
+        pairs = [value if good else (0, 0) for value, good in zip(values, is_pair, strict=True)]
+        koids = np.stack([integers(each, 0, U64_MAX, odd) for each in zip(*pairs, strict=True)])
+        words = koids.T.astype(">i8" if big else "<i8")[np.array(is_pair)]
+        lengths = 2 * WORD * np.array(is_pair)
+        return Column(lengths, words.reshape(-1).view(np.uint8), lengths)
+
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the thread into record JSON."""
         out[self.name] = value if isinstance(value, str) else list(value)
@@ -265,6 +283,7 @@ class ThreadOrProcess(Thread):
 
     usual_words = 2
     usual = None  # type: ignore[assignment]  # each is read field by field
+    packs = None  # type: ignore[assignment]
 
     def __init__(self, reference: Any, *behind: Any, words: int = 0) -> None:
         super().__init__(reference, default=None)

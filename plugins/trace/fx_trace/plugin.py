@@ -13,7 +13,6 @@ from fxframework.registry import (
     Option,
     Probe,
     Reader,
-    Reference,
     StepKind,
     Writer,
     exporters_of,
@@ -27,6 +26,13 @@ FORMATS = ("trace", "trace-buffer")
 """Formats whose captures have the tables of a trace."""
 EVENTS = frozenset({"slices", "instants", "counters", "flows", "sched", "logs"})
 """Tables whose rows have a time."""
+MATCH = Option(
+    "match",
+    "innermost",
+    "which open duration an end closes: the innermost of its thread, or of these the one of its "
+    "name",
+    choices=("innermost", "name"),
+)
 
 
 def sniff(probe: Probe) -> Confidence:
@@ -105,14 +111,7 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_trace.read.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),
-            references=(
-                Reference(
-                    name="perfetto",
-                    title="Perfetto's trace processor, v52",
-                    quirks=lazy("fx_trace.references.quirks:quirks"),
-                    predict=lazy("fx_trace.references.perfetto:predict"),
-                ),
-            ),
+            options=(MATCH,),
         ),
         Reader(
             format="trace-buffer",
@@ -123,6 +122,7 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_trace.read.explain:explain_buffer"),
             sample=lazy("fx_trace.sample:buffer_sample"),
+            options=(MATCH,),
         ),
     ]
 

@@ -159,6 +159,7 @@ class TraceRecord(wire.Record, shared=True):
         cls.refs = attrs.field(default=None)  # it counts in comparisons
         super().__init_subclass__(**options)
         cls.constants = _constants(cls.layout)
+        cls.beside = frozenset(cls.constants)
 
     undefined_kinds: ClassVar[bool] = False
     """Whether the class stands for kinds that the format does not define."""
@@ -181,7 +182,7 @@ class TraceRecord(wire.Record, shared=True):
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
         """Return the fields, from JSON."""
-        form.used |= set(cls.constants)
+        form.used |= cls.beside
         return super().parse(form)
 
     def pack(self, state: Any = None, *, big_endian: bool = False) -> bytes:
@@ -780,6 +781,21 @@ def class_of(header: int) -> type[TraceRecord]:
     number = _TYPE.get(header)
     cls = BY_HEADER.get(header & _MASKS[number])
     return _BY_TYPE.get(number, Unknown) if cls is None else cls
+
+
+def layout_of(given: Mapping[str, Any]) -> Any:
+    """Return the fields of an object of record JSON; None if these alone do not say its bytes."""
+    name, kind = given.get("record"), given.get("kind")
+    for cls in _BY_NAME.get(name, ()) if isinstance(name, str) else ():
+        own: Any = cls.parse
+        declared = own.__func__ is TraceRecord.parse.__func__ and cls.pack is TraceRecord.pack  # type: ignore[attr-defined]
+        if (
+            declared
+            and not cls.undefined_kinds
+            and cls.constants == ({"kind": kind} if kind else {})
+        ):
+            return cls.layout
+    return None
 
 
 def from_json(given: Mapping[str, Any]) -> TraceRecord:

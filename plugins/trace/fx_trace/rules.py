@@ -6,6 +6,7 @@ The second value of a rule is the severity of its findings.
 from __future__ import annotations
 
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
+from fxframework.kit.shown import shortened
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
 ERROR = Severity.ERROR
@@ -21,7 +22,8 @@ SIZE_ZERO = Rule(
     "a record has size zero",
     "Record header",
     "A record is at least one word long, its header.",
-    readers="Perfetto and the 2022 C++ reader stop there; the Rust crate goes on.",
+    readers="Perfetto refuses the file (Unexpected record of size 0), the 2022 C++ reader stops "
+    "there; the Rust crate goes on.",
     ours=f"The words {_RESUMED} are `damaged`.",
     remedy="`fxf salvage` writes what is sound; `fxf cat --records` shows the bytes.",
 )
@@ -74,7 +76,8 @@ ZERO_WORDS = Rule(
     "Record header",
     "Records follow each other without gaps.",
     detail="{value} words",
-    readers="The newer C++ reader skips them silently; Perfetto stops there.",
+    readers="The newer C++ reader skips them silently; Perfetto refuses the file (Unexpected "
+    "record of size 0).",
     ours="They are `padding`.",
 )
 UNKNOWN_RECORD = Rule(
@@ -208,7 +211,7 @@ UNKNOWN_ARGUMENT = Rule(
     "Argument types",
     "Unknown argument types are skipped by their size.",
     detail="type {value}",
-    readers="Skipped, with a message.",
+    readers="Skipped, with a message; Perfetto shows the text `unknown`.",
     ours="Kept with its bytes.",
 )
 UNKNOWN_KIND = Rule(
@@ -218,7 +221,7 @@ UNKNOWN_KIND = Rule(
     "Extending the format",
     "Unknown kinds are skipped by their size.",
     detail="{value}",
-    readers="Skipped, with a message.",
+    readers="Skipped, with a message; by Perfetto without one.",
     ours="Kept with its bytes; not in the tables.",
 )
 TWO_WORD_PROCESS = Rule(
@@ -308,7 +311,7 @@ NO_MAGIC = Rule(
     "the file does not begin with the magic number",
     "Magic number record",
     "A trace begins with the magic number record.",
-    readers="Perfetto does not recognise such a file.",
+    readers="Perfetto does not recognise such a file (Unknown trace type provided).",
     ours="Read as little-endian.",
 )
 NO_RATE = Rule(
@@ -326,7 +329,8 @@ RATE_ZERO = Rule(
     "an initialization record says zero ticks per second",
     "Initialization record",
     "The rate is at least one tick per second.",
-    readers="Perfetto drops every event; trace2json keeps the previous rate.",
+    readers="Perfetto drops every event (fuchsia_timestamp_overflow); trace2json keeps the "
+    "previous rate.",
     ours="The previous rate stays.",
 )
 BASE_TIME = Rule(
@@ -355,7 +359,8 @@ PROVIDER_NOT_INTRODUCED = Rule(
     "Provider section metadata; Provider event metadata",
     "Sections and events name a provider that provider info introduced.",
     detail="provider {value}",
-    readers="Perfetto drops all records of the section; the C++ reader registers it.",
+    readers="Perfetto drops all records of the section (fuchsia_invalid_event); the C++ reader "
+    "registers it.",
     ours="Registered with an empty name; nothing is dropped.",
 )
 BUFFER_FULL = Rule(
@@ -400,7 +405,7 @@ ENDS_BEFORE_BEGIN = Rule(
     "the time stamp.",
     detail="the last word is the time of the end, not a length",
     readers="Perfetto drops it (fuchsia_timestamp_overflow).",
-    ours="Kept with dur -1.",
+    ours="Kept with dur 0.",
     remedy="Write the time of the end as the last word: the time stamp plus the length.",
 )
 END_WITHOUT_BEGIN = Rule(
@@ -409,7 +414,7 @@ END_WITHOUT_BEGIN = Rule(
     "a duration ends that never began",
     "Duration end event",
     "Begins and ends match, thread by thread.",
-    readers="Perfetto ignores it.",
+    readers="Perfetto ignores it, and its arguments.",
     ours="No slice is made; the record is kept.",
     remedy="Usual where tracing started inside a function.",
 )
@@ -447,7 +452,7 @@ ASYNC_END_WITHOUT_BEGIN = Rule(
     "an asynchronous operation ends that never began",
     "Async end event",
     "Begins and ends match by process, name and id.",
-    readers="Perfetto ignores it.",
+    readers="Perfetto ignores it, and its arguments.",
     ours="No slice is made; the record is kept.",
 )
 COUNTER_NOT_NUMERIC = Rule(
@@ -466,6 +471,7 @@ TOO_DEEP = Rule(
     "slices nest deeper than the limit",
     "Duration begin event",
     "-o max_depth=N bounds the depth that is recorded.",
+    readers="Perfetto does not nest slices below 512 others, and does not end them.",
     ours="Deeper slices are kept at that depth.",
     remedy="Raise it with -o max_depth=N.",
 )
@@ -504,10 +510,11 @@ ENDS_BY_ANOTHER_NAME = Rule(
     "a duration ends by another name or category than it began with",
     "Duration end event",
     "An end closes the innermost open duration of its thread. Its name and category may be empty.",
+    detail="{value}",
     readers="Perfetto takes the begin's.",
     ours="The slice has the begin's; the record is kept.",
     remedy="Look whether an event before it was lost: then the slices around it have the "
-    "ends of others.",
+    "ends of others. `-o match=name` matches ends by their names.",
 )
 
 # --- what cannot be written: an edited record that the format has no place for ---
@@ -753,6 +760,17 @@ def odd_bytes_detail(size: int) -> str:
     odd = size % 8
     rest = "last byte is" if odd == 1 else f"last {odd} are"
     return f"it has {size} bytes; the {rest} not a whole word"
+
+
+LONGEST_NAME = 80
+"""Characters of a name in a message."""
+
+
+def another_name_detail(ended: str, begun: str, is_category: bool) -> str:
+    """Return what ENDS_BY_ANOTHER_NAME says: the names, or the categories, of end and begin."""
+    what = "in the category " if is_category else "as "
+    end, begin = (f'"{shortened(text, LONGEST_NAME)}"' for text in (ended, begun))
+    return f"it ended {what}{end} and began {what}{begin}"
 
 
 def overrun_detail(need: int, words: int) -> str:

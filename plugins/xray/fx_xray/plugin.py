@@ -13,7 +13,6 @@ from fxframework.registry import (
     Option,
     Probe,
     Reader,
-    Reference,
     StepKind,
     Writer,
     exporters_of,
@@ -27,16 +26,6 @@ if TYPE_CHECKING:
 FORMATS = ("xray", "xray-basic", "llvm-yaml")
 SUFFIXES = (".xray",)
 YAML_SUFFIXES = (".yaml", ".yml")
-
-REFERENCES = (
-    Reference(
-        name="llvm-xray",
-        title="llvm-xray 19",
-        quirks=lazy("fx_xray.references.llvm_xray:quirks"),
-        predict=lazy("fx_xray.references.llvm_xray:predict"),
-    ),
-)
-"""Other readers of XRay traces."""
 
 # --- Recognising -------------------------------------------------------------------------
 
@@ -247,7 +236,6 @@ def fx_readers() -> Iterable[Reader]:
             options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
             rules=_rules,
             explain=lazy("fx_xray.read.explain:explain_fdr"),
-            references=REFERENCES,
             sample=lazy("fx_xray.sample:sample"),
         ),
         Reader(
@@ -259,7 +247,6 @@ def fx_readers() -> Iterable[Reader]:
             options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
             rules=_rules,
             explain=lazy("fx_xray.read.explain:explain_basic"),
-            references=REFERENCES,
         ),
         Reader(
             format="llvm-yaml",

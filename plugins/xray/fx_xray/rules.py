@@ -20,7 +20,8 @@ NO_FILE_HEADER = Rule(
     "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
     "A trace begins with a header of 32 bytes.",
     detail="{value} bytes",
-    readers="llvm-xray: File '…' too small for XRay.",
+    readers="llvm-xray: File '…' too small for XRay, or of 4 bytes and more Failed loading YAML "
+    "Data.",
     ours="All of it is one `damaged` record.",
     remedy="The writer was cut off before it wrote anything; `fxf info` of another file "
     "of the run may help.",
@@ -32,7 +33,8 @@ UNKNOWN_VERSION = Rule(
     "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
     "Versions are 1 to 5, of basic mode 1 to 3.",
     detail="version {value}",
-    readers="llvm-xray: Unsupported version; fdr-dump does not look.",
+    readers="llvm-xray: Unsupported version for Basic/Naive Mode logging, and of the flight data "
+    "recorder Failed loading YAML Data; fdr-dump does not look.",
     ours="Read as the nearest version that we know; what is invalid there is `damaged`.",
     remedy="Look for a newer fxframework, or give -f xray or -f xray-basic if the file "
     "is of another kind.",
@@ -44,7 +46,8 @@ OTHER_MODE = Rule(
     "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
     "The type is 1 of the flight data recorder, 0 of basic mode.",
     detail="type {value}",
-    readers="llvm-xray chooses by it; fdr-dump does not look.",
+    readers="llvm-xray chooses by it: Unsupported version for Basic/Naive Mode logging, with 256 "
+    "times the version; fdr-dump does not look.",
     ours="Read as the format that was asked for.",
 )
 NO_RECORDS = Rule(
@@ -53,8 +56,7 @@ NO_RECORDS = Rule(
     "a trace without records",
     "LLVM lib/XRay, compiler-rt lib/xray",
     "A trace has records behind its header.",
-    readers="llvm-xray: Not enough bytes for an XRay FDR log, which it then hides behind "
-    "another error.",
+    readers="llvm-xray: Failed loading YAML Data, which hides that it wants a buffer at least.",
     ours="An empty capture: nothing was recorded, or nothing took long enough.",
     remedy="XRAY_OPTIONS func_duration_threshold_us=0 keeps short calls too.",
 )
@@ -120,7 +122,8 @@ EXTENTS_PAST_FILE = Rule(
     "LLVM lib/XRay, compiler-rt lib/xray",
     "The extents of a buffer end within the file.",
     detail="by {word} bytes",
-    readers="llvm-xray does not notice where the cut falls between records.",
+    readers="llvm-xray does not notice where the cut falls between records. Extents of 4 GiB and "
+    "more, which it counts in 32 bits: Failed to find the next BufferExtents record.",
     ours="Read up to the end of the file.",
     remedy="The writer was cut off, or the file was; all records before the end are sound.",
 )
@@ -170,8 +173,9 @@ NO_EXTENTS = Rule(
     "records outside of a buffer",
     "LLVM lib/XRay, compiler-rt lib/xray",
     "From version 2 on every record lies in a buffer, behind its extents.",
-    readers="llvm-xray up to LLVM 19 skips byte by byte to the next extents where they "
-    "are 0, and else reads on.",
+    readers="llvm-xray up to LLVM 19 skips byte by byte to the next extents: Failed to find the "
+    "next BufferExtents record, if there are none. It reads on where the extents end in a record: "
+    "Buffer over-read.",
     ours="Read; the records belong to the buffer before them.",
     remedy="The extents of that buffer count too few bytes, or extents are missing.",
 )
@@ -222,7 +226,7 @@ STALE_SPACE = Rule(
     "LLVM lib/XRay, compiler-rt lib/xray",
     "In version 1 the space behind EndOfBuffer means nothing.",
     detail="{value} bytes",
-    readers="llvm-xray since LLVM 7 reads it as records.",
+    readers="llvm-xray since LLVM 7 reads it as records, and leaves out their events.",
     ours="Kept (`padding` with `raw`), otherwise ignored.",
 )
 RECORD_TOO_LARGE = Rule(
@@ -295,7 +299,8 @@ ENDS_IN_PREAMBLE = Rule(
     "A buffer ends behind NewCPUId, TSCWrap, an event, a function record, a "
     "CallArgument or EndOfBuffer.",
     detail="{value}",
-    readers="llvm-xray: BlockVerifier: Invalid terminal condition, malformed block.",
+    readers="llvm-xray: Failed loading YAML Data, which hides BlockVerifier: Invalid terminal "
+    "condition, malformed block.",
     ours="Read as it is.",
 )
 NO_TIME = Rule(
@@ -326,7 +331,7 @@ CUT_RECORD = Rule(
     "A NewCPUId or TSCWrap has 16 bytes.",
     detail="its time is {word} ticks",
     readers="llvm-xray takes what overwrote the second half for the time, and loses the "
-    "record that it is.",
+    "record that it is; BlockVerifier: Invalid transition, if an argument follows.",
     ours="Records are shown as they are. In tables the time is mended from the half "
     "that is there, and the record that was swallowed is read.",
     remedy="compiler-rt rewinds a tail exit too far when the thread had changed its CPU "
@@ -361,7 +366,8 @@ PARTIAL_RECORD = Rule(
     "LLVM lib/XRay, compiler-rt lib/xray",
     "Records of basic mode have 32 bytes.",
     detail="{value} bytes",
-    readers="llvm-xray: Invalid-sized XRay data; the whole file is refused.",
+    readers="llvm-xray: Unsupported version for Basic/Naive Mode logging, with 256 times the "
+    "version, which hides Invalid-sized XRay data; the whole file is refused.",
     ours="They are `damaged`.",
 )
 BAD_TYPE = Rule(
@@ -371,7 +377,8 @@ BAD_TYPE = Rule(
     "LLVM lib/XRay, compiler-rt lib/xray",
     "Types are 0 and 1.",
     detail="type {value}",
-    readers="llvm-xray: Unknown record type; the whole file is refused.",
+    readers="llvm-xray: Unsupported version for Basic/Naive Mode logging, with 256 times the "
+    "version, which hides Unknown record type; the whole file is refused.",
     ours="The record is `damaged`.",
 )
 BAD_KIND = Rule(
@@ -381,7 +388,8 @@ BAD_KIND = Rule(
     "LLVM lib/XRay, compiler-rt lib/xray",
     "Kinds are 0 to 3.",
     detail="kind {value}",
-    readers="llvm-xray: Unknown record kind; the whole file is refused.",
+    readers="llvm-xray: Unsupported version for Basic/Naive Mode logging, with 256 times the "
+    "version, which hides Unknown record type; the whole file is refused.",
     ours="The record is `damaged`.",
 )
 BASIC_ORPHAN = Rule(
@@ -392,7 +400,9 @@ BASIC_ORPHAN = Rule(
     "An argument names the function and the thread of the record before it; from "
     "version 3 on the process too.",
     detail="of function {value}",
-    readers="llvm-xray: Corrupted log; the whole file is refused.",
+    readers="llvm-xray: Unsupported version for Basic/Naive Mode logging, with 256 times the "
+    "version, which hides Corrupted log; the whole file is refused. It crashes at "
+    "an argument before any call.",
     ours="It is in `args` with parent -1.",
 )
 BASIC_TAIL_EXIT = Rule(
@@ -511,7 +521,7 @@ AMBIGUOUS_OBJECT = Rule(
     "The flight data recorder keeps four of an object's eight bits (LLVM 20).",
     detail="function {value}",
     readers="llvm-xray shows the number.",
-    ours="The objects of the map that share the four bits are one: the first is taken.",
+    ours="Of several maps for objects with the same four bits, the first is used.",
 )
 
 # --- YAML of llvm-xray ---

@@ -17,6 +17,7 @@ import pytest
 from fx_emulator.native import explore
 from fx_emulator.target import Target
 
+from ...cases import cases
 from . import litmus
 from .building import compiler
 from .litmus import L, R, W
@@ -180,7 +181,7 @@ ORDERS = pytest.mark.parametrize("order", ["program", "tso"])
 
 
 @ORDERS
-@pytest.mark.parametrize("form", UPDATES)
+@cases("form", UPDATES)
 def test_an_unlocked_update_is_a_load_and_a_store(tmp_path: Path, form: str, order: str) -> None:
     update = UPDATES[form]
     threads = [[(R, X, 8 + k), (W, X, lambda m, k=k: update(m[8 + k], k) & MASK)] for k in (1, 2)]
@@ -191,7 +192,7 @@ def test_an_unlocked_update_is_a_load_and_a_store(tmp_path: Path, form: str, ord
 
 
 @ORDERS
-@pytest.mark.parametrize("form", ATOMIC)
+@cases("form", ATOMIC)
 def test_a_locked_update_is_one(tmp_path: Path, form: str, order: str) -> None:
     update = ATOMIC[form]
     threads = [[(L, X, lambda m, k=k: update(m[X], k) & MASK)] for k in (1, 2)]
@@ -201,7 +202,7 @@ def test_a_locked_update_is_one(tmp_path: Path, form: str, order: str) -> None:
 
 
 @ORDERS
-@pytest.mark.parametrize("form", [*SEQUENCES, *CROSSING])
+@cases("form", [*SEQUENCES, *CROSSING])
 def test_long_accesses_come_apart(tmp_path: Path, form: str, order: str) -> None:
     events, (beside, others) = (SEQUENCES | CROSSING)[form]
     base = 56 if form in CROSSING else 0

@@ -22,6 +22,7 @@ from fxframework.host import Host
 from fxframework.io.sink import Sink
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
 from .trees import Vmo
 
 FILES = json.loads(
@@ -101,6 +102,19 @@ def test_tables_and_records_follow_selectors(run: Run, file: Path) -> None:
     assert [record["type"] for record in records] == ["HEADER", "NODE_VALUE", "INT_VALUE"]
 
 
+def test_json_of_selectors_is_values(run: Run, file: Path) -> None:
+    result = run("cat", "--json", file, "root/a:count", "root:version")
+    assert result.exit_code == ExitCode.OK
+    entries = [{**entry, "offset": 0} for entry in result.json_lines()]
+    assert entries == [
+        {"path": "root:version", "type": "string", "value": "1.0", "offset": 0},
+        {"path": "root/a:count", "type": "int", "value": 5, "offset": 0},
+    ]
+    nothing = run("cat", "--json", file, "root/none")
+    assert (nothing.exit_code, nothing.stdout) == (ExitCode.OK, b"")
+    assert "no values" in nothing.stderr
+
+
 def test_nothing_chosen_is_told(run: Run, file: Path) -> None:
     result = run("cat", file, "root/none")
     assert (result.exit_code, result.stdout) == (ExitCode.OK, b"")
@@ -141,7 +155,7 @@ def test_selectors_are_listed(run: Run, file: Path) -> None:
 # --- convert -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("out", "begins"),
     [
         ("x.tree", "x:\n  metadata:"),

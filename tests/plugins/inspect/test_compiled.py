@@ -14,6 +14,7 @@ from fx_inspect.sample import sample
 from fxframework.testing.kernels import plain_kernels
 
 from ...bench.shapes import inspect as shapes
+from ...cases import cases
 from .trees import image, vectors
 
 
@@ -68,8 +69,8 @@ def read(data: bytes, **limits: int) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("limits", [{}, {"max_findings": 3, "max_record": 64, "max_string": 5}])
-@pytest.mark.parametrize("name", [*INPUTS, *SHAPES])
+@cases("limits", [{}, {"max_findings": 3, "max_record": 64, "max_string": 5}])
+@cases("name", [*INPUTS, *SHAPES])
 def test_compiled_and_plain_agree(name: str, limits: dict[str, int]) -> None:
     data = {**INPUTS, **SHAPES}[name]
     compiled = read(data, **limits)

@@ -30,7 +30,6 @@ def _samples() -> Iterable[Sample]:
 class TestReader(ReaderContract):
     plugin = "fx_inspect.plugin"
     format = "inspect"
-    examples = 20
 
     def samples(self) -> Iterable[Sample]:
         return _samples()
@@ -48,7 +47,6 @@ NAME: dict[str, Any] = {"record": "block", "type": "NAME", "order": 0, "length":
 class TestWriter(WriterContract):
     plugin = "fx_inspect.plugin"
     format = "inspect"
-    examples = 40
     derived = WriterContract.derived | {"index", "locked", "frozen", "capacity"}
 
     def samples(self) -> Iterable[Sample]:

@@ -10,6 +10,7 @@ from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView
 
+from ...cases import cases
 from .trees import HEADER, Vmo, every_type, image, vectors
 
 LEGACY = image(vectors("legacy_v0")[1])
@@ -99,7 +100,7 @@ def test_reserved_bits_and_damage_are_told() -> None:
     assert rest.meaning.startswith("bytes after the last block: ")
 
 
-@pytest.mark.parametrize("wanted", [32, 100, 32 + 152, 32 + 160, 32 + 200])
+@cases("wanted", [32, 100, 32 + 152, 32 + 160, 32 + 200])
 def test_damage_is_hex_and_ascii_and_runs_are_one_field(wanted: int) -> None:
     filler = b"\xfe" * 160
     data = HEADER[:32] + filler + b"hello, a text!!!" + filler

@@ -22,6 +22,7 @@ from fx_inspect.read.entries import entries, escaped
 from fxframework.errors import WriteRefusedError
 from fxframework.kit.export import NOT_UTF8
 
+from ...cases import cases
 from .handmade import export, hand_made
 
 FOLDER = Path(__file__).parents[2] / "conformance" / "inspect"
@@ -62,7 +63,7 @@ def payload(tree: dict[str, Any]) -> Any:
 # --- tree-json -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tree", TREES)
+@cases("tree", TREES)
 @STEPS
 def test_tree_json_is_the_tree_of_the_vectors(tree: dict[str, Any], step: int) -> None:
     text, _ = export("tree-json", hand_made(tree, step=step))
@@ -329,7 +330,7 @@ def test_lists_of_strings_break_where_they_are_long() -> None:
     assert len(lines(node("root", prop("string_list", ["x" * 96])))) == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "shown"),
     [
         (("int", -5), "p = -5"),

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_inspect.format import BlockType
@@ -16,6 +16,8 @@ from fx_inspect.write.heap import Growth, Heap, order_of
 from fx_inspect.write.writer import Inspector
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory
+
+from ...cases import cases
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "inspect" / "heap_sequences.json"
 SEQUENCES = {each["name"]: each for each in json.loads(VECTORS.read_text())}
@@ -154,7 +156,6 @@ def test_the_sequence_of_the_reference() -> None:
     st.sampled_from([4096, 8192, 12288, 65536]),
     st.booleans(),
 )
-@settings(deadline=None)
 def test_every_byte_is_that_of_the_plain_algorithm(
     steps: list[tuple[int, int]], limit: int, double: bool
 ) -> None:
@@ -201,9 +202,7 @@ def test_every_byte_is_that_of_the_plain_algorithm(
     ]
 
 
-@pytest.mark.parametrize(
-    ("order", "slots"), SEQUENCES["array_capacity_numeric_by_order"]["cases"].items()
-)
+@cases(("order", "slots"), SEQUENCES["array_capacity_numeric_by_order"]["cases"].items())
 def test_the_capacity_of_arrays_of_numbers(order: str, slots: int) -> None:
     inspector = Inspector()
     array = inspector.root.create_int_array("a", slots)
@@ -216,9 +215,7 @@ def test_the_capacity_of_arrays_of_numbers(order: str, slots: int) -> None:
         assert heap.order(more.block) == int(order) + 1
 
 
-@pytest.mark.parametrize(
-    ("order", "slots"), SEQUENCES["array_capacity_string_by_order"]["cases"].items()
-)
+@cases(("order", "slots"), SEQUENCES["array_capacity_string_by_order"]["cases"].items())
 def test_the_capacity_of_arrays_of_strings(order: str, slots: int) -> None:
     inspector = Inspector()
     array = inspector.root.create_string_array("a", min(slots, 255))
@@ -318,7 +315,7 @@ def test_it_refuses_what_makes_no_sense() -> None:
             heap.free(wrong)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("nbytes", "order"), [(0, 0), (1, 0), (16, 0), (17, 1), (32, 1), (33, 2), (2048, 7), (2049, 8)]
 )
 def test_orders(nbytes: int, order: int) -> None:

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, RANGES, Histogram
 
+from ...cases import cases
+
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "conformance" / "inspect" / "histograms.json").read_text("utf-8")
 )
@@ -33,7 +35,7 @@ def inserted(one: Histogram, value: float, times: float = 1) -> Histogram:
     return attrs.evolve(one, counts=counts)
 
 
-@pytest.mark.parametrize("case", VECTORS["linear_bounds"] + VECTORS["exponential_bounds"], ids=str)
+@cases("case", VECTORS["linear_bounds"] + VECTORS["exponential_bounds"], ids=str)
 def test_bounds_are_those_of_the_reference(case: dict[str, Any]) -> None:
     type = TYPES[case["type"]]
     step = case["step"] if "step" in case else case["initial_step"]
@@ -68,9 +70,7 @@ def test_json_is_that_of_ffx(case: dict[str, Any]) -> None:
     assert list(one.condensed()) == list(case["json"])
 
 
-@pytest.mark.parametrize(
-    ("format", "slots"), [(0, 9), (LINEAR, 4), (LINEAR, 0), (EXPONENTIAL, 5), (3, 9)]
-)
+@cases(("format", "slots"), [(0, 9), (LINEAR, 4), (LINEAR, 0), (EXPONENTIAL, 5), (3, 9)])
 def test_an_array_of_too_few_slots_is_no_histogram(format: int, slots: int) -> None:
     assert Histogram.of("int", format, [0] * slots) is None
 

@@ -29,7 +29,6 @@ from fxframework.testing.kernels import plain_kernels
 from .streams import damaged, vmos
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "inspect"
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
 HEADER = {
     "new": struct.pack("<4B4sQ", 0, 2, 2, 0, b"INSP", 0),
     "v0": struct.pack("<4B4sQ", 0x20, 0, 0, 0, b"INSP", 0),
@@ -143,13 +142,11 @@ def test_the_vectors_and_the_sample(reader: ModuleType) -> None:
     assert agree(reader, sample(40_000) + b"\x09") > 300
 
 
-@hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 @hypothesis.given(vmos() | damaged(vmos()) | st.binary(max_size=300))
 def test_any_file(reader: ModuleType, data: bytes) -> None:
     agree(reader, data)
 
 
-@hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 @hypothesis.given(damaged(vmos()), st.integers(0, 80))
 def test_within_limits(reader: ModuleType, data: bytes, limit: int) -> None:
     agree(reader, data, max_record=limit, max_findings=1 + limit % 3)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -343,12 +343,7 @@ class OperationsOfVersion0(Operations):
 
 
 for machine in (Operations, OperationsOfVersion1, OperationsOfVersion0):
-    machine.TestCase.settings = settings(
-        max_examples=25,
-        stateful_step_count=35,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    machine.TestCase.settings = settings(stateful_step_count=35)
 
 TestVersion2 = Operations.TestCase
 TestVersion1 = OperationsOfVersion1.TestCase

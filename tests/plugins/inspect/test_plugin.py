@@ -12,6 +12,7 @@ import pytest
 from fx_inspect import plugin
 from fxframework.registry import HEAD, Confidence, Probe
 
+from ...cases import cases
 from .trees import FILES, HEADER, every_type, image, vectors
 
 NONE, POSSIBLE, LIKELY, CERTAIN = Confidence
@@ -23,7 +24,7 @@ def sniffed(data: bytes, name: str = "capture") -> Confidence:
     return plugin.sniff(Probe(head=data[:HEAD], size=len(data), name=name))
 
 
-@pytest.mark.parametrize(
+@cases(
     "data", [HEADER, HEADER[:2] + b"\1" + HEADER[3:], HEADER[:2] + b"\0" + HEADER[3:], V0, SIZED]
 )
 def test_a_sound_header_is_certain(data: bytes) -> None:
@@ -31,7 +32,7 @@ def test_a_sound_header_is_certain(data: bytes) -> None:
     assert sniffed(data + bytes(4096)) == CERTAIN
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         HEADER[:15],
@@ -49,7 +50,7 @@ def test_the_magic_in_an_odd_header_is_likely(data: bytes) -> None:
     assert sniffed(data) == LIKELY
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         b"The INSPECTOR, a novel",
@@ -75,9 +76,7 @@ def test_the_name_helps_where_there_is_something_of_a_header() -> None:
         assert sniffed(odd, "x.vmo") == NONE
 
 
-@pytest.mark.parametrize(
-    "vector", [*FILES.values(), *vectors("legacy_v0")], ids=lambda v: v["name"]
-)
+@cases("vector", [*FILES.values(), *vectors("legacy_v0")], ids=lambda v: v["name"])
 def test_the_vectors_are_known_by_their_headers(vector: dict[str, str]) -> None:
     data = image(vector)
     known = vector["name"]

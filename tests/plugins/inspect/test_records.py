@@ -22,6 +22,7 @@ from fxframework.errors import WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .trees import FILES, HEADER, Vmo, every_type, image, records_of, vectors
 
 BLOCKS = {vector["name"]: vector for vector in vectors("blocks")}
@@ -60,7 +61,7 @@ def edited(block: dict[str, Any], **changes: Any) -> bytes:
 # --- Vectors -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@cases("name", BLOCKS)
 def test_a_block_has_the_fields_of_its_vector(name: str) -> None:
     vector = BLOCKS[name]
     shown = lone(image(vector)).to_json()
@@ -72,7 +73,7 @@ def test_a_block_has_the_fields_of_its_vector(name: str) -> None:
     assert {key: shown.get(key) for key in vector["expected"]} == vector["expected"]
 
 
-@pytest.mark.parametrize("name", EVERYTHING)
+@cases("name", EVERYTHING)
 def test_every_vector_comes_back_byte_for_byte(name: str) -> None:
     data = image(EVERYTHING[name])
     assert round_trip(data) == data
@@ -184,7 +185,7 @@ def test_unknown_types_are_skipped_by_their_size() -> None:
     assert found_in(data) == [("FXI0101", 16), ("FXI0101", 48)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("header", "codes"),
     [
         ("01020200494e5350 0000000000000000 2000000000000000 0000000000000000", []),
@@ -290,7 +291,7 @@ VALUE = BLOCK | {"parent": 0, "name": 0}
 SLOTS = VALUE | {"type": "ARRAY_VALUE", "order": 1, "format": 0}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "code"),
     [
         (7, "FXI0401"),
@@ -414,8 +415,8 @@ def test_any_block_comes_back_from_its_bytes_and_its_json(block: fx.Block) -> No
     assert RecordEncoder().encode(shown) == data
 
 
-@pytest.mark.parametrize("order", range(wire.ORDER.limit + 1))
-@pytest.mark.parametrize("type", ["FREE", "RESERVED", "NODE_VALUE", "INT_VALUE"])
+@cases("order", range(wire.ORDER.limit + 1))
+@cases("type", ["FREE", "RESERVED", "NODE_VALUE", "INT_VALUE"])
 def test_json_does_not_claim_bytes_that_it_does_not_have(type: str, order: int) -> None:
     fields = {"next_free": 0} if type == "FREE" else {}
     if type.endswith("VALUE"):

@@ -21,8 +21,6 @@ from fxframework.model.diagnostics import Diagnostics
 from .streams import damaged, vmos
 from .trees import every_type
 
-SLOW: dict[str, Any] = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-
 
 def said(kind: Any, data: bytes, limit: int) -> Any:
     """Records as JSON, and findings."""
@@ -43,7 +41,6 @@ def agree(data: bytes, limit: int = 1 << 30) -> None:
     assert ours == said(Reference, data, limit)
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(
     data=vmos() | damaged(vmos()) | st.binary(max_size=200),
     limit=st.sampled_from([1 << 30, 0, 64]),
@@ -66,7 +63,6 @@ def written(make: Any, given: dict[str, Any]) -> Any:
         return refused.code, refused.message
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=st.data())
 def test_edits_of_any_field(data: st.DataObject) -> None:
     file = data.draw(vmos() | damaged(vmos()) | st.just(every_type()))

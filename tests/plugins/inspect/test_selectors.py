@@ -24,6 +24,7 @@ from fx_inspect.read.selectors import (
 from fxframework.errors import ExitCode, UnreadableError
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
 from .handmade import export, hand_made
 from .trees import Vmo
 
@@ -92,13 +93,13 @@ def parse_tree(segments: Sequence[str], last: str | None = None) -> Selector:
     return Selector(source=text, path=path, property=found)
 
 
-@pytest.mark.parametrize(("text", "segments"), VECTORS["component_ok"])
+@cases(("text", "segments"), VECTORS["component_ok"])
 def test_monikers_of_the_reference(text: str, segments: list[str]) -> None:
     assert list(parse_component(text)) == segments
     assert parse_component(f"/{text}") == parse_component(f"./{text}") == tuple(segments)
 
 
-@pytest.mark.parametrize(("segments", "last"), VECTORS["tree_ok"])
+@cases(("segments", "last"), VECTORS["tree_ok"])
 def test_paths_of_the_reference(segments: list[str], last: str) -> None:
     selector = parse_tree(segments, last)
     assert [pattern.source for pattern in selector.path] == segments
@@ -106,13 +107,13 @@ def test_paths_of_the_reference(segments: list[str], last: str) -> None:
     assert selector.property.source == last
 
 
-@pytest.mark.parametrize(("segments", "last"), VECTORS["tree_bad"])
+@cases(("segments", "last"), VECTORS["tree_bad"])
 def test_what_the_reference_refuses(segments: list[str], last: str) -> None:
     with pytest.raises(SelectorError):
         parse_tree(segments, last)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "reason", "at"),
     [
         ("", "empty-path", 0),
@@ -155,7 +156,7 @@ def parts(selector: Selector) -> tuple[Any, Any, list[str], str | None]:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("root", (None, ("root",), ["root"], None)),
@@ -186,7 +187,7 @@ def test_files_of_selectors() -> None:
     assert [selector.source for selector in found] == ["root/a:b", "root/c\\/\\/d", "a:root"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pattern", "fits", "misses"),
     [
         ("a", ["a"], ["", "aa", "A"]),
@@ -257,7 +258,7 @@ def chosen(*selectors: str, step: int = 1 << 16) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("selectors", "expected"),
     [
         (["root"], ALL),
@@ -278,7 +279,7 @@ def chosen(*selectors: str, step: int = 1 << 16) -> list[str]:
         (["root/a:*", "root/a/b:list"], {"root/a:count", "root/a:size", "root/a/b:list"}),
     ],
 )
-@pytest.mark.parametrize("step", [1, 2, 1 << 16])
+@cases("step", [1, 2, 1 << 16])
 def test_what_selectors_take(selectors: list[str], expected: set[str], step: int) -> None:
     assert set(chosen(*selectors, step=step)) == expected
 

@@ -21,6 +21,7 @@ from fx_inspect.write.writer import Inspector
 from fxframework.errors import UnreadableError
 from fxframework.io.memory import BytesMemory
 
+from ...cases import cases
 from .trees import read, shown
 
 
@@ -153,7 +154,7 @@ def test_bytes_that_were_copied_in_the_middle_are_refused_at_once() -> None:
     assert refused(bytes(data)) == "FXI0501"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("head", "code"),
     [
         ("00" * 32, "FXI0502"),
@@ -163,13 +164,13 @@ def test_bytes_that_were_copied_in_the_middle_are_refused_at_once() -> None:
         ("20010000494e5350", "FXI0502"),
     ],
 )
-@pytest.mark.parametrize("live", [False, True])
+@cases("live", [False, True])
 def test_what_is_no_vmo_is_refused_at_once(head: str, code: str, live: bool) -> None:
     data = bytes.fromhex(head).ljust(64, b"\0")
     assert refused(BytesMemory(data) if live else data) == code
 
 
-@pytest.mark.parametrize("size", [0, 16, 31, 4104, 1 << 31])
+@cases("size", [0, 16, 31, 4104, 1 << 31])
 def test_a_size_that_is_none_is_refused(size: int) -> None:
     memory = BytesMemory(some())
     memory.store_u64(16, size)

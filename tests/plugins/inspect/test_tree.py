@@ -14,6 +14,7 @@ from fxframework.errors import Severity
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
+from ...cases import cases
 from .trees import FILES, HEADER, Vmo, codes, every_type, image, read, shown, vectors
 
 LEGACY = {vector["name"]: vector for vector in vectors("legacy_v0")}
@@ -63,7 +64,7 @@ def wanted(vector: dict[str, Any]) -> dict[str, Any] | None:
     return tree
 
 
-@pytest.mark.parametrize("name", FILES)
+@cases("name", FILES)
 def test_a_file_gives_its_tree_and_a_finding_where_it_departs(name: str) -> None:
     vector = FILES[name]
     data = image(vector)
@@ -228,7 +229,7 @@ def array(entry: int = 4, format: int = 0, count: int = 2, **more: Any) -> bytes
     return bytes(vmo.data)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "code", "value"),
     [
         (array(entry=7), "FXI0211", None),

@@ -30,6 +30,7 @@ from fxframework.model.capture import OpenRequest
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
 
+from ...properties import share
 from . import tree
 from .streams import damaged, vmos
 
@@ -40,8 +41,6 @@ BUFFER_NUMBERS = {"utf8": 0, "bytes": 1, "string_reference": 2}
 DISPOSITIONS = {"child": 0, "inline": 1}
 CANONICAL_NAN = 0x7FF8 << 48
 Row = tuple[Any, ...]
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 
 
 def opened(data: bytes, **limits: int) -> InspectCapture:
@@ -167,25 +166,22 @@ def agree(data: bytes) -> None:
     assert summary.rows == {name: len(wanted) for name, wanted in rows.items()}
 
 
-@MANY
 @hypothesis.given(data=vmos())
 def test_agree_on_files(data: bytes) -> None:
     agree(data)
 
 
-@MANY
 @hypothesis.given(data=damaged(vmos()))
 def test_agree_on_damaged_files(data: bytes) -> None:
     agree(data)
 
 
-@MANY
 @hypothesis.given(data=st.binary(max_size=200))
 def test_agree_on_any_bytes(data: bytes) -> None:
     agree(data)
 
 
-@hypothesis.settings(max_examples=8, **SLOW)  # type: ignore[arg-type]
+@share(1 / 6)
 @hypothesis.given(data=vmos())
 def test_agree_at_every_truncation(data: bytes) -> None:
     for length in range(min(len(data), 400)):
@@ -201,7 +197,6 @@ def test_agree_on_the_vectors(name: str) -> None:
         agree(data.ljust(vector.get("zero_pad_to", 0), b"\0"))
 
 
-@hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 @hypothesis.given(data=vmos() | damaged(vmos()), rows=st.sampled_from([1, 2, 7, 1000]))
 def test_batches_are_the_table_wherever_they_break(data: bytes, rows: int) -> None:
     whole, streamed = opened(data), opened(data)
@@ -219,7 +214,6 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, rows: int) -> No
     assert findings(streamed.diagnostics) == findings(whole.diagnostics)
 
 
-@hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 @hypothesis.given(data=vmos() | damaged(vmos()), limit=st.integers(1, 80))
 def test_no_value_is_longer_than_the_limit(data: bytes, limit: int) -> None:
     capture, whole = opened(data, max_string=limit), opened(data)

@@ -19,6 +19,7 @@ from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .trees import FILES, image, read, shown, vectors
 
 
@@ -527,7 +528,7 @@ def test_a_string_for_which_there_is_no_room_stays_as_it_was() -> None:
 # --- What is refused -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "call"),
     [
         ("FXI0403", lambda root: root.create_int("a", 1.5)),
@@ -566,7 +567,7 @@ def test_what_the_format_has_no_place_for_is_refused(
     assert inspector.copy() == before
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "version", "call"),
     [
         ("FXI0410", 0, lambda root: root.create_bool("a", True)),

@@ -62,7 +62,6 @@ def _stream_samples() -> Iterable[Sample]:
 class TestLogReader(ReaderContract):
     plugin = "fx_log.plugin"
     format = "log"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _log_samples()
@@ -71,7 +70,6 @@ class TestLogReader(ReaderContract):
 class TestPacketReader(ReaderContract):
     plugin = "fx_log.plugin"
     format = "log-legacy"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _packet_samples()
@@ -81,7 +79,6 @@ class TestStreamReader(ReaderContract):
     plugin = "fx_log.plugin"
     format = "log-legacy-stream"
     bounded_records = True  # a datagram of a socket
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _stream_samples()
@@ -105,7 +102,6 @@ PACKET: dict[str, Any] = {
 class TestLogWriter(WriterContract):
     plugin = "fx_log.plugin"
     format = "log"
-    examples = 80
     may_be_empty = True
 
     def samples(self) -> Iterable[Sample]:
@@ -136,7 +132,6 @@ class TestLogWriter(WriterContract):
 class TestStreamWriter(WriterContract):
     plugin = "fx_log.plugin"
     format = "log-legacy-stream"
-    examples = 40
     derived = WriterContract.derived | {"raw_severity"}
 
     def samples(self) -> Iterable[Sample]:

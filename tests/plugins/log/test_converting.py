@@ -23,6 +23,7 @@ from fx_log.write.convert import (
 )
 from fxframework.errors import UsageError
 
+from ...cases import cases
 from .logs import argument, entry, log, manifest, packet, ring, stream, text_log
 from .test_records import decode
 from .test_writer import rewritten
@@ -62,7 +63,7 @@ def test_a_packet_survives_the_way_there_and_back(given: fx.LegacyPacket) -> Non
     assert +lost == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("severity", "era", "expected", "lost"),
     [
         (-1, "current", 0, 1),
@@ -226,8 +227,8 @@ def moved(data: bytes, to: str, **options: Any) -> tuple[bytes, Counter[str]]:
     return rewritten("log", list(convert_attribution(records, to, lost))), +lost
 
 
-@pytest.mark.parametrize("to", ["manifest", "in_record"])
-@pytest.mark.parametrize(
+@cases("to", ["manifest", "in_record"])
+@cases(
     ("data", "options"),
     [
         (BY_MANIFEST, {}),

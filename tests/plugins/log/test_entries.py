@@ -16,6 +16,7 @@ from fx_log.severity import Level, legacy_level, level_of, otel_number, parse_le
 from fxframework.errors import UsageError
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, text_log
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
@@ -71,7 +72,7 @@ def test_attribution_in_the_middle_is_an_ordinary_key() -> None:
     assert found == ["FXL0207"]
 
 
-@pytest.mark.parametrize("line", [0, 2**32 - 1, 2**32, 2**63, 2**64 - 1])
+@cases("line", [0, 2**32 - 1, 2**32, 2**63, 2**64 - 1])
 def test_a_line_that_its_column_cannot_hold_is_a_key(line: int) -> None:
     data = log(("line", "uint64", line))
     (made,), found = entries(data)
@@ -181,7 +182,7 @@ def test_bands() -> None:
         assert (band["raw"] not in list(Level)) == band["raw_severity_emitted"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("severity", "current", "then", "verbosity"),
     [
         (-10, "TRACE", "DEBUG", 8),
@@ -253,7 +254,7 @@ def test_printf_is_put_together_on_request() -> None:
     assert [(each.name, each.value) for each in made.args] == [("after", True), ("", 1)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("format", "values", "expected"),
     [
         (b"%d", [], b"%d"),

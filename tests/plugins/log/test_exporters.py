@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 from fx_log.export import presentation
 from fx_log.severity import LEVELS
 from fx_log.write.writer import LogWriter
-from fxframework.cli.measures import peak_of
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.host import Host
 from fxframework.kit import memo
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES, Column
 
+from ...bench.measures import peak_of
+from ...cases import cases
 from ...oracle.journal import entries
 from .captures import Arg, HandMade, Log, export, exporter, hand_made, logs, text
 
@@ -77,7 +78,7 @@ def shown(log: Log, **options: Any) -> Any:
 # --- Text ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", PRESENTATION["text"], ids=lambda case: case["name"])
+@cases("case", PRESENTATION["text"], ids=lambda case: case["name"])
 def test_lines_are_those_of_the_reference(case: dict[str, Any]) -> None:
     options = {
         "utc_offset_ns" if name == "offset" else name: value
@@ -87,7 +88,7 @@ def test_lines_are_those_of_the_reference(case: dict[str, Any]) -> None:
     assert line(log, **options) == case["expected"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ts", "expected"),
     [
         (0, "[00000.000000]"),
@@ -100,7 +101,7 @@ def test_lines_are_those_of_the_reference(case: dict[str, Any]) -> None:
         (-(2**63), "[00000.000000]"),
     ],
 )
-@pytest.mark.parametrize("clock", ["boot", "monotonic"])
+@cases("clock", ["boot", "monotonic"])
 def test_times_are_seconds_to_the_microsecond(ts: int, expected: str, clock: str) -> None:
     assert line(Log(ts=ts), time=clock).startswith(expected + "[][]")
 
@@ -112,7 +113,7 @@ def test_long_and_short_times_stand_side_by_side() -> None:
     assert [one.partition("]")[0] + "]" for one in found] == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ts", "offset", "expected"),
     [
         (0, 1_700_000_000_000_000_000, "[2023-11-14 22:13:20.000]"),
@@ -171,7 +172,7 @@ def test_a_message_ends_at_its_first_nul() -> None:
     assert dropped == {"ends of messages, behind a NUL": 1}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "expected"),
     [
         (None, "null"),
@@ -200,8 +201,8 @@ def test_bytes_of_an_unknown_type_are_hex() -> None:
     assert shown(log)["payload"]["root"]["keys"] == {"k": "01ff"}
 
 
-@pytest.mark.parametrize("number", [1, 2, 7, 8, *range(10, 16)])
-@pytest.mark.parametrize("name", ["text", "json", "otlp", "journald", "csv", "html", "perfetto"])
+@cases("number", [1, 2, 7, 8, *range(10, 16)])
+@cases("name", ["text", "json", "otlp", "journald", "csv", "html", "perfetto"])
 def test_every_exporter_keeps_the_bytes_of_a_type_that_logs_do_not_have(
     name: str, number: int
 ) -> None:
@@ -225,7 +226,7 @@ def test_keys_are_in_order_of_their_names_and_repeat() -> None:
     assert line(log).endswith(" m B=3 a=2 a b=1 b=0 b=4 verbosity=2")
 
 
-@pytest.mark.parametrize("case", BANDS, ids=lambda case: str(case["raw"]))
+@cases("case", BANDS, ids=lambda case: str(case["raw"]))
 def test_severities_are_named_by_their_bands(case: dict[str, Any]) -> None:
     log = Log(severity=case["raw"])
     assert f"[] {case['severity']}: " in line(log)
@@ -256,9 +257,7 @@ def test_nothing_breaks_a_line_or_hides_in_it(some: list[Log]) -> None:
     assert all(one.isprintable() for one in found)
 
 
-@pytest.mark.parametrize(
-    "hostile", ["a\nb", "\x1b[2J", "\u2028", "\u202e", "\x9b", "\u00a0", "\x7f"]
-)
+@cases("hostile", ["a\nb", "\x1b[2J", "\u2028", "\u202e", "\x9b", "\u00a0", "\x7f"])
 def test_what_is_not_printable_stands_as_json(hostile: str) -> None:
     log = Log(message=hostile, component=hostile, args=[Arg(name="k", value=hostile)])
     quoted = re.findall(r'"[^"]*"', line(log))
@@ -522,7 +521,7 @@ def test_no_more_is_held_than_a_batch_and_a_log(monkeypatch: pytest.MonkeyPatch)
     assert max(held) <= 8 + 5
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "options"),
     [
         ("text", {"time": "wal"}),

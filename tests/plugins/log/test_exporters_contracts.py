@@ -46,7 +46,6 @@ class TestText(ExporterContract):
         "time": "utc",
         "utc_offset_ns": 1_700_000_000_000_000_000,
     }
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _logs()
@@ -60,7 +59,6 @@ class TestTextOfPackets(ExporterContract):
     name = "text"
     accepts = "log-legacy-stream"
     format = "log-legacy-stream"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _packets()
@@ -72,7 +70,6 @@ class TestJson(ExporterContract):
     accepts = "log"
     format = "log"
     options: ClassVar[Mapping[str, Any]] = {"non_finite": "null"}
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _logs()
@@ -95,7 +92,6 @@ class TestOtlp(ExporterContract):
     name = "otlp"
     format = "log"
     options: ClassVar[Mapping[str, Any]] = {"observed_ns": 1}
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _logs()
@@ -109,7 +105,6 @@ class TestJournald(ExporterContract):
     name = "journald"
     format = "log"
     options: ClassVar[Mapping[str, Any]] = {"hostname": "host"}
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _logs()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
+from ...cases import cases
 from ...oracle.journal import Entry, entries
 from .captures import Arg, Log, export, exporter, hand_made
 
@@ -20,7 +19,7 @@ def entry(*args: Arg) -> Entry:
     return one[one.index(("FUCHSIA_BOOT_TIME_NS", b"0")) + 1 :]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("key", "field"),
     [
         ("count", "COUNT"),
@@ -60,7 +59,7 @@ def test_a_key_has_one_name_in_all_captures() -> None:
     assert [one[-1] for one in entries(data)] == [("A_B", b"1"), ("A_B", b"3")]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "written"),
     [
         ("text", b"K=text\n"),
@@ -78,7 +77,7 @@ def test_what_is_no_line_of_text_has_its_length(value: str | bytes, written: byt
     assert b"\n" + written.replace(b"K", b"MESSAGE", 1) + b"FUCHSIA" in data
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ts", "offset", "real", "boot", "dropped"),
     [
         (1_999, 10**15, 10**12 + 1, 1, {}),

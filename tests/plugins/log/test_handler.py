@@ -22,6 +22,7 @@ from fx_log import format as wire
 from fx_log.severity import PYTHON, Level
 from fx_log.write.handler import LogHandler, severity_of_level
 
+from ...cases import cases
 from .logs import text_log
 from .test_records import decode
 from .test_writer import Socket, entries
@@ -75,7 +76,7 @@ def python_level(severity: int) -> int:
     return PYTHON[below] + (above - PYTHON[below]) * (max(severity, below) - below) // 0x10
 
 
-@pytest.mark.parametrize("level", range(-5, 61))
+@cases("level", range(-5, 61))
 def test_levels_lie_between_severities_as_they_do_between_pythons(level: int) -> None:
     severity = severity_of_level(level)
     assert python_level(severity) == min(max(level, 5), 50)
@@ -130,7 +131,7 @@ def test_names_that_readers_take_for_something_else(program: Program) -> None:
 NAMES = {*wire.WELL_KNOWN, "$__moniker", "$__url", "$__rolled_out"} - {"message"}
 
 
-@pytest.mark.parametrize("name", sorted(NAMES))  # logging itself takes no message
+@cases("name", sorted(NAMES))  # logging itself takes no message
 def test_no_key_is_taken_for_what_a_reader_knows(name: str) -> None:
     made = Program(name_as_tag=False)
     made.log.info("m", extra={name: "spoof"})

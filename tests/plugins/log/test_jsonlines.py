@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from fx_log.sample import sample
 
+from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .streams import damaged, log_files, packet_files, ring_images
-from .test_two_decoders import SLOW, TOOLS, Tools, findings
+from .test_two_decoders import TOOLS, Tools, findings
 
 ODD = [
     log(("message", "string", 'quotes " and \\ and \n\r\t\b\f\0\x1b\x7f'), time=-(1 << 63)),
@@ -56,7 +57,7 @@ def agree(
     assert in_bulk.diagnostics.counts == by_records.diagnostics.counts
 
 
-@pytest.mark.parametrize("record", ODD + NOT_PLAIN)
+@cases("record", ODD + NOT_PLAIN)
 def test_each_record_by_itself_and_among_others(tools: Tools, record: bytes) -> None:
     agree(tools, record, {})
     agree(tools, text_log("before") + record + text_log("after") * 3, {})
@@ -85,19 +86,16 @@ def test_bytes_that_the_fields_do_not_give_stand_beside_them(tools: Tools) -> No
         agree(tools, bytes(one) + text_log("after") * 3, {})
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=log_files() | damaged(log_files()) | st.binary(max_size=300))
 def test_agree_on_any_file(tools: Tools, data: bytes) -> None:
     agree(tools, data, {})
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=damaged(log_files()), limit=st.integers(0, 80))
 def test_agree_within_limits(tools: Tools, data: bytes, limit: int) -> None:
     agree(tools, data, {}, max_record=limit, max_findings=1 + limit % 3)
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=log_files(suffixed=True))
 def test_agree_on_suffixes(tools: Tools, data: bytes) -> None:
     agree(tools, data, {"suffix": True})
@@ -135,7 +133,7 @@ ODD_PACKETS = [
 ]
 
 
-@pytest.mark.parametrize("odd", range(len(ODD_PACKETS)))
+@cases("odd", range(len(ODD_PACKETS)))
 def test_each_packet_by_itself_and_among_others(tools: Tools, odd: int) -> None:
     agree(tools, stream([ODD_PACKETS[odd]]), {}, "log-legacy-stream")
     among = stream([SOUND_PACKET, ODD_PACKETS[odd], packet("after"), SOUND_PACKET])
@@ -143,7 +141,6 @@ def test_each_packet_by_itself_and_among_others(tools: Tools, odd: int) -> None:
         agree(tools, data, {}, "log-legacy-stream")
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=packet_files() | damaged(packet_files()) | st.binary(max_size=200))
 def test_agree_on_any_packets(tools: Tools, data: bytes) -> None:
     agree(tools, data, {}, "log-legacy-stream")
@@ -162,7 +159,7 @@ RING_ENTRIES = [
 ]
 
 
-@pytest.mark.parametrize("tail", [0, 8, 4096, (1 << 40) + 16])
+@cases("tail", [0, 8, 4096, (1 << 40) + 16])
 def test_entries_of_a_ring(tools: Tools, tail: int) -> None:
     agree(tools, ring(RING_ENTRIES, tail=tail), {}, "log-ring")
     for odd in RING_ENTRIES:
@@ -170,7 +167,6 @@ def test_entries_of_a_ring(tools: Tools, tail: int) -> None:
         agree(tools, data, {}, "log-ring")
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=ring_images() | damaged(ring_images()) | st.binary(max_size=200))
 def test_agree_on_any_ring(tools: Tools, data: bytes) -> None:
     agree(tools, data, {}, "log-ring")

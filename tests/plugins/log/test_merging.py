@@ -26,6 +26,7 @@ from fxframework.model.capture import Capture, OpenRequest
 from fxframework.model.schema import STANDARD_TABLES, TableSchema
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
 from .captures import Arg, HandMade, Log, hand_made
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .test_converting import BY_MANIFEST, IN_RECORD, A, entries_of, in_record
@@ -94,8 +95,8 @@ def said(data: bytes, form: str = "log") -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("attribution", ["manifest", "in_record"])
-@pytest.mark.parametrize(
+@cases("attribution", ["manifest", "in_record"])
+@cases(
     "data",
     [FULL, BY_MANIFEST, text_log("m") * 3, log()],
     ids=["full", "manifests", "many", "empty"],
@@ -112,7 +113,7 @@ def test_rows_come_out_as_they_went_in(data: bytes, attribution: str) -> None:
     assert dropped == {}
 
 
-@pytest.mark.parametrize("kind", [1, 2, 7, 8, 10, 14, 15])
+@cases("kind", [1, 2, 7, 8, 10, 14, 15])
 def test_arguments_of_types_that_nobody_knows_keep_their_bytes(kind: int) -> None:
     unknown = ("odd", kind, bytes(range(16)))
     data = log(("message", "string", "m"), ("a", "int64", 1), unknown, ("b", "string", "c"))
@@ -469,7 +470,7 @@ def test_the_entries_of_a_ring_keep_their_tags_where_they_fit() -> None:
     }
 
 
-@pytest.mark.parametrize("severity", [-10, -3, -2, 0, 3, 0x21, 0x2F, 0x30])
+@cases("severity", [-10, -3, -2, 0, 3, 0x21, 0x2F, 0x30])
 def test_verbosities_of_packets_become_severities_as_they_do_record_by_record(
     severity: int,
 ) -> None:

@@ -29,6 +29,8 @@ from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
 from ...bench.shapes.log import shapes
+from ...cases import cases
+from ...properties import share
 from .logs import entry, ring, stream
 from .streams import damaged, log_files, packet_files, packets, ring_images
 
@@ -75,8 +77,6 @@ FILES = {
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
 NUMBERS = {name: number for number, name in wire.ARG_NAMES.items()}
 Row = tuple[Any, ...]
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(**SLOW)
 options = st.fixed_dictionaries(
     {},
     optional={
@@ -203,7 +203,6 @@ def agree(tools: Tools, format: str, data: bytes, given: dict[str, Any], **limit
 
 
 @pytest.mark.parametrize("format", OPEN)
-@MANY
 @hypothesis.given(data=st.data(), given=options)
 def test_agree_on_sound_files(
     tools: Tools, format: str, data: st.DataObject, given: dict[str, Any]
@@ -212,7 +211,6 @@ def test_agree_on_sound_files(
 
 
 @pytest.mark.parametrize("format", OPEN)
-@MANY
 @hypothesis.given(data=st.data(), given=options)
 def test_agree_on_damaged_files(
     tools: Tools, format: str, data: st.DataObject, given: dict[str, Any]
@@ -221,13 +219,12 @@ def test_agree_on_damaged_files(
 
 
 @pytest.mark.parametrize("format", OPEN)
-@MANY
 @hypothesis.given(data=st.binary(max_size=200), given=options)
 def test_agree_on_any_bytes(tools: Tools, format: str, data: bytes, given: dict[str, Any]) -> None:
     agree(tools, format, data, given)
 
 
-@pytest.mark.parametrize("name", ["records", "streams", "legacy"])
+@cases("name", ["records", "streams", "legacy"])
 def test_agree_on_the_vectors(tools: Tools, name: str) -> None:
     vectors = json.loads((CONFORMANCE / f"{name}.json").read_text("utf-8"))
     files = [bytes.fromhex(vector["hex"]) for vector in vectors if "hex" in vector]
@@ -239,13 +236,11 @@ def test_agree_on_the_vectors(tools: Tools, name: str) -> None:
     agree(tools, "log-ring", ring([entry(data) for data in files], tail=65_000), {})
 
 
-@MANY
 @hypothesis.given(data=log_files(suffixed=True) | damaged(log_files(suffixed=True)), given=options)
 def test_agree_on_suffixes(tools: Tools, data: bytes, given: dict[str, Any]) -> None:
     agree(tools, "log", data, {**given, "suffix": True})
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=log_files() | damaged(log_files()), limit=st.integers(0, 80))
 def test_agree_within_limits(tools: Tools, data: bytes, limit: int) -> None:
     agree(tools, "log", data, {}, max_record=limit, max_findings=1 + limit % 3)
@@ -256,7 +251,7 @@ ODD = {0, 1, 6}
 
 
 @pytest.mark.parametrize("format", ["log", "log-legacy", "log-legacy-stream"])
-@hypothesis.settings(max_examples=8, **SLOW)
+@share(1 / 6)
 @hypothesis.given(data=st.data())
 def test_agree_at_every_truncation(tools: Tools, format: str, data: st.DataObject) -> None:
     whole = data.draw(FILES[format])
@@ -266,7 +261,6 @@ def test_agree_at_every_truncation(tools: Tools, format: str, data: st.DataObjec
 
 
 @pytest.mark.parametrize("format", OPEN)
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=st.data(), rows=st.sampled_from([1, 2, 7, 1000]), given=options)
 def test_batches_are_the_table_wherever_they_break(
     tools: Tools, format: str, data: st.DataObject, rows: int, given: dict[str, Any]
@@ -286,7 +280,7 @@ def test_batches_are_the_table_wherever_they_break(
     assert streamed.summary().facts == whole.summary().facts
 
 
-@pytest.mark.parametrize("shape", shapes())
+@cases("shape", shapes())
 def test_agree_on_awkward_shapes(tools: Tools, shape: str) -> None:
     data = shapes()[shape](20_000)
     assert 15_000 < len(data) < 25_000

@@ -14,6 +14,7 @@ from fx_log import plugin
 from fxframework.host import Host
 from fxframework.registry import HEAD, Confidence, Probe
 
+from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 
 NONE, POSSIBLE, LIKELY, CERTAIN = Confidence
@@ -127,7 +128,7 @@ def vectors() -> dict[str, tuple[str | None, bytes]]:
     return found | {f"made/{format}": (format, data) for format, data in made.items()}
 
 
-@pytest.mark.parametrize("name", vectors())
+@cases("name", vectors())
 def test_no_sniffer_claims_a_file_of_another_format(name: str) -> None:
     format, data = vectors()[name]
     probe = Probe(head=data[:HEAD], size=len(data), name="capture")

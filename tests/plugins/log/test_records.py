@@ -25,6 +25,7 @@ from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.wire.fields import Nan
 
+from ...cases import cases
 from .logs import argument, entry, log, manifest, packet, ring, stream, text_log
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
@@ -73,7 +74,7 @@ def assert_shows(record: Any, expected: dict[str, Any]) -> None:
             assert shown[key] == value, key
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
+@cases("vector", VECTORS, ids=lambda vector: vector["name"])
 def test_vectors_of_structured_records(vector: dict[str, Any]) -> None:
     data = bytes.fromhex(vector["hex"])
     records, found = decode(data)
@@ -87,7 +88,7 @@ def test_vectors_of_structured_records(vector: dict[str, Any]) -> None:
     assert again(data) == data
 
 
-@pytest.mark.parametrize("vector", LEGACY, ids=lambda vector: vector["name"])
+@cases("vector", LEGACY, ids=lambda vector: vector["name"])
 def test_vectors_of_packets(vector: dict[str, Any]) -> None:
     data = bytes.fromhex(vector["hex"])
     (record,), found = decode(data, "log-legacy")
@@ -157,7 +158,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_departures_are_found_where_they_are(case: str) -> None:
     data, expected = CASES[case]
     assert codes(data) == expected
@@ -205,7 +206,7 @@ def test_nan_payloads_and_bytes_that_are_no_text_survive() -> None:
 RUN = text_log("a") + text_log("b") + text_log("c")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("damage", "code"),
     [
         (word(0x0102030405060704), "FXL0001"),
@@ -213,7 +214,7 @@ RUN = text_log("a") + text_log("b") + text_log("c")
         (word(9 | 4000 << 4 | 0x30 << 56), "FXL0003"),
     ],
 )
-@pytest.mark.parametrize("more", [b"", b"\1" * 16, bytes(24)])
+@cases("more", [b"", b"\1" * 16, bytes(24)])
 def test_reading_goes_on_behind_damage(damage: bytes, code: str, more: bytes) -> None:
     data = RUN + damage + more + RUN
     records, found = decode(data)
@@ -340,7 +341,7 @@ RINGS = {
 }
 
 
-@pytest.mark.parametrize("case", RINGS)
+@cases("case", RINGS)
 def test_departures_of_rings(case: str) -> None:
     data, code = RINGS[case]
     assert code in dict(codes(data, "log-ring"))
@@ -405,9 +406,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("code", "given"), [(code, given) for code, some in REFUSED.items() for given in some]
-)
+@cases(("code", "given"), [(code, given) for code, some in REFUSED.items() for given in some])
 def test_refusals_name_their_reason(code: str, given: dict[str, Any]) -> None:
     with pytest.raises(WriteRefusedError) as refused:
         RecordEncoder("log").encode(given)
@@ -430,7 +429,7 @@ PACKETS = [
 ]
 
 
-@pytest.mark.parametrize(("code", "change"), PACKETS)
+@cases(("code", "change"), PACKETS)
 def test_packets_that_cannot_be(code: str, change: dict[str, Any]) -> None:
     sound = fx.LegacyPacket(pid=1, tid=2, timestamp=3, severity=0x30)
     assert len(attrs.evolve(sound, message="x" * 32734).pack()) == wire.MAX_PACKET

@@ -20,6 +20,7 @@ from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .test_records import decode
 from .test_writer import entries, rewritten
@@ -74,7 +75,7 @@ def test_keys_lose_their_values_of_whatever_type() -> None:
     assert counts == {"values": 3}
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         b"\xff" * 8 + SECRET.encode().ljust(16),  # no record at all

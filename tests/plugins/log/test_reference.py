@@ -22,9 +22,9 @@ from fx_log.write.encoder import RecordEncoder
 from fxframework.errors import WriteRefusedError
 from fxframework.model.diagnostics import Diagnostics, Found
 
+from ...properties import share
 from .logs import entry, ring, stream
 from .streams import damaged, log_files, packet_files, packets, ring_images
-from .test_two_decoders import MANY
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
 FILES = {
@@ -94,20 +94,17 @@ def same(form: str, data: bytes, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("form", FILES)
-@MANY
 @hypothesis.given(data=st.data())
 def test_sound_and_damaged_files(form: str, data: st.DataObject) -> None:
     same(form, data.draw(FILES[form] | damaged(FILES[form])))
 
 
-@MANY
 @hypothesis.given(data=log_files(suffixed=True) | damaged(log_files(suffixed=True)))
 def test_suffixes(data: bytes) -> None:
     same("log", data, suffix=True)
 
 
 @pytest.mark.parametrize("form", FILES)
-@MANY
 @hypothesis.given(data=st.data())
 def test_flipped_bytes(form: str, data: st.DataObject) -> None:
     changed = bytearray(data.draw(FILES[form]))
@@ -118,7 +115,7 @@ def test_flipped_bytes(form: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("form", ["log", "log-legacy", "log-legacy-stream"])
-@hypothesis.settings(parent=MANY, max_examples=5)
+@share(1 / 5)
 @hypothesis.given(data=st.data())
 def test_every_truncation(form: str, data: st.DataObject) -> None:
     whole = data.draw(FILES[form])

@@ -20,6 +20,7 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import DatagramSink
 
+from ...cases import cases
 from .logs import packet, stream, text_log
 from .test_records import LEGACY, decode
 from .test_writer import Socket
@@ -59,7 +60,7 @@ REFERENCES = [
 ]
 
 
-@pytest.mark.parametrize("vector", REFERENCES, ids=lambda v: v["name"])
+@cases("vector", REFERENCES, ids=lambda v: v["name"])
 def test_the_references_packets(vector: dict[str, Any]) -> None:
     record = vector["expected"]["record"]
     (read,) = decode(bytes.fromhex(vector["hex"]), "log-legacy")[0]
@@ -82,7 +83,7 @@ def test_file_and_line_stand_before_messages_of_errors() -> None:
     assert [p.message for p in packets(socket)] == ["a/b.go(7): broke", "fine", "b.go(0): x"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("more", "code"),
     [
         ({"tags": "abcdef"}, "FXL0403"),

@@ -17,6 +17,7 @@ from fxframework.io.source import Source
 from fxframework.kernels import native
 from fxframework.model.capture import OpenRequest
 
+from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 
 Row = dict[str, Any]
@@ -148,7 +149,7 @@ def test_offsets_of_a_ring_are_places_in_its_image(tail: int) -> None:
     assert codes(capture) == ["FXL0206"]
 
 
-@pytest.mark.parametrize("length", [1 << 63, (1 << 63) - 1, (1 << 63) - 8, 65_537, 65_521])
+@cases("length", [1 << 63, (1 << 63) - 1, (1 << 63) - 8, 65_537, 65_521])
 def test_an_entry_that_claims_too_many_bytes_is_damage(length: int) -> None:
     image = bytearray(ring([entry(text_log("one")), entry(text_log("two"))]))
     image[wire.RING_PAGE + 8 : wire.RING_PAGE + 16] = length.to_bytes(8, "little")
@@ -289,8 +290,8 @@ def test_findings_are_the_same_after_records_and_after_tables() -> None:
     assert codes(capture) == before
 
 
-@pytest.mark.parametrize("format", OPEN)
-@pytest.mark.parametrize("step", [1, 5])
+@cases("format", OPEN)
+@cases("step", [1, 5])
 def test_many_records_come_in_batches(
     format: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .logs import entry as ring_entry
 from .logs import log, packet, ring, stream, text_log
 from .test_records import FORMS, VECTORS, decode
@@ -43,7 +44,6 @@ OPEN = {
     "log-ring": open_ring_writer,
 }
 UTF8 = st.characters(codec="utf-8")
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
 
 
 class Socket:
@@ -130,7 +130,7 @@ def test_the_reference_writers_bytes(name: str) -> None:
     assert socket.sent[0].hex() == vector["hex"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "expected"),
     [
         (True, ("bool", True)),
@@ -163,7 +163,7 @@ def test_values_get_their_types(value: Any, expected: tuple[str, Any]) -> None:
     assert (argument.name, argument.type, argument.value) == ("key", *expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "code"),
     [
         (lambda w: w.info("m", key=b"bytes"), "FXL0410"),
@@ -232,7 +232,6 @@ def test_the_largest_record_is_written() -> None:
     st.integers(-(2**63), 2**63 - 1),
     st.integers(0, 255),
 )
-@hypothesis.settings(**SLOW)
 def test_what_is_written_is_read(
     keys: dict[str, Any], message: str, time: int, severity: int
 ) -> None:
@@ -376,7 +375,7 @@ def test_a_text_is_cut_at_a_character(text: str, limit: int) -> None:
         assert len(cut) > limit - 4 or limit < 7
 
 
-@pytest.mark.parametrize(
+@cases(
     ("message", "keys"),
     [
         ("ü" * 20_000, {}),
@@ -501,7 +500,7 @@ def test_a_dropped_count_is_added_or_appended() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "record",
     [
         bytes.fromhex("010203"),  # the reference's own case: too small
@@ -541,7 +540,7 @@ def damaged_forms() -> list[tuple[str, bytes]]:
     return cases
 
 
-@pytest.mark.parametrize(("form", "data"), damaged_forms())
+@cases(("form", "data"), damaged_forms())
 def test_records_and_their_json_give_the_same_bytes(form: str, data: bytes) -> None:
     records, _ = decode(data, form)
     assert rewritten(form, records) == data

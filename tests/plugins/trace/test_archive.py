@@ -21,6 +21,7 @@ from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 
+from ...cases import cases
 from .test_two_decoders import agree
 from .test_writer import (
     STAGE,
@@ -36,9 +37,6 @@ from .test_writer import (
     without_place,
     worst,
 )
-
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(**SLOW)
 
 
 def story(archive: Archive) -> None:
@@ -100,7 +98,7 @@ def test_ids_of_32_bits_and_names_of_255_bytes(id: int) -> None:
     assert worst(file.getvalue()) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("id", "name", "code"),
     [
         (1, "again", "FXT0409"),
@@ -117,7 +115,7 @@ def test_ids_of_32_bits_and_names_of_255_bytes(id: int) -> None:
         (2, None, "FXT0403"),
     ],
 )
-@pytest.mark.parametrize("make", [Archive, lambda file: FlightRecorder(1000)])
+@cases("make", [Archive, lambda file: FlightRecorder(1000)])
 def test_providers_that_cannot_be(id: Any, name: Any, code: str, make: Any) -> None:
     file = io.BytesIO()
     archive = make(file)
@@ -332,7 +330,6 @@ def of_state(what: str) -> tuple[Any, ...] | None:
 steps = st.lists(st.tuples(st.integers(0, 2), calls()), max_size=30)
 
 
-@MANY
 @hypothesis.given(
     st.lists(st.tuples(policies, limits, st.sampled_from([10**7, 10**9])), min_size=1, max_size=3),
     steps,

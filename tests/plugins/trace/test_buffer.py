@@ -40,6 +40,8 @@ from fxframework.testing import ReaderContract, Sample, WriterContract
 from fxframework.testing.kernels import plain_kernels
 from fxframework.testing.strategies import bit_flips, truncations
 
+from ...cases import cases
+
 VMO = Path(__file__).parents[2] / "conformance" / "trace" / "vmo"
 VECTORS: list[dict[str, Any]] = json.loads((VMO / "expected.json").read_text("utf-8"))
 SOUND = [vector for vector in VECTORS if "event_ts" in vector]
@@ -234,8 +236,8 @@ class Logging(BytesMemory):
             self.store_u64(offset + at, int.from_bytes(buffer[at : at + 8], "little"))
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("seed", range(3))
+@cases("mode", MODES)
+@cases("seed", range(3))
 def test_a_crash_after_any_store_leaves_whole_records(mode: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     memory = Logging(struct.pack("<Q", 0x25) * 512)  # all of it looks like records
@@ -389,7 +391,7 @@ def test_any_header_comes_out_as_it_was(data: bytes) -> None:
     assert again.encode() == data
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "message"),
     [
         ({"magic": 1}, "bad magic 0x0000000000000001"),
@@ -412,7 +414,7 @@ def test_every_fault_of_a_header_is_named(change: Mapping[str, Any], message: st
     assert all(0 <= fault.offset < BUFFER_HEADER_BYTES for fault in faults)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "code"),
     [
         ({"mode": "sideways"}, "FXT0403"),
@@ -508,8 +510,8 @@ def circular(
     return memory.read(0, 4096)
 
 
-@pytest.mark.parametrize("stop", [True, False])
-@pytest.mark.parametrize("count", [0, 10, 60, 90, 150, 200])
+@cases("stop", [True, False])
+@cases("count", [0, 10, 60, 90, 150, 200])
 def test_wrapped_images_are_in_order_in_every_view(count: int, stop: bool) -> None:
     data = circular(count, stop=stop)
     with opened(data) as capture:
@@ -775,7 +777,7 @@ def test_records_left_out_leave_room() -> None:
         assert not capture.diagnostics.counts
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "code"),
     [
         (lambda records: records[1:], "FXT0411"),
@@ -799,7 +801,7 @@ def test_records_without_a_place_are_refused(
 # --- Salvage -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "losses"),
     [
         (circular(10), []),
@@ -822,9 +824,9 @@ def test_what_is_salvaged_is_sound(data: bytes, losses: list[str]) -> None:
         assert len(sink.getvalue()) == 4096
 
 
-@pytest.mark.parametrize("made", [oneshot, stopped])
-@pytest.mark.parametrize("size", [0, 1, 2, 24, 300, 4095])
-@pytest.mark.parametrize("kind", [wire.RecordType.EVENT, wire.RecordType.METADATA, 13])
+@cases("made", [oneshot, stopped])
+@cases("size", [0, 1, 2, 24, 300, 4095])
+@cases("kind", [wire.RecordType.EVENT, wire.RecordType.METADATA, 13])
 def test_records_behind_a_damaged_one_are_found(
     made: Callable[..., bytes], size: int, kind: int
 ) -> None:
@@ -913,9 +915,7 @@ def test_damaged_images_are_covered_and_both_decoders_agree(data: bytes) -> None
     assert rewritten(data) == data
 
 
-@pytest.mark.parametrize(
-    "data", [*IMAGES, buffer_sample(1 << 17)], ids=[*map(str, range(5)), "typical"]
-)
+@cases("data", [*IMAGES, buffer_sample(1 << 17)], ids=[*map(str, range(5)), "typical"])
 def test_compiled_and_plain_agree(data: bytes) -> None:
     def decoded() -> list[Any]:
         from fx_trace.read.image import BufferCapture
@@ -948,7 +948,6 @@ def test_hostile_sizes_take_no_memory() -> None:
 class TestBufferReader(ReaderContract):
     plugin = "fx_trace.plugin"
     format = "trace-buffer"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("running.tbuf", circular(90, stop=False))
@@ -969,7 +968,6 @@ class TestBufferReader(ReaderContract):
 class TestBufferWriter(WriterContract):
     plugin = "fx_trace.plugin"
     format = "trace-buffer"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("running.tbuf", circular(90, stop=False))
@@ -1021,8 +1019,8 @@ HEADER_FIELDS = ("magic", "version", "mode", "total_size", "durable_buffer_size"
                  "rolling_buffer_size", *DATA_ENDS)  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("field", HEADER_FIELDS)
+@cases("mode", MODES)
+@cases("field", HEADER_FIELDS)
 def test_salvage_mends_a_field_of_the_header(mode: str, field: str) -> None:
     memory = BytesMemory(8192)
     buffer = TraceBuffer(memory, mode)

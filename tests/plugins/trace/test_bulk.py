@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -25,7 +25,6 @@ from .streams import fxt_streams
 from .test_extracting import names_of, rows
 
 MAGIC = wire.MAGIC_BYTES
-tried = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def table(which: str, pool: StringPool, count: int, /, **given: Any) -> Table:
@@ -83,7 +82,6 @@ def ordinary(capture: Capture) -> bool:
     )
 
 
-@tried
 @given(fxt_streams())
 def test_tables_of_a_trace_come_back(data: bytes) -> None:
     with fxf.open(data, format="trace") as whole:
@@ -101,7 +99,6 @@ def test_tables_of_a_trace_come_back(data: bytes) -> None:
             ] == names
 
 
-@tried
 @given(fxt_streams())
 def test_any_tables_become_a_sound_trace(data: bytes) -> None:
     with fxf.open(data, format="trace") as whole:
@@ -327,7 +324,6 @@ def test_bytes_of_a_type_that_a_log_cannot_have_become_a_blob() -> None:
     ]
 
 
-@settings(tried)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 3)), max_size=40))
 def test_small_blocks_are_one_trace(given_rows: list[tuple[int, int]]) -> None:
     pool = StringPool()

@@ -6,12 +6,11 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from fx_trace.sample import sample
 from fxframework.testing.kernels import plain_kernels
 
 from ...bench.shapes.trace import shapes
+from ...cases import cases
 
 FILES = Path(__file__).parents[2] / "conformance" / "trace" / "files"
 
@@ -73,7 +72,7 @@ def decoded(data: bytes, *, whole: bool) -> dict[str, Any]:
         return out
 
 
-@pytest.mark.parametrize("name", shapes())
+@cases("name", shapes())
 def test_they_agree_on_awkward_shapes(name: str) -> None:
     data = shapes()[name](8000)
     compiled = decoded(data, whole=True)
@@ -82,8 +81,8 @@ def test_they_agree_on_awkward_shapes(name: str) -> None:
         assert decoded(data, whole=True) == compiled
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["whole", "batches"])
-@pytest.mark.parametrize("name", INPUTS)
+@cases("whole", [True, False], ids=["whole", "batches"])
+@cases("name", INPUTS)
 def test_compiled_and_plain_agree(name: str, whole: bool) -> None:
     compiled = decoded(INPUTS[name], whole=whole)
     with plain_kernels():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
@@ -25,8 +25,6 @@ from .streams import fxt_streams
 FILES = Path(__file__).parents[2] / "conformance" / "trace" / "files"
 SAMPLE = sample(40_000)
 agreeing = settings(
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 

@@ -37,7 +37,6 @@ SOUND = [
 class TestTraceReader(ReaderContract):
     plugin = "fx_trace.plugin"
     format = "trace"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         yield from SOUND
@@ -124,7 +123,6 @@ class TestTraceWriter(WriterContract):
     format = "trace"
     derived = WriterContract.derived | {"size"}
     salvage_leaves = frozenset({"FXT0208"})  # the record is whole; its time is out of range
-    examples = 80
 
     def samples(self) -> Iterable[Sample]:
         yield from SOUND
@@ -150,7 +148,6 @@ class _OfTraces(ExporterContract):
     plugin = "fx_trace.plugin"
     accepts = "trace"
     format = "trace"
-    examples = 30
 
     def samples(self) -> Iterable[Sample]:
         yield from SOUND[2:]

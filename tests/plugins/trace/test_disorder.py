@@ -17,6 +17,7 @@ from fxframework.kernels import behind
 from fxframework.kit import runs
 from fxframework.kit.runs import SortedRuns
 
+from ...cases import cases
 from .test_tables import arg, built, complete, event, over
 
 KINDS = (
@@ -144,8 +145,8 @@ def test_events_in_any_order_nest_as_those_in_order_of_time(others: bool) -> Non
     assert nesting(over(built(*shuffled))) == expected
 
 
-@pytest.mark.parametrize("count", [0, 1, 4, 5, 6, 200])
-@pytest.mark.parametrize("latest", [0, 3, 10**6])
+@cases("count", [0, 1, 4, 5, 6, 200])
+@cases("latest", [0, 3, 10**6])
 def test_windows_have_each_time_once(
     monkeypatch: pytest.MonkeyPatch, count: int, latest: int
 ) -> None:

@@ -33,6 +33,8 @@ from fxframework.kit import in_time
 from fxframework.model.capture import Capture
 from fxframework.testing.kernels import plain_kernels
 
+from ...cases import cases
+
 MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
 T = [1000, 1001]
 Shown = dict[str, Any]
@@ -155,7 +157,7 @@ def test_arguments_have_the_forms_of_trace2json() -> None:
     }
 
 
-@pytest.mark.parametrize("value", [(1 << 63) - 1, 1 << 63, (1 << 63) + 1, 10**19, (1 << 64) - 1])
+@cases("value", [(1 << 63) - 1, 1 << 63, (1 << 63) + 1, 10**19, (1 << 64) - 1])
 def test_values_of_counters_are_exact(value: int) -> None:
     args = [("n", "uint64", value)]
     output, _ = export("json", trace(event("counter", 4, "c", args, counter_id=1)))
@@ -289,7 +291,7 @@ def test_an_asynchronous_end_stands_at_its_time(rows: int, monkeypatch: pytest.M
 def test_a_complete_event_that_ends_before_it_begins_has_no_length() -> None:
     [shown], _, dropped = chrome(event("duration_complete", 10, "x", end_timestamp=5))
     assert shown["dur"] == 0
-    assert dropped == {"ends of complete events that lie before their begins": 1}
+    assert not dropped
 
 
 def test_the_longest_name_wins() -> None:
@@ -745,8 +747,8 @@ def test_switches_for_perfetto_are_lines_of_ftrace() -> None:
         f"prev_pid=1001 prev_prio=0 prev_state=S ==> next_comm={other} next_pid=1002 next_prio=0"
     )
     assert wakeup == (
-        f"<...>-0 (-----) [005] .... 1.0000000095: sched_waking: comm={name} pid=1001 prio=0 "
-        "target_cpu=005"
+        f"<...>-4294967295 (-----) [005] .... 1.0000000095: sched_waking: comm={name} pid=1001 "
+        "prio=0 target_cpu=005"
     )
 
 

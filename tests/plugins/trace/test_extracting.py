@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -23,11 +23,11 @@ from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 
+from ...cases import cases
 from .streams import damaged, fxt_streams
 
 TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
 SUPPORT = {"string", "thread", "metadata", "initialization"}
-tried = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def part(data: bytes, selection: Selection, **options: Any) -> bytes:
@@ -149,19 +149,16 @@ def check_times(data: bytes, selection: Selection) -> None:
             assert small[record.offset : record.offset + record.nbytes] in pieces
 
 
-@tried
 @given(fxt_streams(), stretches())
 def test_a_stretch_of_time_has_the_rows_of_the_whole(data: bytes, selection: Selection) -> None:
     check_times(data, selection)
 
 
-@tried
 @given(damaged(fxt_streams()), stretches())
 def test_of_damaged_traces_too(data: bytes, selection: Selection) -> None:
     check_times(data, selection)
 
 
-@settings(tried)
 @given(fxt_streams(), stretches(), st.integers(1, 9))
 def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, events: int) -> None:
     at_once = part(data, selection)
@@ -171,7 +168,6 @@ def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, eve
         assert part(data, selection) == at_once
 
 
-@settings(tried)
 @given(fxt_streams(), st.data())
 def test_threads_and_categories(data: bytes, hand: st.DataObject) -> None:
     with fxf.open(data, format="trace") as whole:
@@ -203,7 +199,6 @@ def test_threads_and_categories(data: bytes, hand: st.DataObject) -> None:
             assert losses(mine) <= losses(whole)
 
 
-@settings(tried)
 @given(fxt_streams(), stretches())
 def test_open_slices_can_be_dropped(data: bytes, selection: Selection) -> None:
     with (
@@ -328,8 +323,8 @@ def test_a_slice_that_ends_on_the_last_tick_is_whole(rate: int) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("known_by", ["event", "log", "object", "record"])
-@pytest.mark.parametrize("selection", [Selection(start_ns=100), Selection(threads=("other",))])
+@cases("known_by", ["event", "log", "object", "record"])
+@cases("selection", [Selection(start_ns=100), Selection(threads=("other",))])
 def test_who_runs_is_known_in_a_part(known_by: str, selection: Selection) -> None:
     sink = Sink.memory()
     with Archive(sink) as archive:

@@ -24,6 +24,7 @@ from fxframework.io.memory import BytesMemory
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
+from ...cases import cases
 from .streams import damaged, fxt_streams
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "trace"
@@ -67,7 +68,6 @@ def in_bulk(data: bytes, opened: Opener = opened) -> tuple[list[bytes], dict[str
     return lines, dict(capture.diagnostics.counts)
 
 
-@hypothesis.settings(deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(fxt_streams() | damaged(fxt_streams()))
 def test_lines_are_the_records(data: bytes) -> None:
     # Twice the same, so that what the first half taught meets the second.
@@ -113,7 +113,6 @@ def test_lines_of_a_big_endian_trace_are_not_taken_for_others() -> None:
     assert in_bulk(data) == one_by_one(data)
 
 
-@hypothesis.settings(deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(
     fxt_streams(), st.sampled_from(wire.BufferingMode), st.lists(st.integers(0, 8 * IMAGE - 1))
 )
@@ -172,7 +171,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return places
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     [
         "a million strings",

@@ -25,8 +25,9 @@ from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
 from .streams import Record, fxt_records, render
-from .test_extracting import losses, rows, tried
+from .test_extracting import losses, rows
 
 
 def trace(name: str, provider: int = 1, *, big_endian: bool = False) -> bytes:
@@ -161,7 +162,6 @@ def check_merge(inputs: list[bytes]) -> None:
         }
 
 
-@tried
 @given(st.lists(fxt_records().map(without_ends), min_size=2, max_size=3))
 def test_a_merge_has_the_rows_of_all(inputs: list[bytes]) -> None:
     check_merge(inputs)
@@ -186,8 +186,8 @@ def borrowing(koid: int, rate: int | None, layout: str) -> bytes:
     return MAGIC_BYTES + b"".join(record.pack() for record in made)
 
 
-@pytest.mark.parametrize("layout", ["before", "behind", "named", "replaced"])
-@pytest.mark.parametrize("rates", [(1_000, 1_000_000), (None, 1_000), (1_000, None)])
+@cases("layout", ["before", "behind", "named", "replaced"])
+@cases("rates", [(1_000, 1_000_000), (None, 1_000), (1_000, None)])
 def test_what_provider_0_lends_comes_along(layout: str, rates: tuple[int | None, ...]) -> None:
     lending = [borrowing(100 * n, rate, layout) for n, rate in enumerate(rates, start=1)]
     for inputs in (lending, [trace("a"), *lending], [*lending, trace("a")]):

@@ -13,6 +13,8 @@ from fxframework.errors import NoReaderError
 from fxframework.host import Host
 from fxframework.registry import Confidence, Probe
 
+from ...cases import cases
+
 NONE, POSSIBLE, LIKELY, CERTAIN = Confidence
 MAGIC = MAGIC_WORD.to_bytes(8, "little")
 BIG = MAGIC_WORD.to_bytes(8, "big")
@@ -26,8 +28,8 @@ def word(value: int, order: str = "little") -> bytes:
     return value.to_bytes(8, order)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["capture", "a.fxt", "a.txt"])
-@pytest.mark.parametrize(("magic", "order"), [(MAGIC, "little"), (BIG, "big")])
+@cases("name", ["capture", "a.fxt", "a.txt"])
+@cases(("magic", "order"), [(MAGIC, "little"), (BIG, "big")])
 def test_the_magic_is_certain_in_either_byte_order(magic: bytes, order: str, name: str) -> None:
     assert sniffed(magic, name) == CERTAIN
     for header in (0, 0x10, 0x21, 0x3004_0000_0012_0024, 1 << 4 | 15):
@@ -35,7 +37,7 @@ def test_the_magic_is_certain_in_either_byte_order(magic: bytes, order: str, nam
     assert sniffed(magic + b"odd", name) == CERTAIN
 
 
-@pytest.mark.parametrize(
+@cases(
     "header",
     [
         0x04,  # an event of size zero
@@ -54,7 +56,7 @@ def test_the_next_record_is_read_in_the_order_of_the_magic() -> None:
     assert sniffed(MAGIC + word(0x24, "big")) == LIKELY
 
 
-@pytest.mark.parametrize("size", range(8))
+@cases("size", range(8))
 def test_a_part_of_the_magic_is_none(size: int) -> None:
     assert sniffed(MAGIC[:size]) == NONE
 
@@ -72,7 +74,7 @@ def test_without_the_magic_the_name_and_the_first_record_tell() -> None:
     assert sniffed(b"", "a.bin") == NONE
 
 
-@pytest.mark.parametrize("kind", MINIMUM_WORDS)
+@cases("kind", MINIMUM_WORDS)
 def test_every_type_may_come_first(kind: int) -> None:
     least = MINIMUM_WORDS[kind]  # type: ignore[index]
     assert sniffed(word(least << 4 | kind) + bytes(8 * (least - 1)), "a.fxt") == POSSIBLE

@@ -36,6 +36,7 @@ from fxframework.io.words import SHOWN_WORDS, U64_MAX
 from fxframework.model.capture import Record
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .streams import any_bytes, damaged, fxt_records, fxt_streams, render
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "trace"
@@ -140,7 +141,7 @@ SAMPLE = b"".join(bytes.fromhex(vector["hex"]) for vector in VECTORS)
 # --- Conformance -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
+@cases("vector", VECTORS, ids=lambda vector: vector["name"])
 def test_vector(vector: dict[str, Any]) -> None:
     data = bytes.fromhex(vector["hex"])
     found = shown(data)
@@ -347,7 +348,7 @@ def test_bytes_that_are_no_text_stand_beside_it() -> None:
     assert decode(instant(b"\xff!", name=0x8002))[0].name == "\udcff!"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("bits", "value", "beside"),
     [
         (0x7FF8000000000000, "NaN", None),
@@ -605,7 +606,7 @@ OBJECT = {"record": "userspace_object", "pointer": 1, "process": 1, "name": ""}
 BLOB = {"record": "blob", "name": "", "blob_type": 1, "payload_hex": ""}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "given"),
     [
         ("FXT0401", 5),
@@ -719,7 +720,7 @@ def kinds(data: bytes) -> list[tuple[str, int]]:
 THREE = instant() + string(1, b"K") + thread(1, 1, 2)  # "K" looks like no record
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "header"),
     [
         ("FXT0001", 5 << 20),
@@ -902,7 +903,7 @@ def test_records_over_the_limit() -> None:
     assert "FXT0008" not in codes(string(1, b"x" * 56), max_record=64)
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         string(1, b"a" * 9)[:8] + pack(0),
@@ -959,7 +960,7 @@ def test_a_damaged_record_leaves_no_state_behind() -> None:
 LONG = 0x8000 | 5
 
 
-@pytest.mark.parametrize(
+@cases(
     ("expected", "data"),
     [
         (["FXT0101"], pack(3 | 3 << 4 | 1 << 16 | 1 << 24, 1, 2)),
@@ -1033,7 +1034,7 @@ def test_findings(expected: list[str], data: bytes) -> None:
     assert codes(data) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("said", "data"),
     [
         ("event type 11", instant(5, event_type=11)),
@@ -1057,7 +1058,7 @@ def test_findings(expected: list[str], data: bytes) -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("big_endian", [False, True])
+@cases("big_endian", [False, True])
 def test_findings_say_which_field_is_wrong(said: str, data: bytes, big_endian: bool) -> None:
     data = wire.MAGIC_BYTES + data
     if big_endian:

@@ -36,6 +36,8 @@ from fxframework.kit.salvage import Loss
 from fxframework.model.capture import OpenRequest
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
+from ...properties import share
 from .streams import any_bytes, damaged, fxt_streams
 
 MAGIC = wire.MAGIC_BYTES
@@ -172,7 +174,7 @@ ODD = {0, 1, 6}
 
 
 @hypothesis.given(fxt_streams(max_records=5), st.data())
-@hypothesis.settings(max_examples=12)
+@share(1 / 2)
 def test_every_truncation(data: bytes, draw: st.DataObject) -> None:
     for end in range(min(len(data), 600)):
         if end % 8 in ODD:
@@ -180,7 +182,7 @@ def test_every_truncation(data: bytes, draw: st.DataObject) -> None:
 
 
 @hypothesis.given(fxt_streams(max_records=4, magic=True), st.integers(0, 63))
-@hypothesis.settings(max_examples=12)
+@share(1 / 2)
 def test_a_bit_flipped_in_every_word(data: bytes, bit: int) -> None:
     for word in range(min(len(data) // 8, 80)):
         flipped = bytearray(data)
@@ -339,8 +341,8 @@ WORDS = len(HIDDEN[0]) // 8
 FIRST = Event(**EVENT)
 
 
-@pytest.mark.parametrize("big_endian", [False, True], ids=["little", "big"])
-@pytest.mark.parametrize("words", [WORDS * 4, WORDS * 7 - 3, WORDS * 30 + 1, 4095])
+@cases("big_endian", [False, True], ids=["little", "big"])
+@cases("words", [WORDS * 4, WORDS * 7 - 3, WORDS * 30 + 1, 4095])
 def test_records_that_a_damaged_size_hides_are_found(words: int, big_endian: bool) -> None:
     """The record itself is lost, as far as it can be told from the others."""
     data = MAGIC + resized(FIRST, words) + b"".join(HIDDEN) * 30

@@ -26,6 +26,8 @@ from fxframework.model.schema import TABLE_CODES
 from fxframework.model.selection import Selection
 from fxframework.testing.kernels import plain_kernels
 
+from ...cases import cases
+
 MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
 
 
@@ -169,7 +171,7 @@ def test_what_does_not_match_is_kept_and_said() -> None:
     )
     assert rows(capture, "slices", "name", "dur", "depth") == [
         ("open", -1, 0),
-        ("backwards", -1, 1),
+        ("backwards", 0, 1),
     ]
     assert codes(capture) == {"FXT0302": 1, "FXT0303": 1, "FXT0301": 1, "FXT0306": 1}
     by_code = {finding.code: finding for finding in capture.diagnostics}
@@ -178,8 +180,8 @@ def test_what_does_not_match_is_kept_and_said() -> None:
     assert by_code["FXT0303"].offset == len(data) + len(built(event("duration_end", 5))) - len(data)
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-@pytest.mark.parametrize(
+@cases("in_order", [True, False])
+@cases(
     ("end", "differs"),
     [
         ({"name": "a"}, False),
@@ -202,6 +204,40 @@ def test_an_end_has_the_name_and_category_of_its_begin(
         found = next(found for found in capture.diagnostics if found.code == "FXT0312")
         before = built(*records[:1]) if in_order else built()
         assert found.offset == len(before)
+        texts = ('"b"', '"a"') if end["name"] == "b" else ('"d"', '"c"')
+        assert all(text in found.message for text in texts)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_ends_are_matched_by_name_on_request(in_order: bool) -> None:
+    """What was begun inside is never closed; other ends close nothing, or the innermost."""
+    unknown = {"name": "<str#9>", "refs": {"name": 9}}
+    records = [
+        event("duration_begin", 1, "outer"),
+        event("duration_begin", 2, "mark"),
+        event("duration_complete", 3, "whole", end_timestamp=90),
+        event("duration_begin", 4, "inner"),
+        event("duration_end", 5, "nobody's"),
+        event("duration_end", 6, "inner"),
+        event("duration_end", 7, "outer"),
+        event("duration_begin", 8, "next"),
+        event("duration_begin", 9, "last"),
+        event("duration_end", 10, ""),
+        event("duration_end", 11, **unknown),
+    ]
+    data = built(*(records if in_order else records[::-1]))
+    for native in (True, False):
+        with contextlib.nullcontext() if native else plain_kernels():
+            request = OpenRequest(options={"match": "name"})
+            capture = TraceCapture(Source.open(data), request)
+            found = rows(capture, "slices", "ts", "name", "dur", "depth")
+            assert sorted(found) == [
+                (1, "outer", 6, 0), (2, "mark", -1, 1), (3, "whole", 87, 2), (4, "inner", 2, 3),
+                (8, "next", 3, 0), (9, "last", 1, 1),
+            ]  # fmt: skip
+            counts = codes(capture)
+            assert (counts["FXT0302"], counts["FXT0303"]) == (1, 1)
+            assert "FXT0312" not in counts
 
 
 def test_names_of_ends_are_compared_thread_by_thread_at_any_depth() -> None:
@@ -228,7 +264,7 @@ def test_names_of_ends_are_compared_thread_by_thread_at_any_depth() -> None:
                 assert plain.diagnostics.counts["FXT0312"] == wrong
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kinds", "expected"),
     [
         (("flow_begin", "flow_step", "flow_end"), {}),
@@ -578,7 +614,7 @@ def test_base_tick_and_wall_time() -> None:
     assert codes(capture) == {"FXT0204": 1}
 
 
-@pytest.mark.parametrize("rate", [10**9, 1, 3_000_000_000, 10**10, 1 << 63])
+@cases("rate", [10**9, 1, 3_000_000_000, 10**10, 1 << 63])
 def test_durations_and_times_are_exact(rate: int) -> None:
     ticks = [0, 1, 7, 10**9 + 1, 123_456_789_012]
     capture = opened(
@@ -610,8 +646,8 @@ def test_times_beyond_63_bits_are_kept_and_said() -> None:
     assert codes(capture)["FXT0208"] == 1
 
 
-@pytest.mark.parametrize("limit", [0, 1, 3, 7, 1000])
-@pytest.mark.parametrize("whole", [True, False])
+@cases("limit", [0, 1, 3, 7, 1000])
+@cases("whole", [True, False])
 def test_each_time_beyond_63_bits_is_listed_up_to_the_limit(whole: bool, limit: int) -> None:
     late = struct.pack("<QQ", 4 | 2 << 4 | 1 << 24, 1 << 62)
     log = struct.pack("<QQ", 9 | 2 << 4 | 1 << 32, 1 << 62)
@@ -740,8 +776,8 @@ def test_a_switch_beyond_all_nanoseconds_is_told_whoever_asks() -> None:
 RATE = {"record": "initialization"}
 
 
-@pytest.mark.parametrize("introduced", ["provider_info", "provider_section"])
-@pytest.mark.parametrize(
+@cases("introduced", ["provider_info", "provider_section"])
+@cases(
     ("before", "own", "after", "expected"),
     [
         (10**6, None, None, 5000),  # for all that follows
@@ -912,7 +948,7 @@ def test_what_plain_events_refer_to_is_reported_in_the_order_it_is_met() -> None
     assert sorted(found[1:]) == sorted(others)
 
 
-@pytest.mark.parametrize("most", [16, 24, 32, 40, 64])
+@cases("most", [16, 24, 32, 40, 64])
 def test_a_limit_of_records_holds_for_tables_and_objects_alike(most: int) -> None:
     data = sample(20_000)
     request = OpenRequest(limits=Limits(max_record=most))
@@ -937,8 +973,8 @@ def test_slices_that_begin_at_one_time_are_the_same_in_batches() -> None:
         assert batch[column].tolist() == whole[column].tolist(), column
 
 
-@pytest.mark.parametrize("start", [NS_MAX - 1, NS_MAX, 1 << 63, (1 << 64) - 4])
-@pytest.mark.parametrize("out_of_order", [False, True])
+@cases("start", [NS_MAX - 1, NS_MAX, 1 << 63, (1 << 64) - 4])
+@cases("out_of_order", [False, True])
 def test_slices_nest_at_the_last_time_there_is(start: int, out_of_order: bool) -> None:
     """What is open then has no end; that time looks the same."""
     kinds = ("begin", "begin", "complete", "end", "end", "end", "begin")

@@ -20,6 +20,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import STANDARD_TABLES
 
+from ...properties import share
 from .streams import any_bytes, damaged, fxt_streams
 
 ROWS = {
@@ -186,29 +187,22 @@ def agree(data: bytes) -> None:
     assert findings(by_tables) == findings(by_records)
 
 
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(**SLOW)
-
-
-@MANY
 @hypothesis.given(fxt_streams())
 def test_agree_on_sound_streams(data: bytes) -> None:
     agree(data)
 
 
-@MANY
 @hypothesis.given(damaged(fxt_streams()))
 def test_agree_on_damaged_streams(data: bytes) -> None:
     agree(data)
 
 
-@MANY
 @hypothesis.given(any_bytes())
 def test_agree_on_any_bytes(data: bytes) -> None:
     agree(data)
 
 
-@hypothesis.settings(max_examples=10, **SLOW)
+@share(1 / 3)
 @hypothesis.given(fxt_streams(), st.integers(0, 7))
 def test_agree_at_every_truncation(data: bytes, phase: int) -> None:
     for length in range(phase, min(len(data), 4000), 8):
@@ -227,7 +221,6 @@ GREATEST_TIME = struct.pack(
 """An event, and a log record at the greatest time that fits 63 bits."""
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(damaged(fxt_streams()) | fxt_streams(), st.sampled_from([1, 2, 7, 1000]))
 @hypothesis.example(TIMES_OUTSIDE, 1)
 @hypothesis.example(GREATEST_TIME, 1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 
-import pytest
-
 from fx_trace.read.capture import TraceCapture
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
+
+from ...cases import cases
 
 MAGIC = bytes.fromhex("1000044678541600")
 
@@ -20,7 +20,7 @@ def clock(rate: int, *more: int) -> bytes:
     return struct.pack(f"<{len(words)}Q", *words)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("records", "offset"),
     [
         ((), None),
@@ -30,7 +30,7 @@ def clock(rate: int, *more: int) -> bytes:
         ((clock(1_000, 5, 0),), 0),
     ],
 )
-@pytest.mark.parametrize("memory", [0, 1])
+@cases("memory", [0, 1])
 def test_the_first_clock_that_says_it(
     records: tuple[bytes, ...], offset: int | None, memory: int
 ) -> None:

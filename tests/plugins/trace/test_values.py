@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from fx_trace.format import ArgType
 from fx_trace.write import arguments as fx
 
+from ...cases import cases
+
 BOUNDS = [
     (0, "int32"),
     (-1, "int32"),
@@ -57,7 +59,7 @@ def typed(value: Any) -> tuple[str, Any]:
     return found[0].name.lower(), found[1]
 
 
-@pytest.mark.parametrize(("value", "kind"), BOUNDS)
+@cases(("value", "kind"), BOUNDS)
 def test_an_int_takes_the_narrowest_type_that_holds_it(value: int, kind: str) -> None:
     assert typed(value) == (kind, value)
 
@@ -83,7 +85,7 @@ def test_an_int_that_nothing_holds_is_outside_of_the_range_of_its_type(value: in
     assert not least <= value <= most
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "kind", "same"),
     [
         (None, "null", None),
@@ -115,7 +117,7 @@ def test_the_sign_of_zero_stays() -> None:
     assert math.copysign(1, typed(-0.0)[1]) == -1
 
 
-@pytest.mark.parametrize(("name", "kind"), NUMPY)
+@cases(("name", "kind"), NUMPY)
 def test_numbers_of_numpy_keep_their_width(name: str, kind: str) -> None:
     scalar = np.dtype(name).type(1)
     found, value = typed(scalar)
@@ -123,14 +125,14 @@ def test_numbers_of_numpy_keep_their_width(name: str, kind: str) -> None:
     assert type(value) in (int, float, bool)
 
 
-@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"])
+@cases("name", ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"])
 def test_bounds_of_numpy(name: str) -> None:
     info = np.iinfo(name)
     for bound in (info.min, info.max):
         assert typed(np.dtype(name).type(bound))[1] == bound
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS)
+@cases("wrapper", WRAPPERS)
 def test_a_wrapper_says_the_type_outright(wrapper: type[fx.Typed]) -> None:
     assert fx.type_of(wrapper(1)) == (ArgType[wrapper.__name__.upper()], 1)
 
@@ -140,7 +142,7 @@ def test_a_blob_wraps_bytes(value: Any) -> None:
     assert fx.type_of(fx.Blob(value)) == (ArgType.BLOB, b"ab")
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
     [
         ..., [1], (1,), {"a": 1}, {1}, 1j, decimal.Decimal(1), range(3),

@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import os
+import random
 import struct
 import sys
 import threading
@@ -44,6 +45,7 @@ from fxframework.errors import Severity, UsageError, WriteRefusedError
 from fxframework.model.target import Clock, SchedulerListener, TimestampCounter
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
 from .streams import fxt_streams
 from .test_two_decoders import agree
 
@@ -51,8 +53,6 @@ PLACE = {"offset", "nbytes", "refs"}
 STAGE = {"metadata", "initialization", "string", "thread"}
 """Records that say nothing by themselves."""
 ME = (7, 8)
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(**SLOW)
 
 # --- Helpers -----------------------------------------------------------------------------------
 
@@ -255,9 +255,9 @@ METHODS: dict[str, tuple[Callable[[TraceWriter], Any], dict[str, Any]]] = {
 # --- Every method, every argument type ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", ["allocate", "reuse", "inline"])
-@pytest.mark.parametrize("big_endian", [False, True], ids=["little", "big"])
-@pytest.mark.parametrize("name", METHODS)
+@cases("policy", ["allocate", "reuse", "inline"])
+@cases("big_endian", [False, True], ids=["little", "big"])
+@cases("name", METHODS)
 def test_a_method_writes_the_record_it_says(name: str, policy: Any, big_endian: bool) -> None:
     call, wanted = METHODS[name]
     made = tape(big_endian=big_endian, strings=policy, threads=policy)
@@ -350,8 +350,8 @@ HOLDERS: dict[str, Callable[[TraceWriter, Any], Any]] = {
 """Records that have arguments, by the ways in which they are made."""
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-@pytest.mark.parametrize("case", VALUES)
+@cases("holder", HOLDERS)
+@cases("case", VALUES)
 def test_an_argument_has_the_type_and_value_it_was_given(case: str, holder: str) -> None:
     value, kind, shown = VALUES[case]
     for policy in ("allocate", "inline"):
@@ -362,7 +362,7 @@ def test_an_argument_has_the_type_and_value_it_was_given(case: str, holder: str)
         assert worst(made.data()) == []
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@cases("holder", HOLDERS)
 def test_bits_of_doubles_stay(holder: str) -> None:
     made = tape()
     HOLDERS[holder](made.writer, {"key": 1.0})
@@ -373,7 +373,7 @@ def test_bits_of_doubles_stay(holder: str) -> None:
     assert math.copysign(1, zero["value"]) == -1
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@cases("holder", HOLDERS)
 def test_bytes_that_are_not_utf8_stay(holder: str) -> None:
     made = tape()
     odd = b"caf\xe9".decode(errors="surrogateescape")
@@ -385,8 +385,8 @@ def test_bytes_that_are_not_utf8_stay(holder: str) -> None:
         assert found["name_bytes_hex"] == found["value_bytes_hex"] == b"caf\xe9".hex()
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-@pytest.mark.parametrize("shape", ["list", "iterator", "items", "lists"])
+@cases("holder", HOLDERS)
+@cases("shape", ["list", "iterator", "items", "lists"])
 def test_arguments_of_one_name_stay_in_order(holder: str, shape: str) -> None:
     pairs = [("b", 1), ("a", "x"), ("b", 2.5), ("b", None), ("a", "x")]
     make: dict[str, Callable[[], Any]] = {
@@ -432,7 +432,7 @@ def test_lists_do_for_threads_and_numbers_of_numpy_for_numbers() -> None:
 def test_a_blob_of_any_size_comes_back_whole() -> None:
     for size in (31_999, 32_000, 32_001, 100_000):
         for name in ("data", "n" * 32_000):
-            payload = os.urandom(size)
+            payload = random.Random(size).randbytes(size)
             made = tape(strings="inline")
             assert made.writer.blob(name, payload)
             parts = made.told()
@@ -635,7 +635,6 @@ def limited(writer: TraceWriter, limit: tuple[int, int]) -> TraceWriter:
     return writer
 
 
-@MANY
 @hypothesis.given(
     st.lists(st.tuples(policies, limits), min_size=1, max_size=3),
     st.lists(st.tuples(st.integers(0, 2), calls()), max_size=25),
@@ -693,8 +692,8 @@ def test_a_record_of_more_strings_than_there_are_slots_has_the_others_inline() -
     assert made.told()[-1]["incoming"] == [1, 3]
 
 
-@pytest.mark.parametrize("slots", range(1, 7))
-@pytest.mark.parametrize("threads", [1, 2])
+@cases("slots", range(1, 7))
+@cases("threads", [1, 2])
 def test_calls_that_come_again_say_the_same_whatever_was_evicted(slots: int, threads: int) -> None:
     made = tape(strings="reuse", threads="reuse")
     writer = limited(made.writer, (slots, threads))
@@ -740,7 +739,6 @@ def resolved(shown: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-@MANY
 @hypothesis.given(fxt_streams(), policies, limits, st.booleans())
 def test_records_that_were_read_say_the_same_when_written(
     data: bytes, policy: Any, limit: tuple[int, int], as_json: bool
@@ -1020,8 +1018,8 @@ def good(writer: TraceWriter) -> None:
     writer.instant("fresh", "new1", SIXTEEN.keys() and {"a1": "v1"}, thread=(9, 9), timestamp=6)
 
 
-@pytest.mark.parametrize("policy", ["allocate", "reuse"])
-@pytest.mark.parametrize("case", BAD)
+@cases("policy", ["allocate", "reuse"])
+@cases("case", BAD)
 def test_a_refusal_leaves_no_trace(case: str, policy: Any) -> None:
     code, call = BAD[case]
     for known in (False, True):
@@ -1069,7 +1067,6 @@ def test_records_of_exactly_the_greatest_size() -> None:
     assert worst(made.data()) == []
 
 
-@MANY
 @hypothesis.given(
     policies, limits, st.lists(st.one_of(calls(), st.sampled_from(sorted(BAD))), max_size=12)
 )
@@ -1120,8 +1117,8 @@ class Shelf:
         return told(b"".join([wire.MAGIC_BYTES, *self.held]))
 
 
-@pytest.mark.parametrize("room", range(8))
-@pytest.mark.parametrize("policy", ["allocate", "reuse"])
+@cases("room", range(8))
+@cases("policy", ["allocate", "reuse"])
 def test_without_room_for_strings_they_stand_inline(room: int, policy: Any) -> None:
     shelf = Shelf(durable=room)
     writer = TraceWriter(shelf, strings=policy, threads=policy, begin=False)
@@ -1326,7 +1323,7 @@ def test_a_base_begins_time_there() -> None:
         assert capture.table("instants")["ts"].tolist() == [7000]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "code"),
     [
         ({"base_tick": 5}, "FXT0402"),
@@ -1398,8 +1395,8 @@ def test_a_slice_may_be_that_of_another_thread() -> None:
     assert [each["thread"] for each in made.told()] == [[7, 8]] * 2
 
 
-@pytest.mark.parametrize("providers", [1, 3])
-@pytest.mark.parametrize("policy", ["allocate", "reuse", "inline"])
+@cases("providers", [1, 3])
+@cases("policy", ["allocate", "reuse", "inline"])
 def test_threads_that_write_at_once_lose_nothing(policy: Any, providers: int) -> None:
     count, each_has = 6, 300
     file = io.BytesIO()
@@ -1463,11 +1460,11 @@ def types(data: bytes) -> Counter[int]:
         )
 
 
-@pytest.mark.parametrize("policy", ["allocate", "inline"])
-@pytest.mark.parametrize("name", ["data", "n" * 31_000], ids=["short", "long"])
-@pytest.mark.parametrize("size", [0, 1, 32_000, 100_000, 1_000_000])
+@cases("policy", ["allocate", "inline"])
+@cases("name", ["data", "n" * 31_000], ids=["short", "long"])
+@cases("size", [0, 1, 32_000, 100_000, 1_000_000])
 def test_perfetto_safe_writes_no_large_record(size: int, name: str, policy: Any) -> None:
-    payload = os.urandom(size)
+    payload = random.Random(size).randbytes(size)
     made = tape(perfetto_safe=True, strings=policy)
     assert made.writer.large_blob("cat", name, payload, A, **AT)
     assert made.writer.large_blob("cat", name, payload, metadata=False)

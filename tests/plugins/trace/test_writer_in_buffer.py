@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import attrs
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
@@ -261,7 +261,6 @@ def begun(draw: Any) -> Run:
     return Run(mode, draw(st.sampled_from(SIZES)), draw(policy), draw(policy))
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(begun(), st.data())
 def test_what_was_taken_is_what_is_read(run: Run, hand: st.DataObject) -> None:
     steps = hand.draw(st.sampled_from([5, 20, 60]))
@@ -283,7 +282,6 @@ def test_what_was_taken_is_what_is_read(run: Run, hand: st.DataObject) -> None:
         assert {entry.shown for entry in run.taken} <= whole
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(MODES), st.integers(1, 400), st.booleans())
 def test_a_table_that_is_full_makes_later_texts_inline(mode: str, count: int, saves: bool) -> None:
     """Each text and thread is another one, until the durable buffer has no room for more."""

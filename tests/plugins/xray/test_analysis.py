@@ -16,6 +16,7 @@ from fxframework.analysis.account import account
 from fxframework.analysis.graph import call_graph, dot
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
 from .traces import buffer, call, header, packed
 
 TRACES = Path(__file__).resolve().parents[2] / "conformance" / "xray"
@@ -36,7 +37,7 @@ def test_an_account_has_the_figures_of_llvm_xray(name: str) -> None:
     assert shown == [[row[figure] for figure in figures] for row in theirs]
 
 
-@pytest.mark.parametrize("name", GRAPHED)
+@cases("name", GRAPHED)
 def test_a_graph_has_the_figures_and_the_colours_of_llvm_xray(name: str) -> None:
     with fxf.open(TRACES / f"{name}.xray") as capture:
         lines = "\n".join(dot(call_graph(capture), edge_color="max", vertex_color="99p"))

@@ -17,6 +17,7 @@ from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .recorded import Counter
 
 KINDS = ("enter", "exit", "tail_exit", "enter_arg")
@@ -91,7 +92,7 @@ def test_tail_exits_are_there_from_version_2_on() -> None:
     assert thread.exit(1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("script", "left"),
     [
         ("+1 4999 -1", ""),

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from fx_xray import format as fx
@@ -18,6 +17,8 @@ from fx_xray.rules import RULES
 from fx_xray.write.encoder import RecordEncoder
 from fxframework.errors import Severity
 from fxframework.model.diagnostics import Diagnostics
+
+from ...cases import cases
 
 TRACES = Path(__file__).parents[2] / "conformance" / "xray"
 FILES = {str(path.relative_to(TRACES)): path for path in sorted(TRACES.rglob("*.xray"))}
@@ -46,7 +47,7 @@ def test_there_are_traces() -> None:
     assert len(FILES) > 40
 
 
-@pytest.mark.parametrize("name", FILES)
+@cases("name", FILES)
 def test_every_trace_comes_back_through_json(name: str) -> None:
     form, records, _ = read(FILES[name])
     lines = [json.dumps(record.to_json()) for record in records]
@@ -115,7 +116,7 @@ DUMPS = [
 ]
 
 
-@pytest.mark.parametrize("name", DUMPS)
+@cases("name", DUMPS)
 def test_records_agree_with_fdr_dump(name: str) -> None:
     _, records, found = read(FILES[name])
     version = records[0].version
@@ -211,7 +212,7 @@ def events_of(records: list[Any]) -> Iterator[list[Any]]:
 YAMLS = [name for name in FILES if expected(name, "convert.yaml").exists()]
 
 
-@pytest.mark.parametrize("name", YAMLS)
+@cases("name", YAMLS)
 def test_times_and_events_agree_with_convert(name: str) -> None:
     _, records, _ = read(FILES[name])
     theirs = converted(expected(name, "convert.yaml"))
@@ -227,7 +228,7 @@ def test_times_and_events_agree_with_convert(name: str) -> None:
             assert mine == [event for event in theirs if event[5] == thread]
 
 
-@pytest.mark.parametrize("name", YAMLS)
+@cases("name", YAMLS)
 def test_headers_agree_with_convert(name: str) -> None:
     text = expected(name, "convert.yaml").read_bytes().decode(errors="replace")
     theirs = yaml.safe_load(text.split("records:")[0].removeprefix("---"))["header"]
@@ -261,7 +262,7 @@ DAMAGE = {
 EMPTY = {name for name in FILES if "-empty-" in name}
 
 
-@pytest.mark.parametrize("name", FILES)
+@cases("name", FILES)
 def test_findings_are_those_of_what_is_wrong(name: str) -> None:
     _, records, found = read(FILES[name])
     if name in EMPTY:

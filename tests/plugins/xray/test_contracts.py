@@ -12,6 +12,7 @@ from fx_xray.format import BASIC_VERSIONS, FDR_VERSIONS
 from fxframework.registry import Confidence
 from fxframework.testing import ReaderContract, Sample, WriterContract
 
+from ...properties import share
 from .traces import ORDERS, basic, buffer, call, event, header, trace
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
@@ -48,7 +49,6 @@ def _basic_samples() -> Iterable[Sample]:
 class TestFdrReader(ReaderContract):
     plugin = "fx_xray.plugin"
     format = "xray"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _fdr_samples()
@@ -57,7 +57,6 @@ class TestFdrReader(ReaderContract):
 class TestBasicReader(ReaderContract):
     plugin = "fx_xray.plugin"
     format = "xray-basic"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _basic_samples()
@@ -74,7 +73,7 @@ BASIC_CALL = {"record": "function", "kind": "enter", "function_id": 1, "tsc": 5,
 class TestFdrWriter(WriterContract):
     plugin = "fx_xray.plugin"
     format = "xray"
-    examples = 15
+    examples = share(2 / 3).max_examples
     salvage_leaves = frozenset({"FXX0305"})
     derived = WriterContract.derived | {"tsc", "cpu", "thread", "process"}
 
@@ -99,7 +98,7 @@ class TestFdrWriter(WriterContract):
 class TestBasicWriter(WriterContract):
     plugin = "fx_xray.plugin"
     format = "xray-basic"
-    examples = 15
+    examples = share(2 / 3).max_examples
     salvage_leaves = frozenset({"FXX0305"})
     held = 1 << 16
 

@@ -13,6 +13,7 @@ from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView
 
+from ...cases import cases
 from .traces import TSC, WHOLE, buffer, call, header, packed, trace
 
 TRACES = Path(__file__).parents[2] / "conformance" / "xray"
@@ -45,7 +46,7 @@ def covered(form: str, data: bytes, offset: int) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("name", FILES)
+@cases("name", FILES)
 def test_every_byte_is_told(name: str) -> None:
     form, data = FILES[name]
     for record in RecordDecoder(form).records(data):

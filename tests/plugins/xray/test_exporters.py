@@ -36,6 +36,8 @@ from fxframework.model.strings import TextColumn
 from fxframework.registry import parse_options
 from fxframework.testing import open_bytes
 
+from ...cases import cases
+
 TRACES = Path(__file__).parents[2] / "conformance" / "xray"
 SINGLE = TRACES / "fdr5-single-clang19.xray"
 U64 = st.integers(0, (1 << 64) - 1)
@@ -181,7 +183,7 @@ def test_text_of_calls_that_do_not_match() -> None:
     ]
 
 
-@pytest.mark.parametrize("trace", ALL.values(), ids=ALL)
+@cases("trace", ALL.values(), ids=ALL)
 def test_every_event_has_a_line(trace: Path) -> None:
     with opened(trace) as capture:
         kinds = np.concatenate([np.zeros(0), *(batch.kind for batch in capture.events())])  # type: ignore[attr-defined]
@@ -194,7 +196,7 @@ def test_every_event_has_a_line(trace: Path) -> None:
     assert text.count("\n") == events
 
 
-@pytest.mark.parametrize("trace", ALL.values(), ids=ALL)
+@cases("trace", ALL.values(), ids=ALL)
 def test_every_record_has_a_line_with_metadata(trace: Path) -> None:
     with opened(trace) as capture:
         text, _ = export("text", capture, metadata=True)
@@ -266,7 +268,7 @@ def test_a_log_without_records_has_a_header_only() -> None:
             export("text", capture)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ns", "shown"),
     [
         (0, "0ns"),
@@ -335,7 +337,7 @@ def events_of(shown: str) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.parametrize("trace", JSON.values(), ids=JSON)
+@cases("trace", JSON.values(), ids=JSON)
 def test_json_in_strings_is_what_llvm_xray_writes(trace: Path) -> None:
     theirs = events_of(
         (trace.parent / "expected" / trace.stem / "trace_event.json").read_text("utf-8")
@@ -366,7 +368,7 @@ def nested(events: Sequence[Mapping[str, Any]]) -> Counter[tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.parametrize("trace", ALL.values(), ids=ALL)
+@cases("trace", ALL.values(), ids=ALL)
 def test_json_nests_as_the_tables_do(trace: Path) -> None:
     with opened(trace) as capture:
         shown, dropped = export("json", capture)
@@ -510,7 +512,7 @@ def by_time(lines: Sequence[str]) -> list[list[str]]:
     return [sorted(group) for group in groups.values()]
 
 
-@pytest.mark.parametrize("trace", YAML.values(), ids=YAML)
+@cases("trace", YAML.values(), ids=YAML)
 def test_yaml_is_what_llvm_xray_writes(trace: Path) -> None:
     theirs = (trace.parent / "expected" / trace.stem / "convert.yaml").read_text("utf-8")
     ours = exported("llvm-yaml", trace)
@@ -560,7 +562,7 @@ def test_yaml_of_every_kind() -> None:
     assert sorted(unsorted.splitlines()) == sorted(yaml.splitlines())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "shown"),
     [
         ("", "''"),
@@ -712,8 +714,8 @@ def test_calls_are_matched_as_a_list_of_open_ones_does(
     assert (parents < np.arange(parents.size)).all()
 
 
-@pytest.mark.parametrize("time", ["ticks", "first", "clock"])
-@pytest.mark.parametrize("trace", [None, NESTED, *ALL.values()], ids=["sample", "nested", *ALL])
+@cases("time", ["ticks", "first", "clock"])
+@cases("trace", [None, NESTED, *ALL.values()], ids=["sample", "nested", *ALL])
 def test_lines_by_columns_are_those_made_one_by_one(trace: Any, time: str) -> None:
     with opened(sample(60_000) if trace is None else trace) as capture:
         calls, lines = Calls(capture), _TextLines(capture, time, Counter())

@@ -30,7 +30,6 @@ class TestText(ExporterContract):
     accepts = "xray"
     format = "xray"
     options: ClassVar[Mapping[str, Any]] = {"time": "first"}
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _samples("fdr5-single-clang19", "llvmwriter/v5-allrecords")
@@ -57,7 +56,6 @@ class TestJson(ExporterContract):
     name = "json"
     accepts = "xray"
     format = "xray"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _samples("fdr5-single-clang19", "llvmwriter/v5-allrecords")
@@ -83,7 +81,6 @@ class TestYaml(ExporterContract):
     name = "llvm-yaml"
     accepts = "xray"
     format = "xray"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         return _samples("fdr5-single-clang19", "llvmwriter/v5-allrecords")

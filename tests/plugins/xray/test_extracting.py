@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+import fxframework as fxf
 from fx_xray import format as fx
 from fx_xray.read.capture import EventCapture
 from fx_xray.write.extract import extract
@@ -20,6 +21,8 @@ from fxframework.kit.salvage import Loss
 from fxframework.model.selection import Selection
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
+from ...properties import share
 from .packed import chance_events, opened, packed_events
 from .traces import basic, buffer, call, event, header, packed, trace
 
@@ -79,7 +82,7 @@ def test_a_part_has_the_rows_of_the_window(name: str) -> None:
         assert not [f for f in part.diagnostics if f.severity >= Severity.WARNING]
 
 
-@settings(max_examples=15)
+@share(2 / 3)
 @given(seed=st.integers(0, 1 << 32), start=st.integers(0, 1 << 41), length=st.integers(0, 1 << 41))
 def test_any_part_has_the_rows_of_the_window(seed: int, start: int, length: int) -> None:
     events, payloads = chance_events(seed, 60)
@@ -140,7 +143,7 @@ def _salvaged(capture: EventCapture) -> tuple[bytes, list[Loss]]:
     return sink.getvalue(), losses
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     [
         "damaged/extent-huge", "damaged/extent-minus8", "damaged/extent-zero",
@@ -200,6 +203,36 @@ def test_records_of_unknown_kind_that_are_left_out_are_lost(tmp_path: Path) -> N
     result = run_cli("salvage", before, after)
     assert result.exit_code == 3
     assert "lost: 1 record, 16 bytes" in result.stderr
+
+
+def test_arguments_of_no_call_are_lost_records(tmp_path: Path) -> None:
+    before, after = tmp_path / "a.xray", tmp_path / "b.xray"
+    argument = fx.CallArgument(value=5)
+    before.write_bytes(header() + buffer(argument, argument, call(), call(kind="exit"), short=3))
+    result = run_cli("salvage", before, after)
+    assert result.exit_code == 3
+    assert "lost: 2 records, 32 bytes" in result.stderr
+    with fxf.open(before) as capture:
+        places = [record.offset for record in capture.records() if record.nbytes == 16][-2:]
+    data, losses = _salvaged(opened(before.read_bytes()))
+    lost = [(loss.offset, loss.what) for loss in losses if loss.nbytes]
+    assert lost == [(place, "call_argument") for place in places]
+    assert data == after.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("version", "records", "lost"),
+    [
+        (2, [event(b"hello", event_type=7)], [("event", 21)]),
+        (1, [event(b"x" * 5000), call()], [("event", 5016)]),
+    ],
+)
+def test_events_that_a_version_cannot_hold_are_lost_records(
+    version: int, records: list[fx.XrayRecord], lost: list[tuple[str, int]]
+) -> None:
+    capture = opened(header(buffer_size=4096) + buffer(*records, call(kind="exit"), short=3))
+    losses = salvage(capture, Sink.memory(), {"version": version})
+    assert [(loss.what, loss.nbytes) for loss in losses if loss.nbytes] == lost
 
 
 def test_losses_say_where_they_are() -> None:

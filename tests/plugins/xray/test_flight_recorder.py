@@ -27,6 +27,7 @@ from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.testing.crashtest import RecordedMemory, crashtest
 
+from ...cases import cases
 from .recorded import WRAPS, Block, Counter, Model, blocks_of
 
 VERSIONS = range(1, 6)
@@ -352,7 +353,7 @@ def run(thread: FdrThread, counter: Counter, *script: str) -> None:
                 counter.tsc += int(step)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("script", "left"),
     [
         ("+1 4999 -1", ""),

@@ -17,13 +17,11 @@ from fx_xray.sample import sample
 from fxframework.io.limits import Limits
 from fxframework.testing.kernels import plain_kernels
 
+from ...cases import cases
 from .streams import basic_files, damaged, fdr_files
 from .test_compiled import INPUTS
 from .traces import TSC, buffer, call, event, header, packed
 
-SLOW: dict[str, Any] = {
-    "deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)
-}  # fmt: skip
 NAMES = ("capture", "record_lines", "decoder")
 
 
@@ -70,7 +68,7 @@ def agree(tools: Tools, form: str, data: bytes, **limits: int) -> None:
     assert findings(capture) == findings(other)
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@cases("name", INPUTS)
 def test_every_kind_of_trace(tools: Tools, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools.lines, "PIECE", 1000)
     agree(tools, *INPUTS[name])
@@ -91,7 +89,7 @@ def events(version: int) -> list[bytes]:
     return out
 
 
-@pytest.mark.parametrize("version", range(1, 6))
+@cases("version", range(1, 6))
 def test_records_out_of_place(tools: Tools, version: int) -> None:
     odd = [
         packed(fx.NewCpu(cpu=3, tsc=TSC + (1 << 41))),
@@ -128,13 +126,11 @@ def test_an_event_that_reaches_behind_the_next_buffer_where_nothing_bounds_its_o
     agree(tools, "xray", header() + packed(fx.BufferExtents(bytes=1 << 40), call(1), long, call(3)))
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=fdr_files() | damaged(fdr_files()) | st.binary(max_size=200))
 def test_agree_on_any_log(tools: Tools, data: bytes) -> None:
     agree(tools, "xray", data)
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=basic_files() | damaged(basic_files()) | st.binary(max_size=200))
 def test_agree_on_any_basic_trace(tools: Tools, data: bytes) -> None:
     agree(tools, "xray-basic", data)

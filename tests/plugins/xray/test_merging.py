@@ -21,6 +21,7 @@ from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.selection import Selection
 from fxframework.model.table import Table
 
+from ...cases import cases
 from .packed import opened
 from .traces import basic, buffer, call, header, trace
 
@@ -171,7 +172,7 @@ def test_ends_beyond_what_is_around_are_cut() -> None:
     assert dropped["ends of slices beyond what is around them"] == 1
 
 
-@pytest.mark.parametrize("version", range(1, 6))
+@cases("version", range(1, 6))
 def test_a_trace_keeps_its_events(version: int) -> None:
     whole = opened(trace(version))
     capture, dropped = _merged(whole, version=version)

@@ -13,6 +13,7 @@ from fx_xray.read.events import Events
 from fxframework.errors import Severity
 from fxframework.testing.kernels import plain_kernels
 
+from ...cases import cases
 from .packed import THREADS, by_thread, chance_events, opened, packed_events
 
 TIDS = np.arange(THREADS) + 100
@@ -72,8 +73,8 @@ def test_basic_mode_holds_calls_alone(version: int) -> None:
     assert ("kinds of exits" in dropped) == (version < 2)
 
 
-@pytest.mark.parametrize("basic", [False, True])
-@pytest.mark.parametrize("version", [1, 2, 3])
+@cases("basic", [False, True])
+@cases("version", [1, 2, 3])
 def test_compiled_code_packs_the_same(version: int, *, basic: bool) -> None:
     for seed in range(3):
         events, payloads = chance_events(seed)
@@ -103,9 +104,9 @@ HALF_WRAPPED = [number << 56 for number in (0x10, 0x77, 0x01, 0x13, 0x90)]
 """The same of a TSCWrap."""
 
 
-@pytest.mark.parametrize("version", range(1, 6))
-@pytest.mark.parametrize("typed", [False, True])
-@pytest.mark.parametrize(
+@cases("version", range(1, 6))
+@cases("typed", [False, True])
+@cases(
     ("cpu", "far"),
     [(1, far) for far in HALF_MOVED] + [(0, far) for far in HALF_WRAPPED],
 )

@@ -6,12 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from fx_xray import plugin
 from fxframework.host import Host
 from fxframework.registry import HEAD, Confidence, Probe
 
+from ...cases import cases
 from .traces import ORDERS, header, packed, preamble
 
 NONE, POSSIBLE, LIKELY, CERTAIN = Confidence
@@ -29,7 +28,7 @@ def sniffed(format: str, data: bytes, name: str = "capture") -> Confidence:
     return SNIFFERS[format](Probe(head=data[:HEAD], size=len(data), name=name))
 
 
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+@cases("path", REAL, ids=lambda path: path.stem)
 def test_real_traces_are_recognised_without_their_names(path: Path) -> None:
     data = path.read_bytes()
     basic = data[2] == 0
@@ -39,14 +38,14 @@ def test_real_traces_are_recognised_without_their_names(path: Path) -> None:
     assert sniffed("xray" if basic else "xray-basic", data, "x.xray") == NONE
 
 
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+@cases("path", REAL, ids=lambda path: path.stem)
 def test_real_traces_are_recognised_by_the_host(path: Path) -> None:
     with HOST.open(path) as capture:
         assert capture.format == ("xray-basic" if path.read_bytes()[2] == 0 else "xray")
 
 
-@pytest.mark.parametrize("version", range(1, 6))
-@pytest.mark.parametrize("byte_order", ORDERS)
+@cases("version", range(1, 6))
+@cases("byte_order", ORDERS)
 def test_every_version_and_byte_order(version: int, byte_order: str) -> None:
     data = header(version, byte_order=byte_order) + packed(
         *preamble(version), version=version, byte_order=byte_order
@@ -57,7 +56,7 @@ def test_every_version_and_byte_order(version: int, byte_order: str) -> None:
     assert sniffed("xray", data[:32] + b"\xff" * 32, "x.XRAY") == POSSIBLE
 
 
-@pytest.mark.parametrize("path", sorted(CONFORMANCE.glob("damaged/*")), ids=lambda path: path.stem)
+@cases("path", sorted(CONFORMANCE.glob("damaged/*")), ids=lambda path: path.stem)
 def test_damaged_files_are_read_by_their_name(path: Path) -> None:
     data = path.read_bytes()
     assert sniffed("xray", data, path.name) >= POSSIBLE
@@ -65,9 +64,7 @@ def test_damaged_files_are_read_by_their_name(path: Path) -> None:
         assert capture.format == "xray"
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\5\0\1", header(6) + b"\x0f" * 40, b"\x0f" * 64, bytes(64)]
-)
+@cases("data", [b"", b"\5\0\1", header(6) + b"\x0f" * 40, b"\x0f" * 64, bytes(64)])
 def test_what_is_no_trace_needs_the_name(data: bytes) -> None:
     assert [sniffed(format, data) for format in SNIFFERS] == [NONE] * 3
     assert sniffed("xray", data, "x.xray") == POSSIBLE

@@ -20,6 +20,7 @@ from fxframework.errors import StrictError, UsageError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .traces import (
     ORDERS,
     TSC,
@@ -68,7 +69,7 @@ def again(data: bytes, form: str = "xray", **options: Any) -> bytes:
 # --- Whole traces --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@cases("name", WHOLE)
 def test_traces_come_back_in_every_version_and_byte_order(name: str) -> None:
     form, data = WHOLE[name]
     records, found = decode(data, form)
@@ -300,7 +301,7 @@ CASES: dict[str, tuple[bytes, list[tuple[str, int]]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_departures_are_found_where_they_are(case: str) -> None:
     data, expected = CASES[case]
     assert codes(data) == expected
@@ -384,7 +385,7 @@ def test_what_was_cut_may_hold_a_metadata_record() -> None:
     assert again(data) == data
 
 
-@pytest.mark.parametrize("kind", [0, 1, 4, 6, 7, 9])
+@cases("kind", [0, 1, 4, 6, 7, 9])
 def test_a_record_that_may_not_follow_is_no_evidence_of_a_cut(kind: int) -> None:
     """What lies in the second half may be the padding that a recorder did not clear."""
     garbage = bytes([kind << 1 | 1, 0, 0, *[0xAA] * 5])
@@ -442,7 +443,7 @@ def test_old_bytes_behind_a_buffer_are_kept() -> None:
     assert again(bytes(data)) == bytes(data)
 
 
-@pytest.mark.parametrize("size", [0, 63, 100, 1 << 40, 300])
+@cases("size", [0, 63, 100, 1 << 40, 300])
 def test_a_size_of_buffers_that_makes_no_sense_is_not_believed(size: int) -> None:
     data = header(1, buffer_size=size) + b"".join(
         buffer(call(number + 1), version=1, thread=number) for number in range(9)
@@ -500,7 +501,7 @@ BASIC: dict[str, tuple[bytes, list[tuple[str, int]]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", BASIC)
+@cases("case", BASIC)
 def test_departures_in_basic_mode(case: str) -> None:
     body, expected = BASIC[case]
     data = header(3, basic=True) + body
@@ -564,7 +565,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("given", "code"), REFUSED)
+@cases(("given", "code"), REFUSED)
 def test_what_no_trace_can_hold_is_refused(given: Any, code: str) -> None:
     assert refusal(given) == code
 
@@ -684,8 +685,8 @@ def test_whatever_a_cut_record_holds_the_findings_are_those_of_the_tables(
     holds(header() + buffer(call(), broken, body) + buffer(call()), "xray")
 
 
-@pytest.mark.parametrize("field", ["version", "type", "cycle_frequency"])
-@pytest.mark.parametrize("order", ["little", "big"])
+@cases("field", ["version", "type", "cycle_frequency"])
+@cases("order", ["little", "big"])
 def test_one_odd_field_does_not_change_the_byte_order(order: str, field: str) -> None:
     fields: dict[str, Any] = {"version": 5, "type": 1, "cycle_frequency": 2_600_000_000, field: 255}
     fields["byte_order"] = order

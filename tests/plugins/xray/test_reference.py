@@ -14,11 +14,11 @@ from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .streams import basic_files, damaged, fdr_files
 from .test_two_decoders import REAL, form_of
 from .traces import WHOLE
 
-SLOW: dict[str, Any] = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
 FILES = {"xray": fdr_files(), "xray-basic": basic_files()}
 
 
@@ -41,7 +41,6 @@ def agree(form: str, data: bytes, limit: int = 1 << 30) -> None:
 
 
 @pytest.mark.parametrize("form", FILES)
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=st.data())
 def test_whatever_a_trace_holds(form: str, data: st.DataObject) -> None:
     file = data.draw(FILES[form] | damaged(FILES[form]) | st.binary(max_size=200))
@@ -55,7 +54,7 @@ def test_truncations(name: str) -> None:
         agree(form, data[:end])
 
 
-@pytest.mark.parametrize("name", REAL)
+@cases("name", REAL)
 def test_real_traces(name: str) -> None:
     data = REAL[name].read_bytes()
     agree(form_of(data), data)

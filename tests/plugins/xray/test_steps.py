@@ -19,6 +19,7 @@ from fxframework.host import Host
 from fxframework.replay import Report, ScenarioError, replay
 from fxframework.replay import plugin as steps
 
+from ...cases import cases
 from .recorded import Block, Counter, blocks_of
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "scenarios" / "xray.toml"
@@ -183,7 +184,7 @@ def test_without_a_start_the_recorder_is_as_compiler_rts(run: Runner) -> None:
     assert calls(report) == ["enter 2", "exit 2"]
 
 
-@pytest.mark.parametrize("stores", [0, 1, 7, 20, 33])
+@cases("stores", [0, 1, 7, 20, 33])
 def test_a_program_that_crashes_leaves_a_log(run: Runner, stores: int) -> None:
     crash = step("fault.crash", f'device = "r"\nstores = {stores}')
     body = '{ loop = 100, as = "i", body = [{ call = "{i}" }, { custom_event = "odd{i}" }] }'
@@ -274,7 +275,7 @@ def test_there_are_captures() -> None:
     assert len(CAPTURES) > 20
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+@cases("path", CAPTURES, ids=lambda path: path.stem)
 def test_so_is_every_real_capture(run: Runner, path: Path) -> None:
     report = run(step("xray.replay", f'capture = "{path}"\nas = "a.xray"'), head=TARGET)
     assert report.outputs["a.xray"] == path.read_bytes()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 import string
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import fxframework as fxf
 from fx_xray.read.demangling import demangle
 from fx_xray.read.instr_map import InstrumentationMap, SledKind, read_map
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import FxError, UnreadableError, UsageError
 
+from ...cases import cases
 from .programs import Program, Sled, Symbol
 
 MAPS = Path(__file__).parents[2] / "conformance" / "xray" / "instr_map"
@@ -83,9 +87,9 @@ def test_a_program_its_yaml_and_its_csv_name_functions_alike(written: Any) -> No
     assert symbols(str(MAPS / "app-16.elf"), demangle=False).name(1) == "_Z3fibl"
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("bits", [32, 64])
-@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@cases("order", ["<", ">"])
+@cases("bits", [32, 64])
+@cases("version", [0, 1, 2, 3])
 def test_every_class_byte_order_and_version(
     written: Any, bits: int, order: str, version: int
 ) -> None:
@@ -172,6 +176,17 @@ def test_yaml_without_names_has_addresses_alone(written: Any) -> None:
     assert found.address(3) == 0x20
 
 
+def test_csv_holds_names_of_any_length(written: Any) -> None:
+    limit = csv.field_size_limit()
+    name = "f" * 300_000 + ',"'
+    quoted = name.replace('"', '""')
+    read = read_map(written(f'function_id,name\n1,"{quoted}"\n2,g\n', "map.csv"))
+    assert [read.functions.name(id) for id in (1, 2)] == [name, "g"]
+    again = read_map(written(b"".join(read.to_csv()), "again.csv"))
+    assert [again.functions.name(id) for id in (1, 2)] == [name, "g"]
+    assert csv.field_size_limit() == limit
+
+
 def test_csv_needs_no_more_than_an_id_and_a_name(written: Any) -> None:
     found = symbols(written("function_id,name\n7,_Z1fv\n0x8,g\nx,h\n-1,i\n", "map.csv"))
     assert [found.name(id) for id in (7, 8, 9)] == ["f()", "g", None]
@@ -183,7 +198,7 @@ def test_csv_needs_no_more_than_an_id_and_a_name(written: Any) -> None:
     assert found.faults[0].offset == len("function_id,name\n7,_Z1fv\n0x8,g\n")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "name"),
     [
         ("", "empty"),
@@ -277,13 +292,56 @@ def test_four_bits_of_the_object_are_enough_while_they_tell(objects: dict[str, s
     assert both.name(17 << 24 | 1) == "a"
 
 
+def test_ids_of_basic_mode_are_whole(objects: dict[str, str]) -> None:
+    seventeen = Symbols.of({"instr_map": f"{objects['main']},17={objects['a']}"}, whole_ids=True)
+    assert seventeen.name(1 << 24 | 1) is None
+    assert seventeen.object(1 << 24 | 1) == 1
+    assert seventeen.name(17 << 24 | 1) == "a"
+    text = f"{objects['main']},17={objects['a']},1={objects['b']}"
+    both = Symbols.of({"instr_map": text}, whole_ids=True)
+    assert [both.name(number << 24 | 1) for number in (0, 1, 17)] == ["main", "b", "a"]
+    assert not any(both.ambiguous(number << 24 | 1) for number in (0, 1, 17))
+
+
+def basic_trace(*ids: int) -> bytes:
+    """A trace of basic mode that enters and leaves these functions, one after the other."""
+    words = [struct.pack("<HHIQ16x", 3, 0, 3, 10**9)]
+    for number, id in enumerate(ids):
+        for kind in (0, 1):
+            ticks = 100 * number + 10 * kind
+            words.append(struct.pack("<HBBIQII8x", 0, 0, kind, id, ticks, 7, 5))
+    return b"".join(words)
+
+
+@pytest.mark.parametrize("form", ["file", "yaml"])
+def test_a_trace_of_basic_mode_has_names_of_its_own_objects_only(
+    form: str, objects: dict[str, str], tmp_path: Path
+) -> None:
+    trace = tmp_path / "basic.xray"
+    trace.write_bytes(basic_trace(1, 1 << 24 | 1, 17 << 24 | 1))
+    if form == "yaml":
+        fxf.convert(trace, tmp_path / "basic.yaml", to="llvm-yaml")
+        trace = tmp_path / "basic.yaml"
+
+    def named(text: str) -> tuple[list[str | None], set[str]]:
+        with fxf.open(trace, instr_map=text) as capture:
+            return capture.table("slices").texts("name"), set(capture.diagnostics.counts)
+
+    alone, findings = named(f"{objects['main']},17={objects['a']}")
+    assert alone == ["main", "16777217", "a"]
+    assert "FXX0602" in findings
+    both, findings = named(f"{objects['main']},17={objects['a']},1={objects['b']}")
+    assert both == ["main", "b", "a"]
+    assert "FXX0604" not in findings
+
+
 def test_a_plain_id_may_be_large(written: Any) -> None:
     found = symbols(written("function_id,name,address\n20000000,far,0x10\n", "map.csv"))
     assert found.name(20_000_000) == "far"
     assert found.object(20_000_000) == 0
 
 
-@pytest.mark.parametrize("text", ["{a},{b}", "{a},1=", "0={a},{b}", "{a},0={b}", "256={a}", ","])
+@cases("text", ["{a},{b}", "{a},1=", "0={a},{b}", "{a},0={b}", "256={a}", ","])
 def test_odd_texts_are_usage_errors(objects: dict[str, str], text: str) -> None:
     with pytest.raises(UsageError) as caught:
         symbols(text.format(**objects))
@@ -309,7 +367,7 @@ def test_without_a_map_nothing_has_a_name() -> None:
 # --- Demangling ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("mangled", "name"),
     [
         ("main", "main"),
@@ -512,7 +570,7 @@ def test_values_are_texts_and_aliases_are_nothing() -> None:
     assert list(nodes(b"", items=True)) == []
 
 
-@pytest.mark.parametrize("text", ["a", "{ a: 1 }", "[1", "*x", "[" * 40, "[ \x00 ]"])
+@cases("text", ["a", "{ a: 1 }", "[1", "*x", "[" * 40, "[ \x00 ]"])
 def test_what_is_no_list_is_said(text: str) -> None:
     with pytest.raises(OddYamlError):
         list(nodes(text.encode(), items=True))

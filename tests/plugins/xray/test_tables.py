@@ -24,6 +24,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
+from ...cases import cases
 from .traces import TSC, basic, buffer, call, event, header, packed, preamble, trace
 
 TRACES = Path(__file__).parents[2] / "conformance" / "xray"
@@ -71,7 +72,7 @@ def plain_events(opened: EventCapture) -> Iterator[tuple[Any, ...]]:
 # --- What llvm-xray says of real traces -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@cases("name", CONVERTED)
 def test_events_are_those_that_llvm_xray_converts(name: str) -> None:
     path = CONVERTED[name]
     text = (path.parent / "expected" / path.stem / "convert.yaml").read_text(errors="replace")
@@ -103,7 +104,7 @@ def test_events_are_those_that_llvm_xray_converts(name: str) -> None:
     assert Counter(map(tuple, found)) == want
 
 
-@pytest.mark.parametrize("name", TRACE_EVENTS)
+@cases("name", TRACE_EVENTS)
 def test_slices_are_those_of_llvm_xrays_trace_events(name: str) -> None:
     path = TRACE_EVENTS[name]
     text = (path.parent / "expected" / path.stem / "trace_event.json").read_text()

@@ -36,8 +36,6 @@ OPEN = {"xray": reader.FdrCapture, "xray-basic": reader.BasicCapture}
 FILES = {"xray": fdr_files(), "xray-basic": basic_files()}
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
 REAL = {str(path.relative_to(CONFORMANCE)): path for path in sorted(CONFORMANCE.rglob("*.xray"))}
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(**SLOW)
 FORMS = pytest.mark.parametrize("form", OPEN)
 ORPHAN = -1
 
@@ -193,21 +191,18 @@ def check(form: str, data: bytes) -> None:
 
 @FORMS
 @hypothesis.given(data=st.data())
-@MANY
 def test_they_agree_on_traces(form: str, data: st.DataObject) -> None:
     check(form, data.draw(FILES[form]))
 
 
 @FORMS
 @hypothesis.given(data=st.data())
-@MANY
 def test_they_agree_on_damaged_traces(form: str, data: st.DataObject) -> None:
     check(form, data.draw(damaged(FILES[form])))
 
 
 @FORMS
 @hypothesis.given(data=st.binary(max_size=300))
-@MANY
 def test_they_agree_on_any_bytes(form: str, data: bytes) -> None:
     check(form, data)
 
@@ -264,7 +259,6 @@ def test_batches_are_the_whole_tables_at_every_boundary(
 
 @FORMS
 @hypothesis.given(data=st.data())
-@MANY
 def test_batches_of_any_trace_are_its_tables(form: str, data: st.DataObject) -> None:
     file = data.draw(damaged(FILES[form]))
     whole = opened(form, file)

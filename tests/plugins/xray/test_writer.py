@@ -11,11 +11,12 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .packed import opened
 from .traces import basic, trace
 
 
-@pytest.mark.parametrize("version", FDR_VERSIONS)
+@cases("version", FDR_VERSIONS)
 def test_records_give_their_bytes(version: int) -> None:
     data = trace(version)
     for as_json in (False, True):

@@ -22,6 +22,8 @@ from fxframework.model.capture import Capture
 from fxframework.registry import Confidence
 from fxframework.testing import ReaderContract, Sample
 
+from ...cases import cases
+
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
 HEADER = """---
 header:
@@ -185,7 +187,7 @@ def test_names_are_those_of_the_map_where_one_is_given(tmp_path: Path) -> None:
         assert codes(capture) == {"FXX0302": 1, "FXX0601": 1}
 
 
-@pytest.mark.parametrize(
+@cases(
     "item",
     [
         "  - kind: function-enter\n    tsc: 0x9\n    type: 0\n    cpu: 1\n    thread: 2\n",
@@ -207,7 +209,7 @@ def test_other_ways_of_writing_a_record_are_read(item: str) -> None:
         assert len(capture.table("slices")) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "item",
     [
         "  - 12\n",
@@ -395,7 +397,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
+@cases("name", LONG)
 def test_long_texts_take_time_and_memory_in_proportion(name: str) -> None:
     tracemalloc.start()
     begin = time.process_time()

@@ -11,8 +11,6 @@ from tests.reference.trace.framing import Framer, frame_value, frames
 from tests.reference.trace.records import (
     Damaged,
     Padding,
-    StringRecord,
-    ThreadRecord,
     TraceRecord,
     class_of,
     from_json,
@@ -22,7 +20,6 @@ from fx_trace import rules
 from fxframework.errors import Rule, WriteRefusedError, refusal
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
-from fxframework.kit.lossless import Alone
 from fxframework.model.diagnostics import Diagnostics, Found
 
 if TYPE_CHECKING:
@@ -208,19 +205,6 @@ class RecordEncoder:
         data = record.pack(big_endian=self._core.big_endian)
         record.apply(tables, _unheard)
         return data
-
-    def alone(self) -> Alone:
-        """Return how a record is encoded if its indexes, and its raw bytes, are right."""
-        registering = frozenset({StringRecord.record, ThreadRecord.record, "metadata"})
-        return Alone(self._encode_alone, exact=False, registering=registering)
-
-    def _encode_alone(self, given: Mapping[str, Any]) -> bytes:
-        record = from_json(given)
-        if isinstance(record, Padding):
-            return _zeros(record.nbytes)
-        if record.raw is not None:
-            return bytes(record.raw)
-        return record.pack(big_endian=self._core.big_endian)
 
     def close(self) -> bytes:
         """Nothing: every record's bytes are given at once."""

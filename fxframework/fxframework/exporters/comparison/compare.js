@@ -13,16 +13,20 @@ const time = (ns, sign) => {
   const size = Math.abs(ns), [unit, by] = size >= 1e9 ? ["s", 1e9] : size >= 1e6 ? ["ms", 1e6] : size >= 1e3 ? ["us", 1e3] : ["ns", 1];
   return (sign && ns > 0 ? "+" : "") + (ns / by).toLocaleString("en", { maximumSignificantDigits: 4 }) + " " + unit;
 };
+const often = (before, after) => before === after ? count(before) : `${count(before)} → ${count(after)}`;
 const count = (number) => number === null ? "–" : number.toLocaleString("en");
+const WIDE = new Set(["95% interval", "p99 before", "p99 after", "where"]);  // not on narrow windows
+const UNCHANGED = new Set(["same", "unclear"]);
 const hide = (id) => { byId(id).hidden = true; };
 
 function table(where, head, rows, numeric) {
   const out = make("table"), line = out.createTHead().insertRow();
-  head.forEach((text, at) => line.append(make("th", text, numeric[at] ? "n" : "")));
+  const wide = (text) => WIDE.has(text) ? "wide " : "";
+  head.forEach((text, at) => line.append(make("th", text, wide(text) + (numeric[at] ? "n" : ""))));
   const body = out.createTBody();
   for (const [kind, cells] of rows) {
     const row = body.insertRow();
-    cells.forEach((text, at) => row.append(make("td", text, (numeric[at] ? "n " : head[at] === "name" || head[at] === "path" ? "name " : "") + (at === 0 ? kind : ""))));
+    cells.forEach((text, at) => row.append(make("td", text, wide(head[at]) + (numeric[at] ? "n " : head[at] === "name" || head[at] === "path" ? "name " : "") + (at === 0 ? kind : ""))));
   }
   where.replaceChildren(out);
 }
@@ -35,7 +39,7 @@ byId("sides").textContent = ["before: ", "after: "].map((word, at) => {
 for (const note of data.notes) byId("notes").append(make("li", note));
 
 if (data.explained.length) {
-  table(byId("explained"), ["change of a run", "share", "reason", "path"], data.explained.map(
+  table(byId("explained"), ["change/run", "share", "reason", "path"], data.explained.map(
     ([change, share, reason, path]) => [change > 0 ? "slower" : "faster", [time(change, true),
       share === null ? "–" : (100 * share).toFixed(0) + "%", reason, path]]), [1, 1, 0, 0]);
 } else hide("explained-section");
@@ -44,14 +48,14 @@ if (data.explained.length) {
 const MOST = 500;
 function calls() {
   const words = byId("find").value.toLowerCase(), also = byId("same").checked || words;
-  const found = data.calls.filter((one) => (also || one[0] !== "same") && one[1].toLowerCase().includes(words));
-  table(byId("calls"), ["verdict", "ratio", "95% interval", "name", "mean before", "mean after", "p99 before", "p99 after", "change of a run", "calls before", "calls after", "where"],
+  const found = data.calls.filter((one) => (also || !UNCHANGED.has(one[0])) && one[1].toLowerCase().includes(words));
+  table(byId("calls"), ["verdict", "name", "ratio", "95% interval", "before/call", "after/call", "p99 before", "p99 after", "change/run", "calls/run", "where"],
     found.slice(0, MOST).map(([verdict, name, ratio, low, high, change, before, after, where]) => [verdict, [
-      verdict, ratio === null ? "–" : ratio.toFixed(2), low === null ? "–" : `${low.toFixed(2)}–${high.toFixed(2)}`, name,
-      time(before[1]), time(after[1]), time(before[2]), time(after[2]), time(change, true), count(before[0]), count(after[0]), where]]),
-    [0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0]);
+      verdict, name, ratio === null ? "–" : ratio.toFixed(2), low === null ? "–" : `${low.toFixed(2)}–${high.toFixed(2)}`,
+      time(before[1]), time(after[1]), time(before[2]), time(after[2]), time(change, true), often(before[0], after[0]), where]]),
+    [0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0]);
   const more = found.length > MOST ? `, the first ${MOST} shown` : "";
-  const cut = data.omitted ? `; ${count(data.omitted)} that are the same are not on this page` : "";
+  const cut = data.omitted ? `; ${count(data.omitted)} that did not change are not on this page` : "";
   byId("count").textContent = `${count(found.length)} of ${count(data.calls.length)} names${more}${cut}`;
 }
 if (data.calls.length) {
@@ -87,7 +91,8 @@ function shade(before, after) {
   let share = 0;
   if (before !== after) share = !before ? 1 : !after ? -1 : Math.max(-1, Math.min(1, Math.log(after / before) / Math.log(1.5)));
   const full = share > 0 ? [201, 32, 32] : [30, 96, 200], strength = Math.abs(share);
-  return [`rgb(${[236, 236, 236].map((low, at) => Math.round(low + (full[at] - low) * strength)).join(",")})`, strength > 0.55 ? "#fff" : "#111"];
+  const none = css("--neutral").split(" ").map(Number);
+  return [`rgb(${none.map((low, at) => Math.round(low + (full[at] - low) * strength)).join(",")})`, strength > 0.55 ? "#fff" : css("--ink")];
 }
 function flame() {
   const canvas = byId("flame"), levels = data.frames.reduce((most, one) => Math.max(most, one[1]), 0) + 1;
@@ -125,11 +130,20 @@ if (data.frames.length) {
 } else hide("flame-section");
 
 // --- Distributions ---
+const TICKS = 3;
 const SVG = "http://www.w3.org/2000/svg";
 function shape([name, first, before, after]) {
   const figure = make("figure"), svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 300 100");
   svg.setAttribute("preserveAspectRatio", "none");
+  const bins = before.length;
+  for (let part = 0; part <= TICKS; part++) {
+    const grid = document.createElementNS(SVG, "path"), x = 300 * part / TICKS;
+    grid.setAttribute("d", `M${x} 0L${x} 100`);
+    grid.setAttribute("stroke", "var(--line)");
+    grid.setAttribute("vector-effect", "non-scaling-stroke");
+    svg.append(grid);
+  }
   const sides = [before, after].map((side) => { const sum = side.reduce((a, b) => a + b, 0) || 1; return side.map((one) => one / sum); });
   const most = Math.max(...sides[0], ...sides[1]), step = 300 / before.length;
   sides.forEach((side, at) => {
@@ -137,24 +151,47 @@ function shape([name, first, before, after]) {
     side.forEach((share, bin) => { const y = 98 - 94 * share / most; path += `L${bin * step} ${y}L${(bin + 1) * step} ${y}`; });
     const line = document.createElementNS(SVG, "path");
     line.setAttribute("d", path + "L300 100Z");
-    line.setAttribute("fill", at ? "#c92020" : "#1e60c8");
+    line.setAttribute("fill", at ? "var(--after)" : "var(--before)");
     line.setAttribute("fill-opacity", "0.35");
-    line.setAttribute("stroke", at ? "#c92020" : "#1e60c8");
+    line.setAttribute("stroke", at ? "var(--after)" : "var(--before)");
     line.setAttribute("vector-effect", "non-scaling-stroke");
     svg.append(line);
   });
-  const edges = data.shapes.edges, last = Math.min(first + before.length, edges.length - 1);
-  figure.append(make("figcaption", name), svg, make("figcaption", `${time(edges[first])} … ${time(edges[last])}`));
+  // The edges of bins are powers of two: even steps of the axis are even steps of the logarithm.
+  const low = Math.log(data.shapes.edges[first]), step2 = Math.log(data.shapes.edges[1] / data.shapes.edges[0]);
+  const axis = make("div", undefined, "axis");
+  for (let part = 0; part <= TICKS; part++) axis.append(make("span", time(Math.exp(low + step2 * bins * part / TICKS))));
+  figure.append(make("figcaption", `${name}: up to ${(100 * most).toFixed(0)}% of the calls in a bar`), svg, axis);
   return figure;
 }
 if (data.shapes.names.length) byId("shapes").append(...data.shapes.names.map(shape));
 else hide("shapes-section");
 
 // --- Timelines ---
-const LANE = 14;
+const LANE = 14, RULER = 20, LABEL = 80;
+const verdicts = new Map(data.calls.map((one) => [one[1], one[0]]));
+// The colours of the flame graph: red took longer, blue shorter, grey did not change.
+function slice(name) {
+  const verdict = verdicts.get(name);
+  if (["slower", "more", "new"].includes(verdict)) return ["#c92020", "#fff"];
+  if (["faster", "fewer", "gone"].includes(verdict)) return ["#1e60c8", "#fff"];
+  return [`rgb(${css("--neutral")})`, css("--ink")];
+}
+function ruler(pen, width, height) {
+  const least = (span[1] - span[0]) * LABEL / width;
+  let step = Math.pow(10, Math.floor(Math.log10(least)));
+  step *= [1, 2, 5, 10].find((more) => step * more >= least) || 10;
+  for (let at = Math.ceil(span[0] / step) * step; at <= span[1]; at += step) {
+    const x = (at - span[0]) / (span[1] - span[0]) * width;
+    pen.fillStyle = css("--line");
+    pen.fillRect(x, 0, 1, height);
+    pen.fillStyle = css("--soft");
+    if (x + 3 + pen.measureText(time(at)).width <= width) pen.fillText(time(at), x + 3, RULER / 2);
+  }
+}
 let span = [0, 1], whole = [0, 1], places = [];
 function layout() {
-  let y = 4;
+  let y = RULER + 4;
   places = data.timelines.map((side, at) => {
     const heads = [{ y, text: `${at ? "after" : "before"}: ${side.name}` }];
     y += 18;
@@ -174,6 +211,7 @@ function timelines() {
   const height = layout(), [pen, width] = sized(byId("timelines"), height);
   const scale = width / (span[1] - span[0]);
   const zero = -span[0] * scale;
+  ruler(pen, width, height);
   data.timelines.forEach((side, at) => {
     side.slices.forEach(([track, depth, name, start, length]) => {
       let x = (start - span[0]) * scale, w = length * scale;
@@ -181,11 +219,10 @@ function timelines() {
       w = Math.min(x + w, width) - Math.max(x, 0);
       x = Math.max(x, 0);
       const y = places[at].tops[track] + depth * LANE, text = side.names[name];
-      let hash = 0;
-      for (const letter of text) hash = (hash * 31 + letter.codePointAt(0)) % 360;
-      pen.fillStyle = `hsl(${hash},45%,72%)`;
-      pen.fillRect(x, y, Math.max(w - 0.5, 0.7), LANE - 1);
-      pen.fillStyle = "#111";
+      const [back, ink] = slice(text);
+      pen.fillStyle = back;
+      pen.fillRect(x, y, Math.max(w - 1, 0.7), LANE - 1);
+      pen.fillStyle = ink;
       label(pen, text, x, y + LANE / 2, w);
     });
     for (const { y, text, soft } of places[at].heads) {
@@ -193,7 +230,7 @@ function timelines() {
       pen.fillText(text, 4, y + 8);
     }
   });
-  pen.fillStyle = css("--red");
+  pen.fillStyle = css("--ink");
   if (zero >= 0 && zero <= width) pen.fillRect(zero, 0, 1, height);
 }
 if (data.timelines.length && data.timelines.some((side) => side.slices.length)) {
@@ -235,7 +272,7 @@ for (const [title, rows] of Object.entries(data.moves)) {
   if (!rows.length) continue;
   const section = make("section"), where = make("div", undefined, "scroll");
   table(where, ["verdict", "before", "after", "name"], rows.map(([verdict, name, before, after]) => [verdict, [verdict, before, after, name]]), [0, 1, 1, 0]);
-  section.append(make("h2", title), where);
+  section.append(make("h2", title[0].toUpperCase() + title.slice(1)), where);
   byId("moves").append(section);
 }
 function draw() {
@@ -243,4 +280,5 @@ function draw() {
   if (!byId("time-section").hidden) timelines();
 }
 addEventListener("resize", draw);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 draw();

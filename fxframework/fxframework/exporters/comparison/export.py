@@ -12,10 +12,11 @@ import numpy as np
 
 from fxframework.analysis.changes import Change
 from fxframework.analysis.comparison import Comparison
-from fxframework.analysis.comparison_text import cause_text, sums_up, where_text
+from fxframework.analysis.comparison_text import cause_text, moved, sums_up, where_text
 from fxframework.analysis.runs import bin_edges
 from fxframework.errors import MissingExtraError, UsageError, WriteRefusedError
 from fxframework.exporters.comparison.flame import picture
+from fxframework.exporters.comparison.timeline import in_one_order
 from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import finite
@@ -110,40 +111,22 @@ def _page(found: Comparison, widths: str, timelines: Sequence[Mapping[str, Any]]
         "shapes": _shapes(found),
         "moves": {
             title: [
-                [one.verdict, one.label[:LONGEST], *(_plain(each) for each in sides)]
+                [one.verdict, one.label[:LONGEST], shown(one.before), shown(one.after)]
                 for one in moves
                 if one.verdict != "same"
-                for sides in [(one.before, one.after)]
             ][:NAMES]
-            for title, moves in (
-                ("Counters", found.counters),
-                ("Logs", found.logs),
-                ("Instants", found.instants),
-                ("Properties", found.entries),
-                ("Waiting and running", found.waits),
-            )
+            for title, moves, shown in moved(found)
         },
-        "timelines": list(timelines) if len(timelines) == 2 else [],
+        "timelines": in_one_order(timelines) if len(timelines) == 2 else [],
     }
     return page("fxframework.exporters.comparison", "compare", data)
-
-
-def _plain(shown: Mapping[str, Any] | None) -> str:
-    if shown is None:
-        return "–"
-    parts = (
-        f"{name} {value:,.6g}" if isinstance(value, int | float) else f"{name} {value}"
-        for name, value in shown.items()
-        if value is not None
-    )
-    return ", ".join(parts)[:LONGEST]
 
 
 def _call(one: Change, runs: tuple[int, int]) -> list[Any]:
     ratio = one.ratio
     sides = [
-        [None, None, None] if each is None else [each.count, each.mean_ns, each.p99_ns]
-        for each in (one.before, one.after)
+        [None, None, None] if each is None else [each.count / number, each.mean_ns, each.p99_ns]
+        for each, number in zip((one.before, one.after), runs, strict=True)
     ]
     return [
         one.verdict,
@@ -185,7 +168,10 @@ def _shapes(found: Comparison) -> dict[str, Any]:
     """Return the distributions of the names that changed most."""
     edges = bin_edges()
     shapes = []
-    for one in [one for one in found.changes if one.verdict != "same"][:SHAPES]:
+    changed = [one for one in found.changes if one.changed]
+    if found.unclear:
+        changed = [one for one in found.changes if one.is_apart(found.threshold)]
+    for one in changed[:SHAPES]:
         bins = [side.bins(one.number) for side in (found.before, found.after)]
         used = np.flatnonzero(bins[0] + bins[1])
         if used.size:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC
 
-__all__ = ["timeline"]
+__all__ = ["in_one_order", "timeline"]
 
 MOST = 4_000
 """Slices of a timeline."""
@@ -19,6 +21,27 @@ TRACKS = 12
 """Threads of a timeline: those with the most time in slices."""
 DEEPEST = 12
 LONGEST = 200
+IDS = re.compile(r" \(\d+(/\d+)?\)$")
+"""The ids behind the name of a thread."""
+
+
+def in_one_order(timelines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return timelines with their threads in one order: that of the first, then the others.
+
+    Threads are alike by name, as their ids differ from run to run.
+    """
+    ranks: dict[str, int] = {}
+    ordered = []
+    for side in timelines:
+        names = [IDS.sub("", track) for track in side["tracks"]]
+        for name in names:
+            ranks.setdefault(name, len(ranks))
+        order = sorted(range(len(names)), key=lambda track: ranks[names[track]])
+        place = {track: number for number, track in enumerate(order)}
+        slices = [[place[track], *rest] for track, *rest in side["slices"]]
+        tracks = [side["tracks"][track] for track in order]
+        ordered.append({**side, "tracks": tracks, "slices": slices})
+    return ordered
 
 
 def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:

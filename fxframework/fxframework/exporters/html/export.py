@@ -107,7 +107,7 @@ class HtmlExport(Export):
             "names": list(self._names),
         }
         for track in self._data["tracks"]:
-            pid = track.pop("pid")
+            pid = track["pid"]
             track["process"] = track["process"] or self._processes.get(pid, f"process {pid}")
         for kind in ("tracks", "counters", "logs", "slowest"):
             for each in self._data[kind]:
@@ -315,6 +315,7 @@ class HtmlExport(Export):
                 "start": times[rows].tolist(),
                 "level": level[rows].tolist(),
                 "severity": [name or "" for name in names],
+                "pid": part.array("pid").tolist(),
                 "tag": [(tag or "")[:LONGEST_TEXT] for tag in tags],
                 "message": [str(text)[:LONGEST_TEXT] for text in part["message"]],
             }

@@ -12,9 +12,9 @@ function time(ns) {
   return Math.round(ns) + " ns";
 }
 
-function colour(number, light) {
-  const hue = (number * 137.508) % 360;
-  return `hsl(${hue} 55% ${light ? 72 : 42}%)`;
+function colour(number) {
+  const hue = 40 + ((number * 0.618034) % 1) * 280;  // no red: that is an error
+  return `hsl(${hue} 55% ${css("--frame")})`;
 }
 
 function table(where, heads, rows, attributes) {
@@ -45,12 +45,14 @@ function table(where, heads, rows, attributes) {
 // --- the timeline -------------------------------------------------------------------------------
 
 const canvas = element("timeline");
-const ROW = 15, GAP = 6, HEAD = 16, COUNTER = 34, RULER = 20;
+const ROW = 15, GAP = 6, HEAD = 16, COUNTER = 24, RULER = 20, LOGS = 32;
+const LOG_ROWS = 2, LONGEST_LOG = 320;  // rows of texts of logs, and pixels of one
+const ERROR = 5;  // level of a log
 const TALL = 1200, MOST_ROWS = 10;  // pixels of all folded tracks, and levels of one
 const LABEL = 80;  // pixels from one label of the axis to the next, at least
 let view = { from: 0, to: length };
 let found = "";
-let places = [], heads = [];
+let places = [], heads = [], logPlaces = [];
 
 const lanes = data.tracks.map((track) => {
   let most = 0;
@@ -61,6 +63,21 @@ const lanes = data.tracks.map((track) => {
 const folds = Math.min(Math.max(Math.floor((TALL / lanes.length - HEAD - GAP) / ROW), 1), MOST_ROWS);
 const foldable = lanes.map((rows) => rows > folds + 1);
 const unfolded = new Set();
+
+// Per track, the slices in which the process logged an error: the innermost one of each thread.
+const failed = data.tracks.map((track) => {
+  const marked = new Set();
+  for (const logs of data.logs) logs.start.forEach((when, at) => {
+    if (logs.level[at] < ERROR || !track.pid || logs.pid[at] !== track.pid) return;
+    let inner = -1;
+    track.start.forEach((start, row) => {
+      const around = start <= when && when < start + track.dur[row];
+      if (around && (inner < 0 || track.depth[row] > track.depth[inner])) inner = row;
+    });
+    if (inner >= 0) marked.add(inner);
+  });
+  return marked;
+});
 const rowsOf = (at) => (foldable[at] && !unfolded.has(at) ? folds : lanes[at]);
 const foldAll = element("fold");
 
@@ -71,8 +88,8 @@ function fold(at) {
 
 function height() {
   let total = RULER + GAP;
-  if (data.logs.length) total += 30 + GAP;
-  total += data.counters.length * (COUNTER + GAP);
+  if (data.logs.length) total += HEAD + LOGS + GAP;
+  total += data.counters.length * (HEAD + COUNTER + GAP);
   for (const [at, track] of data.tracks.entries()) {
     total += HEAD + rowsOf(at) * ROW + GAP + (track.busy ? 8 : 0);
   }
@@ -106,33 +123,68 @@ function ruler(pen, wide) {
   }
 }
 
+function band(pen, wide, top, text) {
+  pen.fillStyle = css("--band");
+  pen.fillRect(0, top, wide, HEAD);
+  pen.fillStyle = css("--ink");
+  pen.fillText(text, 3, top + HEAD / 2);
+  return top + HEAD;
+}
+
+function clipped(pen, text, x, y, room) {
+  pen.save();
+  pen.beginPath(); pen.rect(x, y - ROW / 2, room, ROW); pen.clip();
+  pen.fillText(text, x, y);
+  pen.restore();
+}
+
 function drawLogs(pen, wide, top) {
   const span = view.to - view.from, bins = new Map();
   for (const logs of data.logs) {
     logs.start.forEach((start, at) => {
       const x = Math.floor((((start - view.from) / span) * wide) / 4);
       if (x < 0 || x * 4 > wide) return;
-      const bin = bins.get(x) || [0, 0];
-      bins.set(x, [bin[0] + 1, Math.max(bin[1], logs.level[at])]);
+      const bin = bins.get(x) || { count: 0, level: -1, text: "" };
+      bin.count += 1;
+      // The text is that of the most severe one.
+      if (logs.level[at] > bin.level) { bin.level = logs.level[at]; bin.text = logs.message[at]; }
+      bins.set(x, bin);
     });
   }
-  const most = Math.max(...[...bins.values()].map((bin) => bin[0]), 1);
+  top = band(pen, wide, top, "logs");
+  const most = Math.max(...[...bins.values()].map((bin) => bin.count), 1);
   const shades = ["#8b949e", "#8b949e", "#8b949e", "#2da44e", "#bf8700", "#d1242f", "#8250df"];
-  for (const [x, [count, level]] of bins) {
-    const tall = 4 + (26 * count) / most;
+  const rows = Array.from({ length: LOG_ROWS }, () => []);
+  // The most severe ones get their text first; a text takes the first row with room for it.
+  const order = [...bins.entries()].sort(([a, one], [b, other]) => other.level - one.level || a - b);
+  for (const [at, { count, level, text }] of order) {
+    const tall = 8 + ((LOGS - 8) * count) / most;
     pen.fillStyle = shades[level] || shades[0];
-    pen.fillRect(x * 4, top + 30 - tall, 3, tall);
+    pen.fillRect(at * 4, top + LOGS - tall, 3, tall);
+    logPlaces.push([at * 4, top, count, text]);
   }
-  pen.fillStyle = css("--soft");
-  pen.fillText("logs", 3, top + 8);
-  return top + 30 + GAP;
+  for (const [at, { count, level, text }] of order) {
+    const x = at * 4;
+    const shown = count > 1 ? `${text} (+${count - 1})` : text;
+    const room = Math.min(pen.measureText(shown).width + 6, LONGEST_LOG, wide - x - 6);
+    const free = rows.findIndex((taken) => taken.every(([from, to]) => x + 6 + room < from || x > to));
+    if (free < 0 || room < 30) continue;
+    rows[free].push([x, x + 6 + room]);
+    const y = top + LOGS - (free + 0.5) * (LOGS / LOG_ROWS);
+    pen.fillStyle = css("--paper");
+    pen.fillRect(x + 5, y - ROW / 2, room, ROW - 1);
+    pen.fillStyle = level >= ERROR ? css("--red") : css("--soft");
+    clipped(pen, shown, x + 6, y, room);
+  }
+  return top + LOGS + GAP;
 }
 
 function drawCounter(pen, wide, top, counter) {
   const span = view.to - view.from;
   let low = 0, high = 0;
   for (const value of counter.value) if (value !== null) { low = Math.min(low, value); high = Math.max(high, value); }
-  const y = (value) => top + COUNTER - 2 - ((value - low) / (high - low || 1)) * (COUNTER - 14);
+  top = band(pen, wide, top, `${counter.label}  ${low} \u2026 ${high}`);
+  const y = (value) => top + COUNTER - 2 - ((value - low) / (high - low || 1)) * (COUNTER - 4);
   pen.strokeStyle = css("--accent");
   pen.beginPath();
   let last = null;
@@ -145,22 +197,16 @@ function drawCounter(pen, wide, top, counter) {
   });
   if (last !== null) pen.lineTo(wide, y(last));
   pen.stroke();
-  pen.fillStyle = css("--soft");
-  pen.fillText(`${counter.label}  ${low} \u2026 ${high}`, 3, top + 6);
   return top + COUNTER + GAP;
 }
 
 function drawTrack(pen, wide, top, track, number) {
-  const span = view.to - view.from, dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  pen.fillStyle = css("--band");
-  pen.fillRect(0, top, wide, HEAD);
-  pen.fillStyle = css("--ink");
+  const span = view.to - view.from;
   const rows = rowsOf(number), hidden = lanes[number] - rows;
   const name = track.process.trim() ? `${track.process} / ${track.label}` : track.label;
   const sign = foldable[number] ? (hidden ? "\u25b8 " : "\u25be ") : "";
-  pen.fillText(sign + name + (hidden ? `, ${hidden} more levels: click` : ""), 3, top + HEAD / 2);
   if (foldable[number]) heads.push([top, number]);
-  top += HEAD;
+  top = band(pen, wide, top, sign + name + (hidden ? `, ${hidden} more levels: click` : ""));
   if (track.busy) {
     const { from, width, share } = track.busy;
     pen.fillStyle = css("--accent");
@@ -190,14 +236,13 @@ function drawTrack(pen, wide, top, track, number) {
     const name = data.names[track.name[at]];
     const faded = found && !name.toLowerCase().includes(found);
     pen.globalAlpha = faded ? 0.15 : open ? 0.6 : 1;
-    pen.fillStyle = colour(track.name[at], !dark);
+    const bad = failed[number].has(at);
+    pen.fillStyle = bad ? "#c92020" : colour(track.name[at]);
     pen.fillRect(x, y, w, ROW - 1);
-    if (w > 24 && !faded) {
-      pen.fillStyle = dark ? "#fff" : "#000";
-      pen.save();
-      pen.beginPath(); pen.rect(Math.max(x, 0), y, Math.min(w, wide), ROW); pen.clip();
-      pen.fillText(name, Math.max(x, 0) + 3, y + ROW / 2);
-      pen.restore();
+    const left = Math.max(x, 0), room = Math.min(x + w, wide) - left;
+    if (room > 24 && !faded) {
+      pen.fillStyle = bad ? "#fff" : css("--on-frame");
+      clipped(pen, name, left + 3, y + ROW / 2, room - 3);
     }
     places.push([x, y, w, track, at]);
   }
@@ -209,6 +254,7 @@ function draw() {
   const [pen, wide] = prepare(canvas, height());
   places = [];
   heads = [];
+  logPlaces = [];
   foldAll.hidden = !foldable.includes(true);
   foldAll.textContent = unfolded.size ? "Fold all threads" : "Unfold all threads";
   ruler(pen, wide);
@@ -257,10 +303,12 @@ function describe(event) {
   canvas.style.cursor = headAt(y) ? "pointer" : "";
   const hit = places.findLast(([left, top, w]) => x >= left && x <= left + Math.max(w, 3) && y >= top && y < top + ROW);
   const tip = element("tip");
+  const log = logPlaces.findLast(([left, top]) => y >= top && y < top + LOGS && x >= left - 3 && x <= left + 6);
+  if (!hit && log) { tip.textContent = log[3] + (log[2] > 1 ? ` (and ${log[2] - 1} more)` : ""); return; }
   if (!hit) { tip.textContent = time(view.from + ((view.to - view.from) * x) / box.width); return; }
   const [, , , track, at] = hit;
   const open = track.dur[at] < 0;
-  tip.textContent = `${data.names[track.name[at]]}: ${open ? "never closed" : time(track.dur[at])}, from ${time(track.start[at])}, ${track.process} / ${track.label}`;
+  tip.textContent = `${data.names[track.name[at]]}: ${open ? "never closed" : time(track.dur[at])}${failed[data.tracks.indexOf(track)].has(at) ? ", its process logged an error" : ""}, from ${time(track.start[at])}, ${track.process} / ${track.label}`;
 }
 
 canvas.addEventListener("wheel", (event) => {
@@ -316,17 +364,14 @@ const flames = data.flame.map(({ capture, total, frames }) => {
 
 function drawFlame({ target, total, frames, most }) {
   const [pen, wide] = prepare(target, (most + 1) * ROW + 4);
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   for (const [name, depth, at, span] of frames) {
     const x = (at / total) * wide, w = (span / total) * wide;
     if (w < 0.5) continue;
-    pen.fillStyle = colour(name, !dark);
+    pen.fillStyle = colour(name);
     pen.fillRect(x, depth * ROW, Math.max(w - 1, 0.5), ROW - 1);
     if (w > 30) {
-      pen.fillStyle = dark ? "#fff" : "#000";
-      pen.save(); pen.beginPath(); pen.rect(x, depth * ROW, w - 2, ROW); pen.clip();
-      pen.fillText(`${data.names[name]} ${time(span)}`, x + 3, depth * ROW + ROW / 2);
-      pen.restore();
+      pen.fillStyle = css("--on-frame");
+      clipped(pen, `${data.names[name]} ${time(span)}`, x + 3, depth * ROW + ROW / 2, w - 5);
     }
   }
 }

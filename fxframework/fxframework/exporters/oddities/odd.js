@@ -1,7 +1,7 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 document.getElementById("title").textContent = data.odd.length
-  ? `${data.odd.length} of ${data.captures.toLocaleString("en")} captures, the most unlike the rest first`
+  ? `${data.unlike.toLocaleString("en")} of ${data.captures.toLocaleString("en")} captures are unlike the rest${data.unlike > data.odd.length ? `; the ${data.odd.length} most unlike` : ""}`
   : `none of ${data.captures.toLocaleString("en")} captures is unlike the rest`;
 const most = Math.max(1, ...data.odd.map((one) => one.score));
 for (const one of data.odd) {

@@ -34,6 +34,7 @@ from fxframework.exporters.perfetto.order import (
     columns_of,
     in_order,
 )
+from fxframework.exporters.perfetto.scheduling import Scheduling
 from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
 from fxframework.exporters.perfetto.tracks import (
     KeyedTracks,
@@ -60,21 +61,18 @@ from fxframework.model.logs import log_levels
 from fxframework.model.schema import (
     LOG_LEVELS,
     PROPERTY_TYPES,
-    THREAD_STATES,
-    WAKEUP,
 )
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
+from fxframework.model.timeline import before_zero, later
 
 __all__ = ["PerfettoExport"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Comms = Callable[[NDArray[Any]], tuple[NDArray[np.uint8], I64]]
-"""Returns the names of threads by id: rows of a matrix of bytes, and the lengths in use."""
 
 # --- Fields and numbers of perfetto_trace.proto ------------------------------------------------
-FTRACE_EVENTS, CLOCK_SNAPSHOT, TIMESTAMP, SEQUENCE, TRACK_EVENT, ANDROID_LOG = 1, 6, 8, 10, 11, 39
+CLOCK_SNAPSHOT, TIMESTAMP, SEQUENCE, TRACK_EVENT, ANDROID_LOG = 6, 8, 10, 11, 39
 TRACK_DESCRIPTOR = 60
 CLEARED = 1
 """Flag that clears the interned state of a packet sequence."""
@@ -82,12 +80,9 @@ CATEGORY_IIDS, TYPE, NAME_IID, TRACK_UUID, COUNTER_VALUE = 3, 9, 10, 11, 30
 SOURCE_LOCATION, DOUBLE_COUNTER_VALUE, FLOW_IDS = 34, 44, 47
 BEGIN, END, INSTANT, COUNT = 1, 2, 3, 4
 CATEGORIES, NAMES, LOCATIONS = 1, 2, 4
-SCHED_SWITCH, SCHED_WAKING = 4, 20
 REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
 ASYNC_SCOPE = 255
 """Scope of an instant of an asynchronous operation."""
-TASK_STATE = {"blocked": 1, "suspended": 4, "dying": 32, "dead": 16}
-"""Linux's numbers of the states of switched-out threads; other states are runnable."""
 PRIORITIES = {"TRACE": 2, "DEBUG": 3, "INFO": 4, "WARN": 5, "ERROR": 6, "FATAL": 7}
 
 CHUNK = 1 << 15
@@ -97,15 +92,9 @@ ROWS = 1 << 17
 ENDS = 1 << 16
 """Finished slices whose ends may be pending."""
 BUNDLE = 4096
-"""The most context switches, or logs, in one packet."""
+"""The most logs in one packet."""
 LONGEST_BUNDLE = 1 << 20
 """Bytes of log texts after which a new packet is started."""
-LONGEST_COMM = 32
-"""The most bytes of a thread's name in a context switch; its track has the whole name."""
-BEFORE_ZERO = "rows before time 0"
-MAX_CPUS = 1024
-"""Perfetto refuses a trace with a switch or wakeup on a CPU from this number on."""
-FAR_CPUS = f"switches and wakeups on CPUs from {MAX_CPUS} on"
 CUT_SHORT = "lengths of slices that overlap more than 32 others"
 NOT_NUMBERS = "properties that are not numbers"
 RENUMBERED = "ids of processes and threads that are taken, or do not fit 31 bits"
@@ -130,9 +119,6 @@ ARGUED = frozenset({"instants", "logs"})
 _PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
 """Priorities by level; logs without a severity (in traces) are INFO."""
 _INT, _UINT, _DOUBLE, *_OTHERS = PROPERTY_TYPES
-_TASK_STATES = np.zeros(256, np.int64)
-for _code, _name in THREAD_STATES.items():
-    _TASK_STATES[_code] = TASK_STATE.get(_name, 0)
 
 
 class PerfettoExport(Export):
@@ -143,9 +129,19 @@ class PerfettoExport(Export):
         self._sequence = 0
         self._tracks = Tracks(self._descriptors)
         self._flows = 0
+        self._shift: int | None = None
+        """How much later all times are (ns); None until all captures are known."""
+
+    def expect(self, capture: Capture) -> None:
+        """Take into account when a capture begins, before the first one is written."""
+        self._shift = max(self._shift or 0, before_zero(capture))
 
     def write(self, capture: Capture) -> None:
         """Write a capture: its clock, its tracks, then its events."""
+        shift = before_zero(capture) if self._shift is None else self._shift
+        if shift:
+            self._dropped[f"the beginning of time: all times are later by {shift} ns"] += 1
+        capture = later(capture, shift)
         self._sequence += 1
         self._clock(_utc_offset(capture))
         writer = _CaptureWriter(capture, self._sequence, self._tracks, self._sink, self._dropped)
@@ -217,25 +213,18 @@ class _CaptureWriter:
         for name, write in (
             ("instants", self._instants),
             ("counters", self._counters),
-            ("sched", self._sched),
             ("logs", self._logs),
         ):
             if name in has:
                 own = [Arguments(self.capture, name, self._interned)] if name in ARGUED else []
                 for batch in self.capture.batches(name, ROWS):
-                    rows = self._after_zero(batch)
-                    if rows.size:
-                        write(batch, rows, *own)
+                    if len(batch):
+                        write(batch, *own)
+        if self.capture.row_counts().get("sched"):
+            self._sched()
         if "properties" in has:
             self._properties()
         return flows
-
-    def _after_zero(self, table: Table) -> I64:
-        """Return the rows of a table with a nonnegative time, and count the others."""
-        times = table.array("ts")
-        rows = np.flatnonzero(times >= 0)
-        self._dropped[BEFORE_ZERO] += times.size - rows.size
-        return rows
 
     # --- Processes and threads -------------------------------------------------------------------
 
@@ -247,6 +236,8 @@ class _CaptureWriter:
             for at in range(0, len(table), CHUNK):
                 some = table.select(slice(at, at + CHUNK))
                 pids, names = some.array("pid").view(np.int64), some.array("name")
+                for name in self._texts(names[pids == 0]):
+                    self.tracks.name_process_0(name)
                 rows = np.flatnonzero(pids)
                 small = self.tracks.processes(pids[rows], self._names_of(names[rows]))
                 last, _ = distinct(pids[rows][::-1])
@@ -308,18 +299,21 @@ class _CaptureWriter:
         return lambda rows: self._texts(codes[rows])
 
     def _thread_uuid(self, thread: NDArray[Any]) -> I64:
-        """Return the uuids of the tracks of threads; rows without a thread share a track.
-
-        Perfetto has no thread 0: each of those gets a track of its name.
-        """
+        """Return the uuids of the tracks of threads; rows without a thread share a track."""
         uuid = thread_uuids(self._tid[thread])
         without = uuid == 0
         if without.any():
-            new = np.unique(thread[without])
+            no_thread = self._tid.size - 1
+            new = np.unique(thread[without] % self._tid.size)  # -1 becomes the last element
             new = new[self._own_track[new] == 0]
-            names = (name or b"no thread" for name in self._texts(self._name[new]))
-            parents = process_uuids(self._process[new])
-            self._own_track[new] = self.tracks.describe_all(parents, names)
+            if new.size and new[-1] == no_thread:
+                no_parent = np.zeros(1, np.int64)
+                self._own_track[-1:] = self.tracks.describe_all(no_parent, [b"no thread"])
+                new = new[:-1]
+            if new.size:
+                names = self._names_of(self._name[new])
+                process = self._process[new].astype(np.int64)
+                self._own_track[new] = thread_uuids(self.tracks.threads_of_tid_0(process, names))
             uuid = np.where(without, self._own_track[thread], uuid)
         return uuid
 
@@ -341,9 +335,7 @@ class _CaptureWriter:
         places = (lambda columns: source(columns[own[0]])) if source is not None else None
         lanes = _SliceEvents(self, SliceTracks(self._process, self._operations))
         for part in in_order(self.capture, own, tails_of):
-            early = part.columns["ts"] < 0
-            self._dropped[BEFORE_ZERO] += int(np.count_nonzero(early))
-            for slices, times, uuids in lanes.events(part, ~early):
+            for slices, times, uuids in lanes.events(part):
                 self._slice_events(part, slices, times, uuids, places)
         for _, times, uuids in lanes.ends(OPEN):
             body = Messages(times.size).varints(TYPE, np.full(times.size, END))
@@ -441,42 +433,41 @@ class _CaptureWriter:
 
     # --- Instants and counters -------------------------------------------------------------------
 
-    def _instants(self, table: Table, rows: I64, arguments: Arguments) -> None:
-        thread, scope = table.array("thread")[rows], table.array("scope")[rows]
+    def _instants(self, table: Table, arguments: Arguments) -> None:
+        thread, scope = table.array("thread"), table.array("scope")
         uuid = self._thread_uuid(thread)
         apart = np.flatnonzero(scope == ASYNC_SCOPE)
         if apart.size:
             uuid[apart] = self._operations.uuids(
                 self._operations.numbers(
                     process_uuids(self._process[thread[apart]]),
-                    table.array("name")[rows[apart]].astype(np.int64),
-                    table.array("id")[rows[apart]].view(np.int64),
+                    table.array("name")[apart].astype(np.int64),
+                    table.array("id")[apart].view(np.int64),
                 )
             )
-        times = table.array("ts")[rows]
-        category, name = table.array("category")[rows], table.array("name")[rows]
-        numbers = table.array("row")[rows]
+        times, numbers = table.array("ts"), table.array("row")
+        category, name = table.array("category"), table.array("name")
         tails = Tails(numbers)
         tails.add(*arguments.encoded(numbers))
-        for at in range(0, rows.size, CHUNK):
-            some = np.arange(at, min(at + CHUNK, rows.size))
+        for at in range(0, times.size, CHUNK):
+            some = np.arange(at, min(at + CHUNK, times.size))
             shown = np.ones(some.size, np.bool_)
             body = Messages(some.size).varints(TYPE, np.full(some.size, INSTANT))
             body.varints(TRACK_UUID, uuid[some])
             self._names(body, category[some], name[some], shown)
             self._events(times[some], body, *tails.of(some, shown))
 
-    def _counters(self, table: Table, rows: I64) -> None:
+    def _counters(self, table: Table) -> None:
         uuid = self._counted.uuids(
             self._counted.numbers(
-                process_uuids(self._process[table.array("thread")[rows]]),
-                table.array("name")[rows].astype(np.int64),
-                table.array("series")[rows].astype(np.int64),
-                table.array("id")[rows].view(np.int64),
+                process_uuids(self._process[table.array("thread")]),
+                table.array("name").astype(np.int64),
+                table.array("series").astype(np.int64),
+                table.array("id").view(np.int64),
             )
         )
         times, value, exact, whole = (
-            table.array(name)[rows] for name in ("ts", "value", "value_int", "is_int")
+            table.array(name) for name in ("ts", "value", "value_int", "is_int")
         )
         self._values(uuid, times, value, exact, whole)
 
@@ -526,55 +517,30 @@ class _CaptureWriter:
 
     # --- Switches and logs -----------------------------------------------------------------------
 
-    def _sched(self, table: Table, rows: I64) -> None:
-        near = rows[table.array("cpu")[rows] < MAX_CPUS]
-        self._dropped[FAR_CPUS] += rows.size - near.size
-        if not near.size:
-            return
-        rows = near
-        order = rows[np.lexsort((table.array("ts")[rows], table.array("cpu")[rows]))]
-        cpus, times = table.array("cpu")[order], table.array("ts")[order]
-        wakes = table.array("kind")[order] == WAKEUP
-        threads = np.unique(np.concatenate((table.array("prev")[rows], table.array("next")[rows])))
-        comms = _padded([text[:LONGEST_COMM] for text in self._texts(self._name[threads])], threads)
-        bounds = [0, *(np.flatnonzero(np.diff(cpus)) + 1).tolist(), order.size]
-        for first, last in itertools.pairwise(bounds):
-            for at in range(first, last, BUNDLE):
-                some = slice(at, min(at + BUNDLE, last))
-                for mask, field, encode in (
-                    (~wakes[some], SCHED_SWITCH, self._switches),
-                    (wakes[some], SCHED_WAKING, self._wakeups),
-                ):
-                    if mask.any():
-                        body = encode(table, order[some][mask], comms)
-                        self._bundle(int(cpus[at]), times[some][mask], field, body)
+    def _sched(self) -> None:
+        scheduling = Scheduling(
+            self.capture,
+            self._tid,
+            lambda threads: self._texts(self._name[threads]),
+            self._tids_of,
+            self._packets,
+        )
+        for batch in self.capture.batches("sched", ROWS):
+            scheduling.write(batch)
+        self._dropped += scheduling.dropped
+        self._dropped["arguments of sched"] -= scheduling.named_wakers
 
-    def _switches(self, table: Table, rows: I64, comms: Comms) -> Messages:
-        """Return SchedSwitch messages."""
-        before, after = table.array("prev")[rows], table.array("next")[rows]
-        body = Messages(rows.size).padded(1, *comms(before))
-        body.varints(2, self._tid[before])
-        body.varints(3, np.maximum(table.array("prev_priority")[rows], 0).astype(np.int64))
-        body.varints(4, _TASK_STATES[table.array("prev_state")[rows]])
-        body.padded(5, *comms(after)).varints(6, self._tid[after])
-        return body.varints(7, np.maximum(table.array("next_priority")[rows], 0).astype(np.int64))
+    def _tids_of(self, own: I64) -> I64:
+        """Return Perfetto's tids of the capture's own, whatever their processes."""
+        known = own != 0
+        found = np.zeros(own.size, np.int64)
+        count = int(np.count_nonzero(known))
+        no_process, undescribed = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        found[known] = self.tracks.threads(no_process, own[known], _nameless, undescribed)
+        return found
 
-    def _wakeups(self, table: Table, rows: I64, comms: Comms) -> Messages:
-        """Return SchedWaking messages."""
-        thread = table.array("next")[rows]
-        body = Messages(rows.size).padded(1, *comms(thread))
-        body.varints(2, self._tid[thread])
-        body.varints(3, np.maximum(table.array("next_priority")[rows], 0).astype(np.int64))
-        return body.constant(integer(4, 1)).varints(5, table.array("cpu")[rows])
-
-    def _bundle(self, cpu: int, times: I64, field: int, body: Messages) -> None:
-        """Write events of one CPU."""
-        event = Messages(body.rows).varints(1, times).constant(integer(2, 0)).embed(field, body)
-        content = integer(1, cpu) + Messages(body.rows).embed(2, event).data().tobytes()
-        self._packet(integer(TIMESTAMP, int(times[-1])) + message(FTRACE_EVENTS, content))
-
-    def _logs(self, table: Table, rows: I64, arguments: Arguments) -> None:
-        numbers = table.array("row")[rows]
+    def _logs(self, table: Table, arguments: Arguments) -> None:
+        numbers, rows = table.array("row"), np.arange(len(table))
         messages, tags, components = table["message"], table.array("tags"), table.array("component")
         bundle: list[tuple[int, bytes, bytes]] = []
         size = 0
@@ -642,6 +608,11 @@ class _CaptureWriter:
             parts.append((data, lengths))
         self._sink.write(interleave(parts).data)
 
+    def _packets(self, packets: Messages) -> None:
+        """Write packets without interned data."""
+        packets.constant(integer(SEQUENCE, self._sequence))
+        self._sink.write(Messages(packets.rows).embed(1, packets).data().data)
+
 
 def _location(iid: int, name: str, source: str) -> bytes:
     """Encode a SourceLocation from ``file:line:column``."""
@@ -673,20 +644,6 @@ def _counter_names(pool: StringPool, names: I64, series: I64, ids: I64) -> Itera
     return (b"%b:%b:%d" % (name, each, id & U64_MAX) for name, each, id in words)
 
 
-def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
-    """Return a lookup of byte strings by sorted ids, as rows of a matrix with lengths."""
-    sizes = np.fromiter(map(len, values), np.int64, len(values))
-    width = max(int(sizes.max(initial=0)), 1)
-    data = b"".join(value.ljust(width, b"\0") for value in values)
-    matrix = np.frombuffer(data, np.uint8).reshape(len(values), width)
-
-    def find(asked: NDArray[Any]) -> tuple[NDArray[np.uint8], I64]:
-        places = np.searchsorted(ids, asked)
-        return matrix[places], sizes[places]
-
-    return find
-
-
 class _SliceEvents:
     """Makes the events of slices, with their lanes."""
 
@@ -703,19 +660,13 @@ class _SliceEvents:
         """Number of slices that were cut short."""
         return int(self._nesting.cut)
 
-    def events(self, part: SortedSlices, chosen: Bools) -> Iterator[tuple[I64, I64, I64]]:
+    def events(self, part: SortedSlices) -> Iterator[tuple[I64, I64, I64]]:
         """Yield begins and due ends: index of the slice or -1, time and uuid of each."""
         columns = part.columns
         track = self._tracks.of(columns, part.following)
-        start, depth = columns["ts"], columns["depth"]
-        end = ends_of(start, columns["dur"])
-        places = None
-        if not chosen.all():
-            places = np.append(np.flatnonzero(chosen), -1)
-            track, start, end, depth = (each[chosen] for each in (track, start, end, depth))
-        self._nesting.load(track, start, end, depth)
-        for slices, times, uuids in self._made():
-            yield slices if places is None else places[slices], times, uuids
+        end = ends_of(columns["ts"], columns["dur"])
+        self._nesting.load(track, columns["ts"], end, columns["depth"])
+        yield from self._made()
         if self._nesting.open_count > 2 * self._most_open + ENDS:
             yield from self.ends(part.following)
             self._most_open = self._nesting.open_count

@@ -210,6 +210,12 @@ class Ids:
             self._remember(np.where(tracked, 0, UNDESCRIBED), tids, moved, found)
         return New(found, ~described & tracked)
 
+    def threads_of_tid_0(self, process: I64) -> I64:
+        """Return new ids for threads with tid 0 of processes (small ids)."""
+        found = self._moved(np.zeros_like(process))
+        self._ids.put(found, process << OWNER | DESCRIBED | ANOTHER)
+        return found
+
     def _known(self, ids: I64) -> I64:
         """Return owner and flags of ids: -1 for a free id, -2 for one that does not fit."""
         return np.where((ids > 0) & (ids < IDS), self._ids.get(ids), -2)

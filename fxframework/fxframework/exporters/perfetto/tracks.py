@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.perfetto.ids import Ids, SortedMap, distinct
-from fxframework.exporters.perfetto.wire import Messages, message, runs, string
+from fxframework.exporters.perfetto.wire import Messages, integer, message, runs, string
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.maps import PairMap
 
@@ -26,6 +26,8 @@ UUID, NAME, PARENT, DESCRIPTION = 1, 2, 5, 14
 NAMES = {PROCESS: 6, THREAD: 5}
 """Fields of the names of processes and threads."""
 MARK = (1 << 62) - 1
+PROCESS_0 = 1
+"""Uuid of the track of process 0, which other tracks do not refer to."""
 
 
 def process_uuids(small: NDArray[Any]) -> I64:
@@ -52,6 +54,7 @@ class Tracks:
         """Uuids of named tracks, by parent and name."""
         self._reserved = 0
         self._ids = Ids()
+        self._process_0_named = False
         self._names = SortedMap()
         """Hashes of the names of processes, by original id."""
         self._others: dict[tuple[int, int], int] = {}
@@ -100,6 +103,13 @@ class Tracks:
         self._describe(PROCESS, found[rows], pids[rows], names(rows))
         return found
 
+    def name_process_0(self, name: bytes) -> None:
+        """Name process 0, once: that of threads whose process nobody recorded."""
+        if name and not self._process_0_named:
+            self._process_0_named = True
+            process = message(PROCESS, integer(1, 0) + string(NAMES[PROCESS], name))
+            self._emit(Messages(1).constant(integer(UUID, PROCESS_0) + process), [b""])
+
     def threads(self, process: I64, tids: I64, names: Names, tracked: Bools | None = None) -> I64:
         """Return the small ids of threads (nonzero int64); describe new ones.
 
@@ -122,6 +132,17 @@ class Tracks:
         self._describe(THREAD, found[rows], own[rows], names(first[rows]), owner[rows])
         return found[which]
 
+    def threads_of_tid_0(self, process: I64, names: Names) -> I64:
+        """Return new small ids of threads with tid 0, described; ``process`` has small ids.
+
+        In Perfetto, thread 0 is what CPUs run when they are idle. Several threads may have the
+        tid 0, as those of unknown references, so that each call gives them further ids.
+        """
+        small_ids = self._ids.threads_of_tid_0(process)
+        rows = np.arange(process.size)
+        self._describe(THREAD, small_ids, np.zeros_like(small_ids), names(rows), process)
+        return small_ids
+
     def _describe(
         self, kind: int, small: I64, own: I64, names: Iterator[bytes], process: I64 | None = None
     ) -> None:
@@ -134,7 +155,9 @@ class Tracks:
                 body.varints(UUID, process_uuids(ids))
                 inner.varints(1, ids)
             else:
-                body.varints(UUID, thread_uuids(ids)).varints(PARENT, 4 * process[some] + 1)
+                # Process 0 has no track, and Perfetto ignores a track with an unknown parent.
+                parents = process_uuids(process[some])
+                body.varints(UUID, thread_uuids(ids)).varints(PARENT, parents, parents > 0)
                 inner.varints(1, process[some]).varints(2, ids)
             body.embed(kind, inner, np.fromiter(map(len, tails), np.int64, len(tails)))
             for row in np.flatnonzero(ids != own[some]).tolist():

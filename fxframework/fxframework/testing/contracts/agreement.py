@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture, Record, Summary, kind_of
 from fxframework.model.clock import NS_MAX, NS_MIN
-from fxframework.model.schema import ASYNC, TABLE_CODES
+from fxframework.model.schema import ASYNC, COMPLETE, TABLE_CODES
 from fxframework.model.table import Table
 from fxframework.testing.contracts.checks import through_json
 
@@ -208,6 +208,8 @@ def check_nesting(capture: Capture) -> None:
         fault = "depth: slice {row} is at depth {depth}, and has no parent"
         _refuse(~nested & (depth != 0), fault, **deep)
         _refuse(dur < -1, "dur of slice {row} is {dur}, below -1", dur=dur)
+        fault = "dur of slice {row} is -1: never closed, but a complete event has an end"
+        _refuse((dur == -1) & (kind == COMPLETE), fault)
         if len(capture.diagnostics):
             return  # with findings, times may be inconsistent
         around = {"parent": parent, "ts": ts, "dur": dur, "its": ts[parent], "long": dur[parent]}
@@ -234,7 +236,7 @@ def check_arguments(capture: Capture) -> None:
             if name in capture.schemas:
                 _check_owners(capture.table(name), args.select(mine))
                 continue
-            fault = "args: the table {code} of row {row} is none of the standard tables"
+            fault = "args: the table {code} of row {row} is not a standard table"
             _refuse(mine & (not name) & (code < OWN_TABLES), fault, code=code)
             fault = "args: row {row} belongs to {name}, which the capture does not fill"
             _refuse(mine & bool(name) & (args.array("parent") >= 0), fault, name=name)

@@ -96,8 +96,8 @@ class Contract:
 
     plugin: ClassVar[Any]
     """The module of the hooks, or its name, such as ``fx_trace.plugin``."""
-    examples: ClassVar[int] = 100
-    """Inputs per property test."""
+    examples: ClassVar[int | None] = None
+    """Inputs per property test; None: as many as the hypothesis profile in use says."""
     seconds: ClassVar[float] = 5.0
     """CPU seconds that one damaged sample may take."""
     hang: ClassVar[float] = 300.0
@@ -263,14 +263,12 @@ class Captures(Contract):
 
     def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], object]) -> None:
         """Run ``check`` on inputs of a strategy, which shrinks a failing input."""
-
         # A database would replay what failed in one test in all others, in place of new inputs.
-        @settings(
-            max_examples=self.examples,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            database=None,
-        )
+        chosen = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        if self.examples is not None:
+            chosen = settings(chosen, max_examples=self.examples)
+
+        @chosen
         @given(inputs)
         def run(made: Any) -> None:
             check(made)

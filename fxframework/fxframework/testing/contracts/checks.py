@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from fxframework.errors import Catalogue, FxError, Severity
-from fxframework.model.capture import Capture
+from fxframework.model.capture import Capture, Record, kind_of
 from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.schema import Column
 from fxframework.model.strings import TextColumn
@@ -153,6 +153,16 @@ def check_dropped(dropped: Mapping[str, int], what: str) -> None:
     for name, count in dropped.items():
         sound = isinstance(name, str) and name and isinstance(count, int) and count > 0
         assert sound, f"{what}: {count!r} of {name!r} were left out: give names, and counts above 0"
+
+
+def check_damage_codes(records: Iterable[Record], rules: Catalogue) -> None:
+    """Check that the code of each damaged record, if it has one, is catalogued."""
+    for record in records:
+        if kind_of(record) == "damaged":
+            code = record.to_json().get("code")
+            assert code is None or code in rules or code in FRAMEWORK_RULES, (
+                f"the damaged record at byte {record.offset} has the code {code!r}, of no catalogue"
+            )
 
 
 def check_findings(capture: Capture, rules: Catalogue) -> None:

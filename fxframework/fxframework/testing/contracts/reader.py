@@ -16,7 +16,6 @@ from fxframework.host import default_host
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
-from fxframework.model.prediction import Prediction
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import HEAD, Confidence, Probe, Reader
 from fxframework.rules import RULES as FRAMEWORK_RULES
@@ -24,6 +23,7 @@ from fxframework.testing.contracts.agreement import check_agreement, check_summa
 from fxframework.testing.contracts.base import BATCH_SIZES, without_plugins
 from fxframework.testing.contracts.checks import (
     check_cover,
+    check_damage_codes,
     check_findings,
     check_json,
     check_same,
@@ -298,6 +298,31 @@ class ReaderContract(Requests):
                         list(capture.batches(name, 3))
                     check_same(capture.diagnostics.counts, once, again)
 
+    def test_tables_report_what_they_read(self) -> None:
+        """Reading all tables, whole or in batches, reports the findings that a scan reports."""
+        for sample in self._small():
+            for data in (sample.data, sample.data[: len(sample.data) * 2 // 3]):
+                with tolerating(FxError):
+                    self._report_alike(data, f"{len(data)} bytes of {sample.name}")
+
+    def _report_alike(self, data: bytes, what: str) -> None:
+        with self._open(data) as capture:
+            if not capture.schemas:
+                skip(f"captures of {self.format} have no tables")
+            capture.scan()
+            wanted = capture.diagnostics.counts
+        remedy = "make rows of records(), or report to record_diagnostics; the count of"
+        with self._open(data) as capture:
+            for name in capture.schemas:
+                capture.table(name)
+            fault = f"findings of the tables are not those of a scan ({what}): {remedy}"
+            check_same(capture.diagnostics.counts, wanted, fault)
+        with self._open(data) as capture:
+            for name in capture.schemas:
+                deque(capture.batches(name), maxlen=0)
+            fault = f"findings of batches are not those of a scan ({what}): {remedy}"
+            check_same(capture.diagnostics.counts, wanted, fault)
+
     def test_strict_stops_at_a_loss(self) -> None:
         """Strict reading raises StrictError where lenient reading reports DATA_LOSS.
 
@@ -419,7 +444,9 @@ class ReaderContract(Requests):
         """Check what holds for any bytes that can be read, and that reading them takes no time."""
         start = time.process_time()
         with self._open(data) as capture:
-            check_cover([(r.offset, r.nbytes) for r in capture.records()], data)
+            records = list(capture.records())
+            check_cover([(record.offset, record.nbytes) for record in records], data)
+            check_damage_codes(records, self.rules)
             check_tables(capture, len(data))
             capture.summary()
             capture.scan()
@@ -442,32 +469,6 @@ class ReaderContract(Requests):
             )
 
         self._try_flipped(check)
-
-    def test_predictions_are_made_of_any_bytes(self) -> None:
-        """Predictions for any bytes are deterministic and lie in the file."""
-        references = self.reader.references
-        if not references:
-            skip(f"the reader of {self.format} has no reference readers")
-        for reference in references:
-            quirks = reference.quirks()
-            keys = [quirk.key for quirk in quirks]
-            assert len(keys) == len(set(keys)), f"{reference.name} has a key twice"
-            assert reference.title
-            assert all(quirk.title and not quirk.title.endswith(".") for quirk in quirks)
-        for data in (b"", *self._small_data):
-            tolerating(FxError)(self._predict)(data)
-        self._try_flipped(self._predict)
-
-    def _predict(self, data: bytes) -> None:
-        with self._open(data) as capture:
-            for reference in self.reader.references:
-                found, again = (Prediction(reference.quirks()) for _ in range(2))
-                reference.predict(capture, found)
-                reference.predict(capture, again)
-                assert found.to_json() == again.to_json(), reference.name
-                places = [place for loss in found.losses for place in loss.places]
-                assert all(0 <= place.offset <= len(data) for place in places), reference.name
-                assert all(loss.count >= len(loss.places) for loss in found.losses)
 
     def test_empty_input_is_a_finding_or_an_error(self) -> None:
         """An empty input has no records, and has a finding or gives a coded error."""

@@ -180,11 +180,14 @@ class ScenarioContract(Contract):
 
     def test_schema_is_valid(self) -> None:
         """The JSON Schema for editors can be made, and every parameter has a type."""
+        host, what = self._host(), f"no JSON Schema of {self.name}"
+        schema = json_schema(host)
+        faults = [each.error for each in host.failures if each.error.startswith(f"{what}: ")]
+        assert not faults, faults[0]
         try:
-            json.dumps(json_schema(self._host()), allow_nan=False)
-        except Exception as error:
-            what = f"no JSON Schema can be made of the parameters of {self.name}"
-            raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
+            json.dumps(schema, allow_nan=False)
+        except ValueError as error:
+            raise AssertionError(f"{what}: {error}") from error
         for key, field in self._fields().items():
             assert field.type is not None, f"parameter {key} of {self.name} has no type"
 

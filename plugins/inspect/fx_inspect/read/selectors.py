@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fx_inspect.read.entries import entries
 from fx_inspect.read.walk import texts_of
-from fxframework.errors import UnreadableError, UsageError
+from fxframework.errors import UnreadableError, UsageError, checked_type
 from fxframework.model.capture import Capture, Entry, Record, Summary, View
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
@@ -484,8 +484,11 @@ def choose(capture: Capture, selectors: Sequence[str]) -> Capture:
     ``@FILE`` stands for the selectors in a file. Raises SelectorError for an invalid selector, and
     UnreadableError for a file that cannot be read.
     """
+    if isinstance(selectors, str):
+        selectors = [selectors]
     parsed: list[Selector] = []
-    for text in selectors:
+    for text in checked_type(selectors, Iterable, "the selectors", "a list of str"):
+        checked_type(text, str, "a selector", "a str")
         if text.startswith(FILE):
             parsed += parse_lines(_lines(text.removeprefix(FILE)))
         else:

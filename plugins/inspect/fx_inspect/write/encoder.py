@@ -10,7 +10,9 @@ import attrs
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read.records import Block, InspectRecord, Padding, block_of, from_json
-from fxframework.kit.lossless import Alone, Encoder, padding_of
+from fx_inspect.write.packing import block_packer
+from fxframework.kit.lossless import Encoder, padding_of
+from fxframework.wire.packing import Packer
 
 __all__ = ["RecordEncoder"]
 
@@ -39,9 +41,9 @@ class RecordEncoder(Encoder):
             return record.pack()
         return bytes(record.raw)
 
-    def alone(self) -> Alone:
-        """Return how records are encoded: none depends on another."""
-        return Alone(self.encode)
+    def packer(self) -> Packer:
+        """Return what packs many records at a time."""
+        return block_packer()
 
 
 def _decodes_to(block: Block, data: bytes) -> bool:

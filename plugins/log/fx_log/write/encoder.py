@@ -25,6 +25,9 @@ from fx_log.read.records import (
 from fxframework.errors import refusal
 from fxframework.io.words import WORD
 from fxframework.kit.lossless import padding_of
+from fxframework.wire.packing import Packer
+from fxframework.wire.records import Record
+from fxframework.wire.state import State
 
 __all__ = ["RecordEncoder"]
 
@@ -54,6 +57,20 @@ class RecordEncoder:
             self._ring.add(record, data)
             return b""
         return data
+
+    def packer(self) -> Packer | None:
+        """Return what packs many records at a time; None for a ring, which is placed at the end."""
+        layouts = {cls.record: cls.layout for cls in _RECORDS[self.form] if issubclass(cls, Record)}
+        if self._ring is not None:
+            return None
+        framed = self.form == "log-legacy-stream"
+        if framed:
+            del layouts[StreamHeader.record]
+        return Packer(
+            lambda given: layouts.get(str(given.get("record"))),
+            State(),
+            framed=wire.STREAM_LENGTH if framed else 0,
+        )
 
     def close(self) -> bytes:
         """Return the bytes that were held back."""

@@ -14,8 +14,9 @@ from fx_log.write.encoder import RecordEncoder
 from fx_log.write.redaction import Redactor
 from fxframework.errors import Rule, Severity
 from fxframework.io.sink import Sink
-from fxframework.kit.lossless import Alone, RecordRewriter
+from fxframework.kit.lossless import RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
+from fxframework.wire.packing import Packer
 
 __all__ = [
     "LogRewriter",
@@ -34,6 +35,8 @@ class LogRewriter(RecordRewriter):
     ``attribution`` moves the attribution (``fx_log.write.convert``), ``redactor`` removes private
     data (``fx_log.write.redaction``). A container of packets without a header record gets one.
     """
+
+    encoder: RecordEncoder
 
     def __init__(
         self,
@@ -67,11 +70,10 @@ class LogRewriter(RecordRewriter):
             record = from_json(record)
         self._put([record] if self._attribution is None else self._attribution.feed(record))
 
-    def alone(self) -> Alone | None:
-        """Return how records are encoded; None if they are changed, or placed at the end."""
+    def packer(self) -> Packer | None:
+        """Return what packs many records; None if they are changed, or placed at the end."""
         changed = self._attribution is not None or self._redactor is not None
-        placed = self._headless or self._form == "log-ring"
-        return None if changed or placed else Alone(self.encoder.encode)
+        return None if changed or self._headless else self.encoder.packer()
 
     def close(self) -> None:
         """Write held-back records to the sink, which stays open, and report what was left out."""

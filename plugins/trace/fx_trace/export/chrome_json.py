@@ -39,7 +39,7 @@ from fx_trace.format import ArgType, BlobType, SchedulingType
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.export import Export
+from fxframework.kit.export import BEFORE_ZERO, LARGE_IDS, LARGEST_EXACT, Export
 from fxframework.kit.in_time import Events, InTime
 from fxframework.kit.row_texts import (
     Form,
@@ -51,6 +51,7 @@ from fxframework.kit.row_texts import (
     repeated,
     value_forms,
 )
+from fxframework.kit.wakers import Wakers
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
@@ -70,12 +71,15 @@ UNFIT = re.compile(r"[\s\x00-\x1f\x7f]")
 SPACE = "\N{NO-BREAK SPACE}"
 TID_BITS = 0xFFFF_FFFF
 """Bits of an id that Perfetto keeps."""
+UNKNOWN_WAKER = f"<...>-{TID_BITS} (-----"
+"""The thread of a wakeup whose waker is not recorded: ftrace has no line without a thread."""
 
 
 class SchedLines:
     """Renders rows of ``sched`` as lines of ftrace; ``left_out`` counts rows without a line."""
 
-    def __init__(self, tasks: ThreadNames, names: KernelNames) -> None:
+    def __init__(self, tasks: ThreadNames, names: KernelNames, wakers: Wakers) -> None:
+        self._wakers = wakers
         self.left_out = 0
         """Rows before time 0, which ftrace cannot express."""
         templates = Templates(b"", b"", b"", width=1)
@@ -89,6 +93,17 @@ class SchedLines:
         def pid(thread: int) -> str:
             return str(tasks.pids[thread] & TID_BITS or "-----")
 
+        by_tid = {tasks.tids[thread]: thread for thread in tasks.ids}
+
+        def waker(place: int) -> str:
+            if place < 0:
+                return UNKNOWN_WAKER
+            tid = int(wakers.tids[place])
+            if tid not in by_tid:
+                return f"<...>-{tid & TID_BITS} (-----"
+            return f"{comm(by_tid[tid])}-{tid & TID_BITS} ({pid(by_tid[tid])}"
+
+        self._waker = Numbered(templates, waker, sparse=True)
         self._comms = Numbered(templates, comm)
         self._tids = Numbered(templates, lambda thread: str(tasks.tids[thread] & TID_BITS))
         self._pids = Numbered(templates, pid)
@@ -113,8 +128,9 @@ class SchedLines:
             left, entered = (
                 (NATURAL, np.maximum(some[name], 0)) for name in ("prev_priority", "next_priority")
             )
-            if wakes:  # the waking thread is not recorded
-                line: list[Cell] = [b"<...>-0 (-----", *when, b"sched_waking: comm=", comm]
+            if wakes:
+                waker = self._waker(self._wakers.of(sched.array("row")[rows]))
+                line: list[Cell] = [waker, *when, b"sched_waking: comm=", comm]
                 line += [b" pid=", tid, b" prio=", entered, b" target_cpu=", cpu]
             else:
                 old_comm, old_tid = self._comms(some["prev"]), self._tids(some["prev"])
@@ -190,7 +206,11 @@ class JsonExport(Export):
         self._dropped = dropped_records(capture, survey)
         self._dropped["annotations of pointers and koids"] = survey.annotated
         self._dropped["kernel objects other than processes and threads"] = names.others
+        self._dropped[BEFORE_ZERO] = survey.before_zero
         tasks = ThreadNames(capture)
+        self._dropped[LARGE_IDS] = sum(
+            max(tasks.pids[thread], tasks.own_tids[thread]) > LARGEST_EXACT for thread in tasks.ids
+        )
         self._sink.write(b'{"displayTimeUnit":"ns","traceEvents":[')
         self._put(names.metadata(tasks))
         events = _JsonEvents(capture.strings, tasks, survey)
@@ -212,8 +232,8 @@ class JsonExport(Export):
         self._comma = ",\n" if nesting.comma else ""
         self._put(self._fidl_blobs(capture))
         self._sink.write(b"]")
-        if self._sched != "fuchsia":
-            self._put_ftrace(capture, SchedLines(tasks, names))
+        if self._sched != "fuchsia" and survey.switches:
+            self._put_ftrace(capture, SchedLines(tasks, names, Wakers(capture)))
         if self._sched != "ftrace":
             self._put_system(capture, names, events)
         branches = self._last_branches(capture)
@@ -437,12 +457,8 @@ class _JsonEvents(EventMaker):
                 self._begins(made, rows, [*begin, b',"ph":"b","id":', number, *mine, b"}"],
                              finish if closed else [])  # fmt: skip
                 made.places[0, rows] = ALONE
-            elif of_kind == COMPLETE:
-                length = np.maximum(dur[rows], 0)
-                made.write(rows, *begin, b',"ph":"X","dur":', (MICROS, length), *mine, b"}")
-                if not closed:
-                    late = "ends of complete events that lie before their begins"
-                    self.dropped[late] += int(rows.size)
+            elif of_kind == COMPLETE and closed:
+                made.write(rows, *begin, b',"ph":"X","dur":', (MICROS, dur[rows]), *mine, b"}")
             else:
                 self._begins(made, rows, [*begin, b',"ph":"B"', *mine, b"}"],
                              [*finish, b',"ph":"E"', *later, b"}"] if closed else [])  # fmt: skip

@@ -46,6 +46,10 @@ class FirstPass:
         self.untimed = 0
         """Number of arguments of objects and blobs."""
         self.rows = 0
+        self.switches = 0
+        """Number of context switches and wakeups."""
+        self.before_zero = 0
+        """Number of events, except switches and wakeups, with a time below 0."""
         self._ends: list[Table] = []
         for window in windows(capture, (*TIMED, "args")):
             self._look(window)
@@ -58,6 +62,12 @@ class FirstPass:
         times = [table.array("ts") for name, table in window.items() if name in TIMED]
         self._earliest.append(min((int(ts.min()) for ts in times), default=NS_MAX))
         self.rows += sum(ts.size for ts in times)
+        self.switches += len(window["sched"]) if "sched" in window else 0
+        self.before_zero += sum(
+            int(np.count_nonzero(table.array("ts") < 0))
+            for name, table in window.items()
+            if name in TIMED and name != "sched"
+        )
         args = window.get("args")
         if args is not None:
             self._look_at_args(args, window.get("slices"))

@@ -147,11 +147,16 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
     def _run_pass(self, *, whole: bool) -> TracePass:
         """Scan and match in file order; where times step back, once more, sorted."""
         max_depth = self.request.limits.max_depth or UNLIMITED_DEPTH
-        passed = TracePass(self.scanner(), max_depth, ordered=False, in_memory=whole)
+        by_name = self.request.options.get("match") == "name"
+        passed = TracePass(
+            self.scanner(), max_depth, ordered=False, in_memory=whole, by_name=by_name
+        )
         parts = self._whole(passed) if whole else self._chunks(passed, passed.scanner)
         if not all(passed.add(part, keep=whole) for part in parts):
             out_of_order = passed.out_of_order
-            passed = TracePass(self.scanner(), max_depth, ordered=True, in_memory=False)
+            passed = TracePass(
+                self.scanner(), max_depth, ordered=True, in_memory=False, by_name=by_name
+            )
             passed.out_of_order = out_of_order
             for part in self._chunks(passed, passed.scanner):
                 passed.add(part, keep=False)
@@ -162,6 +167,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
     def counting_pass(self) -> TracePass:
         """Return the first pass, or one that does not match events, and finds all lost data."""
+        self._start_reading()
         if self._first is not None:
             return self._first
         if self._counted is None:
@@ -200,6 +206,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         released = 0
         for chunk in scanner.chunks(CHUNK_EVENTS):
             yield _timed(chunk, scanner)
+            self._check_open()  # the pool no longer reads from the file: the scan may not go on
             self.source.position = scanner.position
             if scanner.position - released >= RELEASED:
                 self.source.passed(released, scanner.position)
@@ -222,6 +229,11 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
             return wire.undefined_kind(int(self.words[note.offset // 8]))
         if rule is rules.NOT_UTF8 or rule is rules.OBJECT_NOT_UTF8:
             return self.strings.bytes_of(value) if value else None
+        if rule is rules.ENDS_BY_ANOTHER_NAME:
+            codes = value % wire.OF_CATEGORIES
+            ended, begun = divmod(codes, 1 << wire.END_CODE_BITS)
+            is_category = value >= wire.OF_CATEGORIES
+            return rules.another_name_detail(self.strings[ended], self.strings[begun], is_category)
         if rule is rules.ODD_BYTES:
             return rules.odd_bytes_detail(value)
         if rule is rules.UNKNOWN_SCOPE or rule is rules.RATE_CHANGES:

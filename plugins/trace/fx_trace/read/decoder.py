@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fx_trace import format as wire
 from fx_trace import rules
+from fx_trace.indexed import holds
 from fx_trace.read.cursor import Tables, TraceCursor
 from fx_trace.read.framing import RecordBounds
 from fx_trace.records import (
@@ -18,13 +19,15 @@ from fx_trace.records import (
     Unknown,
     class_of,
     from_json,
+    layout_of,
 )
 from fxframework.errors import Rule, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, view_of
-from fxframework.kit.lossless import Alone, Encoder, padding_of
+from fxframework.kit.lossless import Encoder, padding_of
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.wire.cursor import ShortError
+from fxframework.wire.packing import Packer
 from fxframework.wire.sources import UNUSUAL
 
 if TYPE_CHECKING:
@@ -278,18 +281,17 @@ class RecordEncoder(Encoder):
         """Return the record of a JSON object. Raises WriteRefusedError."""
         return from_json(given)
 
-    def alone(self) -> Alone:
-        """Return how a record is encoded if its indexes, and its raw bytes, are right."""
-        registering = frozenset({StringRecord.record, ThreadRecord.record, "metadata"})
-        return Alone(self._encode_alone, exact=False, registering=registering)
+    def packer(self) -> Packer:
+        """Return what packs many records at a time."""
+        tables = self._core.tables
+        declaring = {StringRecord.record, ThreadRecord.record, "metadata"}
 
-    def _encode_alone(self, given: Mapping[str, Any]) -> bytes:
-        record = self.parsed(given)
-        if isinstance(record, Padding):
-            return padding_of(record.nbytes, rules.OUT_OF_RANGE, WORD)
-        if record.raw is not None:
-            return bytes(record.raw)
-        return record.pack(big_endian=self._core.big_endian)
+        def resolve(field: Any, shown: Any, index: int | None) -> int:
+            if index is None or not holds(field, {field.name: shown}, index, tables):
+                raise LookupError
+            return index
+
+        return Packer(layout_of, tables, selectors=("kind",), in_turn=declaring, resolve=resolve)
 
     def _decoded(self, data: bytes) -> TraceRecord | None:
         """Return the record that these bytes are.

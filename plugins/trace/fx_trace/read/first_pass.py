@@ -138,8 +138,18 @@ class _Events(NamedTuple):
 class TracePass(FirstPass[TimedChunk]):
     """What one pass over the whole file finds."""
 
-    def __init__(self, scanner: Scanner, max_depth: int, *, ordered: bool, in_memory: bool) -> None:
+    def __init__(
+        self,
+        scanner: Scanner,
+        max_depth: int,
+        *,
+        ordered: bool,
+        in_memory: bool,
+        by_name: bool = False,
+    ) -> None:
         self.scanner = scanner
+        self._by_name = by_name
+        """Whether ends are matched by name."""
         self._in_memory = in_memory
         self.ordered = ordered
         """Whether events are sorted by time before they are matched."""
@@ -162,7 +172,7 @@ class TracePass(FirstPass[TimedChunk]):
     def _new_match(self) -> None:
         self._notes = Notes(rules.RULES.numbers, self.scanner.notes.limit)
         self.spans = Spans(in_memory=self._in_memory)
-        self._match = Match(self._notes, self._max_depth, self._unnamed)
+        self._match = Match(self._notes, self._max_depth, self._unnamed, by_name=self._by_name)
         self._links = self._match.links
         self._unclosed = 0
 
@@ -356,6 +366,11 @@ class TracePass(FirstPass[TimedChunk]):
             self._bounds = min(low, self._bounds[0]), max(high, self._bounds[1])
             if report and (high == NS_MAX or low == NS_MIN):
                 self._outside.append(rows.offset[times.outside(rows.ticks, table)])
+        if self._bounds is not None and self.scanner.seen(wire.EVENT_DURATION_COMPLETE):
+            # Their ends are no events of their own.
+            complete = chunk.events.kind == wire.EVENT_DURATION_COMPLETE
+            last = int(times.finish().max(initial=NS_MIN, where=complete))
+            self._bounds = self._bounds[0], max(last, self._bounds[1])
 
     @property
     def outside_offsets(self) -> I64:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from fx_trace.format import (
+    END_CODE_BITS,
     EVENT_ASYNC_BEGIN,
     EVENT_ASYNC_END,
     EVENT_ASYNC_INSTANT,
@@ -18,6 +19,7 @@ from fx_trace.format import (
     EVENT_FLOW_BEGIN,
     INVALID_END,
     LINK_BITS,
+    OF_CATEGORIES,
     OPEN_END,
 )
 from fx_trace.rules import (
@@ -50,6 +52,8 @@ from fxframework.kernels.rows import Rows
 __all__ = ["Durations", "Match"]
 
 ONE = 1
+ANY_NAME = -1
+"""Stands for the names of begins that nobody knows."""
 
 
 class PassingRows(Rows):
@@ -116,12 +120,17 @@ class Match(Kernel):
     event has ended. ``unnamed`` has the codes of texts
     that stand for strings nobody knows.
 
+    An end closes the innermost slice that a begin opened; ``by_name``, the innermost one of its
+    name, and what was begun inside stays open. ``open_names`` counts the open begins by thread
+    and name.
+
     ``run`` gives -1, or the index of the first event that steps back in time: then the events
     have to be taken in order of time, by a new ``Match``.
     """
 
     notes: Notes
     max_depth: i64
+    by_name: flag
     count: i64
     slice_row: i64
     end_row: i64
@@ -155,12 +164,14 @@ class Match(Kernel):
     begins: OpenBegins
     operations: PairMap
     open_async: PairMap
+    open_names: PairMap
     unnamed: PairMap
     links: PairMap
 
-    def __init__(self, notes: Notes, max_depth: int, unnamed: PairMap) -> None:
+    def __init__(self, notes: Notes, max_depth: int, unnamed: PairMap, *, by_name: bool) -> None:
         self.notes = notes
         self.max_depth = max_depth
+        self.by_name = by_name
         self.count = 0
         self.natural = True
         self.numbered = False
@@ -190,6 +201,7 @@ class Match(Kernel):
         self.unnamed = unnamed
         self.operations = PairMap(16)
         self.open_async = PairMap(16)
+        self.open_names = PairMap(16)
         self.slice_row = 0
         self.end_row = 0
         self.flow_row = 0
@@ -271,6 +283,7 @@ class Match(Kernel):
         top_end = 0
         deep = 0
         innermost = -1
+        inside = 0
         while index < count:
             kind = kinds[index]
             if kind < EVENT_DURATION_BEGIN:
@@ -317,10 +330,24 @@ class Match(Kernel):
             if kind == EVENT_DURATION_END:
                 row = refs[index] if numbered else end_row
                 end_row += 1
-                if innermost < 0:
+                inside = 0 if innermost >= 0 else -1
+                if self.by_name and innermost >= 0:
+                    inside = self.begun_inside(thread, innermost, index)
+                if inside < 0:
                     self.note(END_WITHOUT_BEGIN, index)
                     self.ends[row] = -1
                 else:
+                    while inside > 0:
+                        # It is never closed: neither it nor what encloses it has the end's name.
+                        while top_end != OPEN_END:
+                            top = parents[top]
+                            deep -= 1
+                            top_end = ends[top]
+                        top = parents[top]
+                        deep -= 1
+                        top_end = ends[top]
+                        innermost = self.forget(thread, innermost)
+                        inside -= 1
                     # What ended by itself, and complete events that go on beyond the end of what
                     # encloses them: those end there.
                     while top >= 0 and top_end != OPEN_END:
@@ -336,7 +363,7 @@ class Match(Kernel):
                     deep -= 1
                     if top >= 0:
                         top_end = ends[top]
-                    innermost = self.close(innermost, index)
+                    innermost = self.close(thread, innermost, index)
                 index += 1
                 continue
             row = refs[index] if numbered else slice_row
@@ -366,6 +393,8 @@ class Match(Kernel):
                     self.unclosed += 1
                     at = self.place(index)
                     innermost = self.begins.push(innermost, self.name[at], self.category[at])
+                    if self.by_name:
+                        self.count_name(thread, self.name[at], 1)
             index += 1
         if thread >= 0:
             self.leave(thread, last, last_end, top, deep, innermost)
@@ -395,17 +424,57 @@ class Match(Kernel):
         self.innermost[thread] = innermost
         return 0
 
-    def close(self, begin: i64, index: i64) -> Fallible[i64]:
+    def close(self, thread: i64, begin: i64, index: i64) -> Fallible[i64]:
         """Close a begin by an end event; return the begin that encloses it."""
         at = self.place(index)
         name = self.name[at]
         category = self.category[at]
-        if (name != self.begins.name[begin] and self.differs(name, self.begins.name[begin])) or (
-            category != self.begins.category[begin]
-            and self.differs(category, self.begins.category[begin])
+        if name != self.begins.name[begin] and self.differs(name, self.begins.name[begin]):
+            self.note_texts(index, name, self.begins.name[begin], 0)
+        elif category != self.begins.category[begin] and self.differs(
+            category, self.begins.category[begin]
         ):
-            self.note(ENDS_BY_ANOTHER_NAME, index)
+            self.note_texts(index, category, self.begins.category[begin], OF_CATEGORIES)
+        return self.forget(thread, begin)
+
+    def note_texts(self, index: i64, end: i64, begin: i64, what: i64) -> status:
+        """Report that an end has another text than its begin, with the codes of both."""
+        if self.notes.totals[ENDS_BY_ANOTHER_NAME] >= self.notes.limit:
+            return self.note(ENDS_BY_ANOTHER_NAME, index)
+        value = what | end << END_CODE_BITS | begin
+        self.notes.add(ENDS_BY_ANOTHER_NAME, self.offset[self.place(index)], -1, value)
+        return 0
+
+    def forget(self, thread: i64, begin: i64) -> Fallible[i64]:
+        """Take a begin from those that are open; return the begin that encloses it."""
+        if self.by_name:
+            self.count_name(thread, self.begins.name[begin], -1)
         return self.begins.pop(begin)
+
+    def count_name(self, thread: i64, name: i64, change: i64) -> status:
+        """Change the number of open begins of a name on a thread."""
+        key = ANY_NAME if self.unnamed.get(name, 0) >= 0 else name
+        return self.open_names.put(thread, key, max(self.open_names.get(thread, key), 0) + change)
+
+    def begun_inside(self, thread: i64, innermost: i64, index: i64) -> i64:
+        """Return how many open begins are inside of the one that an end closes by its name.
+
+        -1 if there is none of this name. An end without a name, or with one that nobody knows,
+        closes the innermost begin; a begin with a name that nobody knows is closed by any end.
+        """
+        name = self.name[self.place(index)]
+        if name == 0 or self.unnamed.get(name, 0) >= 0:
+            return 0
+        # Looked up first, so that ends of unknown names do not go through all that is open.
+        if self.open_names.get(thread, name) <= 0 and self.open_names.get(thread, ANY_NAME) <= 0:
+            return -1
+        inside = 0
+        while self.begins.name[innermost] != name and self.differs(
+            name, self.begins.name[innermost]
+        ):
+            innermost = self.begins.below[innermost]
+            inside += 1
+        return inside
 
     @inline
     def place(self, index: i64) -> i64:
@@ -638,9 +707,10 @@ class Tied(Kernel):
 
 
 class Durations(Kernel):
-    """Lengths of slices in ns: ``end`` less ``time``, -1 where a slice has no end.
+    """Lengths of slices in ns: ``end`` less ``time``, -1 where a slice was never closed.
 
-    A length that does not fit 63 bits is the greatest that does.
+    A slice that ends before it begins has no length, 0. One that does not fit 63 bits is the
+    greatest that does.
     """
 
     time: View[i64]
@@ -660,8 +730,10 @@ class Durations(Kernel):
         while row < self.count:
             end = self.end[row]
             start = self.time[row]
-            if end == OPEN_END or end == INVALID_END:
+            if end == OPEN_END:
                 self.out[row] = -1
+            elif end == INVALID_END:
+                self.out[row] = 0
             elif start < 0 and end > OPEN_END + start:
                 self.out[row] = OPEN_END
             else:

@@ -168,11 +168,9 @@ class Bulk:
             block.sequence = np.zeros(1, np.int64)
             return [block]
         asynchronous = kinds == ASYNC
-        backwards = int(np.count_nonzero((kinds == COMPLETE) & (dur < 0)))
-        self._drop("ends of slices before their beginnings", backwards)
         word = dur
-        if backwards or asynchronous.any():
-            word = np.where(asynchronous, table.array("id").view(np.int64), np.maximum(dur, 0))
+        if asynchronous.any():
+            word = np.where(asynchronous, table.array("id").view(np.int64), dur)
         forms, events = self._unfolded(table, kinds)
         types = np.full(len(table), EventType.DURATION_COMPLETE, np.uint8)
         types[asynchronous] = EventType.ASYNC_BEGIN
@@ -204,7 +202,7 @@ class Bulk:
         parent = _rows_of(table, table.array("parent"))
         forms = np.full(count, packing.PAIRED, np.uint8)
         forms[dur < 0] = packing.ALONE
-        forms[(kinds == COMPLETE) | (kinds == ASYNC)] = 0
+        forms[((kinds == COMPLETE) & (dur >= 0)) | (kinds == ASYNC)] = 0
         if _constant(kinds) is None:
             parent = np.where(kinds == ASYNC, -1, parent)
         order = np.zeros(0, np.int64)

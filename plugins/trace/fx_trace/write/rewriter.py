@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -22,12 +22,14 @@ from fxframework.errors import WriteRefusedError, refusal
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK
 from fxframework.io.words import WORD, pad8
-from fxframework.kit.lossless import Alone, RecordRewriter
+from fxframework.kit.lossless import BlockPacker, RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 
 __all__ = ["BufferWriter", "TraceRewriter", "open_buffer_writer", "open_writer", "perfetto_parts"]
 
 I64 = NDArray[np.int64]
+MOST_BYTES = 1 << 63
+"""More than an image has."""
 
 
 class TraceRewriter(RecordRewriter):
@@ -53,9 +55,9 @@ class TraceRewriter(RecordRewriter):
         else:
             super().write(record)
 
-    def alone(self) -> Alone | None:
-        """Return how records are encoded; None if large ones are taken apart."""
-        return None if self._perfetto_safe else super().alone()
+    def packer(self) -> BlockPacker | None:
+        """Return what packs many records; None if large ones are taken apart."""
+        return None if self._perfetto_safe else super().packer()
 
 
 def open_writer(
@@ -199,10 +201,6 @@ class _ImageEncoder(RecordEncoder):
             )
         return raw
 
-    def alone(self) -> Alone:
-        """Return how a record is encoded; each that may be unused space is parsed."""
-        return attrs.evolve(super().alone(), parsed=frozenset({Padding.record, Damaged.record}))
-
 
 def _is_unused(record: TraceRecord) -> bool:
     return isinstance(record, Padding) or (isinstance(record, Damaged) and record.code in _UNUSED)
@@ -261,15 +259,16 @@ class BufferWriter(RecordRewriter):
             )
         buffer.add(data, behind=_is_unused(record))
 
-    def alone(self) -> Alone | None:
-        """Return how later records are encoded; None without a header that has come first."""
-        return None if self._header is None else super().alone()
+    def packer(self) -> BlockPacker | None:
+        """Return what packs many records; None without a header that has come first."""
+        return None if self._header is None else super().packer()
 
-    def put_lines(self, data: memoryview, ends: I64, offsets: I64) -> None:
+    def put_records(self, data: memoryview, ends: I64, records: Sequence[Any]) -> None:
         """Take the bytes of records, each for the buffer that its offset lies in.
 
         Raises WriteRefusedError where an offset lies in none.
         """
+        offsets = _offsets(records)
         unused = np.isin(offsets, list(self.encoder.unused))
         self.encoder.unused.clear()
         starts = [buffer.start for buffer in self.buffers]
@@ -331,6 +330,13 @@ class BufferWriter(RecordRewriter):
                 self._sink.write(bytes(min(CHUNK, buffer.gap - at)))
             self._sink.write(buffer.behind)
         self._sink.write(self._loose)
+
+
+def _offsets(records: Sequence[Any]) -> I64:
+    """Return what records, given as JSON, say of their places; -1 for none."""
+    found = (each.get("offset") if type(each) is dict else None for each in records)
+    places = [each if type(each) is int and 0 <= each < MOST_BYTES else -1 for each in found]
+    return np.array(places, np.int64)
 
 
 def open_buffer_writer(

@@ -82,6 +82,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
         self._names = FunctionNames(request.options, self.strings)
+        self._names.whole_ids = self.mode == MODES[True]
 
     @abc.abstractmethod
     def _scanned_log(self) -> Log:

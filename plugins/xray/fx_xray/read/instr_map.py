@@ -37,6 +37,8 @@ REMEDY: Final = (
     "`llvm-xray extract --symbolize`, or CSV with the columns function_id and name"
 )
 CSV_COLUMNS: Final = ("function_id", "name", "linkage_name", "address", "source")
+MOST_IN_FIELD: Final = (1 << 31) - 1
+"""The greatest limit that Python's CSV takes on every system."""
 FAULTS: Final = 1000
 """Entries that are invalid, listed for one map."""
 LEAST_SECTION: Final = {32: 40, 64: 64}
@@ -599,6 +601,10 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
     functions: dict[int, Function] = {}
     faults: list[Fault] = []
     reader = csv.DictReader(io.StringIO(text, newline=""))
+    # Python refuses fields over 131,072 characters; names of C++ functions are longer. The limit is
+    # that of the whole process, so it is put back.
+    limit_before = csv.field_size_limit()
+    csv.field_size_limit(max(limit_before, min(len(text), MOST_IN_FIELD)))
     try:
         columns = set(reader.fieldnames or ())
         if "function_id" not in columns or not columns & {"name", "linkage_name"}:
@@ -625,6 +631,8 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
             )
     except csv.Error as error:
         raise UnreadableError(f"its CSV is invalid: {error}", path=path, remedy=REMEDY) from error
+    finally:
+        csv.field_size_limit(limit_before)
     return InstrumentationMap(path, Functions(functions), None, tuple(faults))
 
 

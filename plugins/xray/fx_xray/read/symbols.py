@@ -2,8 +2,9 @@
 
 Texts become codes of the string pool here (``code_of``, ``FunctionNames``).
 
-With -fxray-shared (LLVM 20) an id has the number of its object in the upper bits, so each object
-has a map of its own; the flight data recorder keeps four bits of that number.
+With -fxray-shared (LLVM 20) an id has the number of its object in the upper eight of its 32 bits,
+so each object has a map of its own. Basic mode writes the whole id, the flight data recorder 28
+bits of it: four bits of the number are left.
 """
 
 from __future__ import annotations
@@ -52,9 +53,17 @@ class Symbols:
     demangled: bool = True
     given: Mapping[int, str] = attrs.field(factory=dict)
     """Names that the trace itself has, by id; they are used for what no map says."""
+    whole_ids: bool = False
+    """Whether ids have all 32 bits, as in basic mode."""
 
     @classmethod
-    def of(cls, options: Mapping[str, Any], given: Mapping[int, str] | None = None) -> Self:
+    def of(
+        cls,
+        options: Mapping[str, Any],
+        given: Mapping[int, str] | None = None,
+        *,
+        whole_ids: bool = False,
+    ) -> Self:
         """Return the maps that ``instr_map`` and ``demangle`` of a reader's options ask for.
 
         ``instr_map`` is ``FILE``, or ``FILE,1=FILE,…`` with the numbers of shared objects. Raises
@@ -62,7 +71,7 @@ class Symbols:
         """
         text = str(options.get("instr_map") or "")
         maps = {number: read_map(path) for number, path in _files(text).items()}
-        return cls(maps, bool(options.get("demangle", True)), given or {})
+        return cls(maps, bool(options.get("demangle", True)), given or {}, whole_ids)
 
     def __bool__(self) -> bool:
         return bool(self.maps)
@@ -105,7 +114,7 @@ class Symbols:
 
         Only for ids as the flight data recorder keeps them; those of basic mode are whole.
         """
-        return id <= MAX_FUNCTION_ID and bool(self.maps) and len(self._places(id)) > 1
+        return bool(self.maps) and len(self._places(id)) > 1
 
     def _found(self, id: int) -> tuple[Functions, int]:
         """Return the functions among which a function is, and its id there."""
@@ -123,7 +132,7 @@ class Symbols:
         if kept and main is not None and main.functions.address(id):
             # A program of very many functions, which are numbered through.
             return [(0, id)]
-        if id > MAX_FUNCTION_ID:
+        if self.whole_ids or id > MAX_FUNCTION_ID:
             return [(kept, own)]
         alike = [number for number in self.maps if number % KEPT_OBJECTS == kept]
         return [(number, own) for number in alike] or [(kept, own)]
@@ -142,13 +151,15 @@ class FunctionNames:
         self.strings = strings
         self.given: Mapping[int, str] | None = None
         """The names that the trace itself has, once it is scanned; None if it cannot have any."""
+        self.whole_ids = False
+        """Whether the trace is of basic mode; see ``Symbols``."""
         self.functions: I64 = np.zeros(0, np.int64)
         """Ids of all functions of the trace, ascending."""
 
     @cached_property
     def symbols(self) -> Symbols:
         """What the maps say that the options name."""
-        return Symbols.of(self._options, self.given)
+        return Symbols.of(self._options, self.given, whole_ids=self.whole_ids)
 
     @cached_property
     def named(self) -> NDArray[np.bool_]:

@@ -73,7 +73,9 @@ class YamlCapture(EventCapture):
         self._begin, self._fault = 0, ""
         self._head = head = self._read_head()
         self.frequency = asked_frequency(request.options) or head.get("cycle_frequency", 0)
-        self.version, self.mode = head.get("version"), MODES[head.get("type") == wire.BASIC]
+        is_basic = head.get("type") == wire.BASIC
+        self.version, self.mode = head.get("version"), MODES[is_basic]
+        self._names.whole_ids = is_basic
         self.constant_tsc = head.get("constant_tsc", True)
         self.nonstop_tsc = head.get("nonstop_tsc", True)
 

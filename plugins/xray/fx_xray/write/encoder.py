@@ -23,8 +23,9 @@ from fx_xray.format import (
 from fx_xray.read.header import asked_order, read_header
 from fxframework.errors import refusal
 from fxframework.kit.json_fields import unfit
-from fxframework.kit.lossless import Alone, Encoder, padding_of, record_of_json
+from fxframework.kit.lossless import Encoder, padding_of, record_of_json
 from fxframework.wire.cursor import RefusalError
+from fxframework.wire.packing import Packer
 from fxframework.wire.records import Record
 from fxframework.wire.state import State
 
@@ -146,9 +147,15 @@ class RecordEncoder(Encoder):
                 return raw
         return packed(record, self._dialect, self._state)
 
-    def alone(self) -> Alone | None:
-        """Return how records are encoded after the header; None before it."""
-        return Alone(self.encode) if self._begun else None
+    def packer(self) -> Packer | None:
+        """Return what packs many records behind the header; None before it."""
+        if not self._begun:
+            return None
+        layouts = {
+            name: cls.layout for name, cls in self._kinds.items()
+            if issubclass(cls, Record) and cls is not FileHeader
+        }  # fmt: skip
+        return Packer(lambda given: layouts.get(str(given.get("record"))), self._state)
 
     def _header(self, record: FileHeader) -> bytes:
         if self._begun:

@@ -22,6 +22,7 @@ from fx_xray.write.merge import (
     checked_size,
     checked_version,
 )
+from fx_xray.write.pack import DROPPED
 from fxframework.errors import Severity, UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -114,10 +115,12 @@ def pack(
     sink: Sink,
     options: Mapping[str, Any],
     timeless: list[Events] | None = None,
+    left_out: list[tuple[Events, str]] | None = None,
 ) -> Counter[str]:
     """Write the events of a view of a trace after its header. Return the counts of losses.
 
     With a list ``timeless``, events whose times nanoseconds cannot hold are put there instead.
+    Into ``left_out`` go those that the version cannot hold, with the name of the loss.
     """
     whole = whole_of(view)
     form = whole.format
@@ -152,7 +155,10 @@ def pack(
             if late.any():
                 timeless.append(picked(events, late))
                 events = picked(events, ~late)
-        packing.write(events, whole.payloads, first)
+        reasons = packing.write(events, whole.payloads, first)
+        if left_out is not None and reasons.any():
+            for reason in np.unique(reasons[reasons > 0]).tolist():
+                left_out.append((picked(events, reasons == reason), DROPPED[reason - 1]))
     return dropped + packing.close()
 
 

@@ -143,11 +143,16 @@ class Packing:
         self._threads += len(tids)
         return first
 
-    def write(self, events: Events, payloads: NDArray[np.uint8], first: int = 0) -> None:
-        """Write events; ``first`` is the result of ``add_threads``."""
+    def write(
+        self, events: Events, payloads: NDArray[np.uint8], first: int = 0
+    ) -> NDArray[np.uint8]:
+        """Write events; ``first`` is the result of ``add_threads``.
+
+        Returns why each was left out, as ``Packer.write`` does.
+        """
         if first:
             events = events._replace(thread=events.thread + np.int32(first))
-        self._packer.write(events, payloads)
+        return self._packer.write(events, payloads)
 
     def close(self) -> Counter[str]:
         """Write the held-back records. Return the counts of what could not be written, by name."""

@@ -73,7 +73,7 @@ from fxframework.kernels.annotations import (
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 
-__all__ = ["DROPPED", "BasicPack", "EventColumns", "FdrPack", "ThreadBuffers"]
+__all__ = ["DROPPED", "LEFT_OUT", "BasicPack", "EventColumns", "FdrPack", "ThreadBuffers"]
 
 ONE = 1
 BYTE, WORD_BITS = 8, 64
@@ -104,6 +104,8 @@ DROPPED = (
     "arguments beyond the size of a buffer",
 )
 """Names of the losses of a version, in the order of the counts."""
+LEFT_OUT = (*DROPPED[:5], DROPPED[9])
+"""Those by which an event is not written; by the others, something of it is changed."""
 D_FUNCTION, D_ARGUMENT, D_TYPED, D_CUSTOM, D_LARGE = 0, 1, 2, 3, 4
 D_EVENT_CPU, D_NO_CPU, D_CPU, D_TAIL_EXIT, D_MANY = 5, 6, 7, 8, 9
 
@@ -120,6 +122,7 @@ class EventColumns:
     cpu: View[u16]
     thread: View[i32]
     size: View[i32]
+    left_out: Array[u8]
     count: i64
 
     def __init__(
@@ -132,6 +135,7 @@ class EventColumns:
         value: memoryview,
         size: memoryview,
         payloads: memoryview,
+        left_out: memoryview,
     ) -> None:
         self.kind = memoryview(kind)
         self.function = memoryview(function)
@@ -141,6 +145,8 @@ class EventColumns:
         self.value = memoryview(value)
         self.size = memoryview(size)
         self.payloads = memoryview(payloads)
+        self.left_out = memoryview(left_out)
+        """Why an event was not written: 1 + the number of the loss; 0 if it was."""
         self.count = len(self.kind)
 
 
@@ -224,7 +230,7 @@ class FdrPack(Kernel):
         self.buffers = ThreadBuffers(none, none)
         self.events = EventColumns(
             full(0, "u1"), full(0, "u4"), none, full(0, "u2"), full(0, "i4"), none,
-            full(0, "i4"), full(0, "u1"),
+            full(0, "i4"), full(0, "u1"), full(0, "u1"),
         )  # fmt: skip
         self.arena = full(0, "u1")
         self.words = full(0, "u4")
@@ -412,6 +418,7 @@ class FdrPack(Kernel):
                 fill = self.buffers.fill[thread]
                 if self.version < EXTENTS_VERSION and fill + nbytes > self.limit:
                     self.counts[D_MANY] += 1
+                    self.events.left_out[row] = 1 + D_MANY
                     self.row = row + 1
                     return DONE
             elif fill > self.head + self.preamble and not self.end_buffer(thread, fill):
@@ -475,6 +482,7 @@ class FdrPack(Kernel):
             nbytes = METADATA_BYTES
             if self.buffers.call[thread] < 0:
                 self.counts[D_ARGUMENT] += 1
+                self.events.left_out[row] = 1 + D_ARGUMENT
                 return -1
         elif kind >= CUSTOM:
             nbytes = METADATA_BYTES + self.events.size[row]
@@ -486,6 +494,7 @@ class FdrPack(Kernel):
             why = D_FUNCTION
         if why >= 0:
             self.counts[why] += 1
+            self.events.left_out[row] = 1 + why
             self.buffers.call[thread] = NOTHING
             return -1
         return nbytes
@@ -606,7 +615,7 @@ class BasicPack(Kernel):
         self.numbers = none
         self.events = EventColumns(
             full(0, "u1"), full(0, "u4"), none, full(0, "u2"), full(0, "i4"), none,
-            full(0, "i4"), full(0, "u1"),
+            full(0, "i4"), full(0, "u1"), full(0, "u1"),
         )  # fmt: skip
         self.counts = full(len(DROPPED), "i8")
         self.row = 0
@@ -624,7 +633,9 @@ class BasicPack(Kernel):
             elif kind <= ENTER_ARG:
                 self.call(kind)
             else:
-                self.counts[D_CUSTOM if kind == CUSTOM else D_TYPED] += 1
+                why = D_CUSTOM if kind == CUSTOM else D_TYPED
+                self.counts[why] += 1
+                self.events.left_out[self.row] = 1 + why
                 if self.last_thread == self.events.thread[self.row]:
                     self.last_thread = NOTHING
             self.row += 1
@@ -640,6 +651,7 @@ class BasicPack(Kernel):
         thread = self.events.thread[row]
         if self.last_thread != thread:
             self.counts[D_ARGUMENT] += 1
+            self.events.left_out[row] = 1 + D_ARGUMENT
             return
         value = self.events.value[row]
         at = self.written
@@ -660,6 +672,7 @@ class BasicPack(Kernel):
         function = self.events.function[row]
         if function > MAX_BASIC_FUNCTION:
             self.counts[D_FUNCTION] += 1
+            self.events.left_out[row] = 1 + D_FUNCTION
             self.last_thread = NOTHING
             return
         cpu = self.events.cpu[row]

@@ -29,7 +29,7 @@ ROOM: Final = 176
 
 
 def _columns(events: Events, payloads: U8) -> EventColumns:
-    """Return events in the form of the kernels."""
+    """Return events in the form of the kernels, none of them left out yet."""
     return EventColumns(
         view(events.kind, np.uint8),
         view(events.function, np.uint32),
@@ -39,6 +39,7 @@ def _columns(events: Events, payloads: U8) -> EventColumns:
         view(np.ascontiguousarray(events.value, np.uint64).view(np.int64), np.int64),
         view(events.size, np.int32),
         view(payloads, np.uint8),
+        np.zeros(events.kind.size, np.uint8).data,
     )
 
 
@@ -63,14 +64,17 @@ class Packer:
         self._processes = np.append(self._processes, processes.astype(np.int64))
         self._numbers = np.append(self._numbers, numbers.astype(np.int64))
 
-    def write(self, events: Events, payloads: U8) -> None:
+    def write(self, events: Events, payloads: U8) -> U8:
         """Write events, whose ``thread`` is the number of an added thread.
 
-        The events of each thread are in program order, with arguments after their calls.
+        The events of each thread are in program order, with arguments after their calls. Returns
+        why each was left out, uint8 of shape (n,): 1 + an index into ``DROPPED``, 0 if it was not.
         """
-        self._pack.events, self._pack.row = _columns(events, payloads), 0
+        columns = _columns(events, payloads)
+        self._pack.events, self._pack.row = columns, 0
         while why := self._pack.run():
             self._go_on(why)
+        return np.asarray(columns.left_out)
 
     def close(self) -> Mapping[str, int]:
         """Write the held-back records. Return the counts of what could not be written, by name."""

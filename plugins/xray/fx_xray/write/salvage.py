@@ -13,6 +13,7 @@ from fx_xray.read.header import asked_order
 from fx_xray.read.views import whole_of
 from fx_xray.write.extract import check_names, copy, findings_to_repair, header_of, pack
 from fx_xray.write.merge import WRITTEN_ORDER
+from fx_xray.write.pack import LEFT_OUT
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
@@ -50,14 +51,19 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
             message = f"{finding.message}; repaired"
             yield Loss(finding.offset or 0, 0, "finding", message, finding.code)
     timeless: list[Events] = []
-    for what, count in pack(capture, header, sink, options, timeless).items():
-        yield Loss(0, 0, "event", f"{count} {what}: left out or changed")
+    left_out: list[tuple[Events, str]] = []
+    for what, count in pack(capture, header, sink, options, timeless, left_out).items():
+        if what not in LEFT_OUT:
+            yield Loss(0, 0, "event", f"{count} {what}: changed")
+    for events, why in left_out:
+        yield from _lost_events(events, capture.format, f"that the output cannot hold: {why}")
     for events in timeless:
-        yield from _timeless(events, capture.format)
+        why = "at a time that nanoseconds cannot hold"
+        yield from _lost_events(events, capture.format, why, rules.TIME_OVERFLOW.code)
 
 
-def _timeless(events: Events, form: str) -> Iterator[Loss]:
-    """Yield the losses of events whose times nanoseconds cannot hold."""
+def _lost_events(events: Events, form: str, why: str, code: str = "") -> Iterator[Loss]:
+    """Yield a loss for each of some events that are left out."""
     for kind, offset, size in zip(
         events.kind.tolist(), events.offset.tolist(), events.size.tolist(), strict=True
     ):
@@ -67,5 +73,4 @@ def _timeless(events: Events, form: str) -> Iterator[Loss]:
         elif kind < ARGUMENT:
             nbytes = wire.FUNCTION_BYTES
         what = "call_argument" if kind == ARGUMENT else "function" if kind < ARGUMENT else "event"
-        message = f"{nbytes} bytes at a time that nanoseconds cannot hold; left out"
-        yield Loss(offset, nbytes, what, message, rules.TIME_OVERFLOW.code)
+        yield Loss(offset, nbytes, what, f"{nbytes} bytes {why}; left out", code)

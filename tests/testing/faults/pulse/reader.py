@@ -140,7 +140,7 @@ class _Rows:
         self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in capture.schemas}
         self.ids: dict[int, int] = {}
         self.open: dict[int, list[int]] = {}
-        for record, _ in capture._records():
+        for record in capture.records():
             step = getattr(self, f"on_{record.record}", None)
             if step is not None:
                 step(record, record.fields)

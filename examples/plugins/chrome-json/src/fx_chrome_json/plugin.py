@@ -8,7 +8,7 @@ from fxframework import hookimpl
 from fxframework.errors import Catalogue
 from fxframework.registry import Confidence, Probe, Reader, lazy
 
-FXFRAMEWORK_API = 1
+FXFRAMEWORK_API = 2
 """The version of fxframework's plugin API that this is built for."""
 
 

@@ -1,4 +1,4 @@
-"""Sample: a typical trace of about a given size, which `fxf bench` measures."""
+"""Sample: a typical trace of about a given size, for `fxf plugins --check` and tests."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fxframework import hookimpl, wire
 from fxframework.registry import Confidence, Probe, Reader, Writer
 
-FXFRAMEWORK_API = 1
+FXFRAMEWORK_API = 2
 TITLE = "Packet capture (pcapng)"
 FORMAT = "fx_pcapng.capture:FORMAT"
 SUFFIXES = (".pcapng", ".ntar")

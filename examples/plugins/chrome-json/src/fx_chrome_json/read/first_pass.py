@@ -243,14 +243,11 @@ class ChromePass(FirstPass[Stage]):
             last[number[closed]] = ends["offset"][number[partner[closed]] - count]
             ended = np.flatnonzero((number >= count) & (partner >= 0))
             self.begins[number[ended] - count] = number[partner[ended]]
-        self.open_offsets: I64 = slices["offset"][(self.dur < 0) & (slices["kind"] != COMPLETE)]
+        self.open_offsets: I64 = slices["offset"][self.dur < 0]
         """Offsets of begins without an end."""
         self.lone_offsets: I64 = ends["offset"][self.begins < 0]
         """Offsets of ends without a begin."""
-        until = slices["ts"] + self.dur
-        open_ones = np.flatnonzero(self.dur < 0)
-        complete = slices["kind"][open_ones] == COMPLETE  # without a valid length
-        until[open_ones] = np.where(complete, slices["ts"][open_ones], NS_MAX)
+        until = np.where(self.dur < 0, NS_MAX, slices["ts"] + self.dur)
         threads = flows["thread"].astype(np.int64)
         begin, end, points = slices["ts"], until, flows["ts"]
         if begun.size:

@@ -371,7 +371,7 @@ class Interpreter:
             for row in bad:
                 value = of_them.events[row].get("dur")
                 self.report(rules.INVALID_MEMBER, int(of_them.starts[row]), f"dur is {value!a:.40}")
-            lengths[bad] = NOT_GIVEN
+            lengths[bad] = 0  # it has an end, wherever that is
             dur[complete] = np.minimum(lengths, NS_MAX - np.maximum(timed.ts[chosen], 0))
         return raw
 

@@ -1,1 +1,0 @@
-"""Linux ftrace text as an input format of fxframework."""

@@ -1,1 +1,0 @@
-"""Reading: lines to records and tables."""

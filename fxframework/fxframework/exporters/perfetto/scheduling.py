@@ -1,0 +1,228 @@
+"""Context switches and wakeups as the states that threads enter.
+
+The events are those of a kernel that is not Linux (``GenericKernelTaskStateEvent``, which Perfetto
+reads since v50). Perfetto keeps the order of such events of one time on all CPUs, and they need no
+waker; the events of ftrace have an order only within a CPU, and each wakeup names a waker. Where an
+argument does name one, the wakeup is an event of ftrace, unless its thread is switched at its time.
+
+Perfetto ignores that a thread runs that it has running already or dead, and does not check that a
+thread that is woken was blocked. Both are done here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.exporters.perfetto.order import Columns, columns_of
+from fxframework.exporters.perfetto.wire import Messages
+from fxframework.kit.wakers import Wakers
+from fxframework.model.capture import Capture
+from fxframework.model.schema import THREAD_STATES, WAKEUP
+from fxframework.model.table import Table
+
+__all__ = ["Scheduling"]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+Bools = NDArray[np.bool_]
+Comms = Callable[[NDArray[Any]], tuple[U8, I64]]
+"""Returns the names of threads by id: rows of a matrix of bytes, and the lengths in use."""
+
+# --- Fields and numbers of perfetto_trace.proto ------------------------------------------------
+FTRACE_EVENTS, TIMESTAMP, TASK_STATE_EVENT, SCHED_WAKING = 1, 8, 117, 20
+RUNNABLE, RUNNING, BLOCKED, STOPPED, DEAD, DESTROYED = 2, 3, 4, 6, 7, 8
+TASK_STATES = {"blocked": BLOCKED, "suspended": STOPPED, "dying": DEAD, "dead": DESTROYED}
+"""Numbers of the states of switched-out threads; other states are runnable."""
+UNKNOWN = 0
+"""Before the first event of a thread."""
+
+ENDED_BY_WAKEUP = (UNKNOWN, BLOCKED, STOPPED)
+LEFT, NEXT = 0, 1
+"""Places of the changes of a row: of the thread that is left, and of the next one."""
+EVENTS = 1 << 15
+"""Events encoded at a time."""
+LONGEST_COMM = 32
+"""The most bytes of a thread's name in an event; its track has the whole name."""
+MAX_CPUS = 1024
+"""Perfetto refuses a trace with a switch or wakeup on a CPU from this number on."""
+FAR_CPUS = f"switches and wakeups on CPUs from {MAX_CPUS} on"
+NOT_BLOCKED = "wakeups of threads that were not blocked"
+NOT_LAST = "deaths of threads that ran again (shown as blocked)"
+_TASK_STATES = np.full(256, RUNNABLE, np.int64)
+for _code, _name in THREAD_STATES.items():
+    _TASK_STATES[_code] = TASK_STATES.get(_name, RUNNABLE)
+
+
+class Scheduling:
+    """Writes the rows of `sched` of one capture, batch by batch.
+
+    ``tids`` are Perfetto's by thread id, ``names_of`` yields the names of thread ids,
+    ``perfetto_tids`` returns Perfetto's for the capture's own, and ``packets`` writes packets.
+    """
+
+    def __init__(
+        self,
+        capture: Capture,
+        tids: NDArray[Any],
+        names_of: Callable[[NDArray[Any]], Iterator[bytes]],
+        perfetto_tids: Callable[[I64], I64],
+        packets: Callable[[Messages], None],
+    ) -> None:
+        self._tids = tids
+        self._names_of = names_of
+        self._packets = packets
+        self._states = _States(capture, tids)
+        self._wakers = Wakers(capture)
+        self._waker_tids = perfetto_tids(self._wakers.tids.view(np.int64))
+        self._rows_done = 0
+        self.dropped = self._states.dropped
+        """Counts of what is not written, by name."""
+        self.named_wakers = 0
+        """Number of arguments that are written: those that name a waker."""
+
+    def write(self, table: Table) -> None:
+        """Write the rows of the next batch, in their order."""
+        batch = slice(self._rows_done, self._rows_done + len(table))
+        self._rows_done += len(table)
+        states, ran_on = self._states.states[batch], self._states.ran_on[batch]
+        ts, cpu = table.array("ts"), table.array("cpu").astype(np.int64)
+        threads = table.array("prev"), table.array("next")
+        priorities = table.array("prev_priority"), table.array("next_priority")
+        wakers = self._wakers.of(table.array("row"))
+        has_waker = (states[:, NEXT] == RUNNABLE) & (wakers >= 0)
+        has_waker &= ~self._states.at_switch[batch]
+        # Of each row: that the next thread no longer runs elsewhere, then its changes.
+        events = {
+            "ts": np.column_stack((ts, ts, ts)),
+            "cpu": np.column_stack((ran_on, cpu, cpu)),
+            "thread": np.column_stack((threads[NEXT], *threads)),
+            "priority": np.maximum(np.column_stack((priorities[NEXT], *priorities)), 0),
+            "state": np.column_stack(
+                (RUNNABLE * (ran_on >= 0), states[:, LEFT], states[:, NEXT] * ~has_waker)
+            ),
+        }
+        events = {name: column.reshape(-1) for name, column in events.items()}
+        self._task_states(_picked(events, events["state"] != 0))
+        self.named_wakers += int(np.count_nonzero(has_waker))
+        wakers = self._waker_tids[wakers[has_waker]]
+        self._wakings(ts[has_waker], cpu[has_waker], wakers, threads[NEXT][has_waker])
+
+    def _task_states(self, events: Columns) -> None:
+        """Write the states that threads enter."""
+        comms = self._comms(events["thread"])
+        for at in range(0, events["ts"].size, EVENTS):
+            some = _picked(events, slice(at, at + EVENTS))
+            body = Messages(some["ts"].size).varints(1, some["cpu"])
+            body.padded(2, *comms(some["thread"])).varints(3, self._tids[some["thread"]])
+            body.varints(4, some["state"]).varints(5, some["priority"].astype(np.int64))
+            packet = Messages(body.rows).varints(TIMESTAMP, some["ts"])
+            self._packets(packet.embed(TASK_STATE_EVENT, body))
+
+    def _wakings(self, ts: I64, cpu: I64, wakers: I64, thread: NDArray[Any]) -> None:
+        """Write wakeups by known threads; ``wakers`` are Perfetto's tids."""
+        comms = self._comms(thread)
+        for at in range(0, ts.size, EVENTS):
+            some = slice(at, at + EVENTS)
+            waking = Messages(ts[some].size).padded(1, *comms(thread[some]))
+            waking.varints(2, self._tids[thread[some]]).varints(5, cpu[some])
+            event = Messages(waking.rows).varints(1, ts[some]).varints(2, wakers[some])
+            event.embed(SCHED_WAKING, waking)
+            bundle = Messages(waking.rows).varints(1, cpu[some]).embed(2, event)
+            packet = Messages(waking.rows).varints(TIMESTAMP, ts[some])
+            self._packets(packet.embed(FTRACE_EVENTS, bundle))
+
+    def _comms(self, threads: NDArray[Any]) -> Comms:
+        ids = np.unique(threads)
+        return _padded([name[:LONGEST_COMM] for name in self._names_of(ids)], ids)
+
+
+def _picked(columns: Columns, rows: Any) -> Columns:
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
+    """Return a lookup of byte strings by sorted ids, as rows of a matrix with lengths."""
+    sizes = np.fromiter(map(len, values), np.int64, len(values))
+    width = max(int(sizes.max(initial=0)), 1)
+    data = b"".join(value.ljust(width, b"\0") for value in values)
+    matrix = np.frombuffer(data, np.uint8).reshape(len(values), width)
+
+    def find(asked: NDArray[Any]) -> tuple[U8, I64]:
+        places = np.searchsorted(ids, asked)
+        return matrix[places], sizes[places]
+
+    return find
+
+
+class _States:
+    """The states that threads enter, by place of the row in `sched`."""
+
+    def __init__(self, capture: Capture, tids: NDArray[Any]) -> None:
+        names = ("ts", "cpu", "kind", "prev", "next", "prev_state")
+        parts = list(columns_of(capture, "sched", names))
+        self.dropped: Counter[str] = Counter()
+        count = sum(part["ts"].size for part in parts)
+        self.states = np.zeros((count, 2), np.uint8)
+        """States of the thread that is left and of the next one, shape (rows, 2); 0 for none."""
+        self.ran_on = np.full(count, -1, np.int64)
+        """The CPU on which the next thread runs, because it was not left there; else -1."""
+        self.at_switch = np.zeros(count, np.bool_)
+        """Wakeups at the time of a switch of their thread."""
+        if count:
+            columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+            del parts
+            self._look(columns, tids)
+
+    def _look(self, columns: Columns, tids: NDArray[Any]) -> None:
+        """Go through the changes of each thread in order of time, in the order of equal times."""
+        is_far = columns["cpu"] >= MAX_CPUS
+        self.dropped[FAR_CPUS] = int(np.count_nonzero(is_far))
+        wakes = columns["kind"] == WAKEUP
+        left, following = tids[columns["prev"]], tids[columns["next"]]
+        threads = np.column_stack(
+            (np.where(wakes | is_far, 0, left), np.where(is_far, 0, following))
+        )
+        changes = np.flatnonzero(threads.reshape(-1))  # without thread 0, which is idle
+        order = np.lexsort((columns["ts"][changes // 2], threads.reshape(-1)[changes]))
+        changes = changes[order]
+        thread, rows, is_left = threads.reshape(-1)[changes], changes // 2, changes % 2 == LEFT
+        is_woken = wakes[rows]
+        state = np.where(is_woken, RUNNABLE, RUNNING)
+        state[is_left] = _TASK_STATES[columns["prev_state"][rows[is_left]]]
+        self._end_what_goes_on(state, thread, is_left, np.flatnonzero(~is_woken), rows, columns)
+        is_first = np.diff(thread, prepend=0) != 0
+        state_before = np.where(is_first, UNKNOWN, np.append(UNKNOWN, state)[:-1])
+        is_spurious = is_woken & ~np.isin(state_before, ENDED_BY_WAKEUP)
+        self.dropped[NOT_BLOCKED] = int(np.count_nonzero(is_spurious))
+        self.states.reshape(-1)[changes] = np.where(is_spurious, 0, state)
+        moment = np.cumsum(is_first | (np.diff(columns["ts"][rows], prepend=0) != 0))
+        has_switch = np.zeros(moment.size + 1, np.bool_)
+        has_switch[moment[~is_woken]] = True
+        self.at_switch[rows[is_woken]] = has_switch[moment[is_woken]]
+
+    def _end_what_goes_on(
+        self,
+        state: I64,
+        thread: NDArray[Any],
+        is_left: Bools,
+        switches: I64,
+        rows: I64,
+        columns: Columns,
+    ) -> None:
+        """Change what Perfetto would not go on from: deaths, and threads that run already.
+
+        ``switches`` are the places of the changes that are no wakeups.
+        """
+        goes_on = np.append(thread[switches][1:] == thread[switches][:-1], False)
+        deaths = switches[goes_on & np.isin(state[switches], (DEAD, DESTROYED))]
+        state[deaths] = BLOCKED
+        self.dropped[NOT_LAST] = deaths.size
+        runs = ~is_left[switches]
+        earlier = np.flatnonzero(goes_on[:-1] & runs[:-1] & runs[1:])
+        again = rows[switches[earlier + 1]]
+        self.ran_on[again] = columns["cpu"][rows[switches[earlier]]]

@@ -1,0 +1,821 @@
+"""Groups: objects of record JSON with the same keys, whose values are columns.
+
+Columns give the sizes of the objects, sizes give their places, and each field is written to its
+places. A column takes what is usual. An object with anything else is *odd*: it is left to the
+encoder of the format, which accepts more, and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kit.lossless import UnfitError
+from fxframework.wire.beside import Computed, Spare, Surplus
+from fxframework.wire.choices import Again, Check, Choice, Flag
+from fxframework.wire.cursor import AT, SIZE, RefusalError
+from fxframework.wire.expressions import (
+    OPERATIONS,
+    Calculation,
+    Checksum,
+    Constant,
+    Expression,
+    Register,
+    calculated,
+    wrapped,
+)
+from fxframework.wire.fields import Bits, Field, Float, Integer, Number, Octets, Span, Text
+from fxframework.wire.json_columns import (
+    I64_MAX,
+    Column,
+    Numbers,
+    converted,
+    integers,
+    octets,
+    scatter,
+    store,
+    texts,
+    usual,
+)
+from fxframework.wire.lists import Listed, Texts
+from fxframework.wire.records import OTHER, Layout, Part
+from fxframework.wire.state import State
+
+__all__ = ["Group", "Grouping", "Kinds", "References", "Resolve", "values_of"]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+Resolve = Callable[[Field, Any, int | None], int]
+FEW = 8
+"""Objects of a shape in a block below which columns take longer than objects."""
+LARGEST = 32_000
+"""Bytes of the largest record that is packed by columns."""
+MOST_SHAPES = 1 << 16
+"""Shapes that are remembered; all are forgotten beyond."""
+
+
+# --- Shapes --------------------------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class _Entry:
+    """A field as the objects of a shape have it."""
+
+    field: Field
+    value: Field | None
+    """What holds its value: of a choice the field of one kind, None if that kind has none."""
+    given: bool
+    """Whether the objects have its key."""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it depends on a condition, and the objects say that this does not hold."""
+        return self.field.public and self.field.when is not None and not self.given
+
+
+class Shape:
+    """The fields of a class for objects with the same keys. Raises UnfitError."""
+
+    def __init__(self, layout: Layout, example: Mapping[str, Any], state: State) -> None:
+        refs = example.get("refs", {})
+        unfit = layout.kind == (OTHER,) or layout.mark is not None or layout.fixed > LARGEST
+        family = layout.family
+        if family.versioned and family.choose(list(layout.kind), state.registers) is not layout.cls:
+            raise UnfitError  # it would be read as a record of another class
+        if unfit or type(refs) is not dict:
+            raise UnfitError
+        self.layout = layout
+        self.keys = tuple(example)
+        self.refs = tuple(refs)
+        self.kinds: dict[Expression, int] = dict(
+            zip(layout.family.kinds, layout.kind, strict=False)
+        )
+        self.entries: list[_Entry] = []
+        self.only_numbers: list[str] = []
+        """Keys of what is computed: their values are not looked at, but must be numbers."""
+        used = {"refs", *layout.cls.beside}
+        used |= {"type"} if layout.shows_type else set()
+        used |= set() if layout.is_part else {"record", "offset", "nbytes"}
+        for field in layout.fields:
+            used |= {field.key} if field.public else set()
+            if isinstance(field, Computed):
+                self.only_numbers += [field.key] if field.key in example else []
+            elif not isinstance(field, Check | Surplus):
+                self.entries.append(self._entry(field, example))
+        self.values = {each.field: each.value for each in self.entries}
+        references = {each.field.name for each in self.entries if _refers(each.value)}
+        self.agreeing = [
+            field
+            for field in layout.fields
+            if isinstance(field, Number) and field.name in layout.cls.agreeing
+        ]
+        """Computed numbers that must be those that JSON says."""
+        missing = any(field.key not in example for field in self.agreeing)
+        if missing or not used.issuperset(example) or not references.issuperset(refs):
+            raise UnfitError
+
+    def _entry(self, field: Field, example: Mapping[str, Any]) -> _Entry:
+        conditional, derived = field.when is not None, self.layout.derives(field)
+        if conditional and (isinstance(field, Bits | Choice) or (derived and field.public)):
+            raise UnfitError
+        if derived or not field.public:
+            if conditional and field.by_room:
+                raise UnfitError
+            return _Entry(field, field, given=False)
+        value = self._kind_of(field, example) if isinstance(field, Choice) else field
+        given = field.key in example
+        optional = conditional or (field.default is not attrs.NOTHING and value is field)
+        if value is not None and (_taker_of(value) is None or not (given or optional)):
+            raise UnfitError
+        if isinstance(value, Spare) and given:
+            raise UnfitError
+        return _Entry(field, value, given)
+
+    def _kind_of(self, choice: Choice, example: Mapping[str, Any]) -> Field | None:
+        """Return the field that holds the values of a choice in objects of this shape."""
+        shown = example.get(choice.tag.key)
+        number = choice.tag.names_of.get(shown) if type(shown) is str else shown
+        # Kinds that the format does not define are for objects.
+        if type(number) is not int or number not in choice.kinds:
+            raise UnfitError
+        return choice.kinds[number]
+
+
+def _refers(field: Field | None) -> bool:
+    """Return whether a field shows an entry of a table."""
+    refers = isinstance(field, Number) and field.refers is not None
+    return refers or (field is not None and field.index is not None)
+
+
+def values_of(objects: Sequence[Mapping[str, Any]], key: str) -> Iterator[Any]:
+    """Yield the values that objects have of a key; None where they have none."""
+    return map(dict.get, objects, itertools.repeat(key))  # type: ignore[arg-type]
+
+
+class Kinds:
+    """The shapes of the records of a format, or of the items of a list."""
+
+    def __init__(
+        self, selectors: Sequence[str], layout_of: Callable[[Any], Layout | None], state: State
+    ) -> None:
+        self.state = state
+        self.selectors = selectors
+        """Keys whose values say which fields an object has."""
+        self.layout_of = layout_of
+        self._numbers: defaultdict[Hashable, int] = defaultdict()
+        self._numbers.default_factory = self._numbers.__len__
+        self._shapes: dict[int, Shape | None] = {}
+
+    def numbers_of(self, objects: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Return a number of the shape of each object."""
+        said = [values_of(objects, key) for key in self.selectors]
+        refs = list(values_of(objects, "refs"))
+        if refs.count(None) < len(refs):
+            said.append(tuple(each) if type(each) is dict else None for each in refs)
+        keys = list(zip(map(tuple, objects), *said, strict=True))
+        try:
+            return list(map(self._numbers.__getitem__, keys))
+        except TypeError:  # such as a list where a name should be
+            return [self._numbers[repr(key)] for key in keys]
+
+    def trim(self, most: int = MOST_SHAPES) -> None:
+        """Forget all shapes if they are too many."""
+        if len(self._numbers) > most:
+            self._numbers.clear()
+            self._shapes.clear()
+
+    def shape(self, number: int, example: Mapping[str, Any]) -> Shape | None:
+        """Return the shape with a number, of which an object is given; None if it is unfit."""
+        if number not in self._shapes:
+            self._shapes[number] = self._shape_of(example)
+        return self._shapes[number]
+
+    def _shape_of(self, example: Mapping[str, Any]) -> Shape | None:
+        layout = self.layout_of(example)
+        try:
+            return None if layout is None else Shape(layout, example, self.state)
+        except UnfitError:
+            return None
+
+    def forget(self, shape: Shape) -> None:
+        """Leave further objects of a shape to the encoder."""
+        for number, known in self._shapes.items():
+            if known is shape:
+                self._shapes[number] = None
+
+
+# --- Groups --------------------------------------------------------------------------------------
+
+
+@attrs.define(eq=False)
+class References:
+    """Numbers of a group that say which entry of a table a field shows."""
+
+    field: Field
+    ordinals: I64
+    """The records that have them, shape (references,)."""
+    shown: Sequence[Hashable]
+    """What the field shows."""
+    given: Sequence[int | None]
+    """The numbers that JSON gives."""
+    numbers: I64
+    """The numbers to write."""
+
+    def resolve(self, part: slice, known: dict[Hashable, int], resolve: Resolve) -> I64:
+        """Look up a part of the numbers; return the records whose numbers do not hold."""
+        pairs = list(zip(self.shown[part], self.given[part], strict=True))
+        for pair in set(pairs) - known.keys():
+            try:
+                known[pair] = resolve(self.field, *pair)
+            except (RefusalError, LookupError):
+                known[pair] = -1
+        self.numbers[part] = list(map(known.__getitem__, pairs))
+        return self.ordinals[part][self.numbers[part] < 0]
+
+
+class Group:
+    """Objects of one shape as columns."""
+
+    def __init__(
+        self, grouping: Grouping, shape: Shape, objects: Sequence[Mapping[str, Any]], ordinals: I64
+    ) -> None:
+        self.grouping = grouping
+        self.shape = shape
+        self.layout = shape.layout
+        self.big = grouping.state.big
+        self.ordinals = ordinals
+        """The records that the objects are, or that hold them, shape (objects,)."""
+        self.odd = np.zeros(len(objects), np.bool_)
+        self.numbers: dict[Expression, Numbers] = dict(shape.kinds)
+        """Numbers that JSON says, and bits of floats."""
+        self.known: dict[Expression, Numbers] = {}
+        """All numbers of fields, and checksums."""
+        self.columns: dict[Field, Column] = {}
+        self.lists: dict[Field, _Items] = {}
+        self.indexes: dict[Field, I64] = {}
+        """Of fields that refer to a table: the number that says what they show."""
+        self.references: list[References] = []
+        self.places: dict[Field, Numbers] = {}
+        """Bytes of an object before each field."""
+        self.size: Numbers | None = None
+        self._objects = objects
+        self._refs = self._numbers_in_refs()
+        for key in shape.only_numbers:
+            usual(list(values_of(objects, key)), int, 0, self.odd)
+        for entry in shape.entries:
+            self._take(entry)
+
+    def _numbers_in_refs(self) -> dict[str, list[int]]:
+        """Return the numbers of ``refs``, by field."""
+        if not self.shape.refs:
+            return {}
+        refs = list(values_of(self._objects, "refs"))
+        return {
+            name: integers(list(values_of(refs, name)), 0, I64_MAX, self.odd).tolist()
+            for name in self.shape.refs
+        }
+
+    # --- Values of fields -----------------------------------------------------------------------
+
+    def _take(self, entry: _Entry) -> None:
+        """Make a column of the values of a field."""
+        field = entry.value
+        if field is None:
+            if entry.given:
+                values = list(values_of(self._objects, entry.field.key))
+                usual(values, type(None), None, self.odd)
+        elif entry.is_left_out:
+            self.numbers[field] = 0
+        elif field.public and not self.layout.derives(entry.field):
+            take = _taker_of(field)
+            assert take is not None  # noqa: S101 (the shape has asked)
+            if entry.given:
+                values = list(values_of(self._objects, field.key))
+            else:
+                is_list = isinstance(field, Listed | Texts)
+                values = [list(field.default) if is_list else field.default] * self.odd.size
+            take(self, field, values)
+
+    def take_number(self, field: Number, values: Sequence[Any]) -> None:
+        """Take numbers, or the names, flags or texts that stand for them."""
+        if field.refers is not None:
+            self._refer(field, usual(values, str, "", self.odd), self._zeros())
+            return
+        if field.flag:
+            self.take_flag(field, values)
+            return
+        if field.values:
+            # Only strings are names; a number stands for itself, where others than named ones may.
+            names = field.names_of
+            if set(map(type, values)) == {str}:
+                values = list(map(names.get, values))
+            else:
+                number = (lambda _: None) if field.closed else (lambda each: each)
+                values = [names.get(each) if type(each) is str else number(each) for each in values]
+        self.numbers[field] = integers(values, *field.range, self.odd)
+
+    def take_again(self, field: Again, values: Sequence[Any]) -> None:
+        """Take the numbers of an earlier field."""
+        mask = (1 << field.number.nbits) - 1
+        self.numbers[field] = integers(values, *field.range, self.odd) & wrapped(mask)
+
+    def take_flag(self, field: Field, values: Sequence[Any]) -> None:
+        """Take true and false as 1 and 0."""
+        self.numbers[field] = np.array(usual(values, bool, False, self.odd), np.int64)
+
+    def take_float(self, field: Float, values: Sequence[Any]) -> None:
+        """Take finite numbers as the bits of floats."""
+        floats = np.array(usual(values, float, 0.0, self.odd), np.float64)
+        if field.nbytes == 8:
+            self.numbers[field] = floats.view(np.int64)
+            return
+        with np.errstate(over="ignore"):
+            narrow = floats.astype(np.float32)
+        self.odd |= narrow != floats
+        self.numbers[field] = narrow.view(np.uint32).astype(np.int64)
+
+    def take_text(self, field: Text, values: Sequence[Any]) -> None:
+        """Take texts, or what stands for those that an earlier record declares."""
+        if field.until or field.pad or field.fixed is not None:
+            self._end(field, usual(values, str, "", self.odd), str.encode)
+            return
+        column = self.columns[field] = texts(values, self.odd)
+        if field.entry is None:
+            return
+        numbers = field.inline | column.lengths
+        self.odd |= column.lengths >= (field.inline or I64_MAX)
+        if field.empty is not None:
+            numbers[column.lengths == 0] = field.empty
+        self.indexes[field] = numbers
+        if field.name in self._refs or (self.grouping.declared and not field.entry.table.closed):
+            if field.entry.table.closed:
+                raise UnfitError
+            self._refer(field, usual(values, str, "", self.odd), numbers)
+        elif not field.inline:
+            raise UnfitError
+
+    def take_octets(self, field: Octets, values: Sequence[Any]) -> None:
+        """Take bytes in hex."""
+        if field.until or field.pad or field.fixed is not None:
+            self._end(field, usual(values, str, "", self.odd), bytes.fromhex)
+        else:
+            values = usual(values, str, "", self.odd)
+            self.columns[field] = octets(converted(values, bytes.fromhex, self.odd))
+
+    def _end(self, field: Span, values: Sequence[str], convert: Callable[[str], bytes]) -> None:
+        """Take bytes that something ends, or that are padded to a fixed size."""
+        contents = converted(values, convert, self.odd)
+        counts = np.fromiter(map(len, contents), np.int64, len(contents))
+        self.columns[field] = octets(converted(contents, field.ended, self.odd), counts)
+
+    def take_nothing(self, field: Spare, values: Sequence[Any]) -> None:
+        """Take nothing: bytes without a meaning are zero where JSON has none."""
+
+    def take_texts(self, field: Texts, values: Sequence[Any]) -> None:
+        """Take lists of texts."""
+
+        def packed(listed: Any) -> bytes:
+            if type(listed) is not list or set(map(type, listed)) - {str}:
+                raise TypeError
+            return field.packed(listed, None, self.big, 0)
+
+        self.columns[field] = octets(converted(values, packed, self.odd))
+
+    def take_list(self, field: Listed, values: Sequence[Any]) -> None:
+        """Take lists of integers, or of parts."""
+        lists = usual(values, list, [], self.odd)
+        counts = np.fromiter(map(len, lists), np.int64, len(lists))
+        items = list(itertools.chain.from_iterable(lists))
+        if not isinstance(field.item, Integer):
+            self.lists[field] = _Items(self, field, items, counts)
+            return
+        nbytes, odd_items = field.item.nbytes, np.zeros(len(items), np.bool_)
+        numbers = integers(items, *field.item.range, odd_items)
+        self.odd[np.repeat(np.arange(counts.size), counts)[odd_items]] = True
+        data = np.zeros(nbytes * len(items), np.uint8)
+        store(data, nbytes * np.arange(len(items)), numbers, nbytes, big=self.big)
+        self.columns[field] = Column(nbytes * counts, data, counts)
+
+    def take_own(self, field: Field, values: Sequence[Any]) -> None:
+        """Take the values of a field of a format's own, which may refer to a table."""
+        column = field.packs(values, self.big, self.odd)
+        if field.index is None:
+            self.columns[field] = column
+            return
+        numbers = self.indexes[field] = self._zeros()
+        if field.name not in self._refs:
+            self.columns[field] = column
+            self.odd |= np.array([type(each) is str for each in values])
+            return
+        shown = [tuple(each) if type(each) is list else each for each in values]
+        shown = [None if odd else each for each, odd in zip(shown, self.odd, strict=True)]
+        self._refer(field, shown, numbers)
+
+    def _refer(self, field: Field, shown: Sequence[Any], numbers: I64) -> None:
+        """Let numbers be looked up by what a field shows."""
+        nothing: list[int | None] = [None] * len(shown)
+        given: Sequence[int | None] = self._refs.get(field.name) or nothing
+        self.indexes[field] = numbers
+        if not self.grouping.refers:
+            raise UnfitError
+        self.references.append(References(field, self.ordinals, shown, given, numbers))
+
+    def _zeros(self) -> I64:
+        return np.zeros(self.odd.size, np.int64)
+
+    def all_references(self) -> Iterator[References]:
+        """Yield the references of the objects, and of their items."""
+        yield from self.references
+        for items in self.lists.values():
+            for _, group in items.groups:
+                yield from group.all_references()
+
+    # --- Sizes ----------------------------------------------------------------------------------
+
+    def measure(self) -> I64:
+        """Return the sizes of the objects; mark those that do not fit their numbers."""
+        at: Numbers = 0
+        in_tail = False
+        self.known = dict(self.numbers)
+        self.size = None
+        for entry in self.shape.entries:
+            if entry.field.tail and not in_tail:
+                at, in_tail = self._padded(at), True
+            self.places[entry.field] = at
+            if entry.value is not None and not entry.is_left_out:
+                at = at + self._nbytes(entry.value, at)
+        self.size = at if in_tail else self._padded(at)
+        for entry in self.shape.entries:
+            self._check(entry)
+        for field in self.shape.agreeing:
+            said = integers(list(values_of(self._objects, field.key)), *field.range, odd=self.odd)
+            self.odd |= said != self._number(field)
+        if self.layout.word and self.big and not self.grouping.state.mirrored:
+            raise UnfitError  # such a word may show another kind
+        return np.broadcast_to(self.size, self.odd.shape).astype(np.int64)
+
+    def _nbytes(self, field: Field, at: Numbers) -> Numbers:
+        """Return the bytes of a field that begins at a place."""
+        if isinstance(field, Bits):
+            return self.layout.words[field][0] if field in self.layout.words else 0
+        if isinstance(field, Integer | Float):
+            return self._there(field) * field.nbytes
+        if isinstance(field, Spare):
+            return field.own
+        if field in self.lists:
+            return self.lists[field].measure(at)
+        if field not in self.columns:
+            return 0
+        nbytes: Numbers = self.columns[field].lengths
+        aligned = field.aligned if isinstance(field, Span) else 1
+        if aligned > 1:
+            nbytes = nbytes + -(at + nbytes) % aligned
+        return nbytes * self._inline(field)
+
+    def _there(self, field: Field) -> Numbers:
+        """Return 1 where a field is in the record, else 0."""
+        if field.when is None or field.public:
+            return 1
+        there: I64 = np.broadcast_to(self._value(field.when, 0) != 0, self.odd.shape)
+        return there
+
+    def _inline(self, field: Field) -> Numbers:
+        """Return 1 where a text is in the record, 0 where a number stands for it."""
+        if not isinstance(field, Text) or field not in self.indexes:
+            return 1
+        inline: I64 = self.indexes[field] & field.inline != 0
+        return inline
+
+    def _padded(self, at: Numbers) -> Numbers:
+        """Return the place behind the padding of the fields that end at ``at``."""
+        layout = self.layout
+        end = at
+        if layout.fixed:
+            end = np.maximum(at, layout.fixed - layout.tail)
+            self.odd |= at > layout.fixed - layout.tail
+        elif layout.align > 1:
+            end = at + -(at + layout.tail) % layout.align
+        if layout.rest is not None:
+            self.odd |= at != end
+        return end
+
+    def _check(self, entry: _Entry) -> None:
+        """Mark objects that would not be read as what they are."""
+        field, value, at = entry.field, entry.value, self.places[entry.field]
+        if isinstance(field, Number) and not field.checksums and not entry.is_left_out:
+            self._number(field)
+        if field.when is not None and field.public:
+            self.odd |= (self._value(field.when, at) != 0) != entry.given
+        if isinstance(value, Listed):
+            count, found = value.count, self.lists.get(value) or self.columns.get(value)
+            if found is not None and count is not None and not isinstance(count, Number):
+                self.odd |= self._value(count, at) != found.counts
+        elif isinstance(value, Span) and value in self.columns and value not in self.indexes:
+            nbytes = value.nbytes
+            if nbytes is not None and not isinstance(nbytes, Number):
+                self.odd |= self._value(nbytes, at) != self.columns[value].lengths
+
+    # --- Numbers --------------------------------------------------------------------------------
+
+    def _number(self, field: Number) -> Numbers:
+        """Return the numbers of a field; mark those that do not fit it."""
+        if field in self.known:
+            return self.known[field]
+        if field in self.indexes:
+            number: Numbers = self.indexes[field]
+        elif self.layout.is_reserved(field):
+            number = 0
+        elif field.role == "size":
+            number = self._units_of_size()
+        elif field.equals is not None:
+            word = self.layout.word_of.get(field, field)
+            number = self._value(field.equals, self.places[word])
+        else:
+            number = self._implied(field)
+        least, most = field.range
+        if field.nbits < 64:
+            self.odd |= (number < least) | (number > most)
+        if field.when is not None and not field.public:
+            number = number * self._there(field)
+        self.known[field] = number
+        return number
+
+    def _units_of_size(self) -> Numbers:
+        family, size = self.layout.family, self._value(SIZE, 0)
+        units = (size - family.plus) // family.unit
+        self.odd |= units * family.unit + family.plus != size
+        if self.layout.most:
+            self.odd |= size > self.layout.most
+        return units
+
+    def _implied(self, number: Number) -> Numbers:
+        """Return the number that other fields imply; they must agree."""
+        if number not in self.layout.implied:
+            raise UnfitError
+        said: list[Numbers] = []
+        for how, field, factor, summand in self.layout.implied[number]:
+            choice = self.layout.choice_of.get(field)
+            chosen = self.shape.values[field if choice is None else choice]
+            if chosen is field:
+                said += self._said(how, field, factor, summand)
+        for other in said[1:]:
+            self.odd |= said[0] != other
+        return said[0] if said else 0
+
+    def _said(self, how: str, field: Field, factor: int, summand: int) -> list[Numbers]:
+        """Return what a field says of a number, such as its length or its count of items."""
+        there = field in self.columns or field in self.lists
+        if how == "present":
+            is_there = there or field in self.indexes or field in self.numbers
+            return [summand if is_there else factor]
+        if how == "number" and field in self.numbers:
+            return [self.numbers[field]]
+        if how == "index" and field in self.indexes:
+            return [self.indexes[field]]
+        if not there:
+            return []
+        counts = (self.columns.get(field) or self.lists[field]).counts - summand
+        self.odd |= counts % factor != 0
+        return [counts // factor]
+
+    def _value(self, expression: Expression, at: Numbers) -> Numbers:
+        """Return the numbers of an expression of a field that begins at a place."""
+        if isinstance(expression, Constant):
+            return wrapped(expression.number)
+        if expression is AT:
+            return at
+        if expression is SIZE and self.size is not None:
+            return self.size
+        if isinstance(expression, Number):
+            return self._number(expression)
+        if isinstance(expression, Checksum) and expression in self.known:
+            return self.known[expression]
+        if isinstance(expression, Register) and expression is not SIZE:
+            return wrapped(self.grouping.state.registers.get(expression, expression.initial))
+        if type(expression) is not Calculation:
+            raise UnfitError
+        left, right = self._value(expression.left, at), self._value(expression.right, at)
+        return _calculated(expression.symbol, left, right)
+
+    # --- Bytes ----------------------------------------------------------------------------------
+
+    def put(self, out: U8, places: I64) -> None:
+        """Write the objects to their places."""
+        for entry in self.shape.entries:
+            field = entry.value
+            if field is None or entry.is_left_out:
+                continue
+            at = places + self.places[entry.field]
+            if isinstance(field, Number):
+                self._sum_up(field, out, places)
+            if field in self.layout.words:
+                store(out, at, self._word(field), self.layout.words[field][0], big=self.big)
+            elif isinstance(field, Integer | Float):
+                self._put_number(field, out, at)
+            elif field in self.lists:
+                self.lists[field].put(out, at)
+            elif field in self.columns:
+                self._put_column(field, out, at)
+
+    def _put_number(self, field: Integer | Float, out: U8, at: I64) -> None:
+        number = self._number(field) if isinstance(field, Number) else self.known[field]
+        there = self._there(field)
+        if isinstance(there, int):
+            store(out, at, number, field.nbytes, big=self.big)
+        else:
+            numbers = np.broadcast_to(number, at.shape)
+            store(out, at[there], numbers[there], field.nbytes, big=self.big)
+
+    def _put_column(self, field: Field, out: U8, at: I64) -> None:
+        column, inline = self.columns[field], self._inline(field)
+        scatter(out, at, column if isinstance(inline, int) else column.only(inline != 0))
+
+    def _word(self, first: Field) -> Numbers:
+        """Return the words that a field of bits begins."""
+        nbytes, _ = self.layout.words[first]
+        mirrored = self.grouping.state.mirrored
+        word: Numbers = 0
+        for field in self.layout.fields:
+            if isinstance(field, Bits) and self.layout.word_of[field] is first:
+                number = self._number(field) & wrapped((1 << field.nbits) - 1)
+                word = word | _calculated("<<", number, field.shift(nbytes, mirrored))
+        return word
+
+    def _sum_up(self, field: Number, out: U8, places: I64) -> None:
+        """Add the checksums in a number, of the bytes before it."""
+        if not field.checksums:
+            return
+        ends = places + self.places[self.layout.word_of.get(field, field)]
+        data = out.data
+        for checksum in field.checksums:
+            sums = (
+                checksum.of(data[start:end])
+                for start, end in zip(places.tolist(), ends.tolist(), strict=True)
+            )
+            self.known[checksum] = np.fromiter(map(wrapped, sums), np.int64, places.size)
+        odd = self.odd.copy()
+        self._number(field)
+        if (self.odd & ~odd).any():
+            raise UnfitError
+
+
+def _calculated(symbol: str, left: Numbers, right: Numbers) -> Numbers:
+    """Return the result of an operation on numbers of 64 bits."""
+    if isinstance(left, int) and isinstance(right, int):
+        return calculated(symbol, left, right)
+    if symbol in ("<<", ">>") and not isinstance(right, int):
+        raise UnfitError
+    if symbol in ("<<", ">>") and not 0 <= right < 64:
+        return 0
+    result: I64 = np.asarray(OPERATIONS[symbol](left, right)).astype(np.int64)
+    return result
+
+
+class _Items:
+    """The items of a list of parts, of all objects of a group."""
+
+    def __init__(self, owners: Group, field: Listed, items: list[Any], counts: I64) -> None:
+        self.counts = counts
+        """Items of each object."""
+        self._unit = field.item.layout.family.pad
+        self._owners = owners
+        self._owner = np.repeat(np.arange(counts.size), counts)
+        self._ends = np.cumsum(counts)
+        kinds = owners.grouping.kinds_of(field.item)
+        odd = np.zeros(len(items), np.bool_)
+        ordinals = owners.ordinals[self._owner]
+        self.groups = owners.grouping.groups(kinds, items, ordinals, odd)
+        owners.odd[self._owner[odd]] = True
+        self._offsets = np.zeros(len(items), np.int64)
+
+    def measure(self, at: Numbers) -> I64:
+        """Return the bytes of each list, which begins at a place of its object."""
+        sizes = np.zeros(self._owner.size, np.int64)
+        for rows, group in self.groups:
+            sizes[rows] = group.measure()
+            self._owners.odd[self._owner[rows[group.odd]]] = True
+        if self._unit > 1:
+            sizes += -sizes % self._unit
+            self._owners.odd |= at % self._unit != 0
+        behind = np.concatenate([[0], np.cumsum(sizes)])
+        first = behind[self._ends - self.counts]
+        self._offsets = behind[:-1] - first[self._owner]
+        nbytes: I64 = behind[self._ends] - first
+        return nbytes
+
+    def put(self, out: U8, places: I64) -> None:
+        """Write the items of lists that begin at these places."""
+        at = places[self._owner] + self._offsets
+        for rows, group in self.groups:
+            group.put(out, at[rows])
+
+
+_TAKERS: Mapping[Any, Callable[..., None]] = {
+    Number.parse: Group.take_number,
+    Again.parse: Group.take_again,
+    Flag.parse: Group.take_flag,
+    Float.parse: Group.take_float,
+    Text.parse: Group.take_text,
+    Octets.parse: Group.take_octets,
+    Spare.parse: Group.take_nothing,
+    Texts.parse: Group.take_texts,
+    Listed.parse: Group.take_list,
+}
+"""What takes the values of a field, by its way to parse one of them."""
+
+
+def _taker_of(field: Field) -> Callable[..., None] | None:
+    """Return what takes the values of a field; None if only the field itself can."""
+    if field.packs is not None:
+        return Group.take_own
+    own = type(field).parse_of is not Field.parse_of
+    return None if own else _TAKERS.get(type(field).parse)
+
+
+# --- All groups of a block -----------------------------------------------------------------------
+
+
+class Grouping:
+    """Puts objects of a format into groups.
+
+    ``refers`` says whether numbers of references can be looked up, and ``declared`` whether texts
+    may be declared whose numbers JSON does not give.
+    """
+
+    def __init__(self, state: State, *, refers: bool, declared: bool) -> None:
+        self.state = state
+        self.refers = refers
+        self.declared = declared
+        self.kinds: dict[type[Part], Kinds] = {}
+        """The shapes of items, by their family."""
+
+    def groups(
+        self, kinds: Kinds, objects: Sequence[Any], ordinals: I64, odd: Mask
+    ) -> list[tuple[I64, Group]]:
+        """Return objects by shape: which they are, and their columns; mark the others in ``odd``.
+
+        ``ordinals`` are the records that they are, or that hold them.
+        """
+        usual(objects, dict, {}, odd)
+        rows = np.flatnonzero(~odd)
+        if not rows.size:
+            return []
+        numbers = np.array(kinds.numbers_of(_chosen(objects, rows)), np.int64)
+        order = np.argsort(numbers, kind="stable")
+        changes = np.flatnonzero(np.diff(numbers[order])) + 1
+        found = []
+        for part in np.split(order, changes):
+            members, number = rows[part], int(numbers[part[0]])
+            group = None
+            if members.size >= FEW:
+                group = self._group(kinds, number, _chosen(objects, members), ordinals[members])
+            if group is None:
+                odd[members] = True
+            else:
+                odd[members[group.odd]] = True
+                found.append((members, group))
+        return found
+
+    def _group(
+        self, kinds: Kinds, number: int, objects: Sequence[Mapping[str, Any]], ordinals: I64
+    ) -> Group | None:
+        shape = kinds.shape(number, objects[0])
+        if shape is None:
+            return None
+        try:
+            return Group(self, shape, objects, ordinals)
+        except UnfitError:
+            kinds.forget(shape)
+            return None
+
+    def kinds_of(self, item: type[Part]) -> Kinds:
+        """Return the shapes of the items of a family."""
+        if item not in self.kinds:
+            family = item.layout.family
+            classes = {each.record: each.layout for each in family.members}
+            layouts = classes.values() if family.kinds else [item.layout]
+            selectors = dict.fromkeys(
+                field.tag.key for each in layouts for field in each.fields
+                if isinstance(field, Choice)
+            )  # fmt: skip
+            layout_of: Callable[[Any], Layout | None] = lambda _: item.layout  # noqa: E731
+            if family.kinds:
+                selectors["type"] = None
+                layout_of = lambda given: classes.get(str(given.get("type")))  # noqa: E731
+            self.kinds[item] = Kinds(tuple(selectors), layout_of, self.state)
+        return self.kinds[item]
+
+
+def _chosen(objects: Sequence[Any], rows: I64) -> Sequence[Any]:
+    """Return some of the objects."""
+    indexes = rows.tolist()
+    # Of a single index, itemgetter would return no tuple.
+    return operator.itemgetter(*indexes)(objects) if len(indexes) > 1 else objects[indexes[0] :][:1]

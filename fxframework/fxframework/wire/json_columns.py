@@ -1,0 +1,114 @@
+"""JSON columns: values of record JSON as arrays, and arrays as bytes at their places.
+
+What a column does not take is marked as odd, a mask of shape (objects,).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.wire.cursor import RefusalError
+
+__all__ = ["Column", "converted", "integers", "octets", "scatter", "store", "texts", "usual"]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+Numbers = int | I64
+"""A number of each object, or one for all of them."""
+I64_MAX = (1 << 63) - 1
+
+
+# --- Values to columns ---------------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class Column:
+    """Bytes of each object of a group, one after another."""
+
+    lengths: I64
+    """Their numbers, shape (objects,)."""
+    data: U8
+    counts: I64
+    """What a length or a count in the record says of them, shape (objects,)."""
+
+    def only(self, rows: Mask) -> Column:
+        """Return the column without the bytes of the other rows."""
+        data = self.data[np.repeat(rows, self.lengths)]
+        return Column(np.where(rows, self.lengths, 0), data, self.counts)
+
+
+def octets(values: Sequence[bytes], counts: I64 | None = None) -> Column:
+    """Return bytes as a column; ``counts`` are their lengths, unless other ones are given."""
+    lengths = np.fromiter(map(len, values), np.int64, len(values))
+    data = np.frombuffer(b"".join(values), np.uint8)
+    return Column(lengths, data, lengths if counts is None else counts)
+
+
+def usual(values: Sequence[Any], kind: type, instead: Any, odd: Mask) -> Sequence[Any]:
+    """Return the values, ``instead`` in place of those not of this very type: these are odd."""
+    if set(map(type, values)) <= {kind}:
+        return values
+    odd |= np.array([type(value) is not kind for value in values])
+    return [value if type(value) is kind else instead for value in values]
+
+
+def integers(values: Sequence[Any], least: int, most: int, odd: Mask) -> I64:
+    """Return integers of a range; those from 2^63 on wrap. Others are marked in ``odd``."""
+    values = usual(values, int, least, odd)
+    if values and not least <= min(values) <= max(values) <= most:
+        odd |= np.array([not least <= value <= most for value in values])
+        values = [value if least <= value <= most else least for value in values]
+    return np.array(values, np.uint64 if most > I64_MAX else np.int64).view(np.int64)
+
+
+def texts(values: Sequence[Any], odd: Mask) -> Column:
+    """Return strings as UTF-8. Other values are marked in ``odd``."""
+    values = usual(values, str, "", odd)
+    joined = "".join(values)
+    if not joined.isascii():
+        return octets([value.encode() for value in values])
+    lengths = np.fromiter(map(len, values), np.int64, len(values))
+    return Column(lengths, np.frombuffer(joined.encode(), np.uint8), lengths)
+
+
+def converted(values: Sequence[Any], convert: Callable[[Any], bytes], odd: Mask) -> list[bytes]:
+    """Return what ``convert`` makes of each value. Those that it refuses are marked in ``odd``."""
+    made = []
+    for row, value in enumerate(values):
+        try:
+            made.append(convert(value))
+        except (RefusalError, TypeError, ValueError):
+            odd[row] = True
+            made.append(b"")
+    return made
+
+
+# --- Columns to bytes ----------------------------------------------------------------------------
+
+
+def store(out: U8, places: I64, numbers: Numbers, nbytes: int, *, big: bool) -> None:
+    """Write the low ``nbytes`` bytes of numbers to places of ``out``."""
+    order = ">" if big else "<"
+    if not places.size:
+        return
+    if nbytes in (1, 2, 4, 8):
+        # Numbers begin at any byte: this view has one at each, overlapping with its neighbours.
+        view = np.ndarray((out.size - nbytes + 1,), f"{order}u{nbytes}", out.data, 0, (1,))
+        view[places] = np.asarray(numbers, np.int64).astype(view.dtype)
+        return
+    words = np.asarray(numbers, np.int64).astype(f"{order}i8").reshape(-1, 1).view(np.uint8)
+    out[places[:, None] + np.arange(nbytes)] = words[:, 8 - nbytes :] if big else words[:, :nbytes]
+
+
+def scatter(out: U8, places: I64, column: Column) -> None:
+    """Write the bytes of a column to places of ``out``."""
+    starts = np.cumsum(column.lengths) - column.lengths
+    targets = np.repeat(places - starts, column.lengths)
+    targets += np.arange(column.data.size)
+    out[targets] = column.data

@@ -1,0 +1,74 @@
+"""Which examples hypothesis tries, and how many: the same everywhere, or random ones to explore.
+
+`pytest` tries the same examples every time, on every machine: they follow from the source of a
+test, its ID, and the version of hypothesis, which `pyproject.toml` pins. A test takes a share::
+
+    @share(1 / 4)
+    @given(captures())
+    def test_captures_come_back(trace: bytes) -> None: ...
+
+`tox run -e explore` tries random ones, thousands of each property: `tests/explore.py`.
+"""
+
+from __future__ import annotations
+
+import hypothesis
+from hypothesis.internal.conjecture.providers import (
+    AVAILABLE_PROVIDERS,
+    CONSTANTS_CACHE,
+    HypothesisProvider,
+)
+from hypothesis.internal.constants_ast import Constants
+
+SAME = "same"
+"""The profile of the tests."""
+EXPLORE = "explore"
+"""The profile of random examples."""
+UNTIL = "FXF_EXPLORE_UNTIL"
+"""The variable with the time at which exploring ends."""
+EXAMPLES = 24
+"""Examples of each property that the tests try."""
+ROUND = 200
+"""Examples of each property that a round of exploring tries."""
+
+
+class SameEverywhere(HypothesisProvider):
+    """Draws no constants from the source of what is imported.
+
+    Hypothesis takes them from modules outside of site-packages only: from a checkout, not from a
+    wheel, and other ones after other tests. So they would change what the tests try.
+    """
+
+    _local_constants = Constants()
+
+
+AVAILABLE_PROVIDERS["hypothesis"] = SameEverywhere
+
+# Time decides nothing: compiling a kernel may fall into any example, and most health checks measure
+# how long examples take.
+hypothesis.settings.register_profile(
+    SAME,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=EXAMPLES,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+hypothesis.settings.register_profile(
+    EXPLORE,
+    hypothesis.settings.get_profile(SAME),
+    derandomize=False,
+    max_examples=ROUND,
+    print_blob=True,
+)
+
+
+def forget_earlier_tests() -> None:
+    """Forget the constants that earlier tests of this process drew from; they change later ones."""
+    CONSTANTS_CACHE.cache.clear()
+
+
+def share(fraction: float) -> hypothesis.settings:
+    """Return settings that try a fraction of the profile's examples, at least one."""
+    examples = round(hypothesis.settings.default.max_examples * fraction)
+    return hypothesis.settings(max_examples=max(1, examples))
