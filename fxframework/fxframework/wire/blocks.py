@@ -60,8 +60,6 @@ BLOCK_BYTES = 4 << 20
 """A block ends behind the first record that ends so many bytes from its beginning, or later."""
 BLOCK_ITEMS = 500_000
 """Rows of items that a block may have, unless one record has more."""
-RUN = 1 << 14
-"""Most records of a run: its columns stay in the processor's cache, and in the allocator's hands."""
 LEAST_RUN = 64
 """Records that are read as objects after shorter runs are more and more, up to LONGEST_PAUSE."""
 LONGEST_PAUSE = 1024
@@ -164,7 +162,7 @@ class BlockReader:
         """The bytes before the first record, if they are sound."""
         self.copied = [cls for cls in format.classes if cls.layout.changes_state]
         """Classes of records whose places blocks have."""
-        self.longest_run = RUN
+        self.longest_run = ROOM
         self.pause = 1
         self.by_objects = 0
         """Records to be read as objects before the next run."""
@@ -209,7 +207,7 @@ class BlockReader:
         run.read()
         run.finish(block)
         if not run.stopped:
-            self.longest_run = min(RUN, 2 * self.longest_run)
+            self.longest_run = min(ROOM, 2 * self.longest_run)
             if run.count >= LEAST_RUN:
                 self.pause = 1
             return
