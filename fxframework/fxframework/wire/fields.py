@@ -134,7 +134,11 @@ class Field(Expression):
     @functools.cached_property
     def uses_place(self) -> bool:
         """Whether it depends on its place in the record."""
-        return any(leaf is AT for each in self.expressions() for leaf in each.leaves())
+        return any(leaf is AT for each in self.conditions() for leaf in each.leaves())
+
+    def conditions(self) -> list[Expression]:
+        """Return the expressions that it depends on, with what limits its value."""
+        return self.expressions()
 
     @property
     def changes_state(self) -> bool:
@@ -231,6 +235,10 @@ class Limited(Field):
         self.at_most = most
         self.limits: list[tuple[Expression, int]] = []
         """Conditions on a sound value, with the numbers of the rules for others."""
+
+    def conditions(self) -> list[Expression]:
+        """Return the expressions that it depends on, with those of its limits."""
+        return [*self.expressions(), *(holds for holds, _ in self.limits)]
 
     def check_limits(self, c: Cursor) -> None:
         """Report a value that is not within the limits."""

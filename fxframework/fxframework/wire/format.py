@@ -254,9 +254,13 @@ class Format:
         if not isinstance(record, Record):
             raise self.refuse(402, f"{record.record}: raw is missing")
         try:
-            return record.pack(state)
+            data = record.pack(state)
         except RefusalError as problem:
             raise self.refused(record.record, problem) from None
+        most = record.layout.most
+        if 0 < most < len(data):
+            raise self.refuse(404, f"{record.record}: would have {len(data)} bytes, not up to {most}")
+        return data
 
     def document(self) -> str:
         """Return the fields of all records as Markdown, for a README or docs."""

@@ -379,7 +379,7 @@ class Many:
     def column_of(self, leaf: Expression) -> Any:
         """Return the values of a field or of a register: a column, or one number for all."""
         if isinstance(leaf, Register) and leaf is not AT and leaf is not SIZE:
-            value = self.reading.registers[leaf]
+            value = self.reading.registers.get(leaf, leaf.initial)
             return value[self.ordinals] if isinstance(value, np.ndarray) else value
         return self.known[leaf]
 

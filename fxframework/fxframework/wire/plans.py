@@ -182,7 +182,7 @@ def registers_of(layout: Layout) -> set[Register]:
     """Return the registers that fields depend on, those of parts too."""
     expressions = [] if layout.when is None else [layout.when]
     for field in every_field(layout):
-        expressions += field.expressions()
+        expressions += field.conditions()
         if isinstance(field, Text) and field.defines is not None:
             expressions.append(field.defines.index)
     for part in parts_of(layout):

@@ -824,5 +824,7 @@ def compile_lines(format: Format, *, mirrored: bool = False, left: Sequence[Any]
     Records of the classes in ``left`` are handed over.
     """
     out = Writer(format)
-    out.left = left
+    # Whether a record begins is asked for each of a family without kinds that can say it.
+    ask = [format.base] if format.choosy and not format.family.kinds else []
+    out.left = [*left, *ask]
     return _compiled(out, format, mirrored=mirrored)

@@ -725,7 +725,8 @@ class Record(LosslessRecord):
     """A record of a declared format.
 
     The options of a family: ``size`` of all records in bytes, ``word`` (bytes of words of bits),
-    ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record.
+    ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record: a longer
+    one is damaged.
     Those of a kind: ``kind``, ``when`` (a condition on registers), its ``size`` or ``most`` bytes,
     ``word`` (bytes of its first word, which holds the kind at its place), ``sets`` (registers),
     ``clears`` (tables), ``keys`` (their order in JSON), ``name`` (or else the family's),
@@ -760,7 +761,8 @@ class Record(LosslessRecord):
         """Return whether damage may end at byte ``at``; a family may have its own.
 
         It is asked of places where a record of a known kind and a possible size lies that another
-        one follows. By default all of them do.
+        one follows. By default all of them do. In a family without kinds it is asked of every
+        record: where it says no, the bytes are damaged up to the next place where it says yes.
         """
         return True
 
