@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import random
-import struct
 import types
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.wire.support import check, opened
-from tests.wire.ways import check_ways, tables
+from tests.wire.support import check
+from tests.wire.ways import check_ways
 
 from fxframework import wire
-from fxframework.wire import strategies
-from fxframework.wire.capture import DeclaredCapture
 from fxframework.wire.format import Format
 
 ALL_ONES = (1 << 64) - 1
@@ -187,7 +182,9 @@ def generated(seed: int) -> Format:
         body["_second"] = wire.kind(wire.bits(4, 11, of=2))
     if sized == "size":
         body["_size"] = wire.size(wire.u32(), unit=rng.choice([1, 4]))
-    root = types.new_class("Root", (wire.Record,), {"padding": sized == "size"}, lambda n: n.update(body))
+    root = types.new_class(
+        "Root", (wire.Record,), {"padding": sized == "size"}, lambda n: n.update(body)
+    )
     rows: list[Any] = []
     for number in range(rng.randint(1, 4)):
         fields = Fields(rng, names, registers)
@@ -204,8 +201,11 @@ def generated(seed: int) -> Format:
         table = rng.choice(["instants", f"x_own{number}"])
         if table == "instants":
             columns["ts"] = rng.choice([registers[1], wire.field("_kind") * 1000])
-        columns = {f"{name}_{number}" if rng.randrange(3) else name: of for name, of in columns.items()} if table != "instants" else {
-            name if name == "ts" else f"{name}_{number}": of for name, of in columns.items()}
+        columns = (
+            {f"{name}_{number}" if rng.randrange(3) else name: of for name, of in columns.items()}
+            if table != "instants"
+            else {name if name == "ts" else f"{name}_{number}": of for name, of in columns.items()}
+        )
         rows.append(wire.rows(table, record, **columns))
     order = rng.choice(["little", "big"])
     return wire.Format("x", "Generated", root, codes="GEN", order=order, tables=rows)

@@ -19,7 +19,6 @@ from fxframework.kernels.annotations import (
     View,
     f32,
     f64,
-    flag,
     i64,
     status,
     u8,

@@ -283,9 +283,7 @@ class Many:
 
     def integer(self, nbytes: int, *, signed: bool = False) -> I64:
         """Return the next integers."""
-        return self.reading.numbers.integers(
-            self.take(nbytes), nbytes, big=self.big, signed=signed
-        )
+        return self.reading.numbers.integers(self.take(nbytes), nbytes, big=self.big, signed=signed)
 
     def stretch(self, length: Any) -> tuple[I64, I64]:
         """Return places and lengths of the next bytes, and go behind them."""
@@ -424,9 +422,7 @@ class Many:
         """
         codes = np.full(starts.size, -1, np.int32)
         rows = self.rows_at(np.arange(starts.size)) if self.rows is None else self.rows
-        self.reading.entered.append(
-            Entered(self.own, rows, starts, lengths, codes, table, numbers)
-        )
+        self.reading.entered.append(Entered(self.own, rows, starts, lengths, codes, table, numbers))
         return codes
 
     def refer(
@@ -478,5 +474,3 @@ class Many:
             part = self.some(there)
             field.read_many(part)
             self.put_back(part, there)
-
-

@@ -17,9 +17,11 @@ from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.cursor import AT, Cursor, mirror
 from fxframework.wire.expressions import Expression, Register
 from fxframework.wire.families import Fields
-from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text, Values
+from fxframework.wire.fields import Bits, Field, Integer, Mark, Number, Values
+from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.sources import ANY, LETTERS, UNUSUAL, Source, UnfitError, UnusualError
+from fxframework.wire.spans import Span, Text
 
 __all__ = ["Step", "part_reader", "reader_of", "strides_of"]
 
