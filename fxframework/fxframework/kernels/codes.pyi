@@ -1,6 +1,5 @@
-from numpy.typing import NDArray
-
 import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.kernels.pools import Pool
 

@@ -1,6 +1,5 @@
-from numpy.typing import NDArray
-
 import numpy as np
+from numpy.typing import NDArray
 
 class Frames:
     places: NDArray[np.int64]

@@ -234,7 +234,7 @@ cdef class Frames:
             if number < 0 or number > (rest - size) // self.prefixes[first + PREFIX_UNIT]:
                 return 0
             size += number * self.prefixes[first + PREFIX_UNIT]
-        if size < least:
+        if size < least or 0 < self.kinds[ENTRY * entry + ENTRY_MOST] < size:
             return 0
         # Behind the last record of a growing file there may be more of it.
         return 0 if self.growing and size == rest else size

@@ -1,8 +1,9 @@
-from numpy.typing import NDArray
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
+I64: TypeAlias = NDArray[np.int64]
 
 class Numbering:
     count: int

@@ -19,7 +19,6 @@ from fxframework.kernels.annotations import (
     View,
     f32,
     f64,
-    flag,
     i64,
     status,
     u8,
@@ -86,8 +85,7 @@ class Program(Kernel):
     the record at ``pos`` is for the object decoder; then set ``pos`` to the byte after it. The end
     of the last stretch that is not damaged is ``sound``. With ``sound_only``, all that is not a
     sound record is handed over; one that is longer than ``longest`` (0: any) is damaged. It stops
-    at ``total``, which is that of ``framing`` too. If that is ``growing``, what might be another
-    record once there is more is handed over.
+    at ``total``, which is that of ``framing`` too.
     """
 
     framing: Framing
@@ -199,7 +197,7 @@ class Program(Kernel):
             self.waiting = 0
             if status != ops.DAMAGED:
                 return status
-            if self.sound_only or (self.framing.growing and self.framing.size == 0):
+            if self.sound_only:
                 return ops.HANDED_OVER
             self.framing.big = big
             if self.framing.size == 0:
@@ -207,7 +205,7 @@ class Program(Kernel):
                 return self.stretch(CUT_OFF, 0)
             return self.stretch(BAD_SIZE, 0)
         self.framing.big = big
-        if self.sound_only or (self.framing.growing and entry == ops.CUT):
+        if self.sound_only:
             return ops.HANDED_OVER
         if entry == ops.UNKNOWN:
             return self.stretch(UNKNOWN_KIND, 1)
@@ -554,6 +552,8 @@ class Program(Kernel):
             elif code == ops.CLEAR:
                 self.texts.forget(a)
             elif code == ops.FINISH:
+                if self.waiting > PENDING:
+                    return ops.HANDED_OVER  # before the state changes, which objects do again
                 if self.framing.size == 0:
                     self.insert(at - pos)
                 if raw:
@@ -563,10 +563,6 @@ class Program(Kernel):
                 else:
                     self.out.literal(L_END)
             elif code == ops.END:
-                if self.waiting > PENDING:
-                    return ops.HANDED_OVER
-                if self.framing.growing and at == self.total and self.framing.size == 0:
-                    return ops.HANDED_OVER
                 self.at = at
                 self.kinds[a] += 1
                 return 0

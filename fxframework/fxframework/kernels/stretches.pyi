@@ -1,10 +1,11 @@
-from numpy.typing import NDArray
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-Mask = NDArray[np.bool_]
+I64: TypeAlias = NDArray[np.int64]
+U8: TypeAlias = NDArray[np.uint8]
+Mask: TypeAlias = NDArray[np.bool_]
 
 def trimmed(data: U8, starts: I64, lengths: I64, byte: int) -> I64: ...
 def found(data: U8, starts: I64, lengths: I64, byte: int) -> I64: ...

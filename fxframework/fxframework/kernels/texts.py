@@ -27,8 +27,8 @@ class Texts:
     """Tables of texts, each a range of the file, by table and index.
 
     Each text has a number: its place is ``starts[number]`` and ``lengths[number]`` (-1 minus the
-    length, if it is not UTF-8). ``tables`` (int64) has the key of each table, which changes when its
-    texts are forgotten.
+    length, if it is not UTF-8). ``tables`` (int64) has the key of each table, which changes when
+    its texts are forgotten.
     """
 
     utf8: Utf8

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from fxframework.kit.json_fields import JsonFields
 from fxframework.wire.cursor import Cursor, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
-from fxframework.wire.fields import Field, Octets, Values
+from fxframework.wire.fields import Field, Values
+from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
     from fxframework.wire.many import Many

@@ -31,22 +31,28 @@ from fxframework.wire.cells import (
     ObjectRows,
     RowSource,
     TableColumns,
-    is_textual,
     merged,
     rows_of_class,
 )
 from fxframework.wire.columns import Rows
 from fxframework.wire.cursor import SIZE
-from fxframework.wire.expressions import Expression, Register, wrapped
-from fxframework.wire.fields import Span, Text
+from fxframework.wire.expressions import Register, wrapped
 from fxframework.wire.findings import FIELDS, Findings, Noted, in_order
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.framing import (
-    BAD_SIZE, CUT, NO_ORDER, PADDING, ROOM, UNKNOWN, frames_of, item_size,
+    BAD_SIZE,
+    CUT,
+    NO_ORDER,
+    PADDING,
+    ROOM,
+    UNKNOWN,
+    frames_of,
+    item_size,
 )  # fmt: skip
 from fxframework.wire.known import CODE, LENGTH, START, THERE, Codes
 from fxframework.wire.many import ClassRows, Entered, FileNumbers, Many, Reading
 from fxframework.wire.plans import ClassPlan, Plan, is_framed, plan_of
+from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import Change, Registrations, State, TextTable, register_columns
 from fxframework.wire.walk import Walk
 
@@ -60,8 +66,6 @@ BLOCK_BYTES = 4 << 20
 """A block ends behind the first record that ends so many bytes from its beginning, or later."""
 BLOCK_ITEMS = 500_000
 """Rows of items that a block may have, unless one record has more."""
-RUN = 1 << 14
-"""Most records of a run: its columns stay in the processor's cache, and in the allocator's hands."""
 LEAST_RUN = 64
 """Records that are read as objects after shorter runs are more and more, up to LONGEST_PAUSE."""
 LONGEST_PAUSE = 1024
@@ -164,11 +168,13 @@ class BlockReader:
         """The bytes before the first record, if they are sound."""
         self.copied = [cls for cls in format.classes if cls.layout.changes_state]
         """Classes of records whose places blocks have."""
-        self.longest_run = RUN
+        self.longest_run = ROOM
         self.pause = 1
         self.by_objects = 0
         """Records to be read as objects before the next run."""
-        least = min((least_item(rows) for rows in format.tables if rows.items is not None), default=0)
+        least = min(
+            (least_item(rows) for rows in format.tables if rows.items is not None), default=0
+        )
         self.block_bytes = min(BLOCK_BYTES, BLOCK_ITEMS * least) if least else BLOCK_BYTES
 
     def blocks(self) -> Iterator[Block]:
@@ -209,7 +215,7 @@ class BlockReader:
         run.read()
         run.finish(block)
         if not run.stopped:
-            self.longest_run = min(RUN, 2 * self.longest_run)
+            self.longest_run = min(ROOM, 2 * self.longest_run)
             if run.count >= LEAST_RUN:
                 self.pause = 1
             return
@@ -237,7 +243,7 @@ class BlockReader:
         self.handed += read is Walk.next
         if record.record != "damaged":
             self.sound = self.at
-        self._take_rows(block, [[each.source()] for each in self.objects], np.array([begin]))
+        self.take_rows(block, [[each.source()] for each in self.objects], np.array([begin]))
         if type(record) in self.copied:
             block.copies.append((np.array([begin]), np.array([record.nbytes])))
         return record
@@ -254,7 +260,7 @@ class BlockReader:
                 beyond |= each.add(ordinal, record, self.walk.last, registers)
         return beyond
 
-    def _take_rows(self, block: Block, sources: list[list[RowSource]], places: I64) -> None:
+    def take_rows(self, block: Block, sources: list[list[RowSource]], places: I64) -> None:
         """Add the rows of a run to a block; ``sources`` are by ``Format.tables``."""
         for name in self.columns:
             of_table = [
@@ -482,7 +488,7 @@ class Run:
         self._read_objects()
         sources = self._rows()
         reader.add_findings(in_order(self.reading.notes))
-        reader._take_rows(block, sources, self.places)
+        reader.take_rows(block, sources, self.places)
         self._copy(block)
         self._settle()
         self._let_go()
@@ -619,9 +625,7 @@ class Run:
             reader.handed += 1
             for number, offset, value in notes:
                 place = np.array([row])
-                self._note_rows(
-                    int(number), place, np.array([wrapped(value)]), np.array([offset])
-                )
+                self._note_rows(int(number), place, np.array([wrapped(value)]), np.array([offset]))
             if reader.add_object(row, record):
                 self._note_beyond(np.array([row]))
             self.objects.append((row, type(record)))
@@ -717,7 +721,6 @@ class Run:
             return self.count - 1
         sound = np.flatnonzero(~damaged)
         return int(sound[-1]) if sound.size else -1
-
 
     def _let_go(self) -> None:
         """Drop what refers to itself, so that the columns of the run are freed at once."""

@@ -81,7 +81,7 @@ class ProgramState(State):
 
 
 class Run:
-    """One pass of the program for record JSON over a file, with hand-overs to the object decoder."""
+    """One pass of the program for record JSON over a file; it hands records over to objects."""
 
     def __init__(self, capture: DeclaredCapture, compiled: Compiled, most: int) -> None:
         self.capture = capture

@@ -1,7 +1,7 @@
 """Cells: the columns of tables, from the columns of records and from records read as objects.
 
 Each class of records, and each group of items that were read together, is a *source* of rows: the
-record of each row, and columns. ``merged`` puts the rows of several sources where the file has them.
+record of each row, and columns. ``merged`` puts the rows of several sources in the file's order.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from fxframework.wire.columns import Rows
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
-from fxframework.wire.fields import Field, Float, Number, Span, Text
+from fxframework.wire.fields import Field, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.known import CODE, LENGTH, START
+from fxframework.wire.spans import Span, Text
 
 if TYPE_CHECKING:
     from fxframework.model.schema import Column
@@ -179,9 +181,9 @@ class RowView:
 def rows_of_class(
     rows: Rows, records: Many, after: Mapping[Any, Any], columns: TableColumns
 ) -> tuple[list[RowSource], I64]:
-    """Return the rows that the sound records of a class make, and the records with a saturated time.
+    """Return the rows that the sound records of a class make, and those whose times saturate.
 
-    The records are rows of the run.
+    The latter are rows of the run.
     """
     sound = records.own.sound
     assert sound is not None  # noqa: S101 (all records of the run are read)
@@ -232,9 +234,7 @@ class ObjectRows:
             beyond = beyond or self.rows.beyond(numbers)
         return beyond
 
-    def _cell(
-        self, name: str, source: Any, record: Any, item: Any, known: Any, spans: Any
-    ) -> Any:
+    def _cell(self, name: str, source: Any, record: Any, item: Any, known: Any, spans: Any) -> Any:
         kind = self.rows.known[name].kind
         if is_textual(source, kind) or (isinstance(source, Text) and source.entry is not None):
             text = getattr(item if source in self.rows.inside else record, source.name)

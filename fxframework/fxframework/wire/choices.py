@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from fxframework.kit.json_fields import JsonFields, exactly
 from fxframework.wire.cursor import AT, Cursor, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
-from fxframework.wire.fields import Field, Nan, Number, Octets, Values, refusal_of_range
+from fxframework.wire.fields import Field, Number, Values, refusal_of_range
+from fxframework.wire.floats import Nan
 from fxframework.wire.known import as_mask
+from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
     from fxframework.wire.many import Many

@@ -22,8 +22,10 @@ from fxframework.wire.expressions import (
     saturating,
 )
 from fxframework.wire.families import Fields
-from fxframework.wire.fields import Field, Float, Integer, Number, Octets, Span, Text
+from fxframework.wire.fields import Field, Integer, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed
+from fxframework.wire.spans import Octets, Span, Text
 
 __all__ = ["Always", "Rows", "bind_all"]
 

@@ -20,10 +20,11 @@ from fxframework.wire.capture import DeclaredCapture
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import AT, SIZE, RefusalError, ShortError
 from fxframework.wire.expressions import Register
-from fxframework.wire.fields import Text, index_of
+from fxframework.wire.fields import index_of
 from fxframework.wire.format import Format, Unknown
 from fxframework.wire.packing import Packer
 from fxframework.wire.records import Layout, Record
+from fxframework.wire.spans import Text
 from fxframework.wire.state import State
 
 __all__ = ["Encoder", "extract", "open_writer"]

@@ -1,8 +1,8 @@
 """Expressions: integers computed from fields and registers, of one record or of many.
 
 A field of a declaration is an expression in the body of its class: ``wire.text(length - 8)``,
-``when=version >= 2``. ``value`` computes it of one record, in Python's integers, ``column`` of many,
-in columns of int64. Both wrap to 64 bits with a sign.
+``when=version >= 2``. ``value`` computes it of one record, in Python's integers, ``column`` of
+many, in columns of int64. Both wrap to 64 bits with a sign.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.errors import PluginError
 

@@ -162,7 +162,7 @@ class Family:
         return self.other
 
     def choose_many(self, c: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
-        """Yield each class with the rows of ``c`` (a ``Many``) that are of it; None for no class."""
+        """Yield each class with the rows of ``c`` (a ``Many``) that are of it; None for none."""
         numbers = [self.places[field].get_many(c) for field in self.kinds]
         left = np.ones(c.start.size, bool)
         for cls in self.members:

@@ -6,7 +6,7 @@ of the format it is, or why it is none) and byte order. After damage it goes on 
 so that damage never ends a block.
 
 The size of a record comes from its family's size field, from its kind, or from one number that its
-fields depend on (``Prefix``). Where only reading all fields tells it, the loop asks for that record.
+fields depend on (``Prefix``). Where only reading all fields tells it, the loop stops there.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from fxframework.kernels.framing import Framing
 from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Again, Check
 from fxframework.wire.expressions import Constant, Expression, wrapped
-from fxframework.wire.fields import Bits, Field, Float, Integer, Number, Span, Text
+from fxframework.wire.fields import Bits, Field, Integer, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.lists import Listed
+from fxframework.wire.spans import Span, Text
 
 if TYPE_CHECKING:
     from fxframework.kernels.frames import Frames

@@ -56,7 +56,7 @@ class Known(dict[Any, Any]):
         return column[self.rows] if isinstance(column, np.ndarray) else column
 
 
-def as_mask(value: Any, count: int) -> Mask:
+def as_mask(value: Any, count: int) -> NDArray[np.bool_]:
     """Return a value of a condition, a column or one number for all, as bool of shape (count,)."""
     if isinstance(value, np.ndarray):
         return value if value.dtype == bool else value != 0

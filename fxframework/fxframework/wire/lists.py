@@ -14,8 +14,9 @@ from fxframework.errors import PluginError
 from fxframework.kit.json_fields import JsonFields, show_text
 from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
 from fxframework.wire.expressions import Expression, expression
-from fxframework.wire.fields import Field, Integer, Text, Values, refusal_of_range
+from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
 from fxframework.wire.known import LENGTH, START
+from fxframework.wire.spans import Text
 from fxframework.wire.state import State
 
 if TYPE_CHECKING:

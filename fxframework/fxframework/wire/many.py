@@ -283,9 +283,7 @@ class Many:
 
     def integer(self, nbytes: int, *, signed: bool = False) -> I64:
         """Return the next integers."""
-        return self.reading.numbers.integers(
-            self.take(nbytes), nbytes, big=self.big, signed=signed
-        )
+        return self.reading.numbers.integers(self.take(nbytes), nbytes, big=self.big, signed=signed)
 
     def stretch(self, length: Any) -> tuple[I64, I64]:
         """Return places and lengths of the next bytes, and go behind them."""
@@ -384,7 +382,7 @@ class Many:
     def column_of(self, leaf: Expression) -> Any:
         """Return the values of a field or of a register: a column, or one number for all."""
         if isinstance(leaf, Register) and leaf is not AT and leaf is not SIZE:
-            value = self.reading.registers[leaf]
+            value = self.reading.registers.get(leaf, leaf.initial)
             return value[self.ordinals] if isinstance(value, np.ndarray) else value
         return self.known[leaf]
 
@@ -429,9 +427,7 @@ class Many:
         """
         codes = np.full(starts.size, -1, np.int32)
         rows = self.rows_at(np.arange(starts.size)) if self.rows is None else self.rows
-        self.reading.entered.append(
-            Entered(self.own, rows, starts, lengths, codes, table, numbers)
-        )
+        self.reading.entered.append(Entered(self.own, rows, starts, lengths, codes, table, numbers))
         return codes
 
     def refer(
@@ -483,5 +479,3 @@ class Many:
             part = self.some(there)
             field.read_many(part)
             self.put_back(part, there)
-
-

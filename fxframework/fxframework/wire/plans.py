@@ -15,8 +15,9 @@ import attrs
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Calculation, Expression, Register
-from fxframework.wire.fields import Bits, Field, Number, Text
+from fxframework.wire.fields import Bits, Field, Number
 from fxframework.wire.lists import Listed
+from fxframework.wire.spans import Text
 
 if TYPE_CHECKING:
     from fxframework.wire.format import Format
@@ -66,7 +67,9 @@ def plan_of(format: Format) -> Plan:
     """Return the plan of a format."""
     classes = {cls: class_plan(cls) for cls in format.classes}
     for each in classes.values():
-        same_kind = [cls for cls in format.classes if cls.layout.kind[:1] == each.cls.layout.kind[:1]]
+        same_kind = [
+            cls for cls in format.classes if cls.layout.kind[:1] == each.cls.layout.kind[:1]
+        ]
         for cls in same_kind:
             each.uses |= set() if cls.layout.when is None else registers_in([cls.layout.when])
         if not is_framed(each.cls.layout):
@@ -163,7 +166,9 @@ def effects_of(layout: Layout) -> tuple[list[Effect], bool]:
     for register, value in layout.sets.items():
         assert isinstance(register, Register)  # noqa: S101 (what records may set)
         added = summand_of(value, register)
-        found[register] = Effect(register, value if added is None else added, added is not None, None)
+        found[register] = Effect(
+            register, value if added is None else added, added is not None, None
+        )
         optional.discard(register)
     return list(found.values()), bool(optional)
 
@@ -182,7 +187,7 @@ def registers_of(layout: Layout) -> set[Register]:
     """Return the registers that fields depend on, those of parts too."""
     expressions = [] if layout.when is None else [layout.when]
     for field in every_field(layout):
-        expressions += field.expressions()
+        expressions += field.conditions()
         if isinstance(field, Text) and field.defines is not None:
             expressions.append(field.defines.index)
     for part in parts_of(layout):

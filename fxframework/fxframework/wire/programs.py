@@ -19,7 +19,8 @@ from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.cursor import SIZE, mirror
 from fxframework.wire.expressions import Calculation, Constant, Expression, Register
 from fxframework.wire.families import Fields
-from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
+from fxframework.wire.fields import Bits, Field, Integer, Mark, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.lists import Listed
 from fxframework.wire.operations import (
@@ -34,6 +35,7 @@ from fxframework.wire.operations import (
     part_key,
 )
 from fxframework.wire.records import OTHER, Layout, Record
+from fxframework.wire.spans import Span, Text
 
 __all__ = ["CODES", "compile_lines"]
 
@@ -824,5 +826,7 @@ def compile_lines(format: Format, *, mirrored: bool = False, left: Sequence[Any]
     Records of the classes in ``left`` are handed over.
     """
     out = Writer(format)
-    out.left = left
+    # Whether a record begins is asked for each of a family without kinds that can say it.
+    ask = [format.base] if format.choosy and not format.family.kinds else []
+    out.left = [*left, *ask]
     return _compiled(out, format, mirrored=mirrored)

@@ -37,11 +37,13 @@ from fxframework.wire.expressions import (
     expression,
 )
 from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_error
-from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text, Values
+from fxframework.wire.fields import Bits, Field, Integer, Mark, Number, Values
+from fxframework.wire.floats import Float
 from fxframework.wire.json_sources import ODD, part_taker, taker_of
 from fxframework.wire.lists import Listed
 from fxframework.wire.read_sources import Step, part_reader, reader_of, strides_of
 from fxframework.wire.sources import UNUSUAL, UnfitError, shower_of
+from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
 from fxframework.wire.write_sources import writer_of
 
@@ -726,7 +728,8 @@ class Record(LosslessRecord):
     """A record of a declared format.
 
     The options of a family: ``size`` of all records in bytes, ``word`` (bytes of words of bits),
-    ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record.
+    ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record (longer
+    ones are damaged).
     Those of a kind: ``kind``, ``when`` (a condition on registers), its ``size`` or ``most`` bytes,
     ``word`` (bytes of its first word, which holds the kind at its place), ``sets`` (registers),
     ``clears`` (tables), ``keys`` (their order in JSON), ``name`` (or else the family's),
@@ -765,7 +768,8 @@ class Record(LosslessRecord):
         """Return whether damage may end at byte ``at``; a family may have its own.
 
         It is asked of places where a record of a known kind and a possible size lies that another
-        one follows. By default all of them do.
+        one follows. By default all of them do. In a family without kinds it is asked of every
+        record: where it says no, the bytes are damaged up to the next place where it says yes.
         """
         return True
 
