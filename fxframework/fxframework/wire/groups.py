@@ -31,7 +31,8 @@ from fxframework.wire.expressions import (
     calculated,
     wrapped,
 )
-from fxframework.wire.fields import Bits, Field, Float, Integer, Number
+from fxframework.wire.fields import Bits, Field, Integer, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.json_columns import (
     I64_MAX,
     Column,
