@@ -11,7 +11,7 @@ from tests.wire.support import check
 from fxframework import wire
 from fxframework.errors import Rule, Severity
 from fxframework.wire import strategies
-from fxframework.wire.capture import Run, lines_of, rows_of
+from fxframework.wire.capture import Run, lines_of
 
 from ..cases import cases
 
@@ -56,23 +56,15 @@ FORMAT = wire.Format(
 )  # fmt: skip
 
 
-def handed(data: bytes, compiled: Any, *, rows: bool) -> int:
-    _, capture = check(FORMAT, data)
-    run = Run(capture, compiled(FORMAT), 1 << 30) if not rows else Run(
-        capture, rows_of(FORMAT, ("instants",)), 1)  # fmt: skip
-    if rows:
-        list(run.batches())
-    else:
-        run.run()
-        assert run.program.pos == len(data)
-    return int(run.program.handed)
-
-
 @given(strategies.files(FORMAT))
 def test_nothing_is_left_to_objects(made: tuple[bytes, list[Any]]) -> None:
     data, _ = made
-    assert not handed(data, lines_of, rows=False)
-    assert not handed(data, lines_of, rows=True)
+    _, capture = check(FORMAT, data)
+    assert not capture.first_pass().handed
+    run = Run(capture, lines_of(FORMAT), 1 << 30)
+    run.run()
+    assert run.program.pos == len(data)
+    assert not run.program.handed
 
 
 @given(strategies.files(FORMAT), st.data())

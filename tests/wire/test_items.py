@@ -16,7 +16,7 @@ from fxframework.host import Host
 from fxframework.model.selection import Selection
 from fxframework.testing.checkup import contracts_of, run_contract
 from fxframework.wire import strategies
-from fxframework.wire.capture import ROWS
+from fxframework.wire.framing import ROOM
 
 names = wire.table("name")
 
@@ -141,7 +141,7 @@ def test_an_item_is_a_row() -> None:
 
 
 def test_more_items_than_a_batch_has_rows() -> None:
-    numbers = list(range(ROWS + 100))
+    numbers = list(range(ROOM + 100))
     data = levels(1, [], [number % 65536 for number in numbers]) * 2 + DATA
     capture = opened(BURSTS, data)
     wanted = [*(number % 65536 for number in numbers + numbers), 5, 65535, 7]
@@ -190,7 +190,7 @@ def early(numbers: list[int]) -> bytes:
 
 
 def test_programs_make_more_rows_of_a_record_than_a_batch_has() -> None:
-    numbers = [number % 30000 for number in range(3 * ROWS)]
+    numbers = [number % 30000 for number in range(3 * ROOM)]
     data = record(1, b"\1cpu") + early([1]) * 3 + early(numbers) + early([2])
     _, capture = check(EARLY, data)
     assert not capture.first_pass().handed

@@ -1,5 +1,8 @@
 """Builds kernels: writes their headers, and compiles them with Cython and a C compiler.
 
+Kernels are of two kinds: ``.py`` files that run as they are and are compiled with the types of
+their annotations, and loops in plain Cython, ``.pyx`` files, which are compiled as they are.
+
 What builds fxframework (``hatch_build.py``) uses it, and so do plugins with kernels of their own
 (docs/kernels.md). It needs Cython and setuptools.
 """
@@ -93,6 +96,8 @@ class Sources:
         self.packages = {package.name: package for package in packages}
         self._found = kernels = Kernels(self.packages)
         self.kernels: dict[str, Path] = {}
+        self.plain = dict(plain_loops(self.packages.values()))
+        """Loops in plain Cython (``.pyx``) by name of module."""
         self.texts: dict[str, str] = {}
         self.headers: dict[str, str] = {}
         self.loops: set[str] = set()
@@ -101,7 +106,7 @@ class Sources:
             self._generate(kernels)
         finally:
             kernels.constants.close()
-        if not self.texts:
+        if not self.texts and not self.plain:
             raise RuntimeError("no kernels were found")
         asked = {name: os.environ.get(name, "") for name in ("FXF_SANITIZE", "CFLAGS", "LDFLAGS")}
         cython = importlib.metadata.version("Cython")
@@ -113,9 +118,14 @@ class Sources:
         }
         self.inputs = {SHARED: _hash(settings)}
         for name, text in self.texts.items():
-            used = [self.headers[each] for each in self._closure(name)]
+            used = [self.headers[each] for each in self._closure(self.headers[name], name)]
             level = LEVELS[name in self.loops]
             self.inputs[name] = _hash(settings, level, text, self.digests[name], *used)
+        for name, path in self.plain.items():
+            self.loops.add(name)
+            text = path.read_text("utf-8")
+            used = [self.headers[each] for each in self._closure(text)]
+            self.inputs[name] = _hash(settings, text, *used)
 
     def _generate(self, kernels: Kernels) -> None:
         """Write headers and sources, of the packages and of what they use."""
@@ -146,17 +156,17 @@ class Sources:
             if name.partition(".")[0] in self.packages
         }
 
-    def _closure(self, name: str) -> list[str]:
-        """Names of the headers that a kernel takes in, with its own."""
-        found: dict[str, None] = {name: None}
-        waiting = [name]
+    def _closure(self, text: str, *names: str) -> list[str]:
+        """Names of the headers that a header or a loop takes in, and ``names``."""
+        found: dict[str, None] = dict.fromkeys(names)
+        waiting = [text]
         while waiting:
-            for line in self.headers[waiting.pop()].splitlines():
+            for line in waiting.pop().splitlines():
                 if line.startswith("from ") and " cimport " in line:
                     other = line.split()[1]
                     if other in self.headers and other not in found:
                         found[other] = None
-                        waiting.append(other)
+                        waiting.append(self.headers[other])
         return sorted(found)
 
     def _path(self, name: str) -> str:
@@ -176,7 +186,19 @@ class Sources:
             staged[name] = folder.joinpath(*name.split(".")).with_suffix(".py")
             report = REPORT.format(digest=self.digests[name], uses=tuple(self.uses[name]))
             staged[name].write_text(text + report, "utf-8")
+        for name, path in self.plain.items():
+            staged[name] = folder.joinpath(*name.split(".")).with_suffix(".pyx")
+            staged[name].parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, staged[name])
         return staged
+
+
+def plain_loops(packages: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    """Yield name and source of each module of some packages that is written in plain Cython."""
+    for package in packages:
+        for path in sorted(package.rglob("*.pyx")):
+            inside = path.relative_to(package).with_suffix("").parts
+            yield ".".join((package.name, *inside)), path
 
 
 def _hash(*texts: str) -> str:
@@ -187,6 +209,7 @@ def remove_compiled(packages: Iterable[Path]) -> None:
     """Remove what was compiled in place."""
     for package in packages:
         kernels = [path for path in package.rglob("*.py") if is_kernel(path.read_bytes())]
+        kernels += package.rglob("*.pyx")
         for source in (package.parent.joinpath(*SHARED.split(".")), *kernels):
             for suffix in (".so", ".pyd"):
                 for file in source.parent.glob(f"{source.stem}.*{suffix}"):

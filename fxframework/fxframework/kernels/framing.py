@@ -21,8 +21,6 @@ and the most that a header may say (0: any)."""
 DIRECT = 4096
 CONFIRMED = 3
 """Records in a row that show that they begin off the alignment."""
-SEVERAL = 256
-"""Most records that ``several`` finds."""
 BEYOND = -(1 << 62)
 """A size that is larger than the file, or than LARGEST if that is growing."""
 LARGEST = 1 << 40
@@ -42,9 +40,6 @@ class Framing:
     it), CUT, BAD_SIZE, NO_KIND (its size is not known), NO_ORDER (neither byte order fits) or
     PADDING (``size`` zero bytes). ``size`` is 0 if the fields say where the record ends.
 
-    ``steady`` (int64) has the size of each entry whose records ``several`` finds, for little-endian
-    stretches, then for big-endian ones; 0 for other entries.
-
     If the file is ``growing`` (1), more may follow: what may be the beginning of a record of a
     known kind, or of padding, is CUT, and damage that a record at the end of the data would end
     reaches to this end.
@@ -55,10 +50,6 @@ class Framing:
     numbers: View[i64]
     kinds: View[i64]
     direct: Array[i32]
-    steady: View[i64]
-    places: Array[i64]
-    found: Array[i64]
-    mixed: i64
     end: i64
     total: i64
     entries: i64
@@ -83,10 +74,6 @@ class Framing:
         self.growing = 0
         self.kind = 0
         self.end = 0
-        self.mixed = 0
-        self.places = full(SEVERAL, "i8")
-        self.found = full(SEVERAL, "i8")
-        self.steady = full(2 * self.entries, "i8")
         self.direct = full(DIRECT, "i4", -1)
         number = self.entries
         while number > 0:
@@ -166,56 +153,6 @@ class Framing:
         if size:
             return self.not_framed(at, ops.UNKNOWN)
         return self.not_framed(at, ops.NO_KIND)
-
-    def several(self, at: i64, most: i64) -> i64:
-        """Find records that follow one another and have steady sizes; return how many.
-
-        ``places`` and ``found`` get the place and the entry of each, ``mixed`` is whether entries
-        differ; ``end`` is behind the last.
-        """
-        big = self.big
-        total = self.total
-        head = self.numbers[HEAD]
-        kind_at = self.numbers[KIND_AT]
-        nbytes = self.numbers[KIND_BYTES]
-        shift = self.numbers[KIND_SHIFT]
-        mask = self.numbers[KIND_MASK]
-        marked = -1
-        if self.numbers[MARK_BYTES]:
-            marked = self.numbers[MARK_KIND]
-        sized = self.numbers[SIZE_BYTES]
-        count = 0
-        kind = 0
-        size = 0
-        entry = 0
-        last = -1
-        self.mixed = 0
-        while count < most and total - at >= head:
-            if nbytes:
-                kind = (self.load(at + kind_at, nbytes, big) >> shift) & mask
-            if kind != last:
-                # Not for each record: the place of the next one must not wait for its size.
-                if kind < 0 or kind >= DIRECT or kind == marked:
-                    break
-                entry = self.direct[kind]
-                if entry < 0:
-                    break
-                size = self.steady[entry + self.entries * big]
-                if size == 0 or (sized and not self.possible(entry, size)):
-                    break
-                if last >= 0:
-                    self.mixed = 1
-                last = kind
-            if size > total - at:
-                break
-            if sized and self.announced(at, big) != size:
-                break
-            self.places[count] = at
-            self.found[count] = entry
-            at += size
-            count += 1
-        self.end = at
-        return count
 
     def possible(self, entry: i64, size: i64) -> flag:
         """Whether the header of a record may have this size."""

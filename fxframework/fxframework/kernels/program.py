@@ -1,8 +1,8 @@
 """The interpreter of programs: reads the records of a declared format without Python objects.
 
 A program (``fxframework.wire.programs``) is an array of operations (``ops.py``). It writes lines of
-record JSON, or rows into columns, one record after the other. Nothing is written for a record that
-a program leaves to the object decoder.
+record JSON, one record after the other. Nothing is written for a record that a program leaves to
+the object decoder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from fxframework.kernels.annotations import (
     View,
     f32,
     f64,
-    flag,
     i64,
     status,
     u8,
@@ -30,10 +29,8 @@ from fxframework.kernels.framing import Framing
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.output import PART, Output
-from fxframework.kernels.pools import Pool
 from fxframework.kernels.texts import Texts
 from fxframework.kernels.utf8 import Utf8
-from fxframework.kernels.vectors import Vectors
 
 __all__ = ["Program"]
 
@@ -46,7 +43,6 @@ BAD_SIZE = 104
 RESERVED_BITS = 105
 NOT_UTF8 = 107
 UNDECLARED = 108
-TIME_BEYOND = 109
 EXPONENT = 0x7FF0000000000000
 HALF_EXPONENT = 0x7F800000
 HALF_SIGN = 0x80000000
@@ -83,15 +79,13 @@ class Program(Kernel):
     little-endian stretches, then for big-endian ones; -1 leaves a kind to the object decoder.
     ``classes`` is the number of kinds that are counted, ``parts`` that of parts of lines that are
     kept; ``slots`` (int64) has registers and fields.
-    Lines go to ``out``, whose literals are ``texts``. Rows go to ``cells`` (int64): column c of
-    table t is ``cells[c * room : c * room + rows[t]]``.
+    Lines go to ``out``, whose literals are ``texts``.
 
-    ``run`` returns AT_END, FULL (``most`` bytes of lines, or no room for more rows) or HANDED_OVER:
+    ``run`` returns AT_END, FULL (``most`` bytes of lines) or HANDED_OVER:
     the record at ``pos`` is for the object decoder; then set ``pos`` to the byte after it. The end
     of the last stretch that is not damaged is ``sound``. With ``sound_only``, all that is not a
     sound record is handed over; one that is longer than ``longest`` (0: any) is damaged. It stops
-    at ``total``, which is that of ``framing`` too. If that is ``growing``, what might be another
-    record once there is more is handed over.
+    at ``total``, which is that of ``framing`` too.
     """
 
     framing: Framing
@@ -112,12 +106,10 @@ class Program(Kernel):
     pending: Array[i64]
     waiting: i64
     total: i64
-    columns: i64
     at: i64
     written: i64
     by_kinds: i64
     classes: i64
-    lines: i64
     sound_only: i64
     longest: i64
     most: i64
@@ -125,27 +117,20 @@ class Program(Kernel):
     records: i64
     handed: i64
     sound: i64
-    room: i64
     kinds: Array[i64]
-    rows: Array[i64]
-    cells: Array[i64]
-    marks: Array[i64]
     crc: Array[i64]
-    vectors: Vectors
 
     def __init__(
         self,
         framing: Framing,
         arrays: Sequence[memoryview],
         texts: Sequence[bytes],
-        pool: Pool,
         notes: Notes,
         most: int,
         classes: int,
         parts: int,
-        vectors: int,
     ) -> None:
-        code, entries, slots, tables, columns, vector_code, heads = arrays
+        code, entries, slots, tables = arrays
         self.framing = framing
         self.data = self.framing.data
         self.words = self.framing.words
@@ -153,7 +138,7 @@ class Program(Kernel):
         self.entries = memoryview(entries)
         self.slots = memoryview(slots)
         self.utf8 = Utf8(self.framing.data)
-        self.texts = Texts(self.framing, self.utf8, pool, tables)
+        self.texts = Texts(self.utf8, tables)
         self.out = Output(texts, self.framing.data)
         self.bits = full(1, "i8")
         self.doubles = view(np.asarray(self.bits).view("f8"), np.float64)
@@ -165,7 +150,6 @@ class Program(Kernel):
         self.notes = notes
         self.pending = room(3 * PENDING, "i8")
         self.waiting = 0
-        self.lines = 0
         self.sound_only = 0
         self.longest = 0
         self.most = most
@@ -176,42 +160,9 @@ class Program(Kernel):
         self.handed = 0
         self.classes = classes
         self.kinds = full(classes + 3, "i8")
-        self.rows = full(max(1, len(columns)), "i8")
-        self.marks = full(max(1, len(columns)), "i8")
-        self.columns = sum(columns)
-        self.room = 0
-        self.cells = room(1, "i8")
-        shared = [vector_code, heads, slots, self.rows, self.kinds]
-        self.vectors = Vectors(self.framing, self.texts, self.utf8, shared, vectors)
         self.at = 0
         self.written = 0
         self.by_kinds = len(entries) // 2
-
-    # --- For Python -----------------------------------------------------------------------------
-
-    def prepare(self) -> None:
-        """Let the pool read strings from here; call it before each run."""
-        self.texts.prepare()
-
-    def add_row(self, table: int, first: int, cells: Sequence[int]) -> None:
-        """Add a row of a record that was handed over; ``first`` is the first column."""
-        row = self.rows[table]
-        for number, cell in enumerate(cells):
-            self.cells[(first + number) * self.room + row] = cell
-        self.rows[table] = row + 1
-
-    def make_room(self, rows: int) -> None:
-        """Begin columns with room for so many rows of each table."""
-        self.room = rows
-        self.cells = room(max(1, self.columns * rows), "i8")
-        self.vectors.room = rows
-        self.vectors.cells = self.cells
-        self.clear_rows()
-
-    def clear_rows(self) -> None:
-        """Empty all columns."""
-        for table in range(len(self.rows)):
-            self.rows[table] = 0
 
     # --- The loop -------------------------------------------------------------------------------
 
@@ -220,48 +171,22 @@ class Program(Kernel):
         while self.pos < self.total:
             if self.out.used >= self.most:
                 return ops.FULL
-            if self.room:
-                if self.full_up():
-                    return ops.FULL
-                count = self.vectors.read(self.pos)
-                if count:
-                    self.records += count
-                    self.pos = self.framing.end
-                    self.sound = self.pos
-                    continue
             status = self.record()
             if status == ops.HANDED_OVER:
                 self.handed += 1
                 return ops.HANDED_OVER
-            if status == ops.FULL:
-                return ops.FULL
         return ops.AT_END
-
-    def full_up(self) -> flag:
-        """Whether a table has no room for another row."""
-        table = 0
-        count = len(self.rows)
-        while table < count:
-            if self.rows[table] >= self.room:
-                return True
-            table += 1
-        return False
 
     def record(self) -> Fallible[i64]:
         """Read one record, or a stretch without one."""
         big = self.framing.big
         entry = self.framing.frame(self.pos)
         self.waiting = 0
-        self.vectors.beyond = 0
         if entry >= 0:
             ip = self.entries[entry + self.by_kinds * self.framing.big]
             if ip < 0:
                 return ops.HANDED_OVER
             used = self.out.used
-            table = 0
-            while table < len(self.rows):
-                self.marks[table] = self.rows[table]
-                table += 1
             status = self.run_at(ip)
             if status == 0:
                 self.commit()
@@ -269,14 +194,10 @@ class Program(Kernel):
                 self.sound = self.at
                 return 0
             self.out.used = used
-            table = 0
-            while table < len(self.rows):
-                self.rows[table] = self.marks[table]
-                table += 1
             self.waiting = 0
             if status != ops.DAMAGED:
                 return status
-            if self.sound_only or (self.framing.growing and self.framing.size == 0):
+            if self.sound_only:
                 return ops.HANDED_OVER
             self.framing.big = big
             if self.framing.size == 0:
@@ -284,7 +205,7 @@ class Program(Kernel):
                 return self.stretch(CUT_OFF, 0)
             return self.stretch(BAD_SIZE, 0)
         self.framing.big = big
-        if self.sound_only or (self.framing.growing and entry == ops.CUT):
+        if self.sound_only:
             return ops.HANDED_OVER
         if entry == ops.UNKNOWN:
             return self.stretch(UNKNOWN_KIND, 1)
@@ -301,23 +222,22 @@ class Program(Kernel):
     def stretch(self, number: i64, unknown: i64) -> Fallible[i64]:
         """Write a stretch that is not a record of a known kind, and report why."""
         size = self.framing.size
-        if self.lines:
-            self.out.literal(L_UNKNOWN if unknown else L_DAMAGED if number else L_PADDING)
-            self.out.natural(self.pos)
-            self.out.literal(L_NBYTES)
-            self.out.natural(size)
-            if unknown:
-                self.out.literal(L_TYPE)
-                self.out.natural(self.framing.kind)
-            elif number:
-                self.out.literal(L_CODE)
-                self.out.literal(L_CODES + number - BAD_MAGIC)
-            if number:
-                self.out.literal(L_RAW)
-                self.out.hexadecimal(self.pos, size)
-                self.out.literal(L_CLOSE)
-            else:
-                self.out.literal(L_END)
+        self.out.literal(L_UNKNOWN if unknown else L_DAMAGED if number else L_PADDING)
+        self.out.natural(self.pos)
+        self.out.literal(L_NBYTES)
+        self.out.natural(size)
+        if unknown:
+            self.out.literal(L_TYPE)
+            self.out.natural(self.framing.kind)
+        elif number:
+            self.out.literal(L_CODE)
+            self.out.literal(L_CODES + number - BAD_MAGIC)
+        if number:
+            self.out.literal(L_RAW)
+            self.out.hexadecimal(self.pos, size)
+            self.out.literal(L_CLOSE)
+        else:
+            self.out.literal(L_END)
         if number:
             self.notes.add(number, self.pos, self.records, self.framing.kind if unknown else size)
         self.kinds[self.classes + (0 if unknown else 1 if number else 2)] += 1
@@ -365,22 +285,15 @@ class Program(Kernel):
         raw = 0
         refs = 0
         invalid = 0
-        row = 0
         start = pos
         length = 0
-        cells_room = self.room
         while True:
             code = self.code[ip]
             a = self.code[ip + 1]
             b = self.code[ip + 2]
             c = self.code[ip + 3]
             d = self.code[ip + 4]
-            if code == ops.PUT:
-                value = (w >> a) & b
-                if d and value & d:
-                    value -= d + d
-                self.cells[c * cells_room + row] = value
-            elif code == ops.LOAD:
+            if code == ops.LOAD:
                 if a > limit - at:
                     return ops.DAMAGED
                 if a == 8 and b == 0 and at & 7 == 0:
@@ -404,29 +317,6 @@ class Program(Kernel):
                 if d and value & d:
                     value -= d + d
                 self.slots[c] = value
-            elif code == ops.PUTREF:
-                index = self.texts.find(b, self.slots[a])
-                if index < 0:
-                    if d:
-                        self.note(UNDECLARED, pos, self.slots[a])
-                    index = -2 - (self.slots[a] & LOW32)
-                else:
-                    index = self.texts.codes[index]
-                self.cells[c * cells_room + row] = index
-            elif code == ops.PUTPOS:
-                self.cells[c * cells_room + row] = at - pos if a else pos
-            elif code == ops.PUTSLOT:
-                self.cells[c * cells_room + row] = self.slots[a]
-            elif code == ops.ROW:
-                if b:
-                    self.rows[a] = row + 1
-                    row += 1
-                    if row >= cells_room:
-                        return ops.FULL
-                else:
-                    row = self.rows[a]
-                    if row >= cells_room:
-                        return ops.FULL
             elif code == ops.REF:
                 self.out.literal(c)
                 index = self.texts.find(b, self.slots[a])
@@ -623,7 +513,7 @@ class Program(Kernel):
                     self.slots[b] = start
                     self.slots[b + 1] = length
             elif code == ops.CALC:
-                self.slots[a] = self.vectors.calculated(b, self.slots[c], self.slots[d])
+                self.slots[a] = self.calculated(b, self.slots[c], self.slots[d])
             elif code == ops.CHECKSUM:
                 self.slots[a] = self.checksum(b, self.slots[d], at - c)
             elif code == ops.CONST:
@@ -657,16 +547,13 @@ class Program(Kernel):
                     if c >= 0:
                         self.out.literal(c)
                     continue
-            elif code == ops.PUTCODE:
-                self.cells[c * cells_room + row] = self.texts.interned(start, length)
-            elif code == ops.PUTSPAN:
-                self.cells[c * cells_room + row] = start
-                self.cells[(c + 1) * cells_room + row] = length
             elif code == ops.DEFINE:
                 self.texts.define(b, self.slots[a], self.slots[c], self.slots[c + 1])
             elif code == ops.CLEAR:
                 self.texts.forget(a)
             elif code == ops.FINISH:
+                if self.waiting > PENDING:
+                    return ops.HANDED_OVER  # before the state changes, which objects do again
                 if self.framing.size == 0:
                     self.insert(at - pos)
                 if raw:
@@ -676,18 +563,36 @@ class Program(Kernel):
                 else:
                     self.out.literal(L_END)
             elif code == ops.END:
-                if self.vectors.beyond:
-                    self.note(TIME_BEYOND, pos, 0)
-                if self.waiting > PENDING:
-                    return ops.HANDED_OVER
-                if self.framing.growing and at == self.total and self.framing.size == 0:
-                    return ops.HANDED_OVER
                 self.at = at
                 self.kinds[a] += 1
                 return 0
             else:
                 return ops.DAMAGED
             ip += ops.WIDTH
+
+    def calculated(self, operation: i64, left: i64, right: i64) -> i64:
+        """Return the result of an operation of ``wire.expressions``, which wraps."""
+        if operation == 0:
+            return self.framing.wrapped((left + right) & LOW64)
+        if operation == 1:
+            return self.framing.wrapped((left - right) & LOW64)
+        if operation == 2:
+            return self.framing.wrapped((left * right) & LOW64)
+        if operation == 3:
+            return left & right
+        if operation == 4:
+            return left | right
+        if operation == 5:
+            return self.framing.wrapped((left << right) & LOW64) if 0 <= right < 64 else 0
+        if operation == 6:
+            return left >> right if 0 <= right < 64 else 0
+        if operation == 7:
+            return 1 if left == right else 0
+        if operation == 8:
+            return 1 if left != right else 0
+        if operation == 9:
+            return 1 if left < right else 0
+        return 1 if left <= right else 0
 
     def zeros(self, at: i64, end: i64) -> i64:
         """Return 1 if the bytes up to ``end`` are zero, else 0."""

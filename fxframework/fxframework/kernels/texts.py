@@ -6,18 +6,13 @@ from typing import final
 
 from fxframework.kernels.annotations import (
     Array,
-    Fallible,
-    i32,
     i64,
     public,
     status,
-    u64,
     with_gil,
 )
 from fxframework.kernels.buffers import full, grown, room
-from fxframework.kernels.framing import Framing
 from fxframework.kernels.maps import PairMap
-from fxframework.kernels.pools import Pool
 from fxframework.kernels.utf8 import Utf8
 
 __all__ = ["Texts"]
@@ -32,41 +27,26 @@ class Texts:
     """Tables of texts, each a range of the file, by table and index.
 
     Each text has a number: its place is ``starts[number]`` and ``lengths[number]`` (-1 minus the
-    length, if it is not UTF-8), its code in the pool of strings ``codes[number]``. Codes are made
-    for rows, UTF-8 is checked for ``lines``. ``tables`` (int64) has the key of each table, which
-    changes when its texts are forgotten.
+    length, if it is not UTF-8). ``tables`` (int64) has the key of each table, which changes when
+    its texts are forgotten.
     """
 
-    framing: Framing
     utf8: Utf8
-    pool: Pool
     tables: Array[i64]
     numbers: PairMap
     starts: Array[i64]
     lengths: Array[i64]
-    codes: Array[i32]
     recent: Array[i64]
-    scratch: Array[i64]
     used: i64
-    lines: i64
 
-    def __init__(self, framing: Framing, utf8: Utf8, pool: Pool, tables: memoryview) -> None:
-        self.framing = framing
+    def __init__(self, utf8: Utf8, tables: memoryview) -> None:
         self.utf8 = utf8
-        self.pool = pool
         self.tables = memoryview(tables)
         self.numbers = PairMap()
         self.starts = room(64, "i8")
         self.lengths = room(64, "i8")
-        self.codes = room(64, "i4")
         self.recent = full(3 * RECENT, "i8", -1)
-        self.scratch = room(64, "i8")
         self.used = 0
-        self.lines = 0
-
-    def prepare(self) -> None:
-        """Let the pool read strings from here."""
-        self.pool.read_from(self.scratch)
 
     def name(self, table: int, value: int, number: int) -> None:
         """Enter the number of a value's name, in a table of names."""
@@ -99,11 +79,8 @@ class Texts:
             self.numbers.put(key, index, number)
         self.starts[number] = start
         self.lengths[number] = length
-        if self.lines:
-            if not self.utf8.valid(start, length):
-                self.lengths[number] = -1 - length
-        else:
-            self.codes[number] = self.interned(start, length)
+        if not self.utf8.valid(start, length):
+            self.lengths[number] = -1 - length
         return 0
 
     @public
@@ -118,30 +95,4 @@ class Texts:
         size = 2 * len(self.starts)
         self.starts = grown(self.starts, size, self.used)
         self.lengths = grown(self.lengths, size, self.used)
-        self.codes = grown(self.codes, size, self.used)
-        return 0
-
-    def interned(self, start: i64, length: i64) -> Fallible[i64]:
-        """Return the code of bytes of the file in the pool of strings."""
-        count = (length + 7) >> 3
-        if count > len(self.scratch):
-            self.more_scratch(count)
-        index = 0
-        while index < count:
-            word: u64 = 0
-            place = 0
-            while place < 8:
-                if 8 * index + place < length:
-                    octet: u64 = self.framing.data[start + 8 * index + place]
-                    word |= octet << (8 * place)
-                place += 1
-            self.scratch[index] = self.framing.wrapped(word)
-            index += 1
-        return self.pool.intern(0, length)
-
-    @with_gil
-    def more_scratch(self, count: i64) -> status:
-        """Make room for a longer string."""
-        self.scratch = room(2 * count, "i8")
-        self.pool.read_from(self.scratch)
         return 0

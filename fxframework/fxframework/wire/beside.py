@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fxframework.kit.json_fields import JsonFields
 from fxframework.wire.cursor import Cursor, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
-from fxframework.wire.fields import Field, Octets, Values
+from fxframework.wire.fields import Field, Values
+from fxframework.wire.spans import Octets
+
+if TYPE_CHECKING:
+    from fxframework.wire.many import Many
 
 __all__ = ["Computed", "Spare", "Surplus"]
 
@@ -41,6 +45,16 @@ class Computed(Field):
         values[self.name] = self.compute(c.known)
         c.known[self] = wrapped(values[self.name])
 
+    def read_many(self, c: Many) -> None:
+        """Compute it of many records."""
+        numbers = c.full(self.of.column(c))
+        if self.nbits < 64:
+            numbers = numbers & (1 << self.nbits) - 1
+            if self.signed:
+                sign = 1 << self.nbits - 1
+                numbers = (numbers ^ sign) - sign
+        c.known[self] = numbers
+
     def parse(self, form: JsonFields) -> Any:
         """Return the number, which writing ignores; None if there is none."""
         return form.number(self.key) if self.key in form else None
@@ -61,6 +75,12 @@ class Surplus(Field):
         if at < c.at:
             c.notes.append((self.rule, c.start, (c.at - at) // self.unit))
             c.stretch("trailing", at)
+
+    def read_many(self, c: Many) -> None:
+        """Go to the ends of many parts."""
+        left = c.limit - c.at()
+        c.report(self.rule, left > 0, left // self.unit, c.start)
+        c.go_to(c.limit)
 
 
 class Spare(Octets):
@@ -90,6 +110,10 @@ class Spare(Octets):
         c.spare[self] = data
         if self.shown is self:
             values[self.name] = data if any(data) else b""
+
+    def read_many(self, c: Many) -> None:
+        """Go over the bytes of many records."""
+        c.take(self.own)
 
     def own_bytes(self, value: Any) -> bytes:
         """Return its bytes of the value, which begins with those before them.

@@ -1,9 +1,11 @@
-"""Capture: a file of a declared format, read by programs into lines and columns."""
+"""Capture: a file of a declared format, read by blocks into tables and by a program into lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,34 +23,22 @@ from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
-from fxframework.wire.columns import WHICH, Rows, differing
 from fxframework.wire.expressions import Expression, wrapped
-from fxframework.wire.fields import Field, Number, Span
 from fxframework.wire.format import Format
 from fxframework.wire.operations import Compiled
-from fxframework.wire.programs import (
-    CODES,
-    COPIES,
-    compile_copy,
-    compile_lines,
-    compile_rows,
-)
+from fxframework.wire.programs import CODES, compile_lines
 from fxframework.wire.state import State, TextTable
 from fxframework.wire.walk import Walk
 
+if TYPE_CHECKING:
+    from fxframework.wire.blocks import Block, BlockReader
+
 __all__ = ["DeclaredCapture", "ProgramState", "capture_class"]
 
-I64 = NDArray[np.int64]
-Numbers = Mapping[Any, int]
-Spans = Mapping[Any, tuple[int, int]]
 Cells = dict[str, Any]
 """Columns of a table by name, of the types of the schema."""
-TIME_BEYOND = 109
-"""The number of the rule for times that saturate."""
 LINES = ("/lines",)
-"""The key of the program for record JSON; those for rows have the names of their tables."""
-ROWS = 1 << 14
-"""Rows of a table that a program makes at a time; they stay in the processor's cache."""
+"""The key of the program for record JSON."""
 RELEASED = 8 << 20
 """Bytes of the file that are released at a time."""
 
@@ -91,7 +81,7 @@ class ProgramState(State):
 
 
 class Run:
-    """One pass of a program over a file, with hand-overs to the object decoder."""
+    """One pass of the program for record JSON over a file; it hands records over to objects."""
 
     def __init__(self, capture: DeclaredCapture, compiled: Compiled, most: int) -> None:
         self.capture = capture
@@ -99,31 +89,20 @@ class Run:
         self.source = capture.source
         limits = capture.request.limits
         self.notes = Notes(CODES, limits.max_findings)
-        pool = capture.strings.pool
-        self.program = compiled.start(self.source, limits, pool, self.notes, most)
+        self.program = compiled.start(self.source, limits, self.notes, most)
         self.data = view_of(self.source.data)
         self.walk = Walk(compiled.format, self.source, None, limits)
-        self.kinds: dict[str, int] = {}
         self.behind = 0
-        self.context = capture.begin()
-        self.header = b""
-        """The bytes before the first record, if they are sound."""
-        self.waiting: Iterator[tuple[str, list[int]]] = iter(())
-        """Rows of the record that was handed over: table and cells."""
 
     def head(self) -> LosslessRecord | None:
         """Read what is before the first record; None if there is nothing."""
         if not (self.compiled.format.begin and self.source.size):
             return None
-        record = self._one(Walk.head)
-        if record.record != "damaged":
-            self.header = bytes(self.data[: record.nbytes])
-        return record
+        return self._one(Walk.head)
 
     def run(self) -> int:
         """Run the program until it stops; return why."""
         program = self.program
-        program.prepare()
         status = program.run()
         if program.pos - self.behind > RELEASED:
             self.source.passed(self.behind, program.pos)
@@ -138,12 +117,10 @@ class Run:
         program, walk = self.program, self.walk
         state = walk.state = ProgramState(self.compiled, program, self.data)
         walk.at = int(program.pos)
-        walk.views = None if self.compiled.lines else []  # rows need the places of fields
         record: LosslessRecord
         record, notes = read(walk)
         for number, offset, value in notes:
             self.notes.add(number, offset, program.records, wrapped(value))
-        self.kinds[record.record] = self.kinds.get(record.record, 0) + 1
         program.records += 1
         program.pos = walk.at
         if record.record != "damaged":
@@ -151,183 +128,7 @@ class Run:
         program.framing.big = int(state.big)
         for slot in self.compiled.parts:
             program.slots[slot] = 0
-        if isinstance(record, self.capture.watch):
-            self.capture.seen(self.context, record)
-        if not self.compiled.lines:
-            self.waiting = self._rows_of(record, walk)
         return record
-
-    def _rows_of(self, record: LosslessRecord, walk: Walk) -> Iterator[tuple[str, list[int]]]:
-        """Yield table and cells of each row of a record that was handed over."""
-        if COPIES in self.compiled.columns:
-            if type(record) in self.compiled.copied:
-                yield COPIES, [record.offset, record.nbytes]
-            return
-        beyond = False
-        for rows in self.compiled.format.tables:
-            if rows.table in self.compiled.columns and type(record) is rows.record:
-                c = walk.last
-                known = {**c.known, **walk.state.registers}
-                for item, own, spans in rows.items_of(record, c):
-                    numbers, places = {**known, **own}, {**c.spans, **spans}
-                    yield rows.table, self._cells_of(rows, record, item, numbers, places)
-                    beyond = beyond or rows.beyond(numbers)
-        if beyond:
-            self.notes.add(TIME_BEYOND, record.offset, self.program.records - 1, 0)
-
-    def _cells_of(
-        self, rows: Rows, record: LosslessRecord, item: Any, known: Numbers, spans: Spans
-    ) -> list[int]:
-        """Return the cells of a row of a record, or of an item of it."""
-
-        def code_of(field: Field) -> int:
-            text = getattr(item if field in rows.inside else record, field.name)
-            data = (text or "").encode(errors="surrogateescape")
-            return -1 if text is None else self.capture.strings.intern(data)
-
-        cells: list[int] = []
-        for name in self.compiled.columns[rows.table]:
-            source = rows.sources.get(name)
-            if name == "offset":
-                cells.append(record.offset)
-            elif name.endswith("/length"):
-                continue
-            elif isinstance(source, Span):
-                code = rows.known[name].kind == "code"
-                cells += [code_of(source)] if code else spans.get(source, (0, 0))
-            elif isinstance(source, Number) and source.refers is not None:
-                cells.append(code_of(source))
-            elif source is not None:
-                cells.append(wrapped(source.value(known)))
-            else:
-                cells.append(rows.default(name))
-        return cells
-
-    def table(self, name: str) -> int:
-        """Return the number of a table."""
-        return list(self.compiled.columns).index(name)
-
-    def first(self, name: str) -> int:
-        """Return the number of the first cell of a table."""
-        before = 0
-        for table, cells in self.compiled.columns.items():
-            if table == name:
-                break
-            before += len(cells)
-        return before
-
-    def totals(self) -> dict[str, int]:
-        """Return the number of records by kind."""
-        counts = dict(self.kinds)
-        names = [cls.record for cls in self.compiled.format.classes]
-        for name, count in zip(
-            [*names, "unknown", "damaged", "padding"],
-            np.asarray(self.program.kinds).tolist(),
-            strict=True,
-        ):
-            if count:
-                counts[name] = counts.get(name, 0) + count
-        return counts
-
-    def batches(self, *, lasting: bool = True) -> Iterator[dict[str, Cells]]:
-        """Yield the columns of all tables, a batch of records at a time.
-
-        Unless they are ``lasting``, those of a batch are gone when the next one is asked for.
-        """
-        program = self.program
-        program.make_room(ROWS)
-        self.head()
-        while True:
-            status = self.run()
-            if status == HANDED_OVER:
-                self.hand_over()
-                for table, cells in self.waiting:
-                    number = self.table(table)
-                    if program.rows[number] == program.room:
-                        yield self._batch(lasting=lasting)
-                    program.add_row(number, self.first(table), cells)
-                continue
-            if any(np.asarray(program.rows).tolist()):
-                yield self._batch(lasting=lasting)
-            elif status != AT_END:
-                program.make_room(2 * int(program.room))
-            if status == AT_END:
-                return
-
-    def _batch(self, *, lasting: bool) -> dict[str, Cells]:
-        """Return the columns of all tables, and empty them."""
-        rows = np.asarray(self.program.rows).tolist()
-        made = {name: self._taken(name, rows) for name in self.compiled.columns}
-        if lasting:
-            self.program.make_room(int(self.program.room))
-        else:
-            self.program.clear_rows()
-        return made
-
-    def _taken(self, name: str, rows: list[int]) -> Cells:
-        """Return the columns of a table, in the types of its schema, for the rows so far."""
-        capture, room = self.capture, int(self.program.room)
-        count, at = rows[self.table(name)], self.first(name)
-        cells = np.asarray(self.program.cells)
-        schema = capture.schemas.get(name)
-        made: Cells = {}
-        columns = self.compiled.columns[name]
-        tables = [rows for rows in self.compiled.format.tables if rows.table == name]
-        mixed = differing(tables, name) if WHICH in columns else []
-        which = cells[room * (at + columns.index(WHICH)) :][:count] if mixed else None
-        for number, column in enumerate(columns):
-            if column.endswith("/length") or column == WHICH:
-                continue
-            place = room * (at + number)
-            values = cells[place : place + count]
-            kind = "i8" if schema is None else schema.column(column).kind
-            if kind in ("text", "bytes"):
-                lengths = cells[place + room : place + room + count]
-                made[column] = capture.spans(kind, values, lengths)
-            elif which is not None and column in mixed:
-                made[column] = np.empty(count, np.int32 if kind == "code" else kind)
-                for each in tables:
-                    mine = which == each.number
-                    meaning = each.meaning(column)
-                    made[column][mine] = self._read(meaning, kind, values[mine])
-            else:
-                meanings = (rows.meaning(column) for rows in tables)
-                made[column] = self._read(next(filter(None, meanings), None), kind, values)
-        return capture.finish(self.context, name, made)
-
-    def _read(self, meaning: Any, kind: str, values: I64) -> NDArray[Any]:
-        """Return cells as a column of a kind; ``meaning`` is that of ``Rows``."""
-        how, what = meaning if isinstance(meaning, tuple) else (meaning, None)
-        if how == "constant":
-            if kind == "code" and isinstance(what, str):
-                what = self.capture.strings.intern(what.encode())
-            return np.full(values.size, what, np.int32 if kind == "code" else kind)
-        if how == "text of":
-            return self._codes(what, values)
-        if how == "float":
-            bits = values.astype("u4").view("f4") if what == 4 else values.view("f8")
-            with np.errstate(invalid="ignore"):  # signalling NaN
-                return bits.astype(kind)
-        dtype = np.dtype(np.int32 if kind == "code" else kind)
-        if how == "unsigned" and dtype.kind == "f":
-            return values.view(np.uint64).astype(dtype)
-        return (
-            values.view(dtype)
-            if dtype.kind in "iu" and dtype.itemsize == 8
-            else values.astype(dtype)
-        )
-
-    def _codes(self, names: TextTable, values: I64) -> NDArray[np.int32]:
-        """Return codes of strings; a number that nothing declared gets the text that shows it."""
-        if values.size == 0 or values.min() >= -1:
-            return values.astype(np.int32)
-        found = values.copy()
-        missing = np.flatnonzero(values < -1)
-        numbers, where = np.unique(values[missing], return_inverse=True)
-        texts = [names.unknown(-2 - number).encode() for number in numbers.tolist()]
-        made = np.array([self.capture.strings.intern(text) for text in texts], np.int64)
-        found[missing] = made[where]
-        return found.astype(np.int32)
 
 
 class Growing:
@@ -378,14 +179,14 @@ class Growing:
 class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
     """A whole file, read once."""
 
-    def __init__(self, run: Run, *, whole: bool) -> None:
-        self._run = run
-        self._rows = dict.fromkeys(run.compiled.columns, 0)
+    def __init__(self, capture: DeclaredCapture, *, whole: bool) -> None:
+        reader, batches = capture.read_blocks()
+        self._rows = dict.fromkeys(capture.schemas, 0)
         first: int | None = None
         last: int | None = None
-        kept = {name: Growing() for name in run.compiled.columns} if whole else {}
-        for batch in run.batches(lasting=False):
-            fraction = run.program.pos / max(1, run.source.size)
+        kept = {name: Growing() for name in capture.schemas} if whole else {}
+        for end, batch in batches:
+            fraction = end / max(1, capture.source.size)
             for name, cells in batch.items():
                 count = len(cells["offset"])
                 self._rows[name] += count
@@ -395,26 +196,30 @@ class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
                     last = high if last is None else max(last, high)
                 if whole and count:
                     kept[name].add(cells, fraction)
-            run.capture.check_budget()
+            capture.check_budget()
         if whole:
-            self.whole = {name: (0, growing.taken()) for name, growing in kept.items()}
+            self.whole = {
+                name: (0, growing.taken()) for name, growing in kept.items() if growing.rows
+            }
         self._range = first, last
-        self.handed = int(run.program.handed)
+        # Not the reader itself, which has the capture, which has this.
+        self._findings, self._records, self._kinds = reader.findings, reader.records, reader.kinds
+        self.handed = reader.handed
 
     @property
-    def notes(self) -> tuple[Notes, ...]:
-        """The findings of the program."""
-        return (self._run.notes,)
+    def notes(self) -> tuple[Any, ...]:
+        """The findings."""
+        return (self._findings,)
 
     @property
     def records(self) -> int:
         """Number of records."""
-        return int(self._run.program.records)
+        return self._records
 
     @property
     def kinds(self) -> dict[str, int]:
         """Number of records by kind."""
-        return self._run.totals()
+        return self._kinds
 
     @property
     def rows(self) -> dict[str, int]:
@@ -502,21 +307,91 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
 
     # --- Tables ---------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def _reading(self) -> threading.RLock:
+        """Held while a block is read: it enters texts into the pool that all threads share."""
+        return threading.RLock()
+
+    def read_blocks(
+        self, *, growing: bool = False
+    ) -> tuple[BlockReader, Iterator[tuple[int, dict[str, Cells]]]]:
+        """Return what reads the file, and its blocks: where each ends, and columns by table.
+
+        Of a table without rows in a block there are no columns. Raises PluginError if the compiled
+        loops are missing.
+        """
+        from fxframework.wire.framing import check_compiled
+
+        check_compiled(self.declared)
+        from fxframework.wire.blocks import BlockReader
+
+        context = self.begin()
+        reader = BlockReader(
+            self.declared,
+            self.source,
+            self.request.limits,
+            self.strings,
+            watch=self.watch,
+            seen=lambda record: self.seen(context, record),
+            growing=growing,
+        )
+        return reader, self._finished(context, reader)
+
+    def _finished(
+        self, context: Any, reader: BlockReader
+    ) -> Iterator[tuple[int, dict[str, Cells]]]:
+        blocks = reader.blocks()
+        behind = 0
+        while True:
+            with self._reading:
+                block = next(blocks, None)
+                if block is None:
+                    return
+                tables = {
+                    name: self.finish(context, name, self._joined(name, block))
+                    for name, parts in block.tables.items()
+                    if parts
+                }
+            if block.end - behind > RELEASED:
+                self.source.passed(behind, block.end)
+                behind = block.end
+            yield block.end, tables
+
+    def _joined(self, name: str, block: Block) -> Cells:
+        """Return the columns of a table in a block, which has them in parts."""
+        parts = block.tables[name]
+        schema = self.schemas[name]
+        cells: Cells = {"offset": np.concatenate([offsets for offsets, _ in parts])}
+        for column, first in parts[0][1].items():
+            if isinstance(first, tuple):
+                starts = np.concatenate([part[column][0] for _, part in parts])
+                lengths = np.concatenate([part[column][1] for _, part in parts])
+                cells[column] = self.spans(schema.column(column).kind, starts, lengths)
+            elif len(parts) == 1:
+                cells[column] = first
+            else:
+                cells[column] = np.concatenate([part[column] for _, part in parts])
+        return cells
+
     def _run_pass(self, *, whole: bool) -> DeclaredPass:
-        names = tuple(self.schemas)
-        return DeclaredPass(Run(self, rows_of(self.declared, names), 1), whole=whole)
+        return DeclaredPass(self, whole=whole)
 
     def _parts(self, passed: DeclaredPass) -> Iterator[dict[str, tuple[int, Cells]]]:
         del passed
-        for batch in Run(self, rows_of(self.declared, tuple(self.schemas)), 1).batches():
-            yield {name: (0, cells) for name, cells in batch.items()}
+        first = dict.fromkeys(self.schemas, 0)
+        for _, batch in self.read_blocks()[1]:
+            yield {name: (first[name], cells) for name, cells in batch.items()}
+            for name, cells in batch.items():
+                first[name] += len(cells["offset"])
 
     def _batch(self, name: str, passed: DeclaredPass, part: dict[str, tuple[int, Cells]]) -> Batch:
         del passed
-        first, cells = part[name]
+        first, cells = part.get(name, (0, {}))
         return Batch.of(first, self._made_of(name, cells))
 
     def _made_of(self, name: str, cells: Cells) -> Table:
+        if not cells:
+            return Table.of(self.schemas[name], self.strings, row=np.zeros(0, np.int64))
         constants = {
             column: value
             for rows in self.declared.tables
@@ -525,19 +400,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         }
         return Table.of(self.schemas[name], self.strings, **{"row": 0, **constants, **cells})
 
-    def _batches(self, name: str, rows: int) -> Iterator[Table]:
-        passed = self.first_pass(whole=False)
-        if passed.whole is not None:
-            yield from self._table(name).batches(rows)
-            return
-        first = 0
-        for tables in Run(self, rows_of(self.declared, (name,)), 1).batches():
-            cells = tables[name]
-            batch = Batch.of(first, self._made_of(name, cells))
-            first += batch.count
-            yield from self._table_of(name, batch).batches(rows)
-
-    def spans(self, kind: str, starts: I64, lengths: I64) -> Any:
+    def spans(self, kind: str, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
         """Return a column of bytes of the file: pairs of place and length, or texts."""
         if kind == "bytes":
             return np.stack([starts, lengths], axis=1)
@@ -552,15 +415,15 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         support = [cls for cls in format.classes if cls.layout.changes_state]
         if any(rows.record in support for rows in format.tables):
             return None
-        run = Run(self, compile_copy(format, support), 1)
-        run.program.framing.growing = run.walk.framing.growing = 1
+        reader, _ = self.read_blocks(growing=True)
         parts: list[bytes] = []
-        for batch in run.batches(lasting=False):
-            places, sizes = (batch[COPIES][name].tolist() for name in ("offset", "nbytes"))
-            parts += [self.source.read(*place) for place in zip(places, sizes, strict=True)]
-        if format.begin and not run.header:
+        for block in reader.blocks():
+            for places, sizes in block.copies:
+                pairs = zip(places.tolist(), sizes.tolist(), strict=True)
+                parts += [self.source.read(place, size) for place, size in pairs]
+        if format.begin and not reader.header:
             return 0, b""
-        return int(run.program.sound), run.header + b"".join(parts)
+        return reader.sound, reader.header + b"".join(parts)
 
 
 def lines_of(format: Format) -> Compiled:
@@ -568,14 +431,6 @@ def lines_of(format: Format) -> Compiled:
     made = format.compiled.get(LINES)
     if made is None:
         made = format.compiled[LINES] = compile_lines(format)
-    return made
-
-
-def rows_of(format: Format, tables: tuple[str, ...]) -> Compiled:
-    """Return the program for some tables, compiled once."""
-    made = format.compiled.get(tables)
-    if made is None:
-        made = format.compiled[tables] = compile_rows(format, tables)
     return made
 
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.kit.json_fields import JsonFields, exactly
-from fxframework.wire.cursor import Cursor, RefusalError, limits_of
+from fxframework.wire.cursor import AT, Cursor, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
-from fxframework.wire.fields import Field, Nan, Number, Octets, Values, refusal_of_range
+from fxframework.wire.fields import Field, Number, Values, refusal_of_range
+from fxframework.wire.floats import Nan
+from fxframework.wire.known import as_mask
+from fxframework.wire.spans import Octets
+
+if TYPE_CHECKING:
+    from fxframework.wire.many import Many
 
 __all__ = ["Again", "Check", "Choice", "Flag"]
 
@@ -55,6 +64,29 @@ class Choice(Field):
         values[self.name] = None
         if field is not None:
             field.read_by_rules(c, values)
+
+    def read_many(self, c: Many) -> None:
+        """Read the values of many records, those of one kind after those of another."""
+        tags = c.known[self.tag]
+        left = np.ones(tags.size, bool)
+        for number, field in self.kinds.items():
+            of_kind = tags == wrapped(int(number))
+            left &= ~of_kind
+            self._read_kind(c, field, np.flatnonzero(of_kind))
+        self._read_kind(c, self.other, np.flatnonzero(left))
+
+    def _read_kind(self, c: Many, field: Field | None, there: NDArray[np.int64]) -> None:
+        """Read the values of one kind, which these rows have."""
+        if field is None or not there.size:
+            return
+        if field.uses_place:
+            c.known[AT] = c.at() - c.start
+        if there.size == c.start.size:
+            field.read_many(c)
+            return
+        part = c.some(there)
+        field.read_many(part)
+        c.put_back(part, there)
 
     def unknown(self, value: Any) -> RefusalError:
         """Return the refusal of a value where there is none."""
@@ -113,6 +145,15 @@ class Again(Field):
     def read(self, c: Cursor, values: Values) -> None:
         """Take the value from the number."""
         values[self.name] = self.shown(c.known[self.number])
+        c.known[self] = wrapped(int(values[self.name]))
+
+    def read_many(self, c: Many) -> None:
+        """Take the values of many records from their numbers."""
+        numbers = c.known[self.number]
+        if self.signed and self.number.nbits < 64:
+            sign = 1 << self.number.nbits - 1
+            numbers = ((numbers & (1 << self.number.nbits) - 1) ^ sign) - sign
+        c.known[self] = numbers
 
     def parse(self, form: JsonFields) -> Any:
         """Return the value."""
@@ -125,6 +166,10 @@ class Flag(Again):
     def shown(self, number: int) -> bool:
         """Return whether a number is odd."""
         return bool(number & 1)
+
+    def read_many(self, c: Many) -> None:
+        """Tell of many records whether the number is odd."""
+        c.known[self] = c.known[self.number] & 1
 
     def number_to_write(self, value: Any) -> int:
         """Return 1 or 0."""
@@ -153,3 +198,9 @@ class Check(Field):
         del values
         if self.condition.value(c.known):
             c.notes.append((self.rule, c.start, wrapped(self.shown.value(c.known))))
+
+    def read_many(self, c: Many) -> None:
+        """Report the finding of many records."""
+        where = np.flatnonzero(as_mask(self.condition.column(c), c.start.size))
+        if where.size:
+            c.report(self.rule, where, self.shown.column(c), c.start)

@@ -22,14 +22,12 @@ from fxframework.wire.expressions import (
     saturating,
 )
 from fxframework.wire.families import Fields
-from fxframework.wire.fields import Field, Float, Integer, Number, Octets, Span, Text
+from fxframework.wire.fields import Field, Integer, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed
+from fxframework.wire.spans import Octets, Span, Text
 
-__all__ = ["WHICH", "Always", "Rows", "bind_all", "differing"]
-
-WHICH = "/rows"
-"""The cell that tells which rows of a table these are, where columns differ in meaning."""
-
+__all__ = ["Always", "Rows", "bind_all"]
 
 NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 """Nanoseconds in a unit of time."""
@@ -63,8 +61,6 @@ class Rows:
         """The fields of an item; a number of a list of numbers is its own field."""
         self.time: Expression | None = None
         """What gives the time of a record in nanoseconds; None if each row has its own."""
-        self.number = 0
-        """Its place among the rows of its table."""
 
     @property
     def expressions(self) -> list[Expression]:
@@ -174,26 +170,14 @@ class Rows:
         times = (each for each in self.sources.values() if isinstance(each, Saturating))
         return any(each.beyond(known) for each in times)
 
-    def default(self, name: str) -> int:
-        """Return the number in a column that the record does not fill."""
-        if name == WHICH:
-            return self.number
-        return -1 if self.known.get(name) and self.known[name].kind == "code" else 0
-
-    def meaning(self, name: str) -> Any:
-        """Return what tells how to read the cells of a column; None if the record has none."""
-        source = self.sources.get(name)
-        if isinstance(source, Float):
-            return "float", source.nbytes
-        if isinstance(source, Number) and source.refers is not None:
-            return "text of", source.refers
-        if isinstance(source, Text) and source.entry is not None:
-            return "text of", source.entry.table
-        if isinstance(source, Number | Computed) and source.nbits == 64 and not source.signed:
-            return "unsigned"
-        if source is not None:
-            return "integer"
-        return ("constant", self.constants[name]) if name in self.constants else None
+    def celled(self, tables: Sequence[Rows]) -> list[str]:
+        """Return its columns that differ among the rows of a table, which all ``tables`` make."""
+        return [
+            name
+            for name in self.given
+            if any(name in rows.sources for rows in tables)
+            or any(rows.constants.get(name) != self.constants[name] for rows in tables)
+        ]
 
     def schema(self, others: TableSchema | None) -> TableSchema:
         """Return the schema of the table; ``others`` is that of other records' rows in it."""
@@ -226,16 +210,16 @@ def bind_all(tables: Sequence[Rows], format: Any) -> None:
     """Bind the rows of a format. Raises PluginError for columns that cannot be made."""
     for each in tables:
         each.bind(format)
-        same = [other for other in tables if other.table == each.table]
-        each.number = same.index(each)
-        if any(other.record is each.record for other in same[: each.number]):
+        same = [other for other in tables if other.table == each.table and other is not each]
+        if any(other.record is each.record for other in same):
             raise PluginError(
                 f"{format.name}: a record {each.record.__qualname__} makes two rows of {each.table}"
             )
     for name in dict.fromkeys(each.table for each in tables):
         share_columns([each for each in tables if each.table == name], format)
     for each in tables:
-        for name in differing(tables, each.table):
+        of_table = [other for other in tables if other.table == each.table]
+        for name in each.celled(of_table):
             if name in each.constants and each.known[name].kind in ("text", "bytes"):
                 raise PluginError(
                     f"{format.name}: rows of {each.table}: {name} of {each.record.__qualname__} is "
@@ -272,22 +256,6 @@ def common_kind(kinds: AbstractSet[str]) -> str | None:
     signed = any(kind[0] == "i" for kind in kinds)
     nbytes = max(int(kind[1:]) * (2 if signed and kind[0] == "u" else 1) for kind in kinds)
     return f"{'i' if signed else 'u'}{nbytes}" if nbytes <= 8 else None
-
-
-def differing(tables: Sequence[Rows], table: str) -> list[str]:
-    """Return the columns of a table that its records do not fill in the same way.
-
-    A column that a record does not fill is null or zero, however its cells are read.
-    """
-    rows = [each for each in tables if each.table == table]
-    found = []
-    for name in dict.fromkeys(name for each in rows for name in each.given):
-        meanings = {each.meaning(name) for each in rows}
-        if not any(name in each.constants for each in rows):
-            meanings.discard(None)
-        if len(meanings) > 1:
-            found.append(name)
-    return found
 
 
 def column_of(name: str, source: Any) -> Column:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Check, Choice, Flag
 from fxframework.wire.expressions import Expression
-from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
+from fxframework.wire.fields import Bits, Field, Integer, Mark, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import OTHER, Layout
+from fxframework.wire.spans import Span, Text
 
 if TYPE_CHECKING:
     from fxframework.wire.format import Format

@@ -16,15 +16,15 @@ from fxframework.model.selection import Selection
 from fxframework.model.strings import TextColumn
 from fxframework.registry import no_parts
 from fxframework.wire.beside import Computed
-from fxframework.wire.capture import DeclaredCapture, Run
+from fxframework.wire.capture import DeclaredCapture
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import AT, SIZE, RefusalError, ShortError
 from fxframework.wire.expressions import Register
-from fxframework.wire.fields import Text, index_of
+from fxframework.wire.fields import index_of
 from fxframework.wire.format import Format, Unknown
 from fxframework.wire.packing import Packer
-from fxframework.wire.programs import COPIES, compile_copy
 from fxframework.wire.records import Layout, Record
+from fxframework.wire.spans import Text
 from fxframework.wire.state import State
 
 __all__ = ["Encoder", "extract", "open_writer"]
@@ -170,22 +170,20 @@ def extract(
         raise no_parts(capture.format, capture.name, remedy)
     part = Window(capture, selection)
     outside = np.setdiff1d(_offsets(capture), _offsets(part))
-    run = Run(capture, compile_copy(format, format.classes), 1)
+    reader, _ = capture.read_blocks()
+    reader.copied = format.classes
     data = capture.source.data
     left_out = 0
     first = True
-    for batch in run.batches():
+    for block in reader.blocks():
         if first:
-            sink.write(run.header)
+            sink.write(reader.header)
             first = False
-        cells = batch[COPIES]
-        starts, sizes = cells["offset"], cells["nbytes"]
-        keep = ~np.isin(starts, outside)
-        left_out += int(np.count_nonzero(~keep))
-        sink.write(TextColumn.gather(data, starts[keep], sizes[keep]).data.tobytes())
-    if first:
-        sink.write(run.header)
-    lost = sum(run.totals().get(kind, 0) for kind in ("damaged", "unknown", "padding"))
+        for starts, sizes in block.copies:
+            keep = ~np.isin(starts, outside)
+            left_out += int(np.count_nonzero(~keep))
+            sink.write(TextColumn.gather(data, starts[keep], sizes[keep]).data.tobytes())
+    lost = sum(reader.kinds.get(kind, 0) for kind in ("damaged", "unknown", "padding"))
     counts = {"records": left_out, "damaged or unknown records": lost}
     return {name: count for name, count in counts.items() if count}
 

@@ -1,7 +1,8 @@
-"""Expressions: integers computed from fields and registers, for objects and for programs alike.
+"""Expressions: integers computed from fields and registers, of one record or of many.
 
 A field of a declaration is an expression in the body of its class: ``wire.text(length - 8)``,
-``when=version >= 2``. Objects evaluate an expression on Python integers; programs on 64 bits.
+``when=version >= 2``. ``value`` computes it of one record, in Python's integers, ``column`` of
+many, in columns of int64. Both wrap to 64 bits with a sign.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import operator
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from fxframework.errors import PluginError
 
@@ -71,12 +74,66 @@ def calculated(symbol: str, left: int, right: int) -> int:
     return wrapped(int(OPERATIONS[symbol](left, right)))
 
 
+def calculated_columns(symbol: str, left: Any, right: Any) -> Any:
+    """Return the results of an operation on columns (int64 or bool), or on one number for all."""
+    if not isinstance(left, np.ndarray) and not isinstance(right, np.ndarray):
+        return calculated(symbol, left, right)
+    if symbol in ("&", "|") and is_mask(left) and is_mask(right):
+        return OPERATIONS[symbol](left, right)
+    # Numpy adds bool to bool as bool, and knows no << of them.
+    left, right = as_numbers(left), as_numbers(right)
+    if symbol in ("<<", ">>"):
+        return shifted(symbol, left, right)
+    if symbol == "u|":
+        return np.where(left < 0, np.int64((1 << 63) - 1), left)
+    return OPERATIONS[symbol](left, right)
+
+
+def is_mask(value: Any) -> bool:
+    """Return whether a value is a column of bool."""
+    return isinstance(value, np.ndarray) and value.dtype == bool
+
+
+def as_numbers(value: Any) -> Any:
+    """Return a column as int64, and one number for all as it is."""
+    return value.astype(np.int64) if is_mask(value) else value
+
+
+def shifted(symbol: str, left: Any, right: Any) -> Any:
+    """Return columns shifted by 0 to 63 bits; by any other number the result is 0."""
+    within = (right >= 0) & (right < 64)
+    if within is False:
+        return np.zeros_like(left)
+    # Numpy's result of a shift by 64 or more depends on the machine.
+    results = OPERATIONS[symbol](left, right & 63)
+    return results if within is True else np.where(within, results, 0)
+
+
+def may_overflow(symbol: str, left: Any, right: Any) -> Any:
+    """Return where the result of a saturating operation may not fit 64 bits with a sign."""
+    if symbol == "u|":
+        return as_numbers(left) < 0
+    if symbol == "*|":
+        # In doubles, which are off by less than one half.
+        return abs(left * 1.0) * abs(right * 1.0) >= float(1 << 62)
+    result = calculated_columns(symbol, left, right)
+    # A sum overflows if both sides have one sign and it has the other, a difference likewise.
+    return ((left ^ result) & (right ^ result if symbol == "+|" else left ^ right)) < 0
+
+
 class Expression:
     """An integer, or a condition (0 or 1), known when a record is read."""
 
     def value(self, known: Mapping[Any, int]) -> int:
         """Return the value, given those of fields and registers."""
         raise NotImplementedError
+
+    def column(self, many: Any) -> Any:
+        """Return the values of many records (``wire.many.Many``): a column, or one for all.
+
+        Numbers are int64, conditions bool.
+        """
+        return many.column_of(self)
 
     def leaves(self) -> Iterator[Expression]:
         """Yield the fields, registers and constants that it is made of."""
@@ -157,6 +214,10 @@ class Constant(Expression):
         """Return the number."""
         return self.number
 
+    def column(self, many: Any) -> int:  # noqa: ARG002 (the signature of all)
+        """Return the number, wrapped to 64 bits."""
+        return wrapped(self.number)
+
     def __repr__(self) -> str:
         return str(self.number)
 
@@ -223,6 +284,10 @@ class Calculation(Expression):
         """Return the result, which wraps to 64 bits as in a program."""
         return calculated(self.symbol, self.left.value(known), self.right.value(known))
 
+    def column(self, many: Any) -> Any:
+        """Return the results of many records, which wrap likewise."""
+        return calculated_columns(self.symbol, self.left.column(many), self.right.column(many))
+
     def leaves(self) -> Iterator[Expression]:
         """Yield the leaves of both sides."""
         yield from self.left.leaves()
@@ -270,6 +335,22 @@ class Saturating(Calculation):
         """Return whether the result, or a number that it is made of, does not fit."""
         inner = (each for each in (self.left, self.right) if isinstance(each, Saturating))
         return self.exact(known) != self.value(known) or any(each.beyond(known) for each in inner)
+
+    def column(self, many: Any) -> Any:
+        """Return the results of many records, or the nearest numbers; say where these are."""
+        left, right = self.left.column(many), self.right.column(many)
+        results = many.full(calculated_columns(self.symbol, left, right))
+        candidates = np.flatnonzero(many.full(may_overflow(self.symbol, left, right)))
+        if not candidates.size:
+            return results
+        results = results.copy()
+        pairs = zip(many.full(left)[candidates], many.full(right)[candidates], strict=True)
+        for row, (one_side, other_side) in zip(candidates.tolist(), pairs, strict=True):
+            exact = int(OPERATIONS[self.symbol](int(one_side), int(other_side)))
+            results[row] = max(-1 << 63, min(exact, (1 << 63) - 1))
+            if exact != results[row]:
+                many.saturated.append(row)
+        return results
 
 
 def saturating(value: Any) -> Expression:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.errors import PluginError
 from fxframework.wire.cursor import RefusalError, order_of
-from fxframework.wire.expressions import condition_text
+from fxframework.wire.expressions import condition_text, wrapped
 from fxframework.wire.fields import Field, Number
 from fxframework.wire.state import State
 
@@ -58,6 +60,15 @@ class Place:
         at += self.offset
         word = int.from_bytes(data[at : at + self.nbytes], order_of(big))
         return word >> self.shift_in(mirrored) & self.mask
+
+    def get_many(self, c: Any) -> NDArray[np.int64]:
+        """Return the integers of many parts (a ``Many``), which have these bytes."""
+        word: NDArray[np.int64] = c.reading.numbers.integers(
+            c.start + self.offset, self.nbytes, big=c.big
+        )
+        if self.shift:
+            word >>= self.shift
+        return word if self.mask >= (1 << 63) else word & self.mask
 
     def shift_in(self, mirrored: bool) -> int:
         """Return how many bits of the word are below it."""
@@ -151,6 +162,29 @@ class Family:
             if layout.fits(known):
                 return cls
         return self.other
+
+    def choose_many(self, c: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+        """Yield each class with the rows of ``c`` (a ``Many``) that are of it; None for none."""
+        numbers = [self.places[field].get_many(c) for field in self.kinds]
+        left = np.ones(c.start.size, bool)
+        for cls in self.members:
+            mine = left.copy()
+            for kind, column in zip(cls.layout.kind, numbers, strict=False):
+                mine &= column == wrapped(kind)
+            if cls.layout.when is not None:
+                mine &= ~c.fails(cls.layout.when)
+            if mine.any():
+                left &= ~mine
+                yield cls, np.flatnonzero(mine)
+        if left.any():
+            yield self.other, np.flatnonzero(left)
+
+    def sizes_of_many(self, c: Any) -> NDArray[np.int64]:
+        """Return the sizes that parts claim; one that is far too large is -1."""
+        assert self.size is not None  # noqa: S101 (asked only then)
+        claimed = self.places[self.size].get_many(c)
+        fits = (claimed >= 0) & (claimed <= c.reading.data.size)
+        return np.where(fits, claimed * self.unit + self.plus, -1)
 
     def check(self, cls: Any, data: memoryview, state: State | None, big: bool) -> None:
         """Raise RefusalError if bytes of a class would be read as those of another one."""

@@ -1,29 +1,25 @@
 """Fields: what a record is made of. Each class reads, writes and shows its kind of field.
 
-The functions with small names (``bits``, ``u32``, ``text``, …) are what declarations use; the
-classes behind them carry the same declaration to programs (``programs.py``).
+The functions with small names (``bits``, ``u32``, ``text``, …) are what declarations use. A class
+reads its kind of field of one record (``read``, with a ``Cursor``), and of many at once
+(``read_many``, with a ``Many``); both find the same.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 import operator
-import struct
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.errors import PluginError
 from fxframework.io.words import Bits as WordBits
 from fxframework.kit.json_fields import (
-    CANONICAL_NAN,
     JsonFields,
-    bits_of,
-    double_of,
-    exactly,
-    show_double,
     show_text,
 )
 from fxframework.wire.cursor import (
@@ -33,7 +29,7 @@ from fxframework.wire.cursor import (
     RefusalError,
     ShortError,
     limits_of,
-    order_of,
+    mirror,
 )
 from fxframework.wire.expressions import (
     Checksum,
@@ -43,16 +39,18 @@ from fxframework.wire.expressions import (
     expression,
     wrapped,
 )
-from fxframework.wire.state import Entry, State, TextTable
+from fxframework.wire.known import WORD, WORD_AT, as_mask
+from fxframework.wire.state import State, TextTable
 
-__all__ = [
-    "Bits", "Field", "Float", "Integer", "Mark", "Number", "Octets", "Span", "Text",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from fxframework.wire.many import Many
+
+__all__ = ["Bits", "Field", "Integer", "Limited", "Mark", "Number", "index_of"]
 
 Values = dict[str, Any]
 Refs = dict[str, int] | None
-_F32 = struct.Struct("<f")
-_U32 = struct.Struct("<I")
+DENSE = 4096
+"""Numbers below it are looked up in a table."""
 
 
 def refusal_of_range(name: str, value: Any, least: int, most: int) -> RefusalError:
@@ -124,6 +122,15 @@ class Field(Expression):
         leaves = () if self.when is None else self.when.leaves()
         return any(leaf is SIZE or leaf is AT for leaf in leaves)
 
+    @functools.cached_property
+    def uses_place(self) -> bool:
+        """Whether it depends on its place in the record."""
+        return any(leaf is AT for each in self.conditions() for leaf in each.leaves())
+
+    def conditions(self) -> list[Expression]:
+        """Return the expressions that it depends on, with what limits its value."""
+        return self.expressions()
+
     @property
     def changes_state(self) -> bool:
         """Whether later records depend on it."""
@@ -160,6 +167,13 @@ class Field(Expression):
         except ShortError as problem:
             number = self.rules.get(problem.number, problem.number)
             raise ShortError(number, problem.needed) from None
+
+    def read_many(self, c: Many) -> None:
+        """Read it of many records; those that it does not fit into are lost (``Many.lose``).
+
+        By default all of them are left to ``read``.
+        """
+        c.hand_over(True)
 
     def missing(self) -> RefusalError:
         """Return the refusal of a record without it, whose other fields say that it has one."""
@@ -213,11 +227,40 @@ class Limited(Field):
         self.limits: list[tuple[Expression, int]] = []
         """Conditions on a sound value, with the numbers of the rules for others."""
 
+    def conditions(self) -> list[Expression]:
+        """Return the expressions that it depends on, with those of its limits."""
+        return [*self.expressions(), *(holds for holds, _ in self.limits)]
+
     def check_limits(self, c: Cursor) -> None:
         """Report a value that is not within the limits."""
         for holds, rule in self.limits:
             if not holds.value(c.known):
                 c.note(rule, c.known[self], None, self)
+
+    def check_limits_of_many(self, c: Many) -> None:
+        """Report the values of many records that are not within the limits."""
+        for holds, rule in self.limits:
+            c.note(rule, c.fails(holds), c.known[self], None, self)
+
+
+class Membership:
+    """Whether numbers are among some, asked of columns."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self.numbers = np.array(sorted(map(wrapped, numbers)), np.int64)
+        dense = self.numbers.size and 0 <= self.numbers[0] and self.numbers[-1] < DENSE
+        self.table = np.zeros(int(self.numbers[-1]) + 2, bool) if dense else None
+        if self.table is not None:
+            self.table[self.numbers] = True
+
+    def missing(self, column: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which numbers of a column are not among them."""
+        if self.table is None:
+            return np.isin(column, self.numbers, invert=True)
+        # The last element of the table stands for all numbers beyond it; negative ones are large
+        # without a sign.
+        beyond = np.uint64(self.table.size - 1)
+        return ~self.table.take(np.minimum(column.view(np.uint64), beyond).view(np.int64))
 
 
 class Number(Limited):
@@ -290,6 +333,11 @@ class Number(Limited):
         return {name: number for number, name in reversed(self.values.items())}
 
     @functools.cached_property
+    def membership(self) -> Membership:
+        """The numbers of an enumeration, to be looked up in columns."""
+        return Membership(self.values)
+
+    @functools.cached_property
     def checksums(self) -> list[Checksum]:
         """The checksums in ``equals``."""
         leaves = () if self.equals is None else self.equals.leaves()
@@ -337,6 +385,48 @@ class Number(Limited):
         if c.views is not None:
             meaning = str(shown) if shown is not number else self.unit
             self.view(c, at, number, meaning)
+
+    def take_many(self, c: Many) -> NDArray[np.int64]:
+        """Read the numbers of many records."""
+        raise NotImplementedError
+
+    def read_many(self, c: Many) -> None:
+        """Read the numbers and check them; what they set, a plan (``wire.plans``) says."""
+        begin = c.at() if self.checksums or self.uses_place else None
+        numbers = self.take_many(c)
+        c.known[self] = numbers
+        first = c.layout.word_of.get(self)
+        for checksum in self.checksums:
+            assert begin is not None  # noqa: S101 (set above)
+            c.known[checksum] = c.checksums(checksum.of, begin)
+        if self.closed:
+            c.lose(self.membership.missing(numbers))
+        if self.equals is not None and self not in c.layout.measured:
+            if begin is not None:
+                c.known[AT] = (begin if first is None else c.known[first, WORD_AT]) - c.start
+            self.check_many(c)
+        if self.values and not self.closed:
+            c.note(106, self.membership.missing(numbers), numbers, None, self)
+        if self in c.layout.reserved_fields:
+            there = np.flatnonzero(numbers)
+            if there.size:
+                bits = numbers if self.nbits == 64 else numbers & (1 << self.nbits) - 1
+                offsets = self.place_of_many(c)
+                c.note(105, there, bits, offsets, self)
+        if self.limits:
+            self.check_limits_of_many(c)
+        if self.refers is not None:
+            c.refer(self, self.refers, numbers, unsigned=not self.signed)
+
+    def place_of_many(self, c: Many) -> NDArray[np.int64]:
+        """Return the places of numbers that were just read."""
+        return c.at() - self.nbits // 8
+
+    def check_many(self, c: Many) -> None:
+        """Report the numbers of many records that are not what they must be equal to."""
+        assert self.equals is not None  # noqa: S101 (asked only then)
+        numbers = c.known[self]
+        c.note(106, as_mask(self.equals.column(c) != numbers, numbers.size), numbers, None, self)
 
     def check(self, c: Cursor) -> None:
         """Report a number that is not what it must be equal to."""
@@ -483,6 +573,39 @@ class Bits(Number):
             number -= 1 << self.nbits
         return number
 
+    def take_many(self, c: Many) -> NDArray[np.int64]:
+        """Read the bits of many records, from the word that their first bits read."""
+        first = c.layout.word_of[self]
+        if self in c.layout.words:
+            nbytes, reserved = c.layout.words[self]
+            places = c.take(nbytes)
+            c.known[self, WORD_AT] = places
+            c.known[self, WORD] = c.reading.numbers.integers(places, nbytes, big=c.big)
+            self._check_reserved(c, c.known[self, WORD], nbytes, reserved)
+        word: NDArray[np.int64] = c.known[first, WORD]
+        if self.nbits == 64:
+            return word
+        shift = self.shift(c.layout.words[first][0], c.reading.mirrored)
+        numbers: NDArray[np.int64] = (word >> shift if shift else word) & (1 << self.nbits) - 1
+        if self.signed:
+            sign = 1 << self.nbits - 1
+            numbers = (numbers ^ sign) - sign
+        return numbers
+
+    def _check_reserved(self, c: Many, word: NDArray[np.int64], nbytes: int, reserved: int) -> None:
+        """Report bits of words that no field names and that are set."""
+        if not reserved:
+            return
+        stray = word & wrapped(mirror(reserved, nbytes) if c.reading.mirrored else reserved)
+        there = np.flatnonzero(stray)
+        if there.size:
+            c.note(105, there, stray, c.known[self, WORD_AT])
+
+    def place_of_many(self, c: Many) -> NDArray[np.int64]:
+        """Return the places of the words that the bits are in."""
+        places: NDArray[np.int64] = c.known[c.layout.word_of[self], WORD_AT]
+        return places
+
     def view(self, c: Cursor, at: int, number: int, meaning: str) -> None:
         """Show the bits for `fxf explain`."""
         del at
@@ -507,6 +630,10 @@ class Integer(Number):
         """Read the integer."""
         return c.number(self.nbytes, signed=self.signed)
 
+    def take_many(self, c: Many) -> NDArray[np.int64]:
+        """Read the integers of many records."""
+        return c.integer(self.nbytes, signed=self.signed)
+
 
 class Mark(Integer):
     """A constant that tells the byte order of its record, and of all after it."""
@@ -525,332 +652,14 @@ class Mark(Integer):
         values[self.name] = self.names[int(c.big)]
         c.stretch(self.name, at, values[self.name])
 
+    def read_many(self, c: Many) -> None:
+        """Read the marks of many records, in the order that the framing found."""
+        c.known[self] = self.take_many(c)
+        c.lose(c.known[self] != wrapped(self.number))
+
     def parse(self, form: JsonFields) -> Any:
         """Return the name of the order."""
         name = form.text(self.key)
         if name not in self.names.values():
             raise form.wrong(self.key, "little or big")
         return name
-
-
-class Float(Limited):
-    """A double, or a float of 4 bytes; NaN keep their bits, and are not within any limits."""
-
-    def __init__(self, nbytes: int, **common: Any) -> None:
-        super().__init__(**common)
-        self.nbytes = nbytes
-        limited = self.at_least is not None or self.at_most is not None
-        self.at_least = -math.inf if self.at_least is None else self.at_least
-        self.at_most = math.inf if self.at_most is None else self.at_most
-        if limited:
-            # Bits of floats order as they do once those of negative ones are turned round.
-            number: Expression = self if nbytes == 8 else self - (self >> 31 << 32)
-            order = number + (number < 0) * ((-1 << 8 * nbytes - 1) - number * 2)
-            (low, above), (high, below) = (self.nearest(x) for x in (self.at_least, self.at_most))
-            low = order.value({self: low}) + (above < self.at_least)
-            high = order.value({self: high}) - (below > self.at_most)
-            self.limits.append(((order >= low) & (order <= high), 106))
-
-    def nearest(self, limit: float) -> tuple[int, float]:
-        """Return bits and value of the number that is nearest to a limit."""
-        if self.nbytes == 8:
-            return bits_of(float(limit)), limit
-        try:
-            packed = _F32.pack(limit)
-        except OverflowError:
-            packed = _F32.pack(math.copysign(math.inf, limit))
-        return _U32.unpack(packed)[0], _F32.unpack(packed)[0]
-
-    def least(self) -> int:
-        """Return its size."""
-        return 0 if self.when is not None else self.nbytes
-
-    def read(self, c: Cursor, values: Values) -> None:
-        """Read the number; a NaN becomes a ``Nan``."""
-        at = c.at
-        bits = c.number(self.nbytes)
-        c.known[self] = bits
-        number: float = double_of(bits) if self.nbytes == 8 else _F32.unpack(_U32.pack(bits))[0]
-        if math.isnan(number):
-            number = Nan(bits if self.nbytes == 8 else widened(bits))
-        self.check_limits(c)
-        values[self.name] = number
-        c.stretch(self.name, at, f"{number} {self.unit}".rstrip())
-
-    def octets(self, given: Any, big: bool) -> bytes:
-        """Return the bytes of a value. Raises RefusalError if 4 bytes cannot hold it exactly."""
-        if not isinstance(given, int | float) or isinstance(given, bool):
-            raise RefusalError(403, f"{self.name} must be a number, not {given!r}")
-        if math.isnan(given):
-            bits = given.bits if isinstance(given, Nan) else CANONICAL_NAN
-            bits = bits if self.nbytes == 8 else narrowed(bits)
-        elif self.nbytes == 8:
-            bits = bits_of(float(given))
-        else:
-            try:
-                packed = _F32.pack(given)
-            except OverflowError:
-                packed = b""
-            if not packed or _F32.unpack(packed)[0] != given:
-                message = f"{self.name} is {given!r}, which a float of 4 bytes cannot hold"
-                raise RefusalError(404, message)
-            bits = _U32.unpack(packed)[0]
-        return bits.to_bytes(self.nbytes, order_of(big))
-
-    def key_of(self, value: Any) -> Any:
-        """Return the bits of the number, so that -0.0 differs from 0.0, and NaN are compared."""
-        return value.bits if isinstance(value, Nan) else exactly(value)
-
-    def show(self, value: Any, out: dict[str, Any]) -> None:
-        """Put the number into record JSON."""
-        bits = value.bits if isinstance(value, Nan) and value.bits != CANONICAL_NAN else None
-        show_double(out, self.key, float(value), bits)
-
-    def parse(self, form: JsonFields) -> Any:
-        """Return the number."""
-        value, bits = form.double(self.key)
-        if math.isnan(value):
-            return Nan(CANONICAL_NAN if bits is None else bits)
-        return value
-
-
-def widened(bits: int) -> int:
-    """Return the bits of a NaN of 4 bytes as a double."""
-    return bits >> 31 << 63 | 0x7FF << 52 | (bits & 0x7FFFFF) << 29
-
-
-def narrowed(bits: int) -> int:
-    """Return the bits of a NaN as a float of 4 bytes, which is a NaN too."""
-    fraction = bits >> 29 & 0x7FFFFF
-    return bits >> 63 << 31 | 0xFF << 23 | (fraction or 1 << 22)
-
-
-class Nan(float):
-    """A NaN of a file: it has the bits of the double, and is equal to one with the same bits."""
-
-    bits: int
-
-    def __new__(cls, bits: int) -> Self:
-        """Return the NaN with these bits."""
-        made = super().__new__(cls, "nan")
-        made.bits = bits
-        return made
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Nan) and self.bits == other.bits
-
-    def __hash__(self) -> int:
-        return hash(self.bits)
-
-
-class Span(Field):
-    """Bytes: counted, terminated, of a fixed size, or all that the record has left."""
-
-    def __init__(
-        self,
-        nbytes: Any = None,
-        *,
-        until: bytes = b"",
-        pad: bytes = b"",
-        align: int = 1,
-        **common: Any,
-    ) -> None:
-        super().__init__(**common)
-        for name, byte in (("until", until), ("pad", pad)):
-            if len(byte) > 1:
-                raise PluginError(f"{name} is {byte!r}, not one byte")
-        if until and nbytes is not None:
-            raise PluginError("a span is terminated or counted, not both")
-        self.nbytes = None if nbytes is None else expression(nbytes)
-        self.until = until
-        self.pad = pad
-        self.aligned = align
-        self.placed = self.nbytes is not None and any(each is AT for each in self.nbytes.leaves())
-
-    @property
-    def fixed(self) -> int | None:
-        """Its size in bytes, if that is a constant."""
-        return self.nbytes.number if isinstance(self.nbytes, Constant) else None
-
-    def least(self) -> int:
-        """Return the fewest bytes that it takes."""
-        if self.when is not None:
-            return 0
-        return self.fixed or (1 if self.until else 0)
-
-    def expressions(self) -> list[Expression]:
-        """Return the expressions that it depends on."""
-        return super().expressions() + ([] if self.nbytes is None else [self.nbytes])
-
-    def bytes_of(self, value: Any) -> bytes:
-        """Return the bytes of a value, without terminator and padding."""
-        if not isinstance(value, bytes | bytearray | memoryview):
-            raise RefusalError(403, f"{self.name} must be bytes, not {value!r}")
-        return bytes(value)
-
-    def take(self, c: Cursor) -> tuple[int, bytes]:
-        """Return the place and the bytes, without terminator and padding."""
-        start = c.at
-        if self.until:
-            rest = bytes(c.data[c.at : c.limit])
-            length = rest.find(self.until)
-            if length < 0:
-                raise c.short(len(rest) + 1)
-            data = rest[:length]
-            c.at += length + 1
-        else:
-            if self.placed:
-                c.known[AT] = c.at - c.start
-            length = c.limit - c.at if self.nbytes is None else self.nbytes.value(c.known)
-            data = bytes(c.take(length))
-        data = data.rstrip(self.pad) if self.pad else data
-        c.spans[self] = start, len(data)
-        return start, data
-
-    def ended(self, data: bytes) -> bytes:
-        """Return bytes with terminator and padding. Raises RefusalError if they do not fit."""
-        if self.until and self.until in data:
-            raise self.refused(404, f"{self.name} has the byte {self.until!r}, which ends it")
-        if self.pad and data.endswith(self.pad):
-            raise RefusalError(404, f"{self.name} ends in {self.pad!r}, which is its padding")
-        fixed = self.fixed
-        if fixed is not None and (len(data) > fixed or (len(data) < fixed and not self.pad)):
-            least = 0 if self.pad else fixed
-            what = f"{least} to {fixed}" if self.pad else f"{fixed}"
-            raise RefusalError(404, f"{self.name} has {len(data)} bytes, but its field has {what}")
-        return data + self.until + self.pad * ((fixed or 0) - len(data))
-
-    def read(self, c: Cursor, values: Values) -> None:
-        """Read the bytes."""
-        at = c.at
-        _, data = self.take(c)
-        values[self.name] = self.seen(c, at, data)
-        c.stretch(self.name, at, self.meaning(values[self.name]))
-        c.align(self.aligned, self)
-
-    def seen(self, c: Cursor, at: int, data: bytes) -> Any:
-        """Return the value of bytes that were read."""
-        del c, at
-        return data
-
-    def meaning(self, value: Any) -> str | None:
-        """Return what `fxf explain` says of the value."""
-        return None if isinstance(value, bytes) else str(value)
-
-
-class Octets(Span):
-    """Bytes without further meaning; hex in record JSON, as ``NAME_hex``."""
-
-    json_suffix = "_hex"
-
-    def show(self, value: Any, out: dict[str, Any]) -> None:
-        """Put the bytes into record JSON."""
-        out[self.key] = bytes(value).hex()
-
-    def parse(self, form: JsonFields) -> Any:
-        """Return the bytes."""
-        return form.octets(self.key)
-
-
-class Text(Span):
-    """UTF-8. Bytes that are not are kept as surrogate escapes, and reported."""
-
-    def __init__(
-        self,
-        nbytes: Any = None,
-        *,
-        defines: Entry | None = None,
-        refers: Entry | None = None,
-        inline: int = 0,
-        empty: int | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(nbytes, **options)
-        self.defines = defines
-        self.entry = refers
-        self.index = None if refers is None else refers.index
-        self.inline = inline
-        self.empty = empty
-
-    @property
-    def changes_state(self) -> bool:
-        """Whether it is declared in a table."""
-        return self.defines is not None
-
-    def expressions(self) -> list[Expression]:
-        """Return the expressions that it depends on."""
-        return super().expressions() + ([] if self.defines is None else [self.defines.index])
-
-    def bytes_of(self, value: Any) -> bytes:
-        """Return the bytes of a text. Raises RefusalError for something else."""
-        if not isinstance(value, str):
-            raise RefusalError(403, f"{self.name} must be a string, not {value!r}")
-        try:
-            return value.encode(errors="surrogateescape")
-        except UnicodeEncodeError as error:
-            raise RefusalError(403, f"{self.name} holds a lone surrogate: {error}") from None
-
-    def read(self, c: Cursor, values: Values) -> None:
-        """Read the text, or look it up."""
-        if self.entry is None:
-            super().read(c, values)
-            return
-        index = self.entry.index.value(c.known)
-        at = c.at
-        if self.inline and index & self.inline:
-            text = self.seen(c, at, bytes(c.take(index & self.inline - 1)))
-            c.stretch(self.name, at, text)
-            c.align(self.aligned, self)
-        elif index == self.empty:
-            text = ""
-        elif self.entry.table.closed:
-            raise ShortError(self.rules.get(108, 108))
-        else:
-            c.refs[self.name] = index
-            text = c.text(self.entry.table, index, self)
-        values[self.name] = text
-
-    def seen(self, c: Cursor, at: int, data: bytes) -> str:
-        """Return the text of bytes; report those that are not UTF-8, and define it in a table."""
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            c.note(107, at, at, self) if self.rules else c.note(107, 0, at)
-            text = data.decode(errors="surrogateescape")
-        if self.defines is not None:
-            index = self.defines.index.value(c.known)
-            c.effects.append(("define", self.defines.table, index, text, at, len(data)))
-        return text
-
-    def index_to_write(self, text: Any, state: State | None, refs: Refs) -> int:
-        """Return the number that refers to the text: declared before, or that of an inline one."""
-        assert self.entry is not None  # noqa: S101 (asked only of references)
-        data = self.bytes_of(text)
-        given = (refs or {}).get(self.name)
-        if not data and self.empty is not None and given is None:
-            return self.empty
-        if given is not None and state is None:
-            return int(given)
-        if self.entry.table.closed or (self.inline and state is None):
-            if len(data) >= self.inline:
-                raise self.refused(
-                    404, f"{self.name} has {len(data)} bytes; at most {self.inline - 1} fit"
-                )
-            return self.inline | len(data)
-        try:
-            index = index_of(self.entry.table, text, self.name, state, refs)
-            if index != self.empty and not index & self.inline:
-                return index  # another number means something else in this field
-            raise RefusalError(408, f"{self.name}: {text!r} has the number {index}")
-        except RefusalError:
-            if not self.inline or len(data) >= self.inline:
-                raise
-            return self.inline | len(data)
-
-    def show(self, value: Any, out: dict[str, Any]) -> None:
-        """Put the text into record JSON."""
-        show_text(out, self.key, value)
-
-    def parse(self, form: JsonFields) -> Any:
-        """Return the text."""
-        return form.text(self.key)

@@ -18,9 +18,10 @@ from fxframework.wire.columns import Rows, bind_all
 from fxframework.wire.cursor import RefusalError, order_of
 from fxframework.wire.expressions import Constant, Expression, Register
 from fxframework.wire.families import Family, declaration_error
-from fxframework.wire.fields import Integer, Number, Text
+from fxframework.wire.fields import Integer, Number
 from fxframework.wire.records import OTHER, Layout, Record
 from fxframework.wire.rules import catalogue, refusals
+from fxframework.wire.spans import Text
 from fxframework.wire.state import State, TextTable
 
 if TYPE_CHECKING:
@@ -254,9 +255,15 @@ class Format:
         if not isinstance(record, Record):
             raise self.refuse(402, f"{record.record}: raw is missing")
         try:
-            return record.pack(state)
+            data = record.pack(state)
         except RefusalError as problem:
             raise self.refused(record.record, problem) from None
+        most = record.layout.most
+        if 0 < most < len(data):
+            raise self.refuse(
+                404, f"{record.record}: would have {len(data)} bytes, not up to {most}"
+            )
+        return data
 
     def document(self) -> str:
         """Return the fields of all records as Markdown, for a README or docs."""

@@ -1,32 +1,70 @@
-"""Framing of a declared format: what the kernel ``fxframework.kernels.framing`` needs to know."""
+"""Framing: where the records of a file begin and end, as rows of numbers.
+
+``framing_of`` makes the loop (``fxframework.kernels.frames``) for a format. Each of its rows is a
+record, or a damaged, unknown or padded stretch: place, size, number of the kind, entry (which kind
+of the format it is, or why it is none) and byte order. After damage it goes on where a record fits,
+so that damage never ends a block.
+
+The size of a record comes from its family's size field, from its kind, or from one number that its
+fields depend on (``Prefix``). Where only reading all fields tells it, the loop stops there.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib.util
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fxframework.errors import PluginError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.kernels.buffers import view
 from fxframework.kernels.framing import Framing
-from fxframework.wire.expressions import wrapped
+from fxframework.wire.beside import Computed
+from fxframework.wire.choices import Again, Check
+from fxframework.wire.expressions import Constant, Expression, wrapped
+from fxframework.wire.fields import Bits, Field, Integer, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.format import Format, kinds_of
+from fxframework.wire.lists import Listed
+from fxframework.wire.spans import Span, Text
 
 if TYPE_CHECKING:
+    from fxframework.kernels.frames import Frames
     from fxframework.wire.families import Place
+    from fxframework.wire.records import Layout
 
-__all__ = ["framing_of"]
+__all__ = [
+    "BAD_SIZE", "CUT", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN", "check_compiled",
+    "frames_of", "framing_of", "item_size", "steady_size",
+]  # fmt: skip
 
 NOWHERE = (0, 0, 0, 0)
+ROOM = 1 << 16
+"""Most rows that are found at a time."""
+UNKNOWN, CUT, BAD_SIZE, NO_KIND, NO_ORDER, PADDING = range(-1, -7, -1)
+"""Entries of rows that are no record of a known kind."""
+UNFIT: tuple[int, ...] = (0, 0, 0, 0, 1, 0, 0)
+"""The prefix of records whose size no single number tells."""
 
 
-def framing_of(
-    format: Format, source: Source, limits: Limits | None = None, *, mirrored: bool = False
-) -> Framing:
-    """Return the framing of a file, at its beginning; ``mirrored`` is that of ``State``."""
+class Prefix(NamedTuple):
+    """How one number, or none, tells the size of a record whose family has no size."""
 
-    def numbers_of(place: Place | None) -> tuple[int, int, int, int]:
+    leaf: Number | None
+    unit: int
+    plus: int
+    least: int
+    """The bytes that every such record has."""
+
+
+def numbers_of(
+    format: Format, limits: Limits | None, *, mirrored: bool
+) -> tuple[list[int], list[int]]:
+    """Return what the loops need to know of a format: its numbers, and four of each kind."""
+
+    def place_of(place: Place | None) -> tuple[int, int, int, int]:
         if place is None:
             return NOWHERE
         return place.offset, place.nbytes, place.shift_in(mirrored), place.mask
@@ -49,9 +87,9 @@ def framing_of(
     entries = kinds_of(format)
     align = format.base.layout.align
     numbers = [
-        *numbers_of(kind),
-        *numbers_of(second),
-        *numbers_of(size),
+        *place_of(kind),
+        *place_of(second),
+        *place_of(size),
         family.unit,
         family.plus,
         family.nbytes,
@@ -68,13 +106,132 @@ def framing_of(
         for first, second, cls in entries + others
         for number in (first, second, cls.layout.size, most_of(cls.layout.most))
     ]
+    return [wrapped(number) for number in numbers], kinds
+
+
+def framing_of(
+    format: Format, source: Source, limits: Limits | None = None, *, mirrored: bool = False
+) -> Framing:
+    """Return the framing for one record at a time; ``mirrored`` is that of ``State``."""
+    numbers, kinds = numbers_of(format, limits, mirrored=mirrored)
     data = np.ascontiguousarray(source.data) if source.size else np.zeros(0, np.uint8)
     words = data[: data.size // 8 * 8].view("<i8")
     framing = Framing(
         view(data, "u1"),
         view(words if words.size else np.zeros(1, "<i8"), "i8"),
-        view(np.array([wrapped(number) for number in numbers], "i8"), "i8"),
-        view(np.array(kinds, "i8"), "i8"),
+        view(np.array(numbers, "i8"), "i8"),
+        view(np.array([wrapped(number) for number in kinds], "i8"), "i8"),
     )
     framing.big = int(format.order == "big")
     return framing
+
+
+def frames_of(format: Format, source: Source, limits: Limits | None = None) -> Frames:
+    """Return the framing for many records at a time. Raises PluginError if it is not compiled."""
+    check_compiled(format)
+    from fxframework.kernels.frames import Frames
+
+    numbers, kinds = numbers_of(format, limits, mirrored=False)
+    sized = format.family.size is not None
+    prefixes: list[int] = []
+    for _, _, cls in kinds_of(format):
+        fixed = sized or cls.layout.fixed
+        prefixes += UNFIT if fixed else prefix_numbers(format, cls)
+    if format.family.other is not None:
+        prefixes += UNFIT if sized else prefix_numbers(format, format.family.other)
+    frames = Frames(
+        source.data if source.size else np.zeros(0, np.uint8),
+        np.array(numbers, np.int64),
+        np.array([wrapped(number) for number in kinds], np.int64),
+        np.array(prefixes, np.int64),
+        ROOM,
+    )
+    frames.big = int(format.order == "big")
+    frames.asking = int(format.choosy)
+    return frames
+
+
+def check_compiled(format: Format) -> None:
+    """Raise PluginError if the loops that tables need are not compiled."""
+    if importlib.util.find_spec("fxframework.kernels.frames") is None:
+        raise PluginError(
+            f"tables of {format.name} need compiled loops, which this installation does not have",
+            remedy="install fxframework where there is a C compiler, and without FXF_NATIVE=never",
+        )
+
+
+def prefix_numbers(format: Format, cls: Any) -> tuple[int, ...]:
+    """Return how the loop finds the size of the records of a class; ``UNFIT`` if it cannot."""
+    same_kind = [each for each in format.classes if each.layout.kind == cls.layout.kind]
+    found = prefix_of(cls.layout) if len(same_kind) == 1 else None
+    if found is None or found.least < 1:
+        return UNFIT
+    place = NOWHERE
+    if found.leaf is not None:
+        where = cls.layout.places()[found.leaf]
+        place = where.offset, where.nbytes, where.shift, where.mask
+    return *map(wrapped, place), found.unit, found.plus, found.least
+
+
+def prefix_of(layout: Layout) -> Prefix | None:
+    """Return how one number tells the size of records; None if more of them do, or all bytes."""
+    leaf: Expression | None = None
+    unit, plus, least = 1, 0, 0
+    places = layout.places()
+    for field in layout.fields:
+        if field.when is not None or field.tail:
+            return None
+        nbytes = fixed_bytes(layout, field)
+        if nbytes is not None:
+            plus, least = plus + nbytes, least + nbytes
+            continue
+        length = length_of(field)
+        linear = None if length is None else length.linear()
+        if leaf is not None or linear is None or linear[0] not in places or linear[1] < 1:
+            return None
+        leaf, unit, summand = linear
+        plus += summand
+        if not isinstance(leaf, Number) or leaf.signed:
+            return None
+    return Prefix(leaf, unit, plus, least)  # type: ignore[arg-type]
+
+
+def fixed_bytes(layout: Layout, field: Field) -> int | None:
+    """Return the bytes of a field that has as many in every record; None for another one."""
+    if isinstance(field, Bits):
+        return layout.words.get(field, (0, 0))[0]
+    if isinstance(field, Integer | Float):
+        return field.nbytes
+    if isinstance(field, Again | Check | Computed):
+        return 0
+    if isinstance(field, Text) and field.entry is not None:
+        return None if field.inline else 0
+    if isinstance(field, Span) and field.aligned == 1:
+        return field.fixed
+    return None
+
+
+def length_of(field: Field) -> Expression | None:
+    """Return the expression for the bytes of a field of a counted size; None for another one."""
+    if isinstance(field, Span) and field.aligned == 1 and not isinstance(field.nbytes, Constant):
+        return field.nbytes
+    if isinstance(field, Listed) and field.count is not None:
+        size = item_size(field)
+        return None if size is None else field.count * size
+    return None
+
+
+def item_size(field: Listed) -> int | None:
+    """Return the size of the items of a list; None if they differ."""
+    if isinstance(field.item, Integer):
+        return field.item.nbytes
+    layout = field.item.layout
+    if layout.family.kinds or layout.family.size is not None or layout.family.pad != 1:
+        return None
+    return layout.size or steady_size(layout)
+
+
+def steady_size(layout: Layout) -> int | None:
+    """Return the size of all parts of a layout whose fields have fixed sizes; None for others."""
+    found = prefix_of(layout)
+    return found.plus if found is not None and found.leaf is None else None

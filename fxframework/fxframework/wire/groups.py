@@ -31,7 +31,8 @@ from fxframework.wire.expressions import (
     calculated,
     wrapped,
 )
-from fxframework.wire.fields import Bits, Field, Float, Integer, Number, Octets, Span, Text
+from fxframework.wire.fields import Bits, Field, Integer, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.json_columns import (
     I64_MAX,
     Column,
@@ -46,6 +47,7 @@ from fxframework.wire.json_columns import (
 )
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import OTHER, Layout, Part
+from fxframework.wire.spans import Octets, Span, Text
 from fxframework.wire.state import State
 
 __all__ = ["Group", "Grouping", "Kinds", "References", "Resolve", "values_of"]

@@ -16,9 +16,11 @@ from fxframework.errors import WriteRefusedError
 from fxframework.kit.json_fields import JsonFields
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Again, Choice, Flag
-from fxframework.wire.fields import Field, Float, Integer, Mark, Number, Octets, Text
+from fxframework.wire.fields import Field, Integer, Mark, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.sources import ANY, Source, UnfitError, UnusualError
+from fxframework.wire.spans import Octets, Text
 
 __all__ = ["ODD", "part_taker", "taker_of"]
 

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.errors import PluginError
 from fxframework.kit.json_fields import JsonFields, show_text
-from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
 from fxframework.wire.expressions import Expression, expression
-from fxframework.wire.fields import Field, Integer, Text, Values, refusal_of_range
+from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
+from fxframework.wire.spans import Text
 from fxframework.wire.state import State
 
+if TYPE_CHECKING:
+    from fxframework.wire.many import Many
+
 __all__ = ["Listed", "Texts"]
+
+TURNS = 32
+"""Parts of a list that are read by their number, of many records together."""
+
+
+def stretches_of() -> ModuleType:
+    """Return the compiled loops over stretches, which only tables need."""
+    from fxframework.kernels import stretches
+
+    return stretches
 
 
 class Listed(Field):
@@ -28,6 +47,22 @@ class Listed(Field):
             raise PluginError(f"a list has parts or integers, not {item!r}")
         if self.least_item() < 1:
             raise PluginError(f"an item of the list, {item!r}, may have no bytes")
+
+    @functools.cached_property
+    def recovers(self) -> bool:
+        """Whether a class of the items says what stands for those that do not fit."""
+        from fxframework.wire.records import Part
+
+        own: Any = getattr(self.item, "recover", Part.recover)
+        default: Any = Part.recover
+        return own.__func__ is not default.__func__
+
+    @functools.cached_property
+    def steady_size(self) -> int:
+        """The size of the parts, if all fields have fixed sizes; 0 for others."""
+        from fxframework.wire.framing import steady_size
+
+        return steady_size(self.item.layout) or 0
 
     def least_item(self) -> int:
         """Return the fewest bytes of an item."""
@@ -60,6 +95,36 @@ class Listed(Field):
                     )
                     c.items.setdefault(self, []).append((found[-1], *of_item))
         values[self.name] = tuple(found)
+
+    def read_many(self, c: Many) -> None:
+        """Read all items of many records."""
+        if isinstance(self.item, Integer):
+            self._read_integers(c, self.item)
+        else:
+            counts = None if self.count is None else c.full(self.count.column(c))
+            read_lists(c, self, counts)
+
+    def _read_integers(self, c: Many, item: Integer) -> None:
+        """Read the integers of many records."""
+        at = c.at()
+        room = np.maximum(c.limit - at, 0)
+        if self.count is None:
+            counts = room // item.nbytes
+            c.lose(room % item.nbytes != 0)
+        else:
+            counts = c.full(self.count.column(c))
+            fits = (counts >= 0) & (counts <= room // item.nbytes)
+            c.lose(~fits)
+            counts = np.where(fits, counts, 0)
+        c.go_to(at + counts * item.nbytes)
+        if self.in_rows:
+            records, index = flattened(counts)
+            places = at[records] + index * item.nbytes
+            numbers = c.items(None, places, c.limit[records], records, index)
+            numbers.known[item] = c.reading.numbers.integers(
+                places, item.nbytes, big=c.big, signed=item.signed
+            )
+            c.own.lists.setdefault(self, []).append(numbers)
 
     def packed(self, items: Iterable[Any], state: State | None, big: bool, at: int) -> bytes:
         """Return the bytes of all items, which begin at byte ``at`` of the record."""
@@ -115,6 +180,161 @@ class Listed(Field):
         )
 
 
+def flattened(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the record of each item and its number there, given how many each record has."""
+    records = np.repeat(np.arange(counts.size), counts)
+    first = np.cumsum(counts) - counts
+    return records, np.arange(records.size) - first[records]
+
+
+def read_lists(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
+    """Read the parts of lists of many records, which have ``counts``, or fill the record.
+
+    Where parts say their size, all of them are found first and then read together; others are read
+    by their number within the list.
+    """
+    layout = field.item.layout
+    family = layout.family
+    size = family.nbytes or (0 if family.kinds else field.steady_size)
+    if family.size is not None:
+        place = family.places[family.size]
+        head, shift = family.head, place.shift_in(False)
+        found = place.offset, place.nbytes, shift, place.mask, family.unit, family.plus
+        walker = stretches_of().Items(0, head, family.pad, c.big, *found)
+    elif size:
+        walker = stretches_of().Items(size, size, family.pad, c.big)
+    else:
+        read_in_turns(c, field, counts)
+        return
+    at = c.at()
+    limit = np.maximum(c.limit, at)
+    many = np.full(at.size, -1) if counts is None else np.maximum(counts, 0)
+    begins, sizes, found_counts, ends, fit = walker.walk(c.reading.data, c.start, at, limit, many)
+    lose_parts(c, field, ~fit if counts is None else ~fit | (counts < 0))
+    c.go_to(ends)
+    records, index = flattened(found_counts)
+    parts = c.items(layout, begins, limit[records], records, index)
+    read_parts(parts, field)
+    if family.pad > 1:
+        behind = begins + sizes
+        to = np.minimum(behind + (c.start[records] - behind) % family.pad, limit[records])
+        check_padding(c, parts, records, behind, to)
+
+
+def read_in_turns(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
+    """Read the first parts of all lists, then the second ones, and so on for some turns.
+
+    Records with longer lists are left to be read one by one.
+    """
+    if counts is not None:
+        c.lose(counts < 0)
+    at = c.at().copy()
+    pad = field.item.layout.family.pad
+    left = np.flatnonzero(at < c.limit if counts is None else counts > 0)
+    for turn in range(TURNS):
+        if not left.size:
+            break
+        index = np.full(left.size, turn)
+        parts = c.items(field.item.layout, at[left], c.limit[left], left, index)
+        read_parts(parts, field)
+        behind = parts.at()
+        to = np.minimum(behind + (c.start[left] - behind) % pad, c.limit[left])
+        check_padding(c, parts, left, behind, to)
+        moved = to > at[left]
+        at[left] = to
+        rows = c.rows_at(left)
+        going = moved & ~c.own.short[rows] & ~c.own.odd[rows]
+        going &= (to < c.limit[left]) if counts is None else (counts[left] > turn + 1)
+        left = left[going]
+    c.hand_over(np.isin(np.arange(at.size), left))
+    c.go_to(at)
+
+
+def lose_parts(c: Many, field: Listed, where: Any) -> None:
+    """Mark the records in which a part does not fit; a class may say what stands for it."""
+    if field.recovers:
+        c.hand_over(where)
+    else:
+        c.lose(where)
+
+
+def read_parts(parts: Many, field: Listed) -> None:
+    """Read the fields of parts, each of its own class, up to its end."""
+    if field.recovers:
+        parts.losing = parts.own.odd
+    family = field.item.layout.family
+    if field.in_rows:
+        parts.own.lists.setdefault(field, []).append(parts)
+    short = family.head > parts.limit - parts.start
+    if short.any():
+        parts.lose(short)
+        there = np.flatnonzero(~short)
+        whole, parts = parts, parts.some(there)
+        read_kinds(parts, field)
+        whole.put_back(parts, there)
+    else:
+        read_kinds(parts, field)
+
+
+def read_kinds(parts: Many, field: Listed) -> None:
+    """Read the fields of parts whose heads are there."""
+    family = field.item.layout.family
+    if not family.kinds:
+        read_class(parts, field.item.layout)
+        return
+    for cls, there in family.choose_many(parts):
+        if cls is None:
+            parts.lose(np.isin(np.arange(parts.start.size), there))
+        elif there.size == parts.start.size:
+            parts.layout = cls.layout
+            read_class(parts, cls.layout)
+        else:
+            some = parts.some(there)
+            some.layout = cls.layout
+            read_class(some, cls.layout)
+            parts.put_back(some, there)
+
+
+def read_class(parts: Many, layout: Any) -> None:
+    """Read the fields of parts of one class."""
+    family = layout.family
+    sized = family.size is not None
+    if sized or family.nbytes or layout.size:
+        sizes: Any = family.nbytes or layout.size
+        if sized:
+            sizes = family.sizes_of_many(parts)
+        room = parts.limit - parts.start
+        fits = parts.full((sizes >= family.head) & (sizes <= room)) != 0
+        if not fits.all():
+            parts.lose(~fits)
+        parts.limit = np.where(fits, parts.start + sizes, parts.limit)
+        parts.known[SIZE] = parts.full(sizes)
+    layout.read_many(parts)
+    if sized or family.nbytes or layout.size:
+        parts.pad_to(parts.limit)
+
+
+def check_padding(
+    c: Many,
+    parts: Many,
+    records: NDArray[np.int64],
+    behind: NDArray[np.int64],
+    to: NDArray[np.int64],
+) -> None:
+    """Report padding behind parts that is not zero."""
+    gaps = np.flatnonzero(to > behind)
+    if not gaps.size:
+        return
+    stray = stretches_of().with_bits(c.reading.data, behind[gaps], to[gaps] - behind[gaps])
+    where = gaps[stray]
+    if not where.size:
+        return
+    assert parts.index is not None  # noqa: S101 (they are items)
+    outer = c.items(c.layout, c.start[records], c.limit[records], records, parts.index)
+    outer.base = to
+    outer.note(105, where, 0, behind)
+
+
 class Texts(Field):
     """Texts, each behind its size; a size of zero ends them. In JSON a list of strings.
 
@@ -161,6 +381,23 @@ class Texts(Field):
             found.append(self.text.seen(c, at, bytes(c.take(nbytes))))
             c.stretch(f"{self.name}[{len(found) - 1}]", at, found[-1])
         values[self.name] = tuple(found)
+
+    def read_many(self, c: Many) -> None:
+        """Read the texts of many records, by their number; long lists are left to ``read``."""
+        going = np.arange(c.start.size)
+        for turn in range(TURNS):
+            part = c.some(going)
+            sizes = part.integer(self.size.nbytes)
+            begun = sizes != 0
+            part.lose(begun & ((sizes > self.longest) | (turn == self.most)))
+            starts, lengths = part.stretch(np.where(begun, sizes, 0))
+            self.text.seen_of_many(part, starts, lengths)
+            c.put_back(part, going)
+            rows = part.rows_at(np.arange(going.size))
+            going = going[begun & ~c.own.short[rows] & ~c.own.odd[rows]]
+            if not going.size:
+                return
+        c.hand_over(np.isin(np.arange(c.start.size), going))
 
     def packed(self, texts: Sequence[str], state: State | None, big: bool, at: int) -> bytes:
         """Return the bytes of all texts, and of the end."""

@@ -17,10 +17,8 @@ from fxframework.kernels import ops
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.output import PART
-from fxframework.kernels.pools import Pool
 from fxframework.kernels.program import Program
 from fxframework.wire.beside import Computed
-from fxframework.wire.columns import Rows
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.expressions import (
     OPERATIONS,
@@ -34,7 +32,6 @@ from fxframework.wire.fields import Field
 from fxframework.wire.format import Format
 from fxframework.wire.framing import framing_of
 from fxframework.wire.state import TextTable
-from fxframework.wire.vectors import Vectorized
 
 __all__ = [
     "NBYTES", "POS", "SYMBOLS", "Compiled", "UnfitError", "Writer", "is_steady", "key_beside",
@@ -49,7 +46,7 @@ DATA_LOSS_CODES = ("0101", "0102", "0103", "0104")
 
 @attrs.define
 class Compiled:
-    """A program of a format: operations, entries, literals and columns."""
+    """A program of a format: operations, entries and literals."""
 
     format: Format
     code: NDArray[np.int64]
@@ -61,43 +58,31 @@ class Compiled:
     names: list[tuple[int, int, int]]
     """Table, value and literal of each name of an enumeration."""
     tables: int
-    columns: dict[str, list[str]]
-    """Cells of each table, by name of the column; texts and bytes take two."""
-    lines: bool
     table_numbers: dict[Any, int]
-    vectors: Vectorized
-    """How records are read that can be read many at a time."""
-    copied: tuple[Any, ...] = ()
-    """Classes of which the table ``COPIES`` has places."""
     parts: tuple[int, ...] = ()
     """Slots that say whether parts of lines are kept."""
     mirrored: bool = False
     """Whether it reads words whose bits count from the most significant one."""
 
-    def start(self, source: Source, limits: Limits, pool: Pool, notes: Notes, most: int) -> Program:
+    def start(self, source: Source, limits: Limits, notes: Notes, most: int) -> Program:
         """Return the interpreter of the program, at the beginning of a file."""
         slots = np.zeros(self.slots, "i8")
         for register, slot in self.registers.items():
             slots[slot] = register.initial
         for number, slot in enumerate(self.parts):
             slots[slot + 1] = number * PART
-        sizes = [len(cells) for cells in self.columns.values()]
         arrays = [
             view(self.code, "i8"),
             view(self.entries, "i8"),
             slots.data,
             np.arange(max(1, self.tables), dtype="i8").data,
-            view(np.array(sizes, "i8"), "i8"),
-            view(self.vectors.code, "i8"),
-            view(self.vectors.heads, "i8"),
         ]
         framing = framing_of(self.format, source, limits, mirrored=self.mirrored)
-        framing.steady = view(self.vectors.sizes, "i8")
-        counts = len(self.format.classes), max(1, len(self.parts)), self.vectors.vectors
-        program = Program(framing, arrays, self.texts, pool, notes, most, *counts)
+        counts = len(self.format.classes), max(1, len(self.parts))
+        program = Program(framing, arrays, self.texts, notes, most, *counts)
         program.sound_only = int(self.format.choosy)
-        program.lines = program.texts.lines = int(self.lines)
-        program.longest = limits.max_record
+        most_bytes = self.format.family.most, limits.max_record
+        program.longest = min(filter(None, most_bytes), default=0)
         for table, value, literal in self.names:
             program.texts.name(table, value, literal)
         return program
@@ -135,12 +120,10 @@ def key_beside(field: Field, what: str, before: bytes) -> bytes:
 class Writer:
     """Collects operations, literals and slots of a program."""
 
-    def __init__(self, format: Format, *, lines: bool, fields: Sequence[Rows]) -> None:
+    def __init__(self, format: Format) -> None:
         self.format = format
-        self.lines = lines
         self.left: Sequence[Any] = ()
         """Classes whose records are handed over."""
-        self.rows = fields
         self.code: list[int] = []
         self.texts: list[bytes] = []
         self.literals: dict[bytes, int] = {}
@@ -153,12 +136,11 @@ class Writer:
         self.tables: dict[Any, int] = {each: n for n, each in enumerate(format.text_tables)}
         self.count = len(self.tables)
         self.names: list[tuple[int, int, int]] = []
-        self.columns: dict[str, list[str]] = {}
         self.sums: dict[tuple[int, int], int] = {}
         """Slots of registers to which a field is added, by both."""
         self.parts: dict[tuple[Any, ...], tuple[int, set[Expression]]] = {}
         """Slot and registers of each part of a line that depends on registers alone."""
-        for cls in format.classes if lines else ():
+        for cls in format.classes:
             for run in steady_runs(cls.layout.shown):
                 values = [value for each in run for value in each.expressions()]
                 registers = {leaf for value in values for leaf in value.leaves()}

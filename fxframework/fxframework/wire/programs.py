@@ -1,7 +1,7 @@
 """Programs: a declared format as operations for the interpreter ``fxframework.kernels.program``.
 
 For each class of records there are operations that check its fields and write a line of record
-JSON, or rows. What a program cannot do, it leaves to the object decoder, record by record.
+JSON. What a program cannot do, it leaves to the object decoder, record by record.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import orjson
 from fxframework.kernels import ops
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Again, Check, Choice, Flag
-from fxframework.wire.columns import WHICH, Rows, differing
 from fxframework.wire.cursor import SIZE, mirror
-from fxframework.wire.expressions import Calculation, Constant, Register
+from fxframework.wire.expressions import Calculation, Constant, Expression, Register
 from fxframework.wire.families import Fields
-from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
+from fxframework.wire.fields import Bits, Field, Integer, Mark, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.lists import Listed
 from fxframework.wire.operations import (
@@ -35,10 +35,9 @@ from fxframework.wire.operations import (
     part_key,
 )
 from fxframework.wire.records import OTHER, Layout, Record
-from fxframework.wire.row_operations import COPIES, RowCompiler
-from fxframework.wire.vectors import vectorized
+from fxframework.wire.spans import Span, Text
 
-__all__ = ["CODES", "COPIES", "compile_copy", "compile_lines", "compile_rows"]
+__all__ = ["CODES", "compile_lines"]
 
 DENSE = 64
 """Most names of an enumeration that are found by number."""
@@ -48,11 +47,13 @@ REFUSALS = 400
 """Rules from this number on are of writing."""
 
 
-class Compiler(RowCompiler):
+class Compiler:
     """Translates the layouts of a format into operations of one ``Writer``."""
 
     def __init__(self, out: Writer, *, big: bool, mirrored: bool = False) -> None:
-        super().__init__(out)
+        self.out = out
+        self.needed: set[Expression] = set()
+        """The fields whose values are used again, so that they need slots."""
         self.big = big
         self.mirrored = mirrored
         self.format = out.format
@@ -99,29 +100,26 @@ class Compiler(RowCompiler):
         kept = len(out.code)
         self.word, self.saved, self.effects, self.refs = None, {}, [], []
         self.kept, self.spares, self.start, out.slots[SIZE] = {}, {}, POS, NBYTES
-        if cls in out.left or (not out.lines and cls in getattr(self.format.capture, "watch", ())):
+        if cls in out.left:
             out.op(ops.HANDOVER)
             return
-        rows = [each for each in out.rows if each.record is cls]
         try:
-            self._record(cls, self.take_rows(cls.layout, rows))
+            self._record(cls)
         except UnfitError:
             del out.code[kept:]
             out.op(ops.HANDOVER)
 
-    def _record(self, cls: Any, rows: list[Rows]) -> None:
+    def _record(self, cls: Any) -> None:
         out, layout = self.out, cls.layout
-        if out.lines:
-            out.op(
-                ops.BEGIN,
-                out.literal(f'{{"record":{orjson.dumps(cls.record).decode()},"offset":'.encode()),
-                out.literal(b',"nbytes":'),
-            )
-        self.begin_rows(rows)
+        self.needed = needed_by(layout)
+        out.op(
+            ops.BEGIN,
+            out.literal(f'{{"record":{orjson.dumps(cls.record).decode()},"offset":'.encode()),
+            out.literal(b',"nbytes":'),
+        )
         self.fields(layout, "")
-        if out.lines:
-            self.show_refs()
-            out.op(ops.FINISH)
+        self.show_refs()
+        out.op(ops.FINISH)
         if not layout.fixed and layout.family.size is None:
             out.op(ops.BOUND)
         constant = {r: value for r, value in layout.sets.items() if isinstance(value, Constant)}
@@ -137,7 +135,6 @@ class Compiler(RowCompiler):
             out.set(register, value)
         for table in layout.clears:
             out.op(ops.CLEAR, out.tables[table])
-        self.end_rows(rows)
         out.op(ops.END, self.format.classes.index(cls))
 
     # --- Fields ---------------------------------------------------------------------------------
@@ -149,7 +146,7 @@ class Compiler(RowCompiler):
             raise UnfitError
         if not all(self.notes_by(field, layout) for field in layout.fields):
             raise UnfitError
-        self.turn = list(layout.shown) if out.lines else []
+        self.turn = list(layout.shown)
         outer, self.sized = self.sized, bool(layout.fixed or layout.family.size is not None)
         if layout.tail:
             out.op(ops.MARKSPAN, 1, layout.tail)
@@ -166,23 +163,22 @@ class Compiler(RowCompiler):
                 raise UnfitError
             skip = -1
             if field.when is not None:
-                if out.lines and prefix == "{":
+                if prefix == "{":
                     raise UnfitError
                 if field.changes_state or (isinstance(field, Bits) and field in layout.words):
                     raise UnfitError
                 if field in self.needed:
                     out.op(ops.CONST, self.slot(field), 0)
-                self.default(field)
                 skip = out.op(ops.JUMPZ, out.calculate(field.when))
             self.field(layout, field, prefix)
-            if out.lines and self.behind[0] == field.name:
+            if self.behind[0] == field.name:
                 out.op(ops.LIT, out.literal(self.behind[1]))
             if skip >= 0:
                 out.patch(skip, 1)
                 self.word = None
             if self.mute:
                 self.mute = False
-            elif field in layout.shown and out.lines:
+            elif field in layout.shown:
                 self.turn.pop(0)
                 prefix = prefix and ","
                 self.flush(prefix)
@@ -234,23 +230,19 @@ class Compiler(RowCompiler):
     def repeated(self, field: Again, prefix: str) -> None:
         """Add an earlier number, or whether it is odd."""
         out, number = self.out, field.number
-        if field in self.sinks:
-            raise UnfitError
         if not isinstance(field, Flag):
             wide = 1 << number.nbits
             sign = (number > field.range[1]) * wide
             shown = out.calculate(number - sign if field.signed and number.nbits < 64 else number)
-            if out.lines:
-                out.op(ops.SGNSLOT if field.signed else ops.NATSLOT, shown, self.key(field, prefix))
+            out.op(ops.SGNSLOT if field.signed else ops.NATSLOT, shown, self.key(field, prefix))
             return
         out.op(ops.EXPECT, out.calculate((number & -2) == 0), 0, 1)
-        if out.lines:
-            skip = out.op(ops.JUMPZ, out.calculate(number & 1))
-            out.op(ops.LIT, self.key(field, prefix, b"true"))
-            end = out.op(ops.JUMP, 0)
-            out.patch(skip, 1)
-            out.op(ops.LIT, self.key(field, prefix, b"false"))
-            out.patch(end, 0)
+        skip = out.op(ops.JUMPZ, out.calculate(number & 1))
+        out.op(ops.LIT, self.key(field, prefix, b"true"))
+        end = out.op(ops.JUMP, 0)
+        out.patch(skip, 1)
+        out.op(ops.LIT, self.key(field, prefix, b"false"))
+        out.patch(end, 0)
 
     def choice(self, layout: Layout, field: Choice, prefix: str) -> None:
         """Add the value of each kind, behind the test of its tag."""
@@ -264,7 +256,7 @@ class Compiler(RowCompiler):
             skip = -1 if key is None else out.op(ops.JUMPZ, out.calculate(field.tag == int(key)))
             if variant is not None:
                 self.field(layout, variant, prefix)
-            elif out.lines:
+            else:
                 out.op(ops.LIT, self.key(field, prefix, b"null"))
             for number, variants in implied:
                 if variants and variant not in variants:  # nothing else says what it is
@@ -347,21 +339,20 @@ class Compiler(RowCompiler):
         if isinstance(field, Mark):
             if self.mute:
                 raise UnfitError
-            if out.lines:
-                name = orjson.dumps(field.names[int(self.big)])
-                out.op(ops.LIT, self.key(field, prefix, name))
+            name = orjson.dumps(field.names[int(self.big)])
+            out.op(ops.LIT, self.key(field, prefix, name))
             return shift, mask, sign
         shown = field.public and not self.mute
         shown = shown and (field in layout.public or field in layout.choice_of)
-        if out.lines and shown:
+        if shown:
             self.show_number(field, prefix, shift, mask, sign)
-        for column, _ in self.columns(field):
-            if field.refers is not None:
-                first = int(column == self.sinks[field][0][0])
-                out.op(ops.PUTREF, self.slot(field), out.tables[field.refers], column, first)
-            else:
-                out.op(ops.PUT, shift, mask, column, sign)
         return shift, mask, sign
+
+    def slot(self, field: Expression) -> int:
+        """Return the slot of a field."""
+        if field not in self.out.slots:
+            self.out.slots[field] = self.out.new()
+        return self.out.slots[field]
 
     def again(self, field: Number, slot: int, shift: int, mask: int, sign: int) -> None:
         """Add what shows a number that was read before."""
@@ -396,14 +387,11 @@ class Compiler(RowCompiler):
         out = self.out
         if prefix:
             raise UnfitError
-        if field in self.needed or field in self.sinks:
-            self.default(field)
+        if field in self.needed:
             out.op(ops.CONST, self.slot(field), 0)
             skip = -1 if field.when is None else out.op(ops.JUMPZ, out.calculate(field.when))
             mask, sign = self.use(field)
             out.op(ops.KEEP, 0, mask, self.slot(field), sign)
-            for column, _ in self.columns(field):
-                out.op(ops.PUT, 0, mask, column, sign)
             if skip >= 0:
                 out.patch(skip, 1)
         if field in Fields(self.turn):
@@ -445,7 +433,7 @@ class Compiler(RowCompiler):
         out.op(ops.SPAN, field.own, -1)
         out.op(ops.NONZERO, flag, int(field.after is None))
         out.op(ops.MARKSPAN, 0, self.spares[field][1])
-        if not out.lines or field.shown is not field:
+        if field.shown is not field:
             return
         if self.mute:
             self.kept[field] = lambda: self.show_spare(field)
@@ -504,8 +492,6 @@ class Compiler(RowCompiler):
         if field.values and undefined and not self.checked_when_shown(field):
             out.op(ops.KNOWN, slot, out.table(field.values), undefined, int(field.closed))
         self.limits(field)
-        if field.refers is not None and not self.looked_up(field):
-            out.op(ops.KNOWN, slot, out.tables[field.refers], 108)
         if field.sets is not None:
             self.effects.append((field.sets, slot))
         if field.adds is not None:
@@ -523,11 +509,7 @@ class Compiler(RowCompiler):
 
     def checked_when_shown(self, field: Number) -> bool:
         """Return whether a line cannot show a number that the enumeration does not have."""
-        return self.out.lines and field.public and field.closed and is_dense(field.values)
-
-    def looked_up(self, field: Field) -> bool:
-        """Return whether a line or a column looks the text up once, which reports it too."""
-        return self.out.lines or field in self.sinks
+        return field.public and field.closed and is_dense(field.values)
 
     def show_number(self, field: Number, prefix: str, shift: int, mask: int, sign: int) -> None:
         """Add what writes a number into JSON."""
@@ -569,15 +551,12 @@ class Compiler(RowCompiler):
         out = self.out
         out.op(ops.LOAD, field.nbytes, int(self.big))
         self.word = field
-        if out.lines:
-            code = ops.REAL if field.nbytes == 8 else ops.HALFREAL
-            out.op(code, self.key(field, prefix), self.beside(field, "bits", b'"0x'))
+        code = ops.REAL if field.nbytes == 8 else ops.HALFREAL
+        out.op(code, self.key(field, prefix), self.beside(field, "bits", b'"0x'))
         mask = -1 if field.nbytes == 8 else 0xFFFFFFFF
         if field.limits or field in self.needed:
             out.op(ops.KEEP, 0, mask, self.slot(field))
             self.limits(field)
-        for column, _ in self.columns(field):
-            out.op(ops.PUT, 0, mask, column)
 
     def span(self, field: Span, prefix: str) -> None:
         """Add the operations of text and bytes."""
@@ -588,12 +567,10 @@ class Compiler(RowCompiler):
         self.find(field)
         if isinstance(field, Text):
             out.op(ops.UTF8)
-        if out.lines:
-            if isinstance(field, Text):
-                out.op(ops.TEXT, self.key(field, prefix), self.beside(field, "bytes_hex", b'"'))
-            else:
-                out.op(ops.HEX, self.key(field, prefix, b'"'), out.literal(b'"'))
-        self.put_span(field)
+        if isinstance(field, Text):
+            out.op(ops.TEXT, self.key(field, prefix), self.beside(field, "bytes_hex", b'"'))
+        else:
+            out.op(ops.HEX, self.key(field, prefix, b'"'), out.literal(b'"'))
         if isinstance(field, Text) and field.defines is not None:
             index = out.calculate(field.defines.index)
             place = out.new(2)
@@ -618,7 +595,7 @@ class Compiler(RowCompiler):
 
     def trimmed(self, field: Span) -> int:
         """Return what becomes of padding: 0 that of a fixed size, 1 kept, 2 that of the record."""
-        if field.fixed is not None or not self.out.lines:
+        if field.fixed is not None:
             return 0
         return 2 if self.sized and field.nbytes is None and field.pad == b"\0" else 1
 
@@ -636,7 +613,7 @@ class Compiler(RowCompiler):
             raise UnfitError
         table = out.tables[field.entry.table]
         index = out.calculate(field.entry.index)
-        shown = self.key(field, prefix) if out.lines else 0
+        shown = self.key(field, prefix)
         flag = out.new()
         out.op(ops.CONST, flag, 0)
         ends: list[int] = []
@@ -645,54 +622,35 @@ class Compiler(RowCompiler):
             skip = out.op(ops.JUMPZ, marked, 0)
             out.op(ops.SPAN, 0, out.calculate(field.entry.index & field.inline - 1))
             out.op(ops.UTF8)
-            if out.lines:
-                out.op(ops.TEXT, shown, self.beside(field, "bytes_hex", b'"'))
-            for column, _ in self.columns(field):
-                out.op(ops.PUTCODE, 0, 0, column)
+            out.op(ops.TEXT, shown, self.beside(field, "bytes_hex", b'"'))
             if field.aligned > 1:
                 self.align(field.aligned)
             ends.append(out.op(ops.JUMP, 0))
             out.patch(skip, 1)
         if field.empty is not None:
             skip = out.op(ops.JUMPZ, out.calculate(field.entry.index == field.empty), 0)
-            if out.lines:
-                out.op(ops.LIT, self.key(field, prefix, b'""'))
-            nothing = out.new()
-            out.op(ops.CONST, nothing, 0)
-            for column, _ in self.columns(field):
-                out.op(ops.PUTSLOT, nothing, 0, column)
+            out.op(ops.LIT, self.key(field, prefix, b'""'))
             ends.append(out.op(ops.JUMP, 0))
             out.patch(skip, 1)
-        if not self.looked_up(field):
-            out.op(ops.KNOWN, index, table, 108)
         out.op(ops.CONST, flag, 1)
-        if out.lines:
-            around = out.around(field.entry.table, field)
-            out.op(ops.REF, index, table, shown, around)
-            self.refs.append((field.name, index, flag))
-        for column, _ in self.columns(field):
-            out.op(ops.PUTREF, index, table, column, int(column == self.sinks[field][0][0]))
+        around = out.around(field.entry.table, field)
+        out.op(ops.REF, index, table, shown, around)
+        self.refs.append((field.name, index, flag))
         for end in ends:
             out.patch(end, 0)
 
     def listed(self, field: Listed, prefix: str) -> None:
         """Add the operations of a list."""
         out = self.out
-        out.op(ops.LIT, self.key(field, prefix, b"[")) if out.lines else None
+        out.op(ops.LIT, self.key(field, prefix, b"["))
         again = self.begin_list(field)
         start = len(out.code)
-        rows = [each for each in self.of_items if each.items is field]
-        self.begin_rows(rows)
-        outer, self.sinks = self.sinks, self.sinks_of(rows)
         if isinstance(field.item, Integer):
             self.integer_item(field.item)
         else:
             self.part(field.item)
-        self.sinks = outer
-        self.end_rows(rows)
         self.end_list(field, again, start)
-        if out.lines:
-            out.op(ops.LIT, out.literal(b"]"))
+        out.op(ops.LIT, out.literal(b"]"))
         self.word = None
 
     def begin_list(self, field: Listed) -> tuple[int, int]:
@@ -711,7 +669,7 @@ class Compiler(RowCompiler):
         """Add the end of a loop."""
         out = self.out
         count, skip = again
-        comma = out.literal(b",") if out.lines else -1
+        comma = out.literal(b",")
         if field.count is None:
             out.op(ops.MORE, start, 0, comma)
             out.patch(skip, 0)
@@ -727,11 +685,8 @@ class Compiler(RowCompiler):
         sign = 1 << item.nbits - 1 if item.signed and item.nbytes < 8 else 0
         if item in self.needed:
             out.op(ops.KEEP, 0, mask, self.slot(item), sign)
-        for column, _ in self.columns(item):
-            out.op(ops.PUT, 0, mask, column, sign)
-        if out.lines:
-            code = ops.SIGNED if item.signed else ops.NATURAL
-            out.op(code, 0, mask, out.literal(b""), sign)
+        code = ops.SIGNED if item.signed else ops.NATURAL
+        out.op(code, 0, mask, out.literal(b""), sign)
 
     def part(self, base: Any) -> None:
         """Add the operations of an item: those of the class for its kind."""
@@ -799,29 +754,33 @@ class Compiler(RowCompiler):
         out, layout = self.out, cls.layout
         saved = self.word, self.saved, self.refs, self.needed, self.behind, self.turn
         self.word, self.saved, self.refs, self.behind = None, {}, [], ("", b"")
-        self.needed = self.needed_by(layout, self.of_items)
+        self.needed = needed_by(layout)
         prefix = "{"
-        if out.lines:
-            out.op(ops.LIT, out.literal(b"{"))
-            shown = b'"type":' + orjson.dumps(cls.record)
-            before = layout.keys[: layout.keys.index("type")] if "type" in layout.keys else ()
-            if before:
-                self.behind = before[-1], b"," + shown
-            elif layout.family.kinds:
-                out.op(ops.LIT, out.literal(shown))
-                prefix = ","
+        out.op(ops.LIT, out.literal(b"{"))
+        shown = b'"type":' + orjson.dumps(cls.record)
+        before = layout.keys[: layout.keys.index("type")] if "type" in layout.keys else ()
+        if before:
+            self.behind = before[-1], b"," + shown
+        elif layout.family.kinds:
+            out.op(ops.LIT, out.literal(shown))
+            prefix = ","
         before = len(self.effects)
         if layout.size:
             raise UnfitError  # of one kind alone
         self.fields(layout, prefix)
         if len(self.effects) > before or layout.sets or layout.clears:
             raise UnfitError  # what the last item of a list changes is not known after it
-        if out.lines:
-            self.show_refs()
-            out.op(ops.LIT, out.literal(b"}"))
+        self.show_refs()
+        out.op(ops.LIT, out.literal(b"}"))
         if limit >= 0:
             out.op(ops.POP, limit)
         self.word, self.saved, self.refs, self.needed, self.behind, self.turn = saved
+
+
+def needed_by(layout: Layout) -> set[Expression]:
+    """Return the fields whose values are used again, so that they need slots."""
+    expressions = [*layout.sets.values(), *(e for f in layout.fields for e in f.expressions())]
+    return {leaf for each in expressions for leaf in each.leaves()}
 
 
 def is_whole(layout: Layout) -> bool:
@@ -855,10 +814,7 @@ def _compiled(out: Writer, format: Format, *, mirrored: bool = False) -> Compile
         slots=out.used,
         names=out.names,
         tables=out.count,
-        columns=out.columns,
-        lines=out.lines,
         table_numbers=out.tables,
-        vectors=vectorized(format, out.code, entries),
         parts=tuple(slot for slot, _ in out.parts.values()),
         mirrored=mirrored,
     )
@@ -869,31 +825,8 @@ def compile_lines(format: Format, *, mirrored: bool = False, left: Sequence[Any]
 
     Records of the classes in ``left`` are handed over.
     """
-    out = Writer(format, lines=True, fields=())
-    out.left = left
+    out = Writer(format)
+    # Whether a record begins is asked for each of a family without kinds that can say it.
+    ask = [format.base] if format.choosy and not format.family.kinds else []
+    out.left = [*left, *ask]
     return _compiled(out, format, mirrored=mirrored)
-
-
-def compile_rows(format: Format, tables: Sequence[str]) -> Compiled:
-    """Return the program that makes the rows of some tables."""
-    rows = [each for each in format.tables if each.table in tables]
-    out = Writer(format, lines=False, fields=rows)
-    for each in rows:
-        cells = out.columns.setdefault(each.table, ["offset"])
-        mixed = differing(rows, each.table)
-        for name in [*each.sources, *mixed, *([WHICH] if mixed else [])]:
-            if name not in cells:
-                cells.append(name)
-                if name != WHICH and each.known[name].kind in ("text", "bytes"):
-                    cells.append(f"{name}/length")
-    return _compiled(out, format)
-
-
-def compile_copy(format: Format, classes: Sequence[Any]) -> Compiled:
-    """Return the program that tells place and size of sound records (table ``COPIES``)."""
-    rows = [Rows(COPIES, cls, {}, "", ()) for cls in classes]
-    out = Writer(format, lines=False, fields=rows)
-    out.columns[COPIES] = ["offset", "nbytes"]
-    made = _compiled(out, format)
-    made.copied = tuple(classes)
-    return made

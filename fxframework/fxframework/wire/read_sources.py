@@ -17,9 +17,11 @@ from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.cursor import AT, Cursor, mirror
 from fxframework.wire.expressions import Expression, Register
 from fxframework.wire.families import Fields
-from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text, Values
+from fxframework.wire.fields import Bits, Field, Integer, Mark, Number, Values
+from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.sources import ANY, LETTERS, UNUSUAL, Source, UnfitError, UnusualError
+from fxframework.wire.spans import Span, Text
 
 __all__ = ["Step", "part_reader", "reader_of", "strides_of"]
 
@@ -545,10 +547,12 @@ class StrideReader(Reader):
         if self.checks or type(field).read is not Number.read:
             return False
         assert isinstance(field, Number)  # noqa: S101 (it is read as one)
+        does_more = field.equals, field.refers, field.sets, field.adds
+        if any(each is not None for each in does_more):
+            return False
         if isinstance(field, Bits) and field not in self.layout.words:
             return self.layout.word_of[field] in self.run
-        does_more = field.equals, field.refers, field.sets, field.adds
-        return isinstance(field, Bits | Integer) and all(each is None for each in does_more)
+        return isinstance(field, Bits | Integer)
 
     def condition(self, when: Expression) -> Callable[[Mapping[Any, int]], Any]:
         """Return the function that tells, by what is known, whether a condition holds."""

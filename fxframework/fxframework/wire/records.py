@@ -11,7 +11,7 @@ import functools
 import re
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import attrs
 
@@ -37,13 +37,18 @@ from fxframework.wire.expressions import (
     expression,
 )
 from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_error
-from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text, Values
+from fxframework.wire.fields import Bits, Field, Integer, Mark, Number, Values
+from fxframework.wire.floats import Float
 from fxframework.wire.json_sources import ODD, part_taker, taker_of
 from fxframework.wire.lists import Listed
 from fxframework.wire.read_sources import Step, part_reader, reader_of, strides_of
 from fxframework.wire.sources import UNUSUAL, UnfitError, shower_of
+from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
 from fxframework.wire.write_sources import writer_of
+
+if TYPE_CHECKING:
+    from fxframework.wire.many import Many
 
 __all__ = ["OTHER", "Layout", "Part", "Record"]
 
@@ -416,6 +421,30 @@ class Layout:
         c.effects += [("clear", table) for table in self.clears]
         return values
 
+    def read_many(self, c: Many) -> None:
+        """Read all fields of many records, each up to its limit.
+
+        What registers and tables become of it, a plan (``wire.plans``) says.
+        """
+        c.limit = c.limit - self.tail if self.tail else c.limit
+        enough = c.limit - c.start >= self.least - self.tail
+        c.assured = self.least - self.tail if enough.all() else 0
+        in_tail = False
+        for number, field in enumerate(self.fields):
+            if c.index is None:
+                c.top = number
+            if field.tail and not in_tail:
+                c.pad_to(c.limit)
+                c.limit = c.limit + self.tail
+                in_tail = True
+            c.read_field(field)
+        if self.measured:
+            claimed = c.known[SIZE]
+            c.known[SIZE] = c.at() - c.start
+            for number_field in self.measured:
+                number_field.check_many(c)  # type: ignore[attr-defined]
+            c.known[SIZE] = claimed
+
     def read_part(self, c: Cursor) -> Any:
         """Read an item of this family; one that does not fit is that of its ``recover``."""
         views = 0 if c.views is None else len(c.views)
@@ -698,7 +727,8 @@ class Record(LosslessRecord):
     """A record of a declared format.
 
     The options of a family: ``size`` of all records in bytes, ``word`` (bytes of words of bits),
-    ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record.
+    ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record (longer
+    ones are damaged).
     Those of a kind: ``kind``, ``when`` (a condition on registers), its ``size`` or ``most`` bytes,
     ``word`` (bytes of its first word, which holds the kind at its place), ``sets`` (registers),
     ``clears`` (tables), ``keys`` (their order in JSON), ``name`` (or else the family's),
@@ -737,7 +767,8 @@ class Record(LosslessRecord):
         """Return whether damage may end at byte ``at``; a family may have its own.
 
         It is asked of places where a record of a known kind and a possible size lies that another
-        one follows. By default all of them do.
+        one follows. By default all of them do. In a family without kinds it is asked of every
+        record: where it says no, the bytes are damaged up to the next place where it says yes.
         """
         return True
 

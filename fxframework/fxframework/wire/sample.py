@@ -12,9 +12,11 @@ import attrs
 from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.expressions import Constant
-from fxframework.wire.fields import Field, Float, Integer, Mark, Number, Octets, Text
+from fxframework.wire.fields import Field, Integer, Mark, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import Layout, Record
+from fxframework.wire.spans import Octets, Text
 from fxframework.wire.state import State
 
 if TYPE_CHECKING:

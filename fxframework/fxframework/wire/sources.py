@@ -28,16 +28,9 @@ from fxframework.wire.expressions import (
     wrapped,
 )
 from fxframework.wire.families import OTHER
-from fxframework.wire.fields import (
-    Bits,
-    Field,
-    Float,
-    Integer,
-    Number,
-    Span,
-    Text,
-    index_of,
-)
+from fxframework.wire.fields import Bits, Field, Integer, Number, index_of
+from fxframework.wire.floats import Float
+from fxframework.wire.spans import Span, Text
 
 __all__ = ["ANY", "LETTERS", "UNUSUAL", "Source", "UnfitError", "UnusualError", "shower_of"]
 

@@ -1,17 +1,27 @@
 """State: what earlier records of a stretch say about later ones.
 
-Tables of texts that references name by number, registers, and the byte order. Objects keep it
-here; programs keep it in arrays (``capture.ProgramState``), behind the same methods.
+Tables of texts that references name by number, registers, and the byte order. ``State`` is that of
+one record after another. ``Registrations`` and ``register_columns`` are that of many: what a number
+stood for, or a register held, as of each record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from fxframework.wire.expressions import Expression, Register, expression
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Entry", "State", "TextTable"]
+from fxframework.wire.expressions import Expression, Register, expression, wrapped
+
+__all__ = ["Change", "Entry", "Registrations", "State", "TextTable", "register_columns"]
+
+I64 = NDArray[np.int64]
+SMALL = 1 << 16
+"""Numbers of texts below it are looked up as they are."""
+SPAN = 1 << 17
+"""More than the rows of a run."""
 
 
 class TextTable:
@@ -101,3 +111,133 @@ class State:
     def texts(self, table: TextTable) -> Iterator[tuple[int, str]]:
         """Yield the numbers and texts of a table."""
         yield from self._texts.get(table, {}).items()
+
+
+class Change(NamedTuple):
+    """What some records do to a register: set it to values, or add them."""
+
+    ordinals: I64
+    """The rows of the records in the run, in order."""
+    values: I64
+    adds: bool
+
+
+def register_columns(initial: int, count: int, changes: list[Change]) -> tuple[I64, I64]:
+    """Return a register before and after each of ``count`` records, int64 of shape (count,).
+
+    Sums wrap to 64 bits. No two changes are of one record.
+    """
+    ordinals = np.concatenate([change.ordinals for change in changes])
+    values = np.concatenate([change.values for change in changes])
+    adds = np.concatenate([np.full(change.ordinals.size, change.adds) for change in changes])
+    order = np.argsort(ordinals, kind="stable")
+    ordinals, values, adds = ordinals[order], values[order], adds[order]
+    # After a change the register is the sum of all that was added so far, and what was left over
+    # when it was last set: sets 5, adds 1, adds 2 are 5 - 0, then 5 + 1 and 5 + 3.
+    sums = np.cumsum(np.where(adds, values, 0))
+    last_set = np.maximum.accumulate(np.where(adds, -1, np.arange(values.size)))
+    left_over = np.where(last_set < 0, initial, (values - sums)[last_set])
+    held = np.concatenate([np.array([initial], np.int64), left_over + sums])
+    changed = np.zeros(count, np.int64)
+    changed[ordinals] = 1
+    so_far = np.cumsum(changed)
+    return held[so_far - changed], held[so_far]
+
+
+class Registrations:
+    """The codes of the texts of a table by number, as of any record of a run."""
+
+    def __init__(self) -> None:
+        from fxframework.kernels.numbering import Numbering
+
+        self.codes = np.full(256, -1, np.int32)
+        """The code of each text at the beginning of the run, by dense number; -1 for none."""
+        self.large = Numbering()
+        self.keys: I64 | None = None
+        """Dense number and row of each definition of the run, in order; None if none matters."""
+        self.clears = np.zeros(0, np.int64)
+        """The rows of records that clear the table, in order."""
+
+    def begin(self, ordinals: I64, numbers: I64, codes: NDArray[np.int32], clears: I64) -> None:
+        """Take in the definitions of a run, in the order of its rows."""
+        dense = self._dense(numbers, enter=True)
+        self.clears = clears
+        if not clears.size and (self.codes[dense] == codes).all():
+            return  # as where a writer declares the same again
+        keys = dense * SPAN + ordinals
+        order = np.argsort(keys, kind="stable")
+        self.keys = keys[order]
+        self.defined = codes[order]
+
+    def find(self, numbers: I64, ordinals: I64) -> NDArray[np.int32]:
+        """Return the codes of texts as of some rows; -1 where nothing declared one."""
+        dense = self._dense(numbers, enter=False)
+        before = self._before(dense)
+        if self.keys is None:
+            return before
+        # A record's own definitions count from the next one on.
+        last = np.searchsorted(self.keys, dense * SPAN + ordinals) - 1
+        keys = self.keys.take(last, mode="clip") if self.keys.size else np.full(dense.size, -1)
+        known = (last >= 0) & (dense >= 0) & (keys // SPAN == dense)
+        if self.clears.size:
+            cleared = np.searchsorted(self.clears, ordinals)
+            last_clear = np.where(cleared > 0, self.clears.take(cleared - 1, mode="clip"), -1)
+            known &= keys % SPAN > last_clear
+            before = np.where(last_clear >= 0, np.int32(-1), before)
+        if not self.keys.size:
+            return before
+        return np.where(known, self.defined.take(last, mode="clip"), before)
+
+    def settle(self, end: int) -> None:
+        """Let the definitions of rows before ``end`` be those at the beginning of the next run."""
+        cleared = self.clears[self.clears < end]
+        last_clear = int(cleared[-1]) if cleared.size else -1
+        if last_clear >= 0:
+            self.codes.fill(-1)
+        if self.keys is not None:
+            rows = self.keys % SPAN
+            counts = np.flatnonzero((rows < end) & (rows > last_clear))
+            dense = self.keys[counts] // SPAN
+            # Only the last definition of each number: assignment promises no order.
+            is_last = np.append(dense[1:] != dense[:-1], True)[: dense.size]
+            self.codes[dense[is_last]] = self.defined[counts[is_last]]
+        self.keys, self.clears = None, self.clears[:0]
+
+    def define(self, number: int, code: int) -> None:
+        """Declare one text, between runs."""
+        dense = self._dense(np.array([wrapped(number)]), enter=True)
+        self.codes[dense] = code
+
+    def clear(self) -> None:
+        """Forget all texts, between runs."""
+        self.codes.fill(-1)
+
+    def _before(self, dense: I64) -> NDArray[np.int32]:
+        """Return the codes at the beginning of the run; -1 for unknown numbers."""
+        if not dense.size:
+            return np.zeros(0, np.int32)
+        # Without a sign, negative numbers are large.
+        if int(dense.view(np.uint64).max()) < self.codes.size:
+            return self.codes.take(dense)
+        known = (dense >= 0) & (dense < self.codes.size)
+        return np.where(known, self.codes.take(dense, mode="clip"), np.int32(-1))
+
+    def _dense(self, numbers: I64, *, enter: bool) -> I64:
+        """Return numbers made dense: small ones as they are, others behind them."""
+        if not numbers.size:
+            return numbers
+        small = int(numbers.view(np.uint64).max()) < SMALL
+        dense = numbers if small else self._numbered(numbers, enter=enter)
+        most = int(dense.max()) if enter else 0
+        if enter and most >= self.codes.size:
+            more = np.full(max(most + 1, 2 * self.codes.size) - self.codes.size, -1, np.int32)
+            self.codes = np.concatenate([self.codes, more])
+        return dense
+
+    def _numbered(self, numbers: I64, *, enter: bool) -> I64:
+        numbers = np.ascontiguousarray(numbers)
+        large = (numbers < 0) | (numbers >= SMALL)
+        found = (self.large.enter if enter else self.large.find)(numbers[large])
+        dense = numbers.copy()
+        dense[large] = np.where(found < 0, -1, found + SMALL)
+        return dense

@@ -11,9 +11,11 @@ from fxframework.errors import WriteRefusedError
 from fxframework.wire.beside import Spare
 from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.encoder import Encoder
-from fxframework.wire.fields import Field, Float, Integer, Mark, Number, Span, Text
+from fxframework.wire.fields import Field, Integer, Mark, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import OTHER, Layout, Record
+from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ class Walk:
         self.data = view_of(source.data)
         self.state = format.state() if state is None else state
         self.framing: Framing = framing_of(format, source, limits)
-        self.longest = limits.max_record if limits and limits.max_record else source.size
+        self.longest = limits.max_record if limits else 0
         self.at = 0
         self.views: list[FieldView] | None = None
         self.last: Any = None
@@ -115,6 +115,9 @@ class Walk:
         cls = None
         if entry >= 0:
             family = self.format.family
+            if not family.kinds and self.format.choosy and not self.format.base.fits(self.data, at):
+                state.big = bool(before)
+                return self.lost(BAD_SIZE)
             if family.kinds:
                 numbers = family.numbers(self.data, at, state.big)
                 cls = family.choose(numbers, state.registers)
@@ -134,13 +137,20 @@ class Walk:
             state.big = bool(before)
             if size:
                 return self.damaged(size, BAD_SIZE)
-            if framing.growing and problem.needed > self.source.size:
+            most = self.most_of(cls)
+            may_follow = not most or problem.needed <= at + most
+            if framing.growing and problem.needed > self.source.size and may_follow:
                 return self.unfinished()
             return self.lost(CUT_OFF)
 
+    def most_of(self, cls: Any) -> int:
+        """Return the most bytes of a record of a class; 0 for any number."""
+        return min(filter(None, (cls.layout.most, self.longest)), default=0)
+
     def _unpacked(self, cls: Any, at: int, end: int) -> tuple[LosslessRecord, list[Note]]:
         record, c = cls.unpack(self.data, at, end, self.state, self.views)
-        if not 0 < record.nbytes <= self.longest:
+        most = self.most_of(cls)
+        if not record.nbytes or 0 < most < record.nbytes:
             raise ShortError
         if self.framing.growing and at + record.nbytes == self.source.size:
             more = memoryview(bytes(self.data[at:]) + bytes(MORE))

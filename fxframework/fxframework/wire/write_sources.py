@@ -12,9 +12,11 @@ from fxframework.wire.beside import Spare
 from fxframework.wire.choices import Again, Choice
 from fxframework.wire.cursor import AT, ROOMY, SIZE, RefusalError
 from fxframework.wire.expressions import Checksum, Expression
-from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
+from fxframework.wire.fields import Bits, Field, Integer, Mark, Number
+from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.sources import Source, UnfitError
+from fxframework.wire.spans import Span, Text
 
 __all__ = ["writer_of"]
 

@@ -19,7 +19,7 @@ from fxframework.io.words import WORD, padding
 from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields, show_text
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
-from fxframework.wire.fields import Nan
+from fxframework.wire.floats import Nan
 from fxframework.wire.records import Part, Record
 
 RECORDS = "logs-encoding, Records"

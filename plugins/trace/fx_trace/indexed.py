@@ -25,8 +25,9 @@ from fxframework.io.words import U64_MAX, WORD, padding
 from fxframework.kit.json_fields import JsonFields, shown_text
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Cursor, RefusalError, order_of
-from fxframework.wire.fields import Bits, Field, Octets, Text, Values, refusal_of_range
+from fxframework.wire.fields import Bits, Field, Values, refusal_of_range
 from fxframework.wire.json_columns import Column, integers
+from fxframework.wire.spans import Octets, Text
 
 Koids = tuple[int, int] | str
 """A thread: (process koid, thread koid), or ``<thr#N>`` where index N was never registered."""

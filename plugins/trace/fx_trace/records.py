@@ -62,7 +62,7 @@ from fxframework.model.clock import Clock
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, RefusalError
 from fxframework.wire.fields import Bits as BitsField
-from fxframework.wire.fields import Nan
+from fxframework.wire.floats import Nan
 from fxframework.wire.records import references
 
 METADATA, SCHEDULING, PROFILER, LARGE = (

@@ -23,7 +23,7 @@ from fx_log.write.encoder import RecordEncoder
 from fxframework.errors import StrictError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.wire.fields import Nan
+from fxframework.wire.floats import Nan
 
 from ...cases import cases
 from .logs import argument, entry, log, manifest, packet, ring, stream, text_log

@@ -30,7 +30,8 @@ from fxframework.io.words import WORD, FieldView, explain_stretch, padding, view
 from fxframework.kit.explain import Explainer, check_offset
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import ShortError, order_of
-from fxframework.wire.fields import Bits, Span
+from fxframework.wire.fields import Bits
+from fxframework.wire.spans import Span
 from fxframework.wire.state import State
 
 __all__ = ["explain", "explain_buffer"]

@@ -11,9 +11,10 @@ from fx_trace.format import EventType
 from fx_trace.indexed import Thread, ThreadOrProcess
 from fxframework.io.words import WORD, to_i64
 from fxframework.wire.fields import Bits as DeclaredBits
-from fxframework.wire.fields import Integer, Span
+from fxframework.wire.fields import Integer
 from fxframework.wire.lists import Listed
 from fxframework.wire.records import Layout
+from fxframework.wire.spans import Span
 
 BYTES, WORDS, STRING, KOIDS = range(4)
 """What a field of a header is: a count of bytes that follow, or of words, a string reference, or a

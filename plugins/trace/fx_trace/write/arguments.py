@@ -41,7 +41,7 @@ from fxframework.kit.arguments import (
     text_bytes,
 )
 from fxframework.model.target import Clock, TimestampCounter
-from fxframework.wire.fields import Nan
+from fxframework.wire.floats import Nan
 
 __all__ = [
     "Blob",

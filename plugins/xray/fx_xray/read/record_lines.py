@@ -20,7 +20,6 @@ from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import view_of
 from fxframework.kernels.notes import Notes
-from fxframework.kernels.pools import Pool
 from fxframework.kit.record_lines import PIECE, record_lines
 from fxframework.model.capture import Record
 from fxframework.wire.expressions import wrapped
@@ -65,7 +64,7 @@ class _Both:
         self.walk = walk
         self.compiled = program_of(decoder.form, mirrored=walk.state.mirrored)
         notes, limits = Notes(CODES, 0), Limits(max_record=walk.max_record)
-        self.program = self.compiled.start(source, limits, Pool(), notes, PIECE)
+        self.program = self.compiled.start(source, limits, notes, PIECE)
         self.program.sound_only = 1
         self.program.framing.big = int(walk.state.big)
         self.frames = FrameList(walk.scan, walk.scan, 1)

@@ -1,0 +1,8 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kernels.pools import Pool
+
+def codes_of(
+    pool: Pool, data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.int32]: ...

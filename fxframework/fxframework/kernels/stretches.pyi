@@ -1,0 +1,31 @@
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+I64: TypeAlias = NDArray[np.int64]
+U8: TypeAlias = NDArray[np.uint8]
+Mask: TypeAlias = NDArray[np.bool_]
+
+def trimmed(data: U8, starts: I64, lengths: I64, byte: int) -> I64: ...
+def found(data: U8, starts: I64, lengths: I64, byte: int) -> I64: ...
+def with_bits(data: U8, starts: I64, lengths: I64) -> Mask: ...
+def not_utf8(data: U8, starts: I64, lengths: I64) -> Mask: ...
+
+class Items:
+    def __init__(
+        self,
+        size: int,
+        head: int,
+        pad: int,
+        big: bool,
+        place: int = 0,
+        nbytes: int = 0,
+        shift: int = 0,
+        mask: int = 0,
+        unit: int = 1,
+        plus: int = 0,
+    ) -> None: ...
+    def walk(
+        self, data: U8, starts: I64, places: I64, limits: I64, counts: I64
+    ) -> tuple[I64, I64, I64, I64, Mask]: ...

@@ -1,0 +1,188 @@
+# cython: boundscheck=True, show_performance_hints=False
+"""Stretches: what is asked of many stretches of a file at once, and items that follow one another.
+
+All arrays are one-dimensional and contiguous; places and lengths are int64. A stretch that is not
+within the data raises IndexError.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+import numpy as np
+
+
+cdef int check(const uint8_t[::1] data, int64_t start, int64_t length) except -1:
+    """Raise IndexError for a stretch that is not within the data."""
+    if length < 0 or start < 0 or length > data.shape[0] - start:
+        raise IndexError(f"bytes {start} to {start + length} of {data.shape[0]}")
+    return 0
+
+
+def trimmed(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths, int byte):
+    """Return the lengths of stretches without the bytes at their ends that are ``byte``."""
+    out = np.empty(starts.shape[0], np.int64)
+    cdef int64_t[::1] left = out
+    cdef int64_t row, length
+    cdef const uint8_t* octets
+    for row in range(starts.shape[0]):
+        length = lengths[row]
+        check(data, starts[row], length)
+        if length:
+            octets = &data[starts[row]]  # safe: the stretch was checked
+            while length and octets[length - 1] == byte:
+                length -= 1
+        left[row] = length
+    return out
+
+
+def found(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths, int byte):
+    """Return the place of the first ``byte`` in each stretch; -1 if it has none."""
+    out = np.empty(starts.shape[0], np.int64)
+    cdef int64_t[::1] places = out
+    cdef int64_t row, index
+    cdef const uint8_t* octets
+    for row in range(starts.shape[0]):
+        check(data, starts[row], lengths[row])
+        places[row] = -1
+        if lengths[row]:
+            octets = &data[starts[row]]  # safe: the stretch was checked
+            for index in range(lengths[row]):
+                if octets[index] == byte:
+                    places[row] = starts[row] + index
+                    break
+    return out
+
+
+def with_bits(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths):
+    """Return, as bool, which stretches have a byte that is not zero."""
+    out = np.zeros(starts.shape[0], np.uint8)
+    cdef uint8_t[::1] marks = out
+    cdef int64_t row, index
+    cdef const uint8_t* octets
+    for row in range(starts.shape[0]):
+        check(data, starts[row], lengths[row])
+        if lengths[row]:
+            octets = &data[starts[row]]  # safe: the stretch was checked
+            for index in range(lengths[row]):
+                if octets[index]:
+                    marks[row] = 1
+                    break
+    return out.view(bool)
+
+
+def not_utf8(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] lengths):
+    """Return, as bool, which stretches are not UTF-8."""
+    out = np.zeros(starts.shape[0], np.uint8)
+    cdef uint8_t[::1] marks = out
+    cdef int64_t row
+    for row in range(starts.shape[0]):
+        check(data, starts[row], lengths[row])
+        if lengths[row]:
+            marks[row] = not is_utf8(&data[starts[row]], lengths[row])  # safe: it was checked
+    return out.view(bool)
+
+
+cdef bint is_utf8(const uint8_t* octets, int64_t length) noexcept nogil:
+    """Whether some bytes are UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF."""
+    cdef int64_t index = 0
+    cdef uint8_t every = 0, lead, low, high
+    cdef int more
+    for index in range(length):
+        every |= octets[index]
+    if every < 0x80:
+        return True
+    index = 0
+    while index < length:
+        lead = octets[index]
+        index += 1
+        if lead < 0x80:
+            continue
+        if lead < 0xC2 or lead > 0xF4:
+            return False
+        more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+        if more > length - index:
+            return False
+        # The first byte restricts the second; later ones may be any continuation byte.
+        low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        while more:
+            if octets[index] < low or octets[index] > high:
+                return False
+            low, high = 0x80, 0xBF
+            index += 1
+            more -= 1
+    return True
+
+
+cdef class Items:
+    """The items of the lists of many records, one list after another.
+
+    An item is ``size`` bytes long, or as long as a number in its first ``head`` bytes says:
+    ``place``, ``nbytes``, ``shift``, ``mask``, then ``unit`` and ``plus`` bytes. Behind each comes
+    padding to a multiple of ``pad`` from the start of its record.
+    """
+
+    cdef int64_t size, head, pad, place, nbytes, shift, mask, unit, plus
+    cdef bint big
+
+    def __init__(self, size, head, pad, big, place=0, nbytes=0, shift=0, mask=0, unit=1, plus=0):
+        self.size, self.head, self.pad, self.big = size, head, pad, big
+        self.place, self.nbytes, self.shift, self.mask = place, nbytes, shift, mask
+        self.unit, self.plus = unit, plus
+        if self.place + self.nbytes > max(self.head, self.size) or self.pad < 1:
+            raise ValueError("the size of an item is not in its head")
+
+    def walk(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] places,
+             const int64_t[::1] limits, const int64_t[::1] counts):
+        """Return the items of lists at ``places`` of records at ``starts``, up to ``limits``.
+
+        ``counts`` has the items of each list, -1 for as many as there is room for. The result is
+        begins and sizes of all items (int64 of shape (items,)), and by list how many there are,
+        the place behind the last and its padding, and whether all of them fit.
+        """
+        cdef int64_t rows = starts.shape[0], row, at, limit, size, used = 0, left
+        cdef bint fits
+        item_counts, ends, fit = np.zeros(rows, np.int64), np.empty(rows, np.int64), np.ones(rows, bool)
+        cdef int64_t[::1] count_of = item_counts, end_of = ends
+        cdef uint8_t[::1] fits_of = fit.view(np.uint8)
+        begins, sizes = np.empty(2 * rows + 16, np.int64), np.empty(2 * rows + 16, np.int64)
+        cdef int64_t[::1] begin_of = begins, size_of = sizes
+        for row in range(rows):
+            at, limit, left, fits = places[row], limits[row], counts[row], True
+            if not 0 <= at <= limit <= data.shape[0]:
+                raise IndexError(f"a list at bytes {at} to {limit} of {data.shape[0]}")
+            while left and (left > 0 or at < limit):
+                size = self.size_at(data, at, limit)
+                if size <= 0:
+                    fits = False
+                    break
+                if used == begin_of.shape[0]:
+                    begins, sizes = np.resize(begins, 2 * used), np.resize(sizes, 2 * used)
+                    begin_of, size_of = begins, sizes
+                begin_of[used], size_of[used] = at, size
+                used += 1
+                count_of[row] += 1
+                left -= 1
+                at += size
+                at = min(at + (starts[row] - at) % self.pad, limit)
+            end_of[row], fits_of[row] = at, fits
+        return begins[:used], sizes[:used], item_counts, ends, fit
+
+    cdef int64_t size_at(self, const uint8_t[::1] data, int64_t at, int64_t limit) noexcept:
+        """Return the size of an item; 0 if there is no room for it."""
+        cdef uint64_t word = 0
+        cdef int64_t index, size = self.size, number
+        cdef const uint8_t* octets
+        if limit - at < self.head or at == limit:
+            return 0
+        if self.nbytes:
+            octets = &data[at + self.place]  # safe: the number lies within the item's head
+            for index in range(self.nbytes):
+                if self.big:
+                    word = word << 8 | octets[index]
+                else:
+                    word |= <uint64_t>octets[index] << 8 * index
+            number = <int64_t>(word >> self.shift) & self.mask
+            if number < 0 or number > (limit - at) // self.unit:
+                return 0
+            size = number * self.unit + self.plus
+        return size if self.head <= size <= limit - at else 0

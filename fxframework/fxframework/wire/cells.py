@@ -1,0 +1,308 @@
+"""Cells: the columns of tables, from the columns of records and from records read as objects.
+
+Each class of records, and each group of items that were read together, is a *source* of rows: the
+record of each row, and columns. ``merged`` puts the rows of several sources in the file's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.wire.columns import Rows
+from fxframework.wire.cursor import AT, SIZE
+from fxframework.wire.expressions import Expression, Register, wrapped
+from fxframework.wire.fields import Field, Number
+from fxframework.wire.floats import Float
+from fxframework.wire.known import CODE, LENGTH, START
+from fxframework.wire.spans import Span, Text
+
+if TYPE_CHECKING:
+    from fxframework.model.schema import Column
+    from fxframework.wire.many import Many
+
+__all__ = ["ObjectRows", "RowSource", "TableColumns", "is_textual", "merged", "rows_of_class"]
+
+I64 = NDArray[np.int64]
+Cells = dict[str, Any]
+"""Columns by name; of texts and bytes, pairs of places and lengths."""
+SPANS = ("text", "bytes")
+"""Kinds of columns that are stretches of the file."""
+
+
+@attrs.define(eq=False)
+class RowSource:
+    """Rows of a table that were made together."""
+
+    ordinals: I64
+    """The row of the run of each one's record, in order."""
+    index: I64 | None
+    """Its number among the rows of its record; None if each record has one row."""
+    cells: Cells
+
+
+class TableColumns:
+    """The columns of one table that differ from row to row. ``intern`` enters a text."""
+
+    def __init__(self, tables: Sequence[Rows], intern: Callable[[bytes], int]) -> None:
+        self.rows = tables
+        self.table = tables[0].table
+        self.intern = intern
+        self.kinds: dict[str, Column] = {}
+        for rows in tables:
+            for name in rows.celled(tables):
+                self.kinds[name] = rows.known[name]
+
+    def default(self, rows: Rows, name: str) -> Any:
+        """Return what a column has in rows that do not fill it: its constant, null or zero."""
+        column = self.kinds[name]
+        value = rows.constants.get(name)
+        if isinstance(value, str):
+            names = {text: number for number, text in column.values.items()}
+            return self.intern(value.encode()) if column.kind == "code" else names[value]
+        if value is None:
+            return -1 if column.kind == "code" else 0
+        return value
+
+    def filled(self, rows: Rows, cells: Cells, count: int) -> Cells:
+        """Return all columns, given those that the records fill."""
+        filled: Cells = {}
+        for name, column in self.kinds.items():
+            if name in cells:
+                filled[name] = cells[name]
+            elif column.kind in SPANS:
+                filled[name] = np.zeros(count, np.int64), np.zeros(count, np.int64)
+            else:
+                filled[name] = np.full(count, self.default(rows, name), dtype_of(column.kind))
+        return filled
+
+
+def dtype_of(kind: str) -> Any:
+    """Return the type of numbers of a kind of column."""
+    return np.int32 if kind == "code" else np.dtype(kind)
+
+
+def is_textual(source: Any, kind: str) -> bool:
+    """Return whether a column has codes of the texts of a field."""
+    return kind == "code" and (
+        isinstance(source, Span) or (isinstance(source, Number) and source.refers is not None)
+    )
+
+
+def as_kind(values: I64, source: Any, kind: str) -> NDArray[Any]:
+    """Return numbers of 64 bits as a column of a kind."""
+    if isinstance(source, Float):
+        bits = values.astype("u4").view("f4") if source.nbytes == 4 else values.view("f8")
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            return bits.astype(kind, copy=False)
+    dtype = np.dtype(kind)
+    if dtype.kind == "f" and is_unsigned(source):
+        return values.view(np.uint64).astype(dtype)
+    if dtype.kind in "iu" and dtype.itemsize == 8:
+        return values.view(dtype)
+    return values.astype(dtype)
+
+
+def is_unsigned(source: Any) -> bool:
+    """Return whether numbers below 0 are those from 2^63 on."""
+    return getattr(source, "nbits", 0) == 64 and not source.signed
+
+
+class RowView:
+    """What expressions of rows are computed from: records, and their items, of some rows.
+
+    Registers are those behind each record, which may be what it sets.
+    """
+
+    def __init__(
+        self, rows: Rows, records: Many, selected: Any, part: Many | None, after: Mapping[Any, Any]
+    ) -> None:
+        self.inside = rows.inside
+        self.records = records
+        self.selected = selected
+        """The rows of the class: an index, or a slice of all of them."""
+        self.part = part
+        self.part_rows: I64 | None = None
+        self.after = after
+        self.ordinals = records.own.ordinals[selected]
+        self.saturated: list[int] = []
+
+    def column_of(self, leaf: Expression) -> Any:
+        """Return the values of a field or a register."""
+        if isinstance(leaf, Register) and leaf is not AT and leaf is not SIZE:
+            value = self.after[leaf]
+            return value[self.ordinals] if isinstance(value, np.ndarray) else value
+        return self.aspect(leaf, leaf)
+
+    def aspect(self, field: Any, key: Any) -> Any:
+        """Return a column of a field; 0 if no record has it."""
+        if self.part is not None and field in self.inside:
+            column, rows = self.part.known.get(key), self.part_rows
+        else:
+            column, rows = self.records.known.get(key), self.selected
+        if column is None:
+            return 0
+        return column[rows] if isinstance(column, np.ndarray) else column
+
+    def codes(self, field: Any) -> NDArray[np.int32]:
+        """Return the codes of the texts of a field."""
+        part = self.part if self.part is not None and field in self.inside else None
+        many, rows = (self.records, self.selected) if part is None else (part, self.part_rows)
+        codes = many.known.get((field, CODE))
+        if codes is None:
+            return np.full(self.ordinals.size, -1, np.int32)
+        return codes.column()[rows]  # type: ignore[no-any-return]
+
+    def full(self, value: Any) -> I64:
+        """Return a value as a column."""
+        if isinstance(value, np.ndarray):
+            return value.astype(np.int64, copy=False)
+        return np.full(self.ordinals.size, wrapped(int(value)), np.int64)
+
+    def cells(self, rows: Rows) -> Cells:
+        """Return the columns that the records fill, or their items."""
+        cells: Cells = {}
+        for name, source in rows.sources.items():
+            kind = rows.known[name].kind
+            if is_textual(source, kind):
+                cells[name] = self.codes(source)
+            elif kind in SPANS:
+                starts, lengths = (self.aspect(source, (source, key)) for key in (START, LENGTH))
+                cells[name] = self.full(starts), self.full(lengths)
+            else:
+                cells[name] = as_kind(self.full(source.column(self)), source, kind)
+        return cells
+
+
+def rows_of_class(
+    rows: Rows, records: Many, after: Mapping[Any, Any], columns: TableColumns
+) -> tuple[list[RowSource], I64]:
+    """Return the rows that the sound records of a class make, and those whose times saturate.
+
+    The latter are rows of the run.
+    """
+    sound = records.own.sound
+    assert sound is not None  # noqa: S101 (all records of the run are read)
+    views: list[tuple[RowView, I64 | None]] = []
+    if rows.items is None:
+        selected = slice(None) if records.own.all_sound else np.flatnonzero(sound)
+        views.append((RowView(rows, records, selected, None, after), None))
+    else:
+        for part in records.own.lists.get(rows.items, ()):
+            own_rows = part.rows if part.rows is not None else np.arange(part.start.size)
+            there = np.flatnonzero(sound[own_rows])
+            view = RowView(rows, records, own_rows[there], part, after)
+            view.part_rows = there
+            assert part.index is not None  # noqa: S101 (they are items)
+            views.append((view, part.index[there]))
+    sources: list[RowSource] = []
+    saturated: list[I64] = [np.zeros(0, np.int64)]
+    for view, index in views:
+        if not view.ordinals.size:
+            continue
+        cells = columns.filled(rows, view.cells(rows), view.ordinals.size)
+        sources.append(RowSource(view.ordinals, index, cells))
+        saturated.append(view.ordinals[view.saturated])
+    return sources, np.concatenate(saturated)
+
+
+class ObjectRows:
+    """Rows of records that were read as objects, as lists of cells."""
+
+    def __init__(self, rows: Rows, columns: TableColumns) -> None:
+        self.rows = rows
+        self.columns = columns
+        self.ordinals: list[int] = []
+        self.index: list[int] = []
+        self.cells: dict[str, list[Any]] = {name: [] for name in rows.sources}
+
+    def add(self, ordinal: int, record: Any, cursor: Any, registers: Mapping[Any, int]) -> bool:
+        """Add the rows of a record; return whether a time does not fit 64 bits."""
+        known = {**cursor.known, **registers}
+        beyond = False
+        items = self.rows.items_of(record, cursor)
+        for number, (item, own, spans) in enumerate(items):
+            self.ordinals.append(ordinal)
+            self.index.append(number)
+            numbers, places = {**known, **own}, {**cursor.spans, **spans}
+            for name, source in self.rows.sources.items():
+                self.cells[name].append(self._cell(name, source, record, item, numbers, places))
+            beyond = beyond or self.rows.beyond(numbers)
+        return beyond
+
+    def _cell(self, name: str, source: Any, record: Any, item: Any, known: Any, spans: Any) -> Any:
+        kind = self.rows.known[name].kind
+        if is_textual(source, kind) or (isinstance(source, Text) and source.entry is not None):
+            text = getattr(item if source in self.rows.inside else record, source.name)
+            data = (text or "").encode(errors="surrogateescape")
+            return -1 if text is None else self.columns.intern(data)
+        if kind in SPANS:
+            return spans.get(source, (0, 0))
+        if isinstance(source, Field) and source not in known:
+            return 0
+        return wrapped(source.value(known))
+
+    def source(self) -> RowSource:
+        """Return the rows, and begin anew."""
+        cells: Cells = {}
+        for name, values in self.cells.items():
+            kind = self.rows.known[name].kind
+            numbers = np.array(values, np.int64)
+            if kind in SPANS:
+                pairs = numbers.reshape(-1, 2)
+                cells[name] = pairs[:, 0], pairs[:, 1]
+            elif is_textual(self.rows.sources[name], kind):
+                cells[name] = numbers.astype(np.int32)
+            else:
+                cells[name] = as_kind(numbers, self.rows.sources[name], kind)
+        count = len(self.ordinals)
+        made = RowSource(
+            np.array(self.ordinals, np.int64),
+            np.array(self.index, np.int64),
+            self.columns.filled(self.rows, cells, count),
+        )
+        self.__init__(self.rows, self.columns)  # type: ignore[misc]
+        return made
+
+
+def merged(sources: Sequence[RowSource], count: int) -> tuple[I64, Cells]:
+    """Return the rows of all sources in the order of the file: their records, and columns.
+
+    ``count`` is the number of rows of the run.
+    """
+    if len(sources) == 1:
+        return sources[0].ordinals, sources[0].cells
+    before = np.zeros(count + 1, np.int64)
+    for source in sources:
+        if source.index is None:
+            before[source.ordinals + 1] += 1
+        else:
+            before[1:] += np.bincount(source.ordinals, minlength=count)
+    before = np.cumsum(before)
+    places = [
+        before[source.ordinals] + (0 if source.index is None else source.index)
+        for source in sources
+    ]
+    total = int(before[-1])
+    ordinals = scattered(total, places, [source.ordinals for source in sources])
+    cells: Cells = {}
+    for name, first in sources[0].cells.items():
+        columns = [source.cells[name] for source in sources]
+        if isinstance(first, tuple):
+            starts = scattered(total, places, [pair[0] for pair in columns])
+            cells[name] = starts, scattered(total, places, [pair[1] for pair in columns])
+        else:
+            cells[name] = scattered(total, places, columns)
+    return ordinals, cells
+
+
+def scattered(total: int, places: Iterable[I64], columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return a column with the values of several, each at its places."""
+    whole = np.empty(total, columns[0].dtype)
+    for place, column in zip(places, columns, strict=True):
+        whole[place] = column
+    return whole

@@ -1,0 +1,110 @@
+"""Findings of many records: numbers of rules with places, put in order block by block, counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from fxframework.wire.many import ClassRows
+
+__all__ = ["FIELDS", "Findings", "Noted", "in_order"]
+
+I64 = NDArray[np.int64]
+RULES = 400
+"""Numbers of rules of reading are below it."""
+FIELDS = 4
+"""Numbers of a finding: rule, offset, record, value."""
+BEHIND = 1 << 30
+"""The field of findings that come behind those of all fields."""
+
+
+@attrs.define(eq=False, kw_only=True)
+class Noted:
+    """Findings by one rule, of one field of many records. Arrays are int64 of the same shape."""
+
+    number: int
+    own: ClassRows
+    rows: I64
+    """The rows of ``own``."""
+    offsets: I64
+    values: I64
+    top: int
+    """The number of the field of the record."""
+    places: I64
+    """How far each record had been read."""
+    items: I64
+    """The number of the part within its list, or -1."""
+    step: int
+    """How many fields had been read."""
+
+
+def in_order(notes: list[Noted]) -> I64:
+    """Return the findings of sound records in the order of records, and of fields in them.
+
+    The result is int64 of shape (findings, 4): rule, offset, row of the run, value.
+    """
+    found: list[I64] = []
+    keys: list[I64] = []
+    for note in notes:
+        assert note.own.sound is not None  # noqa: S101 (all records of the run are read)
+        index = np.flatnonzero(note.own.sound[note.rows])
+        if not index.size:
+            continue
+        ordinals = note.own.ordinals[note.rows[index]]
+        count = index.size
+        number, step, top = (np.full(count, each) for each in (note.number, note.step, note.top))
+        found.append(np.stack([number, note.offsets[index], ordinals, note.values[index]], 1))
+        keys.append(np.stack([step, note.items[index], note.places[index], top, ordinals], 1))
+    if not found:
+        return np.zeros((0, FIELDS), np.int64)
+    rows = np.concatenate(found)
+    # The last key is the first to be compared; findings of one field keep the order they came in.
+    return rows[np.lexsort(np.concatenate(keys).T)]
+
+
+class Findings:
+    """The findings of a pass over a file: the first ones of each rule, and counts of all.
+
+    ``limit`` is the most to list of each rule (0: all).
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit or 1 << 62
+        self.totals = np.zeros(RULES, np.int64)
+        self.listed: list[I64] = []
+
+    def add(self, rows: I64) -> None:
+        """Add findings in their order, int64 of shape (findings, 4)."""
+        if not len(rows):
+            return
+        numbers = rows[:, 0]
+        counts = np.bincount(numbers, minlength=RULES)
+        if (self.totals[numbers] + counts[numbers] > self.limit).any():
+            rows_left = self._within(rows)
+            self.listed.append(rows_left)
+        else:
+            self.listed.append(rows)
+        self.totals += counts
+
+    def _within(self, rows: I64) -> I64:
+        """Return the findings that are among the first ones by their rule."""
+        keep = np.zeros(len(rows), bool)
+        for number in np.unique(rows[:, 0]).tolist():
+            left = max(0, self.limit - int(self.totals[number]))
+            keep[np.flatnonzero(rows[:, 0] == number)[:left]] = True
+        return rows[keep]
+
+    @property
+    def findings(self) -> Any:
+        """The listed findings, four numbers each, one after another."""
+        return np.concatenate([np.zeros((0, FIELDS), np.int64), *self.listed]).reshape(-1)
+
+    @property
+    def counts(self) -> Any:
+        """Number of listed findings, the most of each rule, then the counts by rule."""
+        used = sum(len(rows) for rows in self.listed)
+        return np.array([used, self.limit, *self.totals.tolist()], np.int64)

@@ -1,0 +1,476 @@
+"""Many: the fields of many records of one layout, read together; ``cursor`` does it for one.
+
+Numbers are columns of int64, of 64 bits that wrap as those of expressions do. A record that a field
+does not fit into is *short*: it becomes a damaged stretch. One that columns cannot say is *odd*: it
+is read again as an object. Both go on to be read like others, at places that are safe, and what
+comes of it is left out at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kernels import stretches
+from fxframework.wire.cursor import AT, SIZE
+from fxframework.wire.expressions import Expression, Register, wrapped
+from fxframework.wire.findings import Noted
+from fxframework.wire.known import CODE, THERE, Codes, Known, as_mask
+
+__all__ = ["ClassRows", "Entered", "FileNumbers", "Many", "Reading", "Reference"]
+
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+PIECES = {3: (2, 1), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
+"""Integers of odd sizes, as integers of even ones that follow one another."""
+
+
+class FileNumbers:
+    """A file as numbers at any of its bytes. ``data`` is uint8, contiguous."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        self.data = data
+        self.views: dict[str, NDArray[Any]] = {}
+
+    def view(self, kind: str) -> NDArray[Any]:
+        """Return the file as overlapping numbers: element i begins at byte i."""
+        found = self.views.get(kind)
+        if found is None:
+            count = max(0, self.data.size - np.dtype(kind).itemsize + 1)
+            found = np.ndarray((count,), kind, self.data, 0, (1,)) if count else np.zeros(0, kind)
+            self.views[kind] = found
+        return found
+
+    def integers(self, places: I64, nbytes: int, *, big: bool, signed: bool = False) -> I64:
+        """Return the integers of 1 to 8 bytes at some places, all of which must be in the file."""
+        if nbytes in PIECES:
+            return self._of_odd_size(places, nbytes, big=big, signed=signed)
+        order = ">" if big else "<"
+        kind = f"{order}i8" if nbytes == 8 else f"{order}{'i' if signed else 'u'}{nbytes}"
+        view = self.view(kind)
+        if not view.size:  # a file shorter than the number, which no record has then
+            return np.zeros(places.size, np.int64)
+        # Never ``view.take``: it copies the view, which is eight times the file.
+        return view[places].astype(np.int64, copy=False)
+
+    def _of_odd_size(self, places: I64, nbytes: int, *, big: bool, signed: bool) -> I64:
+        number = np.zeros(places.size, np.int64)
+        done = 0
+        for piece in PIECES[nbytes]:
+            part = self.integers(places + done, piece, big=big)
+            number |= part << 8 * (nbytes - done - piece if big else done)
+            done += piece
+        if signed:
+            sign = 1 << 8 * nbytes - 1
+            number = (number ^ sign) - sign
+        return number
+
+
+@attrs.define(eq=False)
+class ClassRows:
+    """The records of one class in a run, or those of one byte order."""
+
+    ordinals: I64
+    """Their rows in the run, in order."""
+    short: Mask
+    odd: Mask
+    lists: dict[Any, list[Many]] = attrs.field(factory=dict)
+    """Of lists that rows are made of, the items, in groups that were read together."""
+    sound: Mask | None = None
+    """Which of them count, once all is read."""
+    all_sound: bool = False
+
+    def settle(self, end: int) -> None:
+        """Say which of them count: those before row ``end`` that are neither short nor odd."""
+        self.sound = ~(self.short | self.odd)
+        if self.ordinals.size and self.ordinals[-1] >= end:
+            self.sound &= self.ordinals < end
+        self.all_sound = bool(self.sound.all())
+
+    @classmethod
+    def of(cls, ordinals: I64) -> ClassRows:
+        """Return records none of which is short or odd yet."""
+        return cls(ordinals, np.zeros(ordinals.size, bool), np.zeros(ordinals.size, bool))
+
+
+@attrs.define(eq=False)
+class Entered:
+    """Texts that get codes: of ``own`` rows of a class, at places of the file."""
+
+    own: ClassRows
+    rows: I64
+    starts: I64
+    lengths: I64
+    codes: NDArray[np.int32]
+    """Where the codes are put."""
+    table: Any = None
+    """The table of texts that they are declared in, under ``numbers``; None for none."""
+    numbers: I64 | None = None
+
+
+@attrs.define(eq=False)
+class Reference:
+    """Numbers that refer to texts of a table."""
+
+    own: ClassRows
+    rows: I64
+    table: Any
+    numbers: I64
+    codes: NDArray[np.int32]
+    unsigned: bool
+    """Whether numbers below 0 are those from 2^63 on."""
+    note: Callable[[Mask], None]
+    """Reports numbers that nothing declared, given where they are."""
+
+
+class Moment(NamedTuple):
+    """How far records are read, which tells the order of their findings."""
+
+    top: int
+    """The number of the field of the record."""
+    step: int
+    """How many fields were read."""
+    places: I64
+
+
+class Reading:
+    """What reading a run of records needs and collects."""
+
+    def __init__(self, numbers: FileNumbers, registers: dict[Any, Any], *, mirrored: bool) -> None:
+        self.numbers = numbers
+        self.data = numbers.data
+        self.registers = registers
+        """The value of each register before each record: a column, or one number for all."""
+        self.mirrored = mirrored
+        self.notes: list[Noted] = []
+        self.entered: list[Entered] = []
+        self.references: list[Reference] = []
+        self.step = 0
+        """Counts the fields, so that findings of a record keep the order of its fields."""
+
+    def forget(self) -> None:
+        """Drop all that was collected."""
+        self.notes.clear()
+        self.entered.clear()
+        self.references.clear()
+
+
+class Many:
+    """Reads the fields of many records, or parts, each from ``start`` to ``limit``.
+
+    ``known`` has the columns of fields read so far. ``rows`` says which rows of ``own`` they are,
+    None for all of them in order; for parts, ``index`` is the number of each within its record.
+    """
+
+    def __init__(
+        self,
+        reading: Reading,
+        layout: Any,
+        own: ClassRows,
+        start: I64,
+        limit: I64,
+        *,
+        rows: I64 | None = None,
+        big: bool,
+    ) -> None:
+        self.reading = reading
+        self.layout = layout
+        self.own = own
+        self.start = self.origin = self.base = start
+        self.limit = limit
+        self.rows = rows
+        self.big = big
+        self.plus = 0
+        """The next field of each is at ``base + plus``."""
+        self.assured = 0
+        """Bytes that all of them are known to have from there on."""
+        self.losing = own.short
+        """Where records are marked that a field does not fit into."""
+        self.known = Known()
+        self.top = -1
+        """The number of the field of the record; for parts, that of their list."""
+        self.index: I64 | None = None
+        self.saturated: list[int] = []
+        """Rows of which a number did not fit 64 bits."""
+
+    # --- Rows -----------------------------------------------------------------------------------
+
+    @property
+    def ordinals(self) -> I64:
+        """The rows in the run."""
+        return self.own.ordinals if self.rows is None else self.own.ordinals[self.rows]
+
+    def rows_at(self, index: I64) -> I64:
+        """Return the rows of ``own`` for an index of these."""
+        return index if self.rows is None else self.rows[index]
+
+    def some(self, index: I64) -> Many:
+        """Return some of the rows, to be read on their own; ``put_back`` brings them together."""
+        part = Many(
+            self.reading, self.layout, self.own, self.start[index], self.limit[index],
+            rows=self.rows_at(index), big=self.big,
+        )  # fmt: skip
+        part.origin = self.origin[index]
+        part.base = self.at()[index]
+        part.losing, part.top = self.losing, self.top
+        part.index = None if self.index is None else self.index[index]
+        part.known.whole, part.known.rows = self.known, index
+        return part
+
+    def put_back(self, part: Many, index: I64) -> None:
+        """Take over what was read of some rows; what others have not is 0."""
+        count = self.start.size
+        for key, column in part.known.items():
+            if isinstance(column, Codes):
+                codes = self.known[key] if key in self.known else Codes(count)
+                codes.add(index, column)
+                self.known[key] = codes
+                continue
+            before = self.known.get(key)
+            if isinstance(before, np.ndarray):
+                whole = before.copy()
+            else:
+                whole = np.full(count, before or 0, np.asarray(column).dtype)
+            whole[index] = column
+            self.known[key] = whole
+        base = self.at().copy()
+        base[index] = part.at()
+        self.base = base
+        self.assured = 0
+
+    def items(self, layout: Any, start: I64, limit: I64, records: I64, index: I64) -> Many:
+        """Return parts, the ``index``-th of these records each."""
+        parts = Many(
+            self.reading, layout, self.own, start, limit, rows=self.rows_at(records), big=self.big
+        )
+        parts.origin = self.origin[records]
+        parts.losing, parts.top, parts.index = self.losing, self.top, index
+        parts.known.whole, parts.known.rows = self.known, records
+        return parts
+
+    # --- Places ---------------------------------------------------------------------------------
+
+    def at(self) -> I64:
+        """Return the place of the next field of each."""
+        if self.plus:
+            self.base = self.base + self.plus
+            self.plus = 0
+        return self.base
+
+    def go_to(self, places: I64) -> None:
+        """Go on at these places."""
+        self.base, self.plus, self.assured = places, 0, 0
+
+    def take(self, nbytes: int) -> I64:
+        """Return the places of the next bytes, and go behind them; those without are short."""
+        places = self.at()
+        if nbytes <= self.assured:
+            self.assured -= nbytes
+            self.plus = nbytes
+            return places
+        fits = self.limit - places >= nbytes
+        if fits.all():
+            self.go_to(places)
+            self.plus = nbytes
+            return places
+        self.lose(~fits)
+        self.go_to(np.where(fits, places + nbytes, places))
+        return np.where(fits, places, 0)
+
+    def integer(self, nbytes: int, *, signed: bool = False) -> I64:
+        """Return the next integers."""
+        return self.reading.numbers.integers(self.take(nbytes), nbytes, big=self.big, signed=signed)
+
+    def stretch(self, length: Any) -> tuple[I64, I64]:
+        """Return places and lengths of the next bytes, and go behind them."""
+        start = self.at()
+        lengths = self.full(length)
+        fits = (lengths >= 0) & (lengths <= self.limit - start)
+        if not fits.all():
+            self.lose(~fits)
+            lengths = np.where(fits, lengths, 0)
+        self.go_to(start + lengths)
+        return start, lengths
+
+    def pad_to(self, end: I64, field: Any = None) -> None:
+        """Go to these places, where they are farther; report bytes that are not zero."""
+        start = self.at()
+        gap = end - start
+        there = np.flatnonzero(gap > 0)
+        if not there.size:
+            return
+        stray = stretches.with_bits(self.reading.data, start[there], gap[there])
+        self.go_to(np.maximum(start, end))
+        self.note(105, there[stray], 0, start, field)
+
+    def align(self, unit: int, field: Any = None) -> None:
+        """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
+        if unit > 1:
+            start = self.at()
+            self.pad_to(np.minimum(start + (self.start - start) % unit, self.limit), field)
+
+    # --- What is not sound ----------------------------------------------------------------------
+
+    def lose(self, where: Any) -> None:
+        """Mark records into which a field does not fit."""
+        self.losing[self.rows_at(np.flatnonzero(as_mask(where, self.start.size)))] = True
+
+    def hand_over(self, where: Any) -> None:
+        """Mark records that are read as objects."""
+        self.own.odd[self.rows_at(np.flatnonzero(as_mask(where, self.start.size)))] = True
+
+    def note(
+        self,
+        number: Any,
+        where: Any,
+        values: Any,
+        offsets: Any = None,
+        field: Any = None,
+        moment: Moment | None = None,
+    ) -> None:
+        """Report a finding by the number of its rule, where a mask or an index says so.
+
+        As for one record (``Cursor.note``), a rule of the field's own, or else of the family's,
+        takes the place of another, at the start of the record or the part. ``moment`` is when the
+        finding was made, if that is not now.
+        """
+        rules = self.layout.family.rules if field is None or not field.rules else field.rules
+        if number in rules:
+            number, offsets = rules[number], self.start
+        if int(number):
+            offsets = self.origin if offsets is None else offsets
+            self.report(number, where, values, offsets, moment)
+
+    def now(self) -> Moment:
+        """Return how far the records are read."""
+        return Moment(self.top, self.reading.step, self.at())
+
+    def report(
+        self, number: Any, where: Any, values: Any, offsets: I64, moment: Moment | None = None
+    ) -> None:
+        """Report a finding by just this rule."""
+        index = np.asarray(where)
+        index = np.flatnonzero(index) if index.dtype == bool else index
+        if not index.size:
+            return
+        moment = moment or self.now()
+        self.reading.notes.append(
+            Noted(
+                number=int(number),
+                own=self.own,
+                rows=self.rows_at(index),
+                offsets=offsets[index],
+                values=self.full(values)[index],
+                top=moment.top,
+                places=moment.places[index],
+                items=np.full(index.size, -1) if self.index is None else self.index[index],
+                step=moment.step,
+            )
+        )
+
+    # --- Expressions ----------------------------------------------------------------------------
+
+    def column_of(self, leaf: Expression) -> Any:
+        """Return the values of a field or of a register: a column, or one number for all."""
+        if isinstance(leaf, Register) and leaf is not AT and leaf is not SIZE:
+            value = self.reading.registers.get(leaf, leaf.initial)
+            return value[self.ordinals] if isinstance(value, np.ndarray) else value
+        return self.known[leaf]
+
+    def full(self, value: Any) -> I64:
+        """Return a value of an expression as a column."""
+        if isinstance(value, np.ndarray):
+            return value.astype(np.int64, copy=False)
+        return np.full(self.start.size, wrapped(int(value)), np.int64)
+
+    def fails(self, condition: Expression) -> Mask:
+        """Return where a condition does not hold."""
+        return ~as_mask(condition.column(self), self.start.size)
+
+    def checksums(self, of: Callable[[Any], int], ends: I64) -> I64:
+        """Return the checksums of the bytes of each from its start to ``ends``."""
+        data = self.reading.data.data
+        pairs = zip(self.start.tolist(), ends.tolist(), strict=True)
+        return np.array([wrapped(of(data[start:end])) for start, end in pairs], np.int64)
+
+    # --- Bytes ----------------------------------------------------------------------------------
+
+    def trimmed(self, starts: I64, lengths: I64, byte: int) -> I64:
+        """Return the lengths of stretches without the bytes at their ends that are ``byte``."""
+        return stretches.trimmed(self.reading.data, starts, lengths, byte)
+
+    def found(self, starts: I64, lengths: I64, byte: int) -> I64:
+        """Return the place of the first ``byte`` in each stretch; -1 if it has none."""
+        return stretches.found(self.reading.data, starts, lengths, byte)
+
+    def not_utf8(self, starts: I64, lengths: I64) -> I64:
+        """Return the rows, an index, whose stretches are not UTF-8."""
+        return np.flatnonzero(stretches.not_utf8(self.reading.data, starts, lengths))
+
+    # --- Texts ----------------------------------------------------------------------------------
+
+    def enter(
+        self, starts: I64, lengths: I64, table: Any = None, numbers: I64 | None = None
+    ) -> NDArray[np.int32]:
+        """Return the codes of texts, which are there once all records of the run are read.
+
+        They are declared in a table under ``numbers``, if one is given.
+        """
+        codes = np.full(starts.size, -1, np.int32)
+        rows = self.rows_at(np.arange(starts.size)) if self.rows is None else self.rows
+        self.reading.entered.append(Entered(self.own, rows, starts, lengths, codes, table, numbers))
+        return codes
+
+    def refer(
+        self, field: Any, table: Any, numbers: I64, index: I64 | None = None, *, unsigned: bool
+    ) -> None:
+        """Look up the texts of numbers, of all rows or of an index of them, under ``CODE``."""
+        if index is not None and not index.size:
+            return
+        moment = self.now()
+        ruled = field if field.index is not None else None
+
+        def note(unknown: Mask) -> None:
+            missing = np.flatnonzero(unknown)
+            where = missing if index is None else index[missing]
+            self.note(108, where, numbers, None, ruled, moment)
+
+        some = numbers if index is None else numbers[index]
+        codes = np.full(some.size, -1, np.int32)
+        if (field, CODE) not in self.known:
+            self.known[field, CODE] = Codes(numbers.size)
+        self.known[field, CODE].add(slice(None) if index is None else index, codes)
+        rows = np.arange(numbers.size) if index is None else index
+        self.reading.references.append(
+            Reference(self.own, self.rows_at(rows), table, some, codes, unsigned, note)
+        )
+
+    # --- Fields ---------------------------------------------------------------------------------
+
+    def read_fields(self, fields: Iterable[Any]) -> None:
+        """Read fields one after another, each of all rows."""
+        for field in fields:
+            self.read_field(field)
+
+    def read_field(self, field: Any) -> None:
+        """Read a field, where its condition holds."""
+        self.reading.step += 1
+        if field.uses_place:
+            self.known[AT] = self.at() - self.start
+        if field.when is None:
+            field.read_many(self)
+            return
+        holds = as_mask(field.when.column(self), self.start.size)
+        there = np.flatnonzero(holds)
+        self.known[field, THERE] = holds
+        self.known[field] = 0
+        if there.size == self.start.size:
+            field.read_many(self)
+        elif there.size:
+            part = self.some(there)
+            field.read_many(part)
+            self.put_back(part, there)

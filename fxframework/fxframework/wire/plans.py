@@ -1,0 +1,251 @@
+"""Plans: in which order the classes of a run of records are read, so that registers are known.
+
+A class may depend on registers, and a register on the records of other classes. A plan is made once
+a format: first what depends on nothing, then what depends on that, and so on. What depends on
+itself in a way that sums do not say is read one record at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from fxframework.wire.choices import Choice
+from fxframework.wire.cursor import AT, SIZE
+from fxframework.wire.expressions import Calculation, Expression, Register
+from fxframework.wire.fields import Bits, Field, Number
+from fxframework.wire.lists import Listed
+from fxframework.wire.spans import Text
+
+if TYPE_CHECKING:
+    from fxframework.wire.format import Format
+    from fxframework.wire.records import Layout
+
+__all__ = ["ClassPlan", "Effect", "Plan", "plan_of"]
+
+
+@attrs.frozen(eq=False)
+class Effect:
+    """What a record does to a register: it sets it, or adds to it."""
+
+    register: Register
+    value: Expression
+    adds: bool
+    field: Field | None
+    """The field that it comes with, if that may be absent; None: it always happens."""
+
+
+@attrs.define(eq=False)
+class ClassPlan:
+    """How the records of a class are read."""
+
+    cls: Any
+    uses: set[Register]
+    """The registers that its fields depend on."""
+    effects: list[Effect]
+    one_by_one: bool
+    """Whether its records are read as objects."""
+    stops: bool
+    """Whether a record that is read as an object ends the run, for later ones depend on it."""
+    stops_if_short: bool = False
+    """Whether one that its fields do not fit into does so, too."""
+
+
+@attrs.define(eq=False)
+class Plan:
+    """The steps of reading a run: classes, each once, and registers once they are known."""
+
+    classes: dict[Any, ClassPlan]
+    steps: list[ClassPlan | Register]
+    unfitting: ClassPlan
+    """The plan of records of which no class fits the registers."""
+
+
+def plan_of(format: Format) -> Plan:
+    """Return the plan of a format."""
+    classes = {cls: class_plan(cls) for cls in format.classes}
+    for each in classes.values():
+        same_kind = [
+            cls for cls in format.classes if cls.layout.kind[:1] == each.cls.layout.kind[:1]
+        ]
+        for cls in same_kind:
+            each.uses |= set() if cls.layout.when is None else registers_in([cls.layout.when])
+        if not is_framed(each.cls.layout):
+            each.stops = each.stops_if_short = True  # it alone knows where the next one begins
+        if len({cls.layout.size for cls in same_kind}) > 1 and format.family.size is None:
+            each.one_by_one = each.stops = True  # the loop knows one size of a kind
+        each.stops_if_short |= each.cls is format.marked  # it may be in the other byte order
+    steps: list[ClassPlan | Register] = []
+    waiting_registers = list(format.registers)
+    waiting = list(classes.values())
+    while waiting or waiting_registers:
+        step = next_step(waiting, waiting_registers, classes.values())
+        if step is None:
+            # Registers that depend on one another: only records read as objects change them.
+            for each in classes.values():
+                if any(effect.register in Registers(waiting_registers) for effect in each.effects):
+                    each.one_by_one = each.stops = True
+                    each.effects = []
+            continue
+        steps.append(step)
+        if isinstance(step, ClassPlan):
+            waiting.remove(step)
+        else:
+            waiting_registers = [each for each in waiting_registers if each is not step]
+    unfitting = ClassPlan(None, set(), [], one_by_one=True, stops=False)
+    return Plan(classes, steps, unfitting)
+
+
+class Registers(tuple[Register, ...]):
+    """Registers, found by identity: ``==`` of registers makes a condition."""
+
+    __slots__ = ()
+
+    def __contains__(self, wanted: object) -> bool:
+        return any(each is wanted for each in self)
+
+
+def next_step(
+    classes: list[ClassPlan], registers: list[Register], every: Iterable[ClassPlan]
+) -> ClassPlan | Register | None:
+    """Return a class all of whose registers are known, or a register that can be; else None."""
+    unknown = Registers(registers)
+    for each in classes:
+        if not any(register in unknown for register in each.uses):
+            return each
+    for register in registers:
+        effects = [
+            (each, effect)
+            for each in every
+            for effect in each.effects
+            if effect.register is register
+        ]
+        if all(each not in classes and is_known(effect, unknown) for each, effect in effects):
+            return register
+    return None
+
+
+def is_known(effect: Effect, unknown: Registers) -> bool:
+    """Return whether the value of an effect depends on known registers alone."""
+    return not any(leaf in unknown for leaf in effect.value.leaves())
+
+
+def class_plan(cls: Any) -> ClassPlan:
+    """Return how the records of a class are read, as far as the class says it."""
+    layout = cls.layout
+    effects, unfit = effects_of(layout)
+    one_by_one = unfit or not is_fit(layout) or any(map(changes_in_parts, layout.fields))
+    return ClassPlan(
+        cls,
+        uses=set() if one_by_one else registers_of(layout),
+        effects=[] if one_by_one else effects,
+        one_by_one=one_by_one,
+        stops=layout.changes_state or any(map(changes_in_parts, layout.fields)),
+    )
+
+
+def effects_of(layout: Layout) -> tuple[list[Effect], bool]:
+    """Return what records do to registers, and whether that is more than a plan can say.
+
+    Of several effects on a register, the last one counts.
+    """
+    found: dict[Register, Effect] = {}
+    optional: set[Register] = set()
+    for field in layout.fields:
+        if not isinstance(field, Number):
+            continue
+        when = None if field.when is None else field
+        for register, adds in ((field.sets, False), (field.adds, True)):
+            if register is None:
+                continue
+            if when is not None and register in found:
+                optional.add(register)
+            found[register] = Effect(register, field, adds, when)
+    for register, value in layout.sets.items():
+        assert isinstance(register, Register)  # noqa: S101 (what records may set)
+        added = summand_of(value, register)
+        found[register] = Effect(
+            register, value if added is None else added, added is not None, None
+        )
+        optional.discard(register)
+    return list(found.values()), bool(optional)
+
+
+def summand_of(value: Expression, register: Register) -> Expression | None:
+    """Return what is added to a register if a value is a sum of both; None for another one."""
+    if isinstance(value, Calculation) and value.symbol == "+":
+        if value.left is register:
+            return value.right
+        if value.right is register:
+            return value.left
+    return None
+
+
+def registers_of(layout: Layout) -> set[Register]:
+    """Return the registers that fields depend on, those of parts too."""
+    expressions = [] if layout.when is None else [layout.when]
+    for field in every_field(layout):
+        expressions += field.conditions()
+        if isinstance(field, Text) and field.defines is not None:
+            expressions.append(field.defines.index)
+    for part in parts_of(layout):
+        expressions += [] if part.when is None else [part.when]
+    return registers_in(expressions)
+
+
+def registers_in(expressions: Iterable[Expression]) -> set[Register]:
+    """Return the registers that expressions depend on."""
+    leaves = (leaf for each in expressions for leaf in each.leaves())
+    registers = {leaf for leaf in leaves if isinstance(leaf, Register)}
+    return {each for each in registers if each is not AT and each is not SIZE}
+
+
+def is_framed(layout: Layout) -> bool:
+    """Return whether the framing knows the sizes of records without reading their fields."""
+    return bool(layout.fixed) or layout.family.size is not None
+
+
+def parts_of(layout: Layout) -> Iterable[Layout]:
+    """Yield the layouts of parts in lists, and in theirs."""
+    for field in layout.fields:
+        if isinstance(field, Listed) and hasattr(field.item, "layout"):
+            family = field.item.layout.family
+            others = [] if family.other is None else [family.other]
+            for cls in (field.item, *family.members, *others):
+                yield cls.layout
+                yield from parts_of(cls.layout)
+
+
+def every_field(layout: Layout) -> Iterable[Field]:
+    """Yield the fields of a layout and of its parts."""
+    for each in (layout, *parts_of(layout)):
+        for field in each.fields:
+            yield field
+            if isinstance(field, Choice):
+                yield from field.fields
+
+
+def changes_in_parts(field: Field) -> bool:
+    """Return whether parts of a list change what later records depend on."""
+    if not isinstance(field, Listed) or not hasattr(field.item, "layout"):
+        return False
+    family = field.item.layout.family
+    others = [] if family.other is None else [family.other]
+    layouts = [cls.layout for cls in (field.item, *family.members, *others)]
+    return any(
+        layout.changes_state or any(map(changes_in_parts, layout.fields)) for layout in layouts
+    )
+
+
+def is_fit(layout: Layout) -> bool:
+    """Return whether the fields of a layout, and of its parts, can be read of many records."""
+    for each in (layout, *parts_of(layout)):
+        for field in each.fields:
+            if type(field).read_many is Field.read_many:
+                return False
+            # A word that is not there leaves its bits to the word before it.
+            if isinstance(field, Bits) and field in each.words and field.when is not None:
+                return False
+    return True

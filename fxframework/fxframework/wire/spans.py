@@ -1,0 +1,306 @@
+"""Spans: fields that are stretches of bytes, texts among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.errors import PluginError
+from fxframework.kit.json_fields import JsonFields, show_text
+from fxframework.wire.cursor import AT, Cursor, RefusalError, ShortError
+from fxframework.wire.expressions import Constant, Expression, expression
+from fxframework.wire.fields import Field, Number, Refs, Values, index_of
+from fxframework.wire.known import CODE, LENGTH, START, Codes
+from fxframework.wire.state import Entry, State
+
+if TYPE_CHECKING:
+    from fxframework.wire.many import Many
+
+__all__ = ["Octets", "Span", "Text"]
+
+
+class Span(Field):
+    """Bytes: counted, terminated, of a fixed size, or all that the record has left."""
+
+    def __init__(
+        self,
+        nbytes: Any = None,
+        *,
+        until: bytes = b"",
+        pad: bytes = b"",
+        align: int = 1,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        for name, byte in (("until", until), ("pad", pad)):
+            if len(byte) > 1:
+                raise PluginError(f"{name} is {byte!r}, not one byte")
+        if until and nbytes is not None:
+            raise PluginError("a span is terminated or counted, not both")
+        self.nbytes = None if nbytes is None else expression(nbytes)
+        self.until = until
+        self.pad = pad
+        self.aligned = align
+        self.placed = self.nbytes is not None and any(each is AT for each in self.nbytes.leaves())
+
+    @property
+    def fixed(self) -> int | None:
+        """Its size in bytes, if that is a constant."""
+        return self.nbytes.number if isinstance(self.nbytes, Constant) else None
+
+    def least(self) -> int:
+        """Return the fewest bytes that it takes."""
+        if self.when is not None:
+            return 0
+        return self.fixed or (1 if self.until else 0)
+
+    def expressions(self) -> list[Expression]:
+        """Return the expressions that it depends on."""
+        return super().expressions() + ([] if self.nbytes is None else [self.nbytes])
+
+    def bytes_of(self, value: Any) -> bytes:
+        """Return the bytes of a value, without terminator and padding."""
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise RefusalError(403, f"{self.name} must be bytes, not {value!r}")
+        return bytes(value)
+
+    def take(self, c: Cursor) -> tuple[int, bytes]:
+        """Return the place and the bytes, without terminator and padding."""
+        start = c.at
+        if self.until:
+            rest = bytes(c.data[c.at : c.limit])
+            length = rest.find(self.until)
+            if length < 0:
+                raise c.short(len(rest) + 1)
+            data = rest[:length]
+            c.at += length + 1
+        else:
+            if self.placed:
+                c.known[AT] = c.at - c.start
+            length = c.limit - c.at if self.nbytes is None else self.nbytes.value(c.known)
+            data = bytes(c.take(length))
+        data = data.rstrip(self.pad) if self.pad else data
+        c.spans[self] = start, len(data)
+        return start, data
+
+    def ended(self, data: bytes) -> bytes:
+        """Return bytes with terminator and padding. Raises RefusalError if they do not fit."""
+        if self.until and self.until in data:
+            raise self.refused(404, f"{self.name} has the byte {self.until!r}, which ends it")
+        if self.pad and data.endswith(self.pad):
+            raise RefusalError(404, f"{self.name} ends in {self.pad!r}, which is its padding")
+        fixed = self.fixed
+        if fixed is not None and (len(data) > fixed or (len(data) < fixed and not self.pad)):
+            least = 0 if self.pad else fixed
+            what = f"{least} to {fixed}" if self.pad else f"{fixed}"
+            raise RefusalError(404, f"{self.name} has {len(data)} bytes, but its field has {what}")
+        return data + self.until + self.pad * ((fixed or 0) - len(data))
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read the bytes."""
+        at = c.at
+        _, data = self.take(c)
+        values[self.name] = self.seen(c, at, data)
+        c.stretch(self.name, at, self.meaning(values[self.name]))
+        c.align(self.aligned, self)
+
+    def read_many(self, c: Many) -> None:
+        """Find the bytes of many records: their places, and lengths without padding."""
+        starts, lengths = self.take_of_many(c)
+        c.known[self, START], c.known[self, LENGTH] = starts, lengths
+        self.seen_of_many(c, starts, lengths)
+        c.align(self.aligned, self)
+
+    def take_of_many(self, c: Many) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the places of the bytes, and their lengths without terminator and padding."""
+        at = c.at()
+        if self.until:
+            room = np.maximum(c.limit - at, 0)
+            ends = c.found(at, room, self.until[0])
+            c.lose(ends < 0)
+            starts, lengths = at, np.where(ends < 0, 0, ends - at)
+            c.go_to(np.where(ends < 0, at, ends + 1))
+        elif self.fixed is not None and self.fixed <= c.assured:
+            starts, lengths = c.take(self.fixed), np.full(at.size, self.fixed)
+        else:
+            starts, lengths = c.stretch(
+                c.limit - at if self.nbytes is None else self.nbytes.column(c)
+            )
+        if self.pad:
+            lengths = c.trimmed(starts, lengths, self.pad[0])
+        return starts, lengths
+
+    def seen_of_many(self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+        """Look at the bytes that were read of many records."""
+
+    def seen(self, c: Cursor, at: int, data: bytes) -> Any:
+        """Return the value of bytes that were read."""
+        del c, at
+        return data
+
+    def meaning(self, value: Any) -> str | None:
+        """Return what `fxf explain` says of the value."""
+        return None if isinstance(value, bytes) else str(value)
+
+
+class Octets(Span):
+    """Bytes without further meaning; hex in record JSON, as ``NAME_hex``."""
+
+    json_suffix = "_hex"
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the bytes into record JSON."""
+        out[self.key] = bytes(value).hex()
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the bytes."""
+        return form.octets(self.key)
+
+
+class Text(Span):
+    """UTF-8. Bytes that are not are kept as surrogate escapes, and reported."""
+
+    def __init__(
+        self,
+        nbytes: Any = None,
+        *,
+        defines: Entry | None = None,
+        refers: Entry | None = None,
+        inline: int = 0,
+        empty: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(nbytes, **options)
+        self.defines = defines
+        self.entry = refers
+        self.index = None if refers is None else refers.index
+        self.inline = inline
+        self.empty = empty
+
+    @property
+    def changes_state(self) -> bool:
+        """Whether it is declared in a table."""
+        return self.defines is not None
+
+    def expressions(self) -> list[Expression]:
+        """Return the expressions that it depends on."""
+        return super().expressions() + ([] if self.defines is None else [self.defines.index])
+
+    def bytes_of(self, value: Any) -> bytes:
+        """Return the bytes of a text. Raises RefusalError for something else."""
+        if not isinstance(value, str):
+            raise RefusalError(403, f"{self.name} must be a string, not {value!r}")
+        try:
+            return value.encode(errors="surrogateescape")
+        except UnicodeEncodeError as error:
+            raise RefusalError(403, f"{self.name} holds a lone surrogate: {error}") from None
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read the text, or look it up."""
+        if self.entry is None:
+            super().read(c, values)
+            return
+        index = self.entry.index.value(c.known)
+        at = c.at
+        if self.inline and index & self.inline:
+            text = self.seen(c, at, bytes(c.take(index & self.inline - 1)))
+            c.stretch(self.name, at, text)
+            c.align(self.aligned, self)
+        elif index == self.empty:
+            text = ""
+        elif self.entry.table.closed:
+            raise ShortError(self.rules.get(108, 108))
+        else:
+            c.refs[self.name] = index
+            text = c.text(self.entry.table, index, self)
+        values[self.name] = text
+
+    def seen(self, c: Cursor, at: int, data: bytes) -> str:
+        """Return the text of bytes; report those that are not UTF-8, and define it in a table."""
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            c.note(107, at, at, self) if self.rules else c.note(107, 0, at)
+            text = data.decode(errors="surrogateescape")
+        if self.defines is not None:
+            index = self.defines.index.value(c.known)
+            c.effects.append(("define", self.defines.table, index, text, at, len(data)))
+        return text
+
+    def read_many(self, c: Many) -> None:
+        """Read the texts of many records, or look them up."""
+        if self.entry is None:
+            super().read_many(c)
+            return
+        indexes = c.full(self.entry.index.column(c))
+        c.known[self, CODE] = Codes(indexes.size)
+        left = np.ones(indexes.size, bool)
+        if self.inline:
+            left = indexes & self.inline == 0
+            self.read_inline(c, np.flatnonzero(~left), indexes)
+        if self.empty is not None:
+            is_empty = left & (indexes == self.empty)
+            c.known[self, CODE].add(is_empty, np.zeros(int(is_empty.sum()), np.int32))
+            left &= ~is_empty
+        if self.entry.table.closed:
+            c.lose(left)
+        else:
+            index = self.entry.index
+            unsigned = isinstance(index, Number) and not index.signed
+            c.refer(self, self.entry.table, indexes, np.flatnonzero(left), unsigned=unsigned)
+
+    def read_inline(self, c: Many, there: NDArray[np.int64], indexes: NDArray[np.int64]) -> None:
+        """Read the texts that are in the records themselves."""
+        if not there.size:
+            return
+        part = c.some(there)
+        starts, lengths = part.stretch(indexes[there] & self.inline - 1)
+        self.seen_of_many(part, starts, lengths)
+        part.known[self, CODE] = Codes(there.size)
+        part.known[self, CODE].add(slice(None), part.enter(starts, lengths))
+        part.align(self.aligned, self)
+        c.put_back(part, there)
+
+    def seen_of_many(self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+        """Report texts that are not UTF-8, and define them in a table."""
+        strange = c.not_utf8(starts, lengths)
+        if strange.size:
+            c.note(107, strange, starts if self.rules else 0, starts, self if self.rules else None)
+        if self.defines is not None:
+            indexes = c.full(self.defines.index.column(c))
+            c.enter(starts, lengths, self.defines.table, indexes)
+
+    def index_to_write(self, text: Any, state: State | None, refs: Refs) -> int:
+        """Return the number that refers to the text: declared before, or that of an inline one."""
+        assert self.entry is not None  # noqa: S101 (asked only of references)
+        data = self.bytes_of(text)
+        given = (refs or {}).get(self.name)
+        if not data and self.empty is not None and given is None:
+            return self.empty
+        if given is not None and state is None:
+            return int(given)
+        if self.entry.table.closed or (self.inline and state is None):
+            if len(data) >= self.inline:
+                raise self.refused(
+                    404, f"{self.name} has {len(data)} bytes; at most {self.inline - 1} fit"
+                )
+            return self.inline | len(data)
+        try:
+            index = index_of(self.entry.table, text, self.name, state, refs)
+            if index != self.empty and not index & self.inline:
+                return index  # another number means something else in this field
+            raise RefusalError(408, f"{self.name}: {text!r} has the number {index}")
+        except RefusalError:
+            if not self.inline or len(data) >= self.inline:
+                raise
+            return self.inline | len(data)
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the text into record JSON."""
+        show_text(out, self.key, value)
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the text."""
+        return form.text(self.key)
