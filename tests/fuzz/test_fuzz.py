@@ -50,19 +50,19 @@ def input_told(data: bytes) -> Iterator[None]:
         raise
 
 
-@share(1 / 2)
+@share(1 / 4)
 @given(st.binary(max_size=600) | any_bytes())
 def test_any_bytes(data: bytes) -> None:
     try_format(data, "trace")
 
 
-@share(1 / 2)
+@share(1 / 4)
 @given(fxt_streams() | damaged(fxt_streams()))
 def test_streams_and_damaged_streams(data: bytes) -> None:
     try_format(data, "trace")
 
 
-@share(1 / 2)
+@share(1 / 4)
 @given(damaged(fxt_streams().map(lambda data: gzip.compress(data, mtime=0))))
 def test_damaged_gzip(data: bytes) -> None:
     try_format(data, "trace")
@@ -77,7 +77,7 @@ LOGS = {
 
 
 @pytest.mark.parametrize("format", LOGS)
-@share(1 / 2)
+@share(1 / 4)
 @given(data=st.data(), printf=st.booleans())
 def test_logs_and_damaged_logs(format: str, data: st.DataObject, printf: bool) -> None:
     files = LOGS[format]
@@ -86,7 +86,7 @@ def test_logs_and_damaged_logs(format: str, data: st.DataObject, printf: bool) -
     try_format(made, format, **options)
 
 
-@share(1 / 2)
+@share(1 / 4)
 @given(logs.log_files(suffixed=True) | logs.damaged(logs.log_files(suffixed=True)))
 def test_logs_with_suffixes(data: bytes) -> None:
     try_format(data, "log", suffix=True)
@@ -96,7 +96,7 @@ XRAY = {"xray": xray_logs.fdr_logs(), "xray-basic": xray_logs.basic_logs()}
 
 
 @pytest.mark.parametrize("format", XRAY)
-@share(1 / 2)
+@share(1 / 4)
 @given(data=st.data(), byte_order=st.sampled_from(["", "", "little", "big", "big-lsb"]))
 def test_xray_and_damaged_xray(format: str, data: st.DataObject, byte_order: str) -> None:
     files = XRAY[format]
@@ -105,7 +105,7 @@ def test_xray_and_damaged_xray(format: str, data: st.DataObject, byte_order: str
 
 
 @pytest.mark.parametrize("name", REAL_XRAY)
-@share(1 / 2)
+@share(1 / 4)
 @given(seed=seeds)
 def test_damaged_real_xray(name: str, seed: int) -> None:
     damaged_capture = mutated((XRAY_FILES / name).read_bytes()[:3000], random.Random(seed))
@@ -114,7 +114,7 @@ def test_damaged_real_xray(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", REAL)
-@share(1 / 2)
+@share(1 / 4)
 @given(seed=seeds)
 def test_damaged_real_captures(name: str, seed: int) -> None:
     damaged_capture = mutated((FILES / name).read_bytes()[:6000], random.Random(seed))
@@ -146,7 +146,7 @@ def seeds_of(name: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-@share(1 / 2)
+@share(1 / 4)
 @given(seed=seeds, as_it_is=st.sampled_from([True, *[False] * 9]))
 def test_a_target_takes_its_seeds_and_what_becomes_of_them(
     name: str, seed: int, *, as_it_is: bool

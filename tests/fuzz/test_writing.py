@@ -140,11 +140,13 @@ def sound(data: bytes, *, damaged: bool = True) -> None:
     assert not damaged or not kinds & {"damaged", "padding"}
 
 
+@share(1 / 2)
 @given(st.binary(max_size=400) | any_bytes(), st.integers(0, 9))
 def test_any_bytes(data: bytes, seed: int) -> None:
     try_writing(data, random.Random(seed))
 
 
+@share(1 / 2)
 @given(fxt_streams() | damaged(fxt_streams()), st.integers(0, 99))
 def test_streams_and_damaged_streams(data: bytes, seed: int) -> None:
     try_writing(data, random.Random(seed))

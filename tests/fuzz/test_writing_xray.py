@@ -107,7 +107,7 @@ def test_logs_and_damaged_logs(format: str, data: st.DataObject, seed: int) -> N
 
 
 @pytest.mark.parametrize("name", REAL_XRAY)
-@share(1 / 2)
+@share(1 / 4)
 @given(seed=seeds)
 def test_damaged_real_logs(name: str, seed: int) -> None:
     chance = random.Random(seed)

@@ -52,7 +52,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         {"utc_offset_ns": 1_700_000_000_000_000_000},
     ),
     "log/real/legacy-vectors": ({"severity_era": "2022"},),
-    "trace/real/vectors": ({"max_record": 24}, {"max_findings": 2}),
+    "trace/real/vectors": ({"max_record": 24}, {"max_findings": 2}, {"match": "name"}),
     "xray/real/fdr5-all-clang16.xray": (
         {"instr_map": CONFORMANCE / "xray" / "instr_map" / "app-16.elf"},
         {"instr_map": CONFORMANCE / "xray" / "instr_map" / "app-16.yaml", "demangle": False},

@@ -70,7 +70,7 @@ class Beat:
         if self.kind == "beat":
             shown["ts"], shown["value"] = RECORD.unpack(self.raw)
             if "JSON forgets" in FAULTS:
-                shown["value"] = abs(shown["value"])
+                shown["value"] &= 0xFFFF  # no sample has more; damaged ones do
         else:
             shown["raw"] = self.raw if "JSON has bytes" in FAULTS else self.raw.hex()
         if self.kind == "damaged":

@@ -13,7 +13,6 @@ from tests.wire.ways import check_ways
 from fxframework import wire
 from fxframework.wire.format import Format
 
-ALL_ONES = (1 << 64) - 1
 SEEDS, STREAMS = 30, 3
 """Declarations, and files of each; more were tried when this was written."""
 

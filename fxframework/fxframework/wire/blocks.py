@@ -231,8 +231,9 @@ class BlockReader:
         state = StateOfRun(self, self.registers, big=bool(self.frames.big))
         self.walk.state, self.walk.at = state, self.at
         begin = self.at
+        record: LosslessRecord
         record, notes = read(self.walk)
-        rows = [(number, offset, 0, wrapped(value)) for number, offset, value in notes]
+        rows = [(int(number), offset, 0, wrapped(value)) for number, offset, value in notes]
         self.registers = {each: wrapped(state.registers[each]) for each in self.registers}
         if self.add_object(0, record):
             rows.append((TIME_BEYOND, record.offset, 0, 0))
@@ -481,7 +482,7 @@ class Run:
         for plan, many in self.read_classes:
             own = many.own
             own.settle(count)
-            reader.count(plan.cls.record, int(np.count_nonzero(own.sound)))
+            reader.count(plan.cls.record, own.ordinals[own.sound].size)
         self._enter_texts()
         self._look_up()
         self._report_stretches()

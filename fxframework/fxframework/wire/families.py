@@ -63,7 +63,9 @@ class Place:
 
     def get_many(self, c: Any) -> NDArray[np.int64]:
         """Return the integers of many parts (a ``Many``), which have these bytes."""
-        word = c.reading.numbers.integers(c.start + self.offset, self.nbytes, big=c.big)
+        word: NDArray[np.int64] = c.reading.numbers.integers(
+            c.start + self.offset, self.nbytes, big=c.big
+        )
         if self.shift:
             word >>= self.shift
         return word if self.mask >= (1 << 63) else word & self.mask

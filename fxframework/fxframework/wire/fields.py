@@ -579,14 +579,14 @@ class Bits(Number):
         if self in c.layout.words:
             nbytes, reserved = c.layout.words[self]
             places = c.take(nbytes)
-            word = c.reading.numbers.integers(places, nbytes, big=c.big)
-            c.known[self, WORD], c.known[self, WORD_AT] = word, places
-            self._check_reserved(c, word, nbytes, reserved)
-        word = c.known[first, WORD]
+            c.known[self, WORD_AT] = places
+            c.known[self, WORD] = c.reading.numbers.integers(places, nbytes, big=c.big)
+            self._check_reserved(c, c.known[self, WORD], nbytes, reserved)
+        word: NDArray[np.int64] = c.known[first, WORD]
         if self.nbits == 64:
             return word
         shift = self.shift(c.layout.words[first][0], c.reading.mirrored)
-        numbers = (word >> shift if shift else word) & (1 << self.nbits) - 1
+        numbers: NDArray[np.int64] = (word >> shift if shift else word) & (1 << self.nbits) - 1
         if self.signed:
             sign = 1 << self.nbits - 1
             numbers = (numbers ^ sign) - sign

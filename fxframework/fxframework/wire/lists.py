@@ -330,6 +330,7 @@ def check_padding(
     where = gaps[stray]
     if not where.size:
         return
+    assert parts.index is not None  # noqa: S101 (they are items)
     outer = c.items(c.layout, c.start[records], c.limit[records], records, parts.index)
     outer.base = to
     outer.note(105, where, 0, behind)

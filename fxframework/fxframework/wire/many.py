@@ -308,7 +308,7 @@ class Many:
             is_power_of_two = unit & unit - 1 == 0
             so_far = self.start - start
             gap = so_far & unit - 1 if is_power_of_two else so_far % unit
-            self._pad(np.minimum(gap, self.limit - start), field)
+            self._pad(np.maximum(np.minimum(gap, self.limit - start), 0), field)
 
     def _pad(self, gap: I64, field: Any) -> None:
         """Go over so many bytes; report those that are not zero."""
@@ -398,7 +398,7 @@ class Many:
 
     def checksums(self, of: Callable[[Any], int], ends: I64) -> I64:
         """Return the checksums of the bytes of each from its start to ``ends``."""
-        data = memoryview(self.reading.data)
+        data = self.reading.data.data
         pairs = zip(self.start.tolist(), ends.tolist(), strict=True)
         return np.array([wrapped(of(data[start:end])) for start, end in pairs], np.int64)
 

@@ -183,7 +183,7 @@ def test_rings(data: bytes) -> None:
 
 
 @hypothesis.given(log_files(), st.integers(0, 63))
-@share(1 / 2)
+@share(1 / 4)
 def test_a_bit_flipped_in_every_word(data: bytes, bit: int) -> None:
     for word in range(min(len(data) // 8, 60)):
         flipped = bytearray(data)

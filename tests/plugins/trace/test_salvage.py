@@ -174,7 +174,7 @@ ODD = {0, 1, 6}
 
 
 @hypothesis.given(fxt_streams(max_records=5), st.data())
-@share(1 / 2)
+@share(1 / 4)
 def test_every_truncation(data: bytes, draw: st.DataObject) -> None:
     for end in range(min(len(data), 600)):
         if end % 8 in ODD:
@@ -182,7 +182,7 @@ def test_every_truncation(data: bytes, draw: st.DataObject) -> None:
 
 
 @hypothesis.given(fxt_streams(max_records=4, magic=True), st.integers(0, 63))
-@share(1 / 2)
+@share(1 / 4)
 def test_a_bit_flipped_in_every_word(data: bytes, bit: int) -> None:
     for word in range(min(len(data) // 8, 80)):
         flipped = bytearray(data)
