@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Again", "Check", "Choice", "Flag"]
 
+SMALL = 256
+"""Of numbers below it, only those that occur are looked for."""
+
 
 class Choice(Field):
     """A value of one of several kinds, by the number in an earlier field; None has no bytes."""
@@ -69,7 +72,11 @@ class Choice(Field):
         """Read the values of many records, those of one kind after those of another."""
         tags = c.known[self.tag]
         left = np.ones(tags.size, bool)
+        small = bool(tags.size) and 0 <= tags.min() and tags.max() < SMALL
+        counts = np.bincount(tags, minlength=SMALL) if small else None
         for number, field in self.kinds.items():
+            if counts is not None and not (0 <= int(number) < SMALL and counts[int(number)]):
+                continue
             of_kind = tags == wrapped(int(number))
             left &= ~of_kind
             self._read_kind(c, field, np.flatnonzero(of_kind))

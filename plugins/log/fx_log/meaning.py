@@ -34,6 +34,8 @@ Mask = NDArray[np.bool_]
 
 DAMAGED_TYPE: Final = 255
 """The type of an argument that could not be decoded; it has neither name nor value."""
+PAIR: Final = 1 << 32
+"""Two numbers below it, of which one is multiplied by it, make one that is of no other pair."""
 NO_MEANING: Final = len(tables.WELL_KNOWN)
 """Codes from here on are of names that mean nothing to logs."""
 FIELD_TYPES: Final[Mapping[int, ArgType]] = {
@@ -233,9 +235,9 @@ class Components:
         manifest_number = self.numbers_of(manifests.tag)
         # In the order of (tag, record), the manifest before a record's own pair is the last one
         # that the record knows; it counts if it is of the same tag.
-        keys = manifest_number << 32 | manifests.record
+        keys = manifest_number * PAIR + manifests.record
         order = np.argsort(keys, kind="stable")
-        last_below = np.searchsorted(keys[order], number << 32 | records) - 1
+        last_below = np.searchsorted(keys[order], number * PAIR + records) - 1
         manifest = order[np.maximum(last_below, 0)]
         is_named = (last_below >= 0) & (manifest_number[manifest] == number)
         moniker = np.where(is_named, manifests.moniker[manifest], moniker)
@@ -286,7 +288,7 @@ class JoinedTags:
         unfinished = np.arange(first.size)
         position = 0
         while unfinished.size:
-            pairs = (sequence[unfinished] + 1) << 32 | tag[first[unfinished] + position]
+            pairs = (sequence[unfinished] + 1) * PAIR + tag[first[unfinished] + position]
             sequence[unfinished] = self.sequences.enter(pairs)
             position += 1
             unfinished = unfinished[count[unfinished] > position]

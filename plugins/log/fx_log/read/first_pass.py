@@ -34,6 +34,7 @@ U8 = NDArray[np.uint8]
 Columns = dict[str, NDArray[Any]]
 WINDOW: Final = 1 << 25
 """Bytes after which the pages of the file are released."""
+HALF: Final = 1 << 32
 ENDLESS: Final = (1 << 63) - 1
 LEVEL_OF: Final = np.array(LEVELS, np.uint8)
 ABOUT_NAMES: Final = (
@@ -104,9 +105,8 @@ def exact_sum(numbers: I64) -> int:
     """Return the sum of numbers that have no sign, each of which may take all 64 bits."""
     if not numbers.any():
         return 0
-    unsigned = numbers.view(np.uint64)
-    low, high = unsigned & np.uint64(0xFFFFFFFF), unsigned >> np.uint64(32)
-    return int(low.sum()) + (int(high.sum()) << 32)
+    high, low = np.divmod(numbers.view(np.uint64), np.uint64(HALF))
+    return int(low.sum()) + int(high.sum()) * HALF
 
 
 def added(counts: I64, more: I64) -> I64:
