@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CODE = ("fxframework", "plugins", "emulator", "examples/plugins")
 SHIPPED = (*CODE, "docs", "examples", "README.md", "CONTRIBUTING.md")
 KERNELS = {"kernels", "match", "pack", "scan", "selection"}
-MODULE_LINES, FUNCTION_LINES, PARAMETERS = 900, 130, 10
+MODULE_LINES, FUNCTION_LINES, PARAMETERS = 950, 130, 10
 
 PHRASES = {
     r"\b(is|are|was|were|be) (not )?told\b(?! apart)": "use 'is reported', 'is given'",

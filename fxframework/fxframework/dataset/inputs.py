@@ -88,7 +88,7 @@ def expand(words: Iterable[str], *, host: str = "", out: str = "") -> list[Item]
     own name if that is among them.
 
     A missing file is returned, too, so that its conversion fails and not the batch. So are pipes,
-    sockets and devices in a folder, which callers skip, as they skip files that are no captures,
+    sockets and devices in a folder, which callers skip, as they skip files that are not captures,
     unless a word names the file. Raises
     UsageError for a pattern without matches, UnreadableError for a list that cannot be read.
     """

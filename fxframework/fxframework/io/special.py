@@ -23,7 +23,7 @@ def refuse_special(path: str | os.PathLike[str], reader: str) -> None:
     """Raise UnreadableError for a pipe, socket or device; ``reader`` says who would read it."""
     try:
         kind = kind_of_mode(Path(path).stat().st_mode)
-    except OSError:  # whoever opens it reports this
+    except OSError:  # opening it reports this
         return
     if kind:
         raise UnreadableError(

@@ -10,7 +10,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["lazy_names"]
+__all__ = ["LazyModule", "lazy_names", "numpy"]
+
+
+class LazyModule:
+    """A module that is imported when something of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = getattr(import_module(self.name), attribute)
+        setattr(self, attribute, value)  # the next use finds it without asking
+        return value
+
+
+numpy = LazyModule("numpy")
+"""For modules that programs load which write and never read by columns."""
 
 
 def lazy_names(

@@ -248,7 +248,7 @@ def later(capture: Capture, shift: int) -> Capture:
 def _lower_bound(capture: Capture) -> int | None:
     """Return a time that no row is before, or None if there are no times.
 
-    The summary of a range of time is no bound: slices may begin before the range.
+    The summary of a range of time cannot bound it: slices may begin before the range.
     """
     if isinstance(capture, AlignedCapture):
         bound = _lower_bound(capture.whole)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fxframework.kit.json_fields import JsonFields, exactly
 from fxframework.wire.cursor import AT, Cursor, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
@@ -17,7 +14,12 @@ from fxframework.wire.known import as_mask
 from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from fxframework.wire.many import Many
+else:
+    from fxframework.kit.lazy import numpy as np
 
 __all__ = ["Again", "Check", "Choice", "Flag"]
 
@@ -72,7 +74,7 @@ class Choice(Field):
         """Read the values of many records, those of one kind after those of another."""
         tags = c.known[self.tag]
         left = np.ones(tags.size, bool)
-        small = bool(tags.size) and 0 <= tags.min() and tags.max() < SMALL
+        small = bool(tags.size) and tags.min() >= 0 and tags.max() < SMALL
         counts = np.bincount(tags, minlength=SMALL) if small else None
         for number, field in self.kinds.items():
             if counts is not None and not (0 <= int(number) < SMALL and counts[int(number)]):

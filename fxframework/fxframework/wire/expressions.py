@@ -11,11 +11,14 @@ import functools
 import operator
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import PluginError
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from fxframework.kit.lazy import numpy as np
 
 __all__ = [
     "CHECKSUMS",

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.errors import PluginError
 from fxframework.wire.cursor import RefusalError, order_of
 from fxframework.wire.expressions import condition_text, wrapped
 from fxframework.wire.fields import Field, Number
 from fxframework.wire.state import State
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from fxframework.kit.lazy import numpy as np
 
 __all__ = ["OTHER", "Family", "Fields", "Place", "declaration_error"]
 

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.errors import PluginError
 from fxframework.io.words import Bits as WordBits
@@ -43,7 +41,12 @@ from fxframework.wire.known import WORD, WORD_AT, as_mask
 from fxframework.wire.state import State, TextTable
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from fxframework.wire.many import Many
+else:
+    from fxframework.kit.lazy import numpy as np
 
 __all__ = ["Bits", "Field", "Integer", "Limited", "Mark", "Number", "index_of"]
 

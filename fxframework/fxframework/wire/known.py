@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from fxframework.kit.lazy import numpy as np
 
 __all__ = [
     "CODE", "LENGTH", "START", "THERE", "WORD", "WORD_AT", "Codes", "Known", "as_mask",

@@ -7,9 +7,6 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fxframework.errors import PluginError
 from fxframework.kit.json_fields import JsonFields, show_text
 from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
@@ -20,7 +17,12 @@ from fxframework.wire.spans import Text
 from fxframework.wire.state import State
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from fxframework.wire.many import Many
+else:
+    from fxframework.kit.lazy import numpy as np
 
 __all__ = ["Listed", "Texts"]
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fxframework.errors import PluginError
 from fxframework.kit.json_fields import JsonFields, show_text
 from fxframework.wire.cursor import AT, Cursor, RefusalError, ShortError
@@ -16,7 +13,12 @@ from fxframework.wire.known import CODE, LENGTH, START, Codes
 from fxframework.wire.state import Entry, State
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from fxframework.wire.many import Many
+else:
+    from fxframework.kit.lazy import numpy as np
 
 __all__ = ["Octets", "Span", "Text"]
 

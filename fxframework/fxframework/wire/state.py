@@ -2,22 +2,26 @@
 
 Tables of texts that references name by number, registers, and the byte order. ``State`` is that of
 one record after another. ``Registrations`` and ``register_columns`` are that of many: what a number
-stood for, or a register held, as of each record.
+meant, or a register held, as of each record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fxframework.wire.expressions import Expression, Register, expression, wrapped
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+else:
+    from fxframework.kit.lazy import numpy as np
+
 __all__ = ["Change", "Entry", "Registrations", "State", "TextTable", "register_columns"]
 
-I64 = NDArray[np.int64]
 SMALL = 1 << 16
 """Numbers of texts below it are looked up as they are."""
 SPAN = 1 << 17

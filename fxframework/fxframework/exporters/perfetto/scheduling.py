@@ -216,7 +216,7 @@ class _States:
     ) -> None:
         """Change what Perfetto would not go on from: deaths, and threads that run already.
 
-        ``switches`` are the places of the changes that are no wakeups.
+        ``switches`` are the places of the changes other than wakeups.
         """
         goes_on = np.append(thread[switches][1:] == thread[switches][:-1], False)
         deaths = switches[goes_on & np.isin(state[switches], (DEAD, DESTROYED))]

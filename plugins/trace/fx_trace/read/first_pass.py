@@ -367,7 +367,7 @@ class TracePass(FirstPass[TimedChunk]):
             if report and (high == NS_MAX or low == NS_MIN):
                 self._outside.append(rows.offset[times.outside(rows.ticks, table)])
         if self._bounds is not None and self.scanner.seen(wire.EVENT_DURATION_COMPLETE):
-            # Their ends are no events of their own.
+            # Their ends are not events of their own.
             complete = chunk.events.kind == wire.EVENT_DURATION_COMPLETE
             last = int(times.finish().max(initial=NS_MIN, where=complete))
             self._bounds = self._bounds[0], max(last, self._bounds[1])
