@@ -71,7 +71,7 @@ LEAST_RUN = 64
 LONGEST_PAUSE = 1024
 TIME_BEYOND = 109
 REASONS = {UNKNOWN: 103, CUT: 102, NO_ORDER: 101, PADDING: 0}
-"""The rules by which stretches that are no records are reported; for others it is SIZE_RULE."""
+"""The rules by which stretches that are not records are reported; for others it is SIZE_RULE."""
 SIZE_RULE = 104
 LAST = 1 << 30
 """The number of the field of findings that come behind those of all fields."""
@@ -314,7 +314,7 @@ class Run:
         self.objects: list[tuple[int, type]] = []
         """Rows and classes of the records that were read as objects."""
         self.stretches: list[tuple[int, I64]] = []
-        """Rule and rows of stretches that are no records."""
+        """Rule and rows of stretches that are not records."""
 
     # --- Records --------------------------------------------------------------------------------
 
@@ -353,7 +353,7 @@ class Run:
                 return
 
     def _sort(self) -> None:
-        """Find the rows of each entry, and report those that are no records."""
+        """Find the rows of each entry, and report those that are not records."""
         entries = self.entries
         first = int(entries[0])
         if (entries == first).all():
@@ -568,7 +568,7 @@ class Run:
             reference.codes[missing] = codes[where]
 
     def _report_stretches(self) -> None:
-        """Report and count what is no record: damaged, unknown and padding stretches."""
+        """Report and count what is not a record: damaged, unknown and padding stretches."""
         frames = self.reader.frames
         for entry, every_row in self.stretches:
             rows = every_row[every_row < self.count]

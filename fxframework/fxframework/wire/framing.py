@@ -2,7 +2,7 @@
 
 ``framing_of`` makes the loop (``fxframework.kernels.frames``) for a format. Each of its rows is a
 record, or a damaged, unknown or padded stretch: place, size, number of the kind, entry (which kind
-of the format it is, or why it is none) and byte order. After damage it goes on where a record fits,
+of the format it is, or why it is not a record) and byte order. After damage it goes on where a record fits,
 so that damage never ends a block.
 
 The size of a record comes from its family's size field, from its kind, or from one number that its
@@ -44,7 +44,7 @@ NOWHERE = (0, 0, 0, 0)
 ROOM = 1 << 16
 """Most rows that are found at a time."""
 UNKNOWN, CUT, BAD_SIZE, NO_KIND, NO_ORDER, PADDING = range(-1, -7, -1)
-"""Entries of rows that are no record of a known kind."""
+"""Entries of rows that are not records of a known kind."""
 UNFIT: tuple[int, ...] = (0, 0, 0, 0, 1, 0, 0)
 """The prefix of records whose size no single number tells."""
 
