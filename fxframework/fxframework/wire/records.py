@@ -406,8 +406,8 @@ class Layout:
         c.effects += [("clear", table) for table in self.clears]
         return values
 
-    def read_many(self, c: Many) -> None:
-        """Read all fields of many records, each up to its limit.
+    def read_many(self, c: Many, left: Fields = Fields()) -> None:  # noqa: B008 (it is a tuple)
+        """Read all fields of many records but those ``left``, each up to its limit.
 
         What registers and tables become of it, a plan (``wire.plans``) says.
         """
@@ -422,7 +422,8 @@ class Layout:
                 c.pad_to(c.limit)
                 c.limit = c.limit + self.tail
                 in_tail = True
-            c.read_field(field)
+            if field not in left:
+                c.read_field(field)
         if self.measured:
             claimed = c.known[SIZE]
             c.known[SIZE] = c.at() - c.start
