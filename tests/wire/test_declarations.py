@@ -190,7 +190,8 @@ def test_records_of_any_declaration_come_back(data: st.DataObject) -> None:
     assert plain(records) == written
     assert not any(record.raw for record in records)
     assert {each.code for each in capture.diagnostics} <= {"MADE0108", "FXF0102"}
-    assert not capture.first_pass().handed
+    if format.family.size is not None or format.base.layout.fixed:
+        assert not capture.first_pass().handed
     end = data.draw(st.integers(0, len(whole)))
     check(format, whole[:end])
     if whole:

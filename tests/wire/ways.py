@@ -23,8 +23,8 @@ def reading(way: str) -> Iterator[None]:
     """Read tables in one of the ``WAYS``."""
     by_columns = Layout.read_many
 
-    def read_many(layout: Layout, many: Any) -> None:
-        by_columns(layout, many)
+    def read_many(layout: Layout, many: Any, *left: Any) -> None:
+        by_columns(layout, many, *left)
         many.hand_over(np.arange(many.start.size) % 3 == 0)
 
     def read_one(reader: blocks.BlockReader, block: Any, most: int, end: int) -> None:

@@ -329,6 +329,8 @@ class Run:
                 self._read_class(step)
             else:
                 self._find_register(step)
+        for plan, many in self.read_classes:
+            many.read_fields(plan.late)
         for rows in self.unclaimed.values():  # no class of the kind fits the registers
             if rows.size:
                 own = ClassRows.of(rows)
@@ -429,7 +431,7 @@ class Run:
         ends = places + sizes if framed else np.full(rows.size, self.reader.source.size)
         many = Many(self.reading, layout, own, places, ends, big=big)
         many.known[SIZE] = sizes if framed else 0
-        layout.read_many(many)
+        layout.read_many(many, plan.late)
         if framed:
             many.pad_to(many.limit)
         elsewhere = many.at() != places + sizes

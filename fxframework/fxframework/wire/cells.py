@@ -247,7 +247,7 @@ class ObjectRows:
         return wrapped(source.value(known))
 
     def source(self) -> RowSource:
-        """Return the rows, and begin again."""
+        """Return the rows, and forget them."""
         cells: Cells = {}
         for name, values in self.cells.items():
             kind = self.rows.known[name].kind

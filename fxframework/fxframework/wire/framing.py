@@ -2,8 +2,8 @@
 
 ``framing_of`` makes the loop (``fxframework.kernels.frames``) for a format. Each of its rows is a
 record, or a damaged, unknown or padded stretch: place, size, number of the kind, entry (which kind
-of the format it is, or why it is not one) and byte order. After damage it goes on where a record fits,
-so that damage never ends a block.
+of the format it is, or why it is not a record) and byte order. After damage it goes on where a
+record fits, so that damage never ends a block.
 
 The size of a record comes from its family's size field, from its kind, or from one number that its
 fields depend on (``Prefix``). Where only reading all fields tells it, the loop stops there.

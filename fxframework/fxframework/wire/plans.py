@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Calculation, Expression, Register
+from fxframework.wire.families import Fields
 from fxframework.wire.fields import Bits, Field, Number
 from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Text
@@ -43,7 +45,10 @@ class ClassPlan:
 
     cls: Any
     uses: set[Register]
-    """The registers that its fields depend on."""
+    """The registers that its fields depend on, but those of ``late`` ones."""
+    late: Fields
+    """Computed fields on which nothing depends, so that they are computed last: their registers
+    may be changed by the same records."""
     effects: list[Effect]
     one_by_one: bool
     """Whether its records are read as objects."""
@@ -94,7 +99,7 @@ def plan_of(format: Format) -> Plan:
             waiting.remove(step)
         else:
             waiting_registers = [each for each in waiting_registers if each is not step]
-    unfitting = ClassPlan(None, set(), [], one_by_one=True, stops=False)
+    unfitting = ClassPlan(None, set(), Fields(), [], one_by_one=True, stops=False)
     return Plan(classes, steps, unfitting)
 
 
@@ -136,10 +141,12 @@ def class_plan(cls: Any) -> ClassPlan:
     """Return how the records of a class are read, as far as the class says it."""
     layout = cls.layout
     effects, unfit = effects_of(layout)
+    late = late_fields(layout)
     one_by_one = unfit or not is_fit(layout) or any(map(changes_in_parts, layout.fields))
     return ClassPlan(
         cls,
-        uses=set() if one_by_one else registers_of(layout),
+        uses=set() if one_by_one else registers_of(layout, late),
+        late=late,
         effects=[] if one_by_one else effects,
         one_by_one=one_by_one,
         stops=layout.changes_state or any(map(changes_in_parts, layout.fields)),
@@ -183,11 +190,19 @@ def summand_of(value: Expression, register: Register) -> Expression | None:
     return None
 
 
-def registers_of(layout: Layout) -> set[Register]:
-    """Return the registers that fields depend on, those of parts too."""
+def late_fields(layout: Layout) -> Fields:
+    """Return the computed fields of a record on which nothing else depends."""
+    values = [*layout.sets.values(), *(e for field in layout.fields for e in field.conditions())]
+    used = Fields(leaf for each in values for leaf in each.leaves() if isinstance(leaf, Computed))
+    computed = (field for field in layout.fields if isinstance(field, Computed))
+    return Fields(field for field in computed if field not in used and not field.uses_place)
+
+
+def registers_of(layout: Layout, late: Fields) -> set[Register]:
+    """Return the registers that fields depend on, those of parts too, but not ``late`` ones."""
     expressions = [] if layout.when is None else [layout.when]
     for field in every_field(layout):
-        expressions += field.conditions()
+        expressions += [] if field in late else field.conditions()
         if isinstance(field, Text) and field.defines is not None:
             expressions.append(field.defines.index)
     for part in parts_of(layout):

@@ -42,7 +42,7 @@ from fxframework.wire.floats import Float
 from fxframework.wire.json_sources import ODD, part_taker, taker_of
 from fxframework.wire.lists import Listed
 from fxframework.wire.read_sources import Step, part_reader, reader_of, strides_of
-from fxframework.wire.sources import UNUSUAL, UnfitError, shower_of
+from fxframework.wire.sources import UNUSUAL, Generated, shower_of
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
 from fxframework.wire.write_sources import writer_of
@@ -56,21 +56,6 @@ OWN = type(attrs.field())
 """The type of attributes of a record that are not fields of the file."""
 TAKEN = frozenset({"record", "offset", "nbytes", "raw", "refs", "ns", "layout", "family", "type"})
 """Names that every record has already."""
-
-
-class Generated(dict[tuple[bool, bool], Any]):
-    """Functions made by ``make``, for a byte order and whether bits are mirrored; None: unfit."""
-
-    def __init__(self, make: Callable[..., Any], *arguments: Any) -> None:
-        super().__init__()
-        self.make = functools.partial(make, *arguments)
-
-    def __missing__(self, key: tuple[bool, bool]) -> Any:
-        try:
-            self[key] = self.make(big=key[0], mirrored=key[1])
-        except UnfitError:
-            self[key] = None
-        return self[key]
 
 
 class Layout:
@@ -421,8 +406,8 @@ class Layout:
         c.effects += [("clear", table) for table in self.clears]
         return values
 
-    def read_many(self, c: Many) -> None:
-        """Read all fields of many records, each up to its limit.
+    def read_many(self, c: Many, left: Fields = Fields()) -> None:  # noqa: B008 (it is a tuple)
+        """Read all fields of many records but those ``left``, each up to its limit.
 
         What registers and tables become of it, a plan (``wire.plans``) says.
         """
@@ -437,7 +422,8 @@ class Layout:
                 c.pad_to(c.limit)
                 c.limit = c.limit + self.tail
                 in_tail = True
-            c.read_field(field)
+            if field not in left:
+                c.read_field(field)
         if self.measured:
             claimed = c.known.pop(SIZE, None)
             c.known[SIZE] = c.at() - c.start

@@ -7,6 +7,7 @@ and ``Layout.read`` reads field by field. Writing (``write_sources.py``) and sho
 
 from __future__ import annotations
 
+import functools
 import linecache
 import struct
 from collections.abc import Callable, Iterator
@@ -32,7 +33,9 @@ from fxframework.wire.fields import Bits, Field, Integer, Number, index_of
 from fxframework.wire.floats import Float
 from fxframework.wire.spans import Span, Text
 
-__all__ = ["ANY", "LETTERS", "UNUSUAL", "Source", "UnfitError", "UnusualError", "shower_of"]
+__all__ = [
+    "ANY", "LETTERS", "UNUSUAL", "Generated", "Source", "UnfitError", "UnusualError", "shower_of",
+]  # fmt: skip
 
 # A layout is a ``fxframework.wire.records.Layout``.
 
@@ -52,6 +55,21 @@ UNUSUAL = UnusualError, KeyError, UnicodeDecodeError, RefusalError
 
 class UnfitError(Exception):
     """Nothing is generated for a class with such a field."""
+
+
+class Generated(dict[tuple[bool, bool], Any]):
+    """Functions made by ``make``, for a byte order and whether bits are mirrored; None: unfit."""
+
+    def __init__(self, make: Callable[..., Any], *arguments: Any) -> None:
+        super().__init__()
+        self.make = functools.partial(make, *arguments)
+
+    def __missing__(self, key: tuple[bool, bool]) -> Any:
+        try:
+            self[key] = self.make(big=key[0], mirrored=key[1])
+        except UnfitError:
+            self[key] = None
+        return self[key]
 
 
 class Source:

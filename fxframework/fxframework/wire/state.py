@@ -1,8 +1,8 @@
 """State: what earlier records of a stretch say about later ones.
 
 Tables of texts that references name by number, registers, and the byte order. ``State`` is that of
-one record after another. ``Registrations`` and ``register_columns`` are that of many: what a number
-meant, or a register held, as of each record.
+one record after another. ``Registrations`` and ``register_columns`` are that of many: what text a
+number has, or a register holds, as of each record.
 """
 
 from __future__ import annotations
