@@ -19,7 +19,7 @@ from ...bench.shapes.inspect import SHAPES
 from .shared_strings import SHARED
 
 EXPORTERS = {exporter.name: exporter for exporter in plugin.fx_exporters()}
-SIZE, SMALL = 1 << 18, 1 << 12
+SIZE, SMALL = 1 << 17, 1 << 12
 SPARE = 1 << 16
 
 
