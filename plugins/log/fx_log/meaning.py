@@ -53,7 +53,7 @@ WELL_KNOWN_TYPES: Final[Mapping[int, ArgType]] = {
     tables.TAG: ArgType.STRING,
     **dict.fromkeys(LOSS_NAMES, ArgType.UINT64),
 }
-"""All names that are no rows of `args`."""
+"""All names whose values are not rows of `args`."""
 ATTRIBUTION_TYPES: Final[Mapping[int, ArgType]] = {
     tables.OWN_MONIKER: ArgType.STRING,
     tables.OWN_URL: ArgType.STRING,
