@@ -189,7 +189,7 @@ def test_wrong_usage(host: Host, sample: Path, arguments: tuple[str, ...]) -> No
         (("convert", "SAMPLE", "-", "-t", "recrods"), "did you mean 'records'"),
         (("convert", "SAMPLE", "-", "-t", "csv", "-o", "tabel=1"), "did you mean 'table'"),
         (("explain", "TOY1"), "did you mean 'TOY0001'"),
-        (("convert", "SAMPLE", "-", "--table", "slices"), "with -o table=VALUE"),
+        (("convert", "SAMPLE", "-", "--spreadsheet", "yes"), "with -o spreadsheet=VALUE"),
     ],
 )
 def test_the_nearest_name_is_told(

@@ -1031,11 +1031,12 @@ def test_salvage_mends_a_field_of_the_header(mode: str, field: str) -> None:
     damaged = bytearray(whole)
     damaged[header_offset(field)] ^= 0xA5
     with opened(bytes(damaged)) as capture:
-        assert capture.header is None or field in DATA_ENDS
+        header = capture.header
+        assert header is None or field in DATA_ENDS
         sink = Sink.memory()
         losses = [loss.code for loss in salvage_image(capture, sink, {})]
     out = sink.getvalue()
     assert held(out) == held(whole)
     found = {rules.END_BY_SCANNING.code} if field in DATA_ENDS else set()
     assert codes(whole) <= codes(out) <= codes(whole) | found
-    assert capture.header is not None or set(losses) == {rules.BUFFER_HEADER.code}
+    assert header is not None or set(losses) == {rules.BUFFER_HEADER.code}
