@@ -145,7 +145,6 @@ class BlockReader:
         self.numbers = FileNumbers(source.data if source.size else np.zeros(0, np.uint8))
         self.plan = plan_for(format)
         self.walk = Walk(format, source, None, limits)
-        self.walk.views = []  # rows need the places of fields
         self.frames.growing = self.walk.framing.growing = int(growing)
         self.findings = Findings(limits.max_findings)
         self.registers: dict[Register, int] = {each: each.initial for each in format.registers}
@@ -230,6 +229,7 @@ class BlockReader:
         """Read the next record as an object, between runs."""
         state = StateOfRun(self, self.registers, big=bool(self.frames.big))
         self.walk.state, self.walk.at = state, self.at
+        self.walk.views = []  # rows need the places of fields
         begin = self.at
         record: LosslessRecord
         record, notes = read(self.walk)
@@ -621,6 +621,8 @@ class Run:
         every_row = np.unique(np.concatenate([odd_rows, watched]))
         is_odd = np.isin(every_row, odd_rows)
         for row, as_object in zip(every_row.tolist(), is_odd.tolist(), strict=True):
+            # Rows need the places of fields, those who watch only the record.
+            reader.walk.views = [] if as_object else None
             record, notes = self._object_at(row)
             if not as_object:
                 reader.seen(record)

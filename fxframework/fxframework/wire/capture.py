@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,6 +40,11 @@ Cells = dict[str, Any]
 """Columns of a table by name, of the types of the schema."""
 LINES = ("/lines",)
 """The key of the program for record JSON."""
+LEAST_FACTOR = 4
+ROW_BYTES = 16
+"""Bytes of the columns that every row has: its number, and the offset of its record."""
+WIDTHS = {"code": 4, "bytes": 16, "text": 16}
+"""Bytes of a cell by kind of column, at most, where they are not 8."""
 RELEASED = 8 << 20
 """Bytes of the file that are released at a time."""
 
@@ -434,6 +440,31 @@ def lines_of(format: Format) -> Compiled:
     return made
 
 
+def memory_factor(format: Format) -> int:
+    """Return the most bytes of columns in whole tables for each byte of a file of a format.
+
+    It is that of records as short as they can be, which have only the fewest bytes of fields.
+    """
+    most = LEAST_FACTOR
+    for cls in format.classes:
+        least = max(1, cls.layout.fixed or cls.layout.least)
+        per_record, per_item = 0, 0.0
+        for rows in format.tables:
+            if rows.record is not cls:
+                continue
+            of_table = [each for each in format.tables if each.table == rows.table]
+            kinds = {
+                name: each.known[name].kind for each in of_table for name in each.celled(of_table)
+            }
+            nbytes = ROW_BYTES + sum(WIDTHS.get(kind, 8) for kind in kinds.values())
+            if rows.items is None:
+                per_record += nbytes
+            else:
+                per_item += nbytes / rows.items.least_item()
+        most = max(most, math.ceil(per_record / least + per_item))
+    return most
+
+
 def capture_class(format: Format) -> type[DeclaredCapture]:
     """Return the class of captures of a format."""
     schemas: dict[str, TableSchema] = {}
@@ -457,7 +488,7 @@ def capture_class(format: Format) -> type[DeclaredCapture]:
             "row_table": row_table,
             "timed_records": timed,
             "support_records": frozenset(format.kinds.keys() - have_rows),
-            "memory_factor": 16,
+            "memory_factor": memory_factor(format),
         },
     )
 
