@@ -15,7 +15,7 @@ from fx_log.sample import sample
 from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .streams import damaged, log_files, packet_files, ring_images
-from .test_objects_and_tables import TOOLS, Tools, findings
+from .test_objects_and_tables import Tools, findings
 
 ODD = [
     log(("message", "string", 'quotes " and \\ and \n\r\t\b\f\0\x1b\x7f'), time=-(1 << 63)),
@@ -39,9 +39,9 @@ NOT_PLAIN = [
 ]
 
 
-@pytest.fixture(params=TOOLS)
-def tools(request: pytest.FixtureRequest) -> Tools:
-    return TOOLS[request.param]
+@pytest.fixture(scope="module")
+def tools() -> Tools:
+    return Tools()
 
 
 def agree(
