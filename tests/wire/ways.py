@@ -13,7 +13,6 @@ from tests.wire.support import findings, opened
 from fxframework.wire import blocks
 from fxframework.wire.format import Format
 from fxframework.wire.records import Layout
-from fxframework.wire.walk import Walk
 
 WAYS = ("columns", "every third as an object", "objects")
 
@@ -28,8 +27,7 @@ def reading(way: str) -> Iterator[None]:
         many.hand_over(np.arange(many.start.size) % 3 == 0)
 
     def read_one(reader: blocks.BlockReader, block: Any, most: int, end: int) -> None:
-        del most, end
-        reader._read_one(block, Walk.next)
+        reader._read_objects(block, most, min(end, reader.source.size))
 
     with pytest.MonkeyPatch.context() as patch:
         if way == "every third as an object":

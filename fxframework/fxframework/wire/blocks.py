@@ -35,7 +35,7 @@ from fxframework.wire.cells import (
     rows_of_class,
 )
 from fxframework.wire.columns import Rows
-from fxframework.wire.cursor import SIZE
+from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Register, wrapped
 from fxframework.wire.findings import FIELDS, Findings, Noted, in_order
 from fxframework.wire.format import Format, kinds_of
@@ -96,6 +96,7 @@ class StateOfRun(State):
         super().__init__(big=big)
         # Not the reader itself, which has the walk, which has this.
         self.registrations, self.strings = reader.registrations, reader.strings
+        self.absent = reader.absent
         self.registers = dict(registers)
         self.ordinal = 0
         """The row of the run that it is as of."""
@@ -156,6 +157,13 @@ class BlockReader:
         }  # fmt: skip
         self.objects = [ObjectRows(rows, self.columns[rows.table]) for rows in format.tables]
         self.candidates = candidates_of(format)
+        self.needs_places = [
+            any(needs_places(rows) for rows in format.tables if rows.record in classes)
+            for classes in self.candidates
+        ]
+        """Whether rows of an entry's records need the places of their fields."""
+        self.absent: dict[bytes, int] = {}
+        """That of ``State``, which lasts longer than one."""
         self.kinds: dict[str, int] = {}
         self.at = 0
         self.records = 0
@@ -180,9 +188,9 @@ class BlockReader:
         """Yield the blocks of the file, from its beginning."""
         block = Block({name: [] for name in self.columns}, 0)
         if self.format.begin and self.source.size:
-            record = self._read_one(block, Walk.head)
-            if record.record != "damaged":
-                self.header = self.source.read(0, record.nbytes)
+            self._read_objects(block, 1, self.source.size)
+            self.handed = 0
+            self.header = self.source.read(0, self.sound)
         while self.at < self.source.size:
             self._fill(block)
             block.end = self.at
@@ -198,14 +206,14 @@ class BlockReader:
         while left and self.at < min(end, self.source.size):
             before = self.records
             if self.by_objects:
-                self.by_objects -= 1
-                self._read_one(block, Walk.next)
+                self._read_objects(block, min(left, self.by_objects), min(end, self.source.size))
+                self.by_objects = 0
             else:
                 self._read_some(block, min(left, self.longest_run), end)
             left -= self.records - before
 
     def _read_some(self, block: Block, most: int, end: int) -> None:
-        """Read a run, and the record at which it stopped, if there is one.
+        """Read a run. The record at which it stopped, if there is one, is then read as an object.
 
         Where runs are short, more and more records are read as objects before the next one: a run
         costs as much as many objects.
@@ -219,35 +227,53 @@ class BlockReader:
                 self.pause = 1
             return
         self.longest_run = max(LEAST_RUN, 2 * run.count)
+        self.by_objects = 1
         if run.count < LEAST_RUN:
             self.by_objects = self.pause
             self.pause = min(LONGEST_PAUSE, 2 * self.pause)
-        if run.count < most and self.at < self.source.size:
-            self._read_one(block, Walk.next)
 
-    def _read_one(self, block: Block, read: Callable[[Walk], Any]) -> LosslessRecord:
-        """Read the next record as an object, between runs."""
+    def _read_objects(self, block: Block, most: int, end: int) -> None:
+        """Read up to ``most`` records as objects, between runs, none from byte ``end`` on."""
         state = StateOfRun(self, self.registers, big=bool(self.frames.big))
         self.walk.state, self.walk.at = state, self.at
-        self.walk.views = []  # rows need the places of fields
-        begin = self.at
-        record: LosslessRecord
-        record, notes = read(self.walk)
-        rows = [(int(number), offset, 0, wrapped(value)) for number, offset, value in notes]
+        places: list[int] = []
+        sizes: list[int] = []
+        copied: list[int] = []
+        notes: list[tuple[int, int, int, int]] = []
+        while len(places) < most and self.walk.at < end:
+            places.append(self.walk.at)
+            record, found = self._next_object()
+            sizes.append(record.nbytes)
+            row = len(places) - 1
+            notes += [(int(number), at, row, wrapped(value)) for number, at, value in found]
+            if self.add_object(row, record):
+                notes.append((TIME_BEYOND, record.offset, row, 0))
+            if record.record != "damaged":
+                self.sound = self.walk.at
+            if type(record) in self.copied:
+                copied.append(row)
         self.registers = {each: wrapped(state.registers[each]) for each in self.registers}
-        if self.add_object(0, record):
-            rows.append((TIME_BEYOND, record.offset, 0, 0))
-        self.add_findings(np.array(rows, np.int64).reshape(-1, FIELDS))
         self.frames.big = int(state.big)
         self.at = self.walk.at
-        self.records += 1
-        self.handed += read is Walk.next
-        if record.record != "damaged":
-            self.sound = self.at
-        self.take_rows(block, [[each.source()] for each in self.objects], np.array([begin]))
-        if type(record) in self.copied:
-            block.copies.append((np.array([begin]), np.array([record.nbytes])))
-        return record
+        self.add_findings(np.array(notes, np.int64).reshape(-1, FIELDS))
+        every_place = np.array(places, np.int64)
+        self.take_rows(block, [[each.source()] for each in self.objects], every_place)
+        if copied:
+            block.copies.append((every_place[copied], np.array(sizes, np.int64)[copied]))
+        self.records += len(places)
+        self.handed += len(places)
+
+    def _next_object(self) -> tuple[LosslessRecord, Any]:
+        """Return the next record as an object, and its findings."""
+        walk = self.walk
+        if walk.at == 0 and self.format.begin:
+            head: tuple[LosslessRecord, Any] = walk.head()
+            return head
+        walk.framing.big = int(walk.state.big)
+        entry = int(walk.framing.frame(walk.at))
+        # Only with views does the reader keep the places of fields, and it takes its time then.
+        walk.views = [] if entry >= 0 and self.needs_places[entry] else None
+        return walk.next()
 
     def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
         """Take a record that was read as an object; return whether a time does not fit 64 bits."""
@@ -621,8 +647,7 @@ class Run:
         every_row = np.unique(np.concatenate([odd_rows, watched]))
         is_odd = np.isin(every_row, odd_rows)
         for row, as_object in zip(every_row.tolist(), is_odd.tolist(), strict=True):
-            # Rows need the places of fields, those who watch only the record.
-            reader.walk.views = [] if as_object else None
+            reader.walk.views = [] if as_object and reader.needs_places[self.entries[row]] else None
             record, notes = self._object_at(row)
             if not as_object:
                 reader.seen(record)
@@ -779,6 +804,14 @@ def least_item(rows: Rows) -> int:
     """Return the fewest bytes of an item that makes a row."""
     assert rows.items is not None  # noqa: S101 (asked only then)
     return item_size(rows.items) or rows.items.least_item()
+
+
+def needs_places(rows: Rows) -> bool:
+    """Return whether rows need more of a record than its numbers."""
+    leaves = [leaf for source in rows.sources.values() for leaf in source.leaves()]
+    return rows.items is not None or any(
+        isinstance(leaf, Span) or leaf is SIZE or leaf is AT for leaf in leaves
+    )
 
 
 def plan_for(format: Format) -> Plan:

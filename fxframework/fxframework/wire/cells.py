@@ -228,7 +228,7 @@ class ObjectRows:
         for number, (item, own, spans) in enumerate(items):
             self.ordinals.append(ordinal)
             self.index.append(number)
-            numbers, places = {**known, **own}, {**cursor.spans, **spans}
+            numbers, places = {**known, **own}, {**getattr(cursor, "spans", {}), **spans}
             for name, source in self.rows.sources.items():
                 self.cells[name].append(self._cell(name, source, record, item, numbers, places))
             beyond = beyond or self.rows.beyond(numbers)

@@ -21,7 +21,7 @@ from fxframework.wire.fields import Bits, Field, Integer, Mark, Number, Values
 from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.sources import ANY, LETTERS, UNUSUAL, Source, UnfitError, UnusualError
-from fxframework.wire.spans import Span, Text
+from fxframework.wire.spans import Span, Text, place_of
 
 __all__ = ["Step", "part_reader", "reader_of", "strides_of"]
 
@@ -312,9 +312,9 @@ class Reader(Source):
         self.put(f"{place} = at")
         if field.until:
             self.put(
-                f"{data} = data[at:limit].tobytes().partition({field.until!r})",
-                f"if not {data}[1]: raise {ANY}",
-                f"{data} = {data}[0]",
+                f"{data} = {self.let(place_of)}(data, at, limit, {field.until!r}, c.state.absent)",
+                f"if {data} < 0: raise {ANY}",
+                f"{data} = data[at:{data}].tobytes()",
                 f"at += len({data}) + 1",
             )
         else:

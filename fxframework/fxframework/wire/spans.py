@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = ["Octets", "Span", "Text"]
+__all__ = ["Octets", "Span", "Text", "place_of"]
+
+FIRST_STEP = 256
+"""Bytes that are searched at first for the end of a text."""
 
 
 class Span(Field):
@@ -72,12 +75,11 @@ class Span(Field):
         """Return the place and the bytes, without terminator and padding."""
         start = c.at
         if self.until:
-            rest = bytes(c.data[c.at : c.limit])
-            length = rest.find(self.until)
-            if length < 0:
-                raise c.short(len(rest) + 1)
-            data = rest[:length]
-            c.at += length + 1
+            end = place_of(c.data, c.at, c.limit, self.until, c.state.absent)
+            if end < 0:
+                raise c.short(c.limit - c.at + 1)
+            data = bytes(c.data[c.at : end])
+            c.at = end + 1
         else:
             if self.placed:
                 c.known[AT] = c.at - c.start
@@ -145,6 +147,26 @@ class Span(Field):
     def meaning(self, value: Any) -> str | None:
         """Return what `fxf explain` says of the value."""
         return None if isinstance(value, bytes) else str(value)
+
+
+def place_of(data: memoryview, at: int, limit: int, byte: bytes, absent: dict[bytes, int]) -> int:
+    """Return the place of the first ``byte`` from ``at`` up to ``limit``; -1 if there is none.
+
+    ``absent`` has, of each byte, from where on the data have none. Without it, and without steps, a
+    file of many records that no byte ends would be searched to its end for each.
+    """
+    to_end = limit == len(data)
+    if to_end and at >= absent.get(byte, limit):
+        return -1
+    begin, step = at, FIRST_STEP
+    while begin < limit:
+        found = bytes(data[begin : min(begin + step, limit)]).find(byte)
+        if found >= 0:
+            return begin + found
+        begin, step = begin + step, 2 * step
+    if to_end:
+        absent[byte] = at
+    return -1
 
 
 class Octets(Span):

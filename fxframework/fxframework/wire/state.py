@@ -78,6 +78,8 @@ class State:
         self.big = big
         self.mirrored = mirrored
         self.registers: dict[Expression, int] = {each: each.initial for each in registers}
+        self.absent: dict[bytes, int] = {}
+        """Of bytes that end texts, from which byte on the file has none (``spans.place_of``)."""
         self._texts: dict[TextTable, dict[int, str]] = {}
         self._numbers: dict[TextTable, dict[str, int]] = {}
 

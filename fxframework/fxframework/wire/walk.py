@@ -154,6 +154,7 @@ class Walk:
             raise ShortError
         if self.framing.growing and at + record.nbytes == self.source.size:
             more = memoryview(bytes(self.data[at:]) + bytes(MORE))
+            self.state.absent = {}  # it is of the file as it is
             if cls.unpack(more, 0, len(more), self.state)[0].nbytes > record.nbytes:
                 return self.unfinished()
         self.last = c
