@@ -250,7 +250,7 @@ PLAN = ("plugin.py", "format.py", "rules.py", "sample.py", "steps.py", "read/cap
 """Modules that each plugin of a format has, with one meaning."""
 OTHERWISE = {
     "trace": {"read/records.py": "records.py", "write/encoder.py": "read/decoder.py"},
-    "log": {"read/scan.py": "read/blocks.py"},
+    "log": {"read/scan.py": "read/blocks.py", "read/tables.py": "tables.py"},
     "xray": {"read/records.py": "format.py"},
 }
 """What a plugin may still have in place of one of them."""

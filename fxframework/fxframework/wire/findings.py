@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from fxframework.wire.many import ClassRows
 
 __all__ = ["FIELDS", "Findings", "Noted", "in_order"]
 
@@ -27,7 +24,8 @@ class Noted:
     """Findings by one rule, of one field of many records. Arrays are int64 of the same shape."""
 
     number: int
-    own: ClassRows
+    own: Any
+    """The records of the class: a ``fxframework.wire.many.ClassRows``."""
     rows: I64
     """The rows of ``own``."""
     offsets: I64

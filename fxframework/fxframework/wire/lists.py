@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -46,26 +45,12 @@ class Listed(Field):
         self.count = None if count is None else expression(count)
         self.in_rows = False
         """Whether columns are made of the items."""
+        self.steady_size = 0
+        """The size of the parts, if all fields have fixed sizes; a plan finds it (``plans``)."""
         if not isinstance(item, Integer) and not hasattr(item, "layout"):
             raise PluginError(f"a list has parts or integers, not {item!r}")
         if self.least_item() < 1:
             raise PluginError(f"an item of the list, {item!r}, may have no bytes")
-
-    @functools.cached_property
-    def recovers(self) -> bool:
-        """Whether a class of the items says what stands for those that do not fit."""
-        from fxframework.wire.records import Part
-
-        own: Any = getattr(self.item, "recover", Part.recover)
-        default: Any = Part.recover
-        return own.__func__ is not default.__func__
-
-    @functools.cached_property
-    def steady_size(self) -> int:
-        """The size of the parts, if all fields have fixed sizes; 0 for others."""
-        from fxframework.wire.framing import steady_size
-
-        return steady_size(self.item.layout) or 0
 
     def least_item(self) -> int:
         """Return the fewest bytes of an item."""
@@ -255,7 +240,7 @@ def read_in_turns(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> N
 
 def lose_parts(c: Many, field: Listed, where: Any) -> None:
     """Mark the records in which a part does not fit; a class may say what stands for it."""
-    if field.recovers:
+    if field.item.layout.recovers:
         c.hand_over(where)
     else:
         c.lose(where)
@@ -263,7 +248,7 @@ def lose_parts(c: Many, field: Listed, where: Any) -> None:
 
 def read_parts(parts: Many, field: Listed) -> None:
     """Read the fields of parts, each of its own class, up to its end."""
-    if field.recovers:
+    if field.item.layout.recovers:
         parts.losing = parts.own.odd
     family = field.item.layout.family
     if field.in_rows:

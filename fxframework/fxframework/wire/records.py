@@ -149,6 +149,13 @@ class Layout:
         if self.mark is not None:
             self.mark_place = self.places()[self.mark]
 
+    @functools.cached_property
+    def recovers(self) -> bool:
+        """Whether the class, of parts, says what is there in place of those that do not fit."""
+        own: Any = getattr(self.cls, "recover", Part.recover)
+        default: Any = Part.recover
+        return own.__func__ is not default.__func__
+
     @property
     def changes_state(self) -> bool:
         """Whether records of the class say something about later ones."""

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_log import format as wire
-from fx_log import rules
+from fx_log import rules, tables
 from fx_log.format import ArgType
-from fx_log.read import tables
 from fx_log.severity import Level, legacy_level
 from fxframework.errors import Rule
 from fxframework.kernels.numbering import Numbering
@@ -93,7 +92,8 @@ def is_level(severity: I64) -> Mask:
     """Return which severities are one of the six levels."""
     step = int(Level.DEBUG) - int(Level.TRACE)
     within = (severity >= Level.TRACE) & (severity <= Level.FATAL)
-    return within & (severity % step == 0)
+    is_one: Mask = within & (severity % step == 0)
+    return is_one
 
 
 class Report(Protocol):
@@ -151,8 +151,14 @@ class Arguments:
     def where(self, rows: Mask | I64) -> Arguments:
         """Return some of the arguments."""
         index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        columns = self.record, self.offset, self.type, self.name, self.value, self.nbytes
-        return Arguments(*(column.take(index) for column in columns))
+        return Arguments(
+            record=self.record.take(index),
+            offset=self.offset.take(index),
+            type=self.type.take(index),
+            name=self.name.take(index),
+            value=self.value.take(index),
+            nbytes=self.nbytes.take(index),
+        )
 
 
 @attrs.frozen
@@ -179,7 +185,7 @@ class Packets:
 class LogRows:
     """The rows of a block, as columns by name.
 
-    Those of `logs` are named as in ``fx_log.read.tables``, with ``message_start`` and
+    Those of `logs` are named as in ``fx_log.tables``, with ``message_start`` and
     ``message_length`` (bytes of the file) in place of ``message``. ``record`` of `args`,
     `log_tags` and ``printf`` (the values for the format of a message) is a row of `logs` in the
     block.
@@ -493,7 +499,7 @@ class Records:
     def well_known(self) -> Mask:
         """Return which arguments have a well-known name and the type that belongs to it."""
         arguments = self.arguments
-        fits = WELL_KNOWN_TYPE[self.name] == arguments.type
+        fits: Mask = WELL_KNOWN_TYPE[self.name] == arguments.type
         lines = np.flatnonzero(self.name == tables.LINE)
         too_large = (arguments.value[lines] < 0) | (arguments.value[lines] > tables.LOW32)
         fits[lines[too_large]] = False

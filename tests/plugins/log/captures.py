@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fx_log import plugin
 from fx_log.format import ArgType
-from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOG_TAGS, LOGS
 from fx_log.severity import LEVELS
+from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOG_TAGS, LOGS
 from fxframework.errors import Catalogue
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source

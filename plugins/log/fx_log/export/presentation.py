@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_log.format import UNKNOWN_COMPONENT
-from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
+from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.kernels.parts import COPIED
 from fxframework.kernels.templates import Cell, Templates

@@ -26,8 +26,8 @@ from fx_log.export.presentation import (
     wall_moments,
     wall_seconds,
 )
-from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, Level
+from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import (
     CLOCK,

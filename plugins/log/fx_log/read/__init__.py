@@ -5,7 +5,7 @@
 - Fields become columns in ``blocks``, many records at a time: ``LogBlocks.read``,
   ``PacketBlocks.read``; strings become codes in ``BlockArguments.enter``.
 - What arguments mean, and which rows they make, is in ``fx_log.meaning``.
-- Columns of tables are made of rows in ``batches``; their schemas are in ``tables``.
+- Columns of tables are made of rows in ``batches``; their schemas are in ``fx_log.tables``.
 - Findings, with their severity, are in ``fx_log.rules``; ``fx_log.severity`` is about the
   severities of logs.
 """

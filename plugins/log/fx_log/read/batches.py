@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from fx_log.format import ArgType
 from fx_log.meaning import Arguments
 from fx_log.read.first_pass import Chunk
-from fx_log.read.tables import (
+from fx_log.severity import LEVELS, Level
+from fx_log.tables import (
     GIVEN_LINE,
     GIVEN_MESSAGE,
     GIVEN_PID,
@@ -19,7 +20,6 @@ from fx_log.read.tables import (
     IS_PRINTF,
     WELL_KNOWN,
 )
-from fx_log.severity import LEVELS, Level
 from fxframework.io.words import U64_MAX
 from fxframework.kit.scanned import Batch, Columns, value_columns
 from fxframework.model.schema import TABLE_CODES

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_log import format as wire
-from fx_log import rules
+from fx_log import rules, tables
 from fx_log.format import ArgType, Argument, Attribution, LegacyPacket, LogRecord
 from fx_log.meaning import (
     DAMAGED_TYPE,
@@ -28,7 +28,6 @@ from fx_log.meaning import (
     first_of_each,
     is_level,
 )
-from fx_log.read import tables
 from fx_log.read.framing import ArgumentList, FrameList, Framer, PacketFramer
 from fx_log.rules import RULES
 from fxframework.errors import Rule
@@ -151,7 +150,8 @@ class BlockReader(abc.ABC):
 
     def valid(self, codes: Codes) -> Mask:
         """Return which strings of the pool are UTF-8."""
-        return self.strings.pool.array("valid")[codes] != 0
+        is_valid: Mask = self.strings.pool.array("valid")[codes] != 0
+        return is_valid
 
 
 class LogBlocks(BlockReader):
@@ -273,8 +273,9 @@ class BlockArguments:
 
     def names_fit(self) -> Mask:
         """Return which arguments have a name, be it empty, whatever is wrong with their values."""
-        if self.is_sound.all():
-            return self.is_sound
+        sound: Mask = self.is_sound
+        if sound.all():
+            return sound
         many = self.many
         nbytes = np.where(self.name_reference, self.name_reference & wire.MAX_STRING, 0)
         name_end = many.start + WORD + (nbytes + WORD - 1) // WORD * WORD

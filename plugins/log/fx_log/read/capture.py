@@ -18,8 +18,8 @@ from fx_log.read.first_pass import Chunk, LogPass, enter_known, framed, pass_ove
 from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer, RingFramer
 from fx_log.read.record_lines import LINES, lines_of
 from fx_log.read.ring import Ring
-from fx_log.read.tables import LOG_TAGS, LOGS
 from fx_log.rules import RULES
+from fx_log.tables import LOG_TAGS, LOGS
 from fxframework.io.source import Source
 from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import Batch, Note, ScannedCapture

@@ -15,9 +15,9 @@ from fx_log.meaning import Arguments, LogRows, Meaning
 from fx_log.read.blocks import BlockReader, LogBlocks, PacketBlocks
 from fx_log.read.framing import LogFramer, PacketFramer, RingFramer
 from fx_log.read.ring import Ring
-from fx_log.read.tables import LEVEL_NAMES, WELL_KNOWN
 from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
+from fx_log.tables import LEVEL_NAMES, WELL_KNOWN
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
@@ -34,6 +34,7 @@ U8 = NDArray[np.uint8]
 Columns = dict[str, NDArray[Any]]
 WINDOW: Final = 1 << 25
 """Bytes after which the pages of the file are released."""
+TABLES: Final = ("logs", "args", "log_tags")
 HALF: Final = 1 << 32
 ENDLESS: Final = (1 << 63) - 1
 LEVEL_OF: Final = np.array(LEVELS, np.uint8)
@@ -91,9 +92,6 @@ class Totals:
         component = columns["component"]
         self.by_component = added(self.by_component, np.bincount(component[component >= 0]))
         self.by_tag = added(self.by_tag, np.bincount(rows.tags.name))
-
-
-TABLES: Final = ("logs", "args", "log_tags")
 
 
 def counts_of(rows: LogRows) -> tuple[int, int, int]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import final
 
 from fx_log import format as wire
-from fx_log import rules
-from fx_log.read import tables
+from fx_log import rules, tables
 from fxframework.kernels.annotations import (
     Array,
     Bytes,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fx_log import format as wire
-from fx_log.read import tables
+from fx_log import tables
 from fx_log.read.framing import FRAME, Framer
 from fxframework.kernels.annotations import Fallible, View, f64, flag, i64, status, virtual
 from fxframework.kernels.kernel import Kernel

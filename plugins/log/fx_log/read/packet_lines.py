@@ -7,7 +7,7 @@ Packets that are sound and of UTF-8 are written here, the others by ``decoder.py
 from __future__ import annotations
 
 from fx_log import format as wire
-from fx_log.read import tables
+from fx_log import tables
 from fx_log.read.framing import PacketFramer
 from fx_log.read.jsonlines import Lines
 from fxframework.kernels.annotations import Bytes, Fallible, i64, status
