@@ -5,6 +5,7 @@
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memchr
 
 import numpy as np
 
@@ -22,7 +23,8 @@ cdef enum:
     ENTRY_KIND, ENTRY_SECOND, ENTRY_SIZE, ENTRY_MOST, ENTRY
     # Numbers of each entry of ``prefixes``.
     PREFIX_AT = 0
-    PREFIX_BYTES, PREFIX_SHIFT, PREFIX_MASK, PREFIX_UNIT, PREFIX_PLUS, PREFIX_LEAST, PREFIX
+    PREFIX_BYTES, PREFIX_SHIFT, PREFIX_MASK, PREFIX_UNIT, PREFIX_PLUS, PREFIX_LEAST
+    PREFIX_TEXT_AT, PREFIX_UNTIL, PREFIX
 
 cdef enum:
     DIRECT = 4096           # kinds below it are found in a table
@@ -63,6 +65,7 @@ cdef class Frames:
     cdef public int big, growing, asking
     cdef int64_t total, count, found_size, found_kind, beyond_end
     cdef bint searching
+    cdef int64_t[256] absent    # by byte: from where on the data have none
 
     def __init__(self, data, numbers, kinds, prefixes, int64_t room):
         self.data, self.kinds, self.prefixes = data, kinds, prefixes
@@ -70,8 +73,10 @@ cdef class Frames:
         self.count = self.kinds.shape[0] // ENTRY
         if len(numbers) != NUMBERS or self.prefixes.shape[0] != PREFIX * self.count:
             raise ValueError("the numbers of a framing are not as many as its kinds ask for")
-        direct = np.full(DIRECT, -1, np.int32)
         cdef int64_t number
+        for number in range(256):
+            self.absent[number] = self.total
+        direct = np.full(DIRECT, -1, np.int32)
         for number in range(NUMBERS):
             self.numbers[number] = numbers[number]
         for number in range(self.count - 1, -1, -1):
@@ -234,10 +239,26 @@ cdef class Frames:
             if number < 0 or number > (rest - size) // self.prefixes[first + PREFIX_UNIT]:
                 return 0
             size += number * self.prefixes[first + PREFIX_UNIT]
-        if size < least or 0 < self.kinds[ENTRY * entry + ENTRY_MOST] < size:
+        if self.prefixes[first + PREFIX_UNTIL] >= 0:
+            size += self.text_length(at + self.prefixes[first + PREFIX_TEXT_AT],
+                                     <int>self.prefixes[first + PREFIX_UNTIL])
+        if size < least or size > rest or 0 < self.kinds[ENTRY * entry + ENTRY_MOST] < size:
             return 0
         # Behind the last record of a growing file there may be more of it.
         return 0 if self.growing and size == rest else size
+
+    cdef int64_t text_length(self, int64_t start, int byte) noexcept nogil:
+        """Return the bytes before the first ``byte`` from ``start`` on; BEYOND if there is none."""
+        cdef const uint8_t* octets
+        cdef const void* found
+        if start >= self.total or start >= self.absent[byte]:
+            return BEYOND
+        octets = &self.data[start]
+        found = memchr(octets, byte, self.total - start)  # safe: up to the end of the data
+        if found == NULL:
+            self.absent[byte] = start
+            return BEYOND
+        return <const uint8_t*>found - octets
 
     cdef bint possible(self, int64_t entry, int64_t size) noexcept nogil:
         """Whether the head of a record may say this size."""

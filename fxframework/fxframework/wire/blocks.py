@@ -34,10 +34,12 @@ from fxframework.wire.cells import (
     merged,
     rows_of_class,
 )
+from fxframework.wire.choices import Again
 from fxframework.wire.columns import Rows
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Register, wrapped
 from fxframework.wire.findings import FIELDS, Findings, Noted, in_order
+from fxframework.wire.floats import Float
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.framing import (
     BAD_SIZE,
@@ -457,6 +459,8 @@ class Run:
         ends = places + sizes if framed else np.full(rows.size, self.reader.source.size)
         many = Many(self.reading, layout, own, places, ends, big=big)
         many.known[SIZE] = sizes if framed else 0
+        if rows.size == self.rows and layout.fixed and (sizes == sizes[0]).all():
+            many.step = int(sizes[0])
         layout.read_many(many, plan.late)
         if framed:
             many.pad_to(many.limit)
@@ -807,10 +811,10 @@ def least_item(rows: Rows) -> int:
 
 
 def needs_places(rows: Rows) -> bool:
-    """Return whether rows need more of a record than its numbers."""
+    """Return whether rows need more of a record than its integers, which all objects keep."""
     leaves = [leaf for source in rows.sources.values() for leaf in source.leaves()]
     return rows.items is not None or any(
-        isinstance(leaf, Span) or leaf is SIZE or leaf is AT for leaf in leaves
+        isinstance(leaf, Span | Float | Again) or leaf is SIZE or leaf is AT for leaf in leaves
     )
 
 

@@ -583,7 +583,7 @@ class Bits(Number):
             nbytes, reserved = c.layout.words[self]
             places = c.take(nbytes)
             c.known[self, WORD_AT] = places
-            c.known[self, WORD] = c.reading.numbers.integers(places, nbytes, big=c.big)
+            c.known[self, WORD] = c.load(places, nbytes)
             self._check_reserved(c, c.known[self, WORD], nbytes, reserved)
         word: NDArray[np.int64] = c.known[first, WORD]
         if self.nbits == 64:

@@ -5,8 +5,8 @@ record, or a damaged, unknown or padded stretch: place, size, number of the kind
 of the format it is, or why it is not a record) and byte order. After damage it goes on where a
 record fits, so that damage never ends a block.
 
-The size of a record comes from its family's size field, from its kind, or from one number that its
-fields depend on (``Prefix``). Where only reading all fields tells it, the loop stops there.
+The size of a record comes from its family's size field, from its kind, or from one number or text
+among its fields (``Prefix``). Where only reading all fields tells it, the loop stops there.
 """
 
 from __future__ import annotations
@@ -45,18 +45,22 @@ ROOM = 1 << 16
 """Most rows that are found at a time."""
 UNKNOWN, CUT, BAD_SIZE, NO_KIND, NO_ORDER, PADDING = range(-1, -7, -1)
 """Entries of rows that are not records of a known kind."""
-UNFIT: tuple[int, ...] = (0, 0, 0, 0, 1, 0, 0)
-"""The prefix of records whose size no single number tells."""
+UNFIT: tuple[int, ...] = (0, 0, 0, 0, 1, 0, 0, 0, -1)
+"""The prefix of records whose size neither one number nor the end of one text tells."""
 
 
 class Prefix(NamedTuple):
-    """How one number, or none, tells the size of a record whose family has no size."""
+    """How one number, or the end of one text, tells the size of a record that has no size field."""
 
     leaf: Number | None
     unit: int
     plus: int
     least: int
     """The bytes that every such record has."""
+    text_at: int = 0
+    """The place of a text that a byte ends."""
+    until: int = -1
+    """The byte; -1 if there is no such text."""
 
 
 def numbers_of(
@@ -170,13 +174,15 @@ def prefix_numbers(format: Format, cls: Any) -> tuple[int, ...]:
     if found.leaf is not None:
         where = cls.layout.places()[found.leaf]
         place = where.offset, where.nbytes, where.shift, where.mask
-    return *map(wrapped, place), found.unit, found.plus, found.least
+    rest = found.unit, found.plus, found.least, found.text_at, found.until
+    return *map(wrapped, place), *rest
 
 
 def prefix_of(layout: Layout) -> Prefix | None:
-    """Return how one number tells the size of records; None if more of them do, or all bytes."""
+    """Return how one number, or one text, tells the size of records; None if that is not enough."""
     leaf: Expression | None = None
     unit, plus, least = 1, 0, 0
+    text_at, until = 0, -1
     places = layout.places()
     for field in layout.fields:
         if field.when is not None or field.tail:
@@ -185,15 +191,27 @@ def prefix_of(layout: Layout) -> Prefix | None:
         if nbytes is not None:
             plus, least = plus + nbytes, least + nbytes
             continue
+        if isinstance(field, Span) and field.until and field.aligned == 1:
+            if leaf is not None or until >= 0:
+                return None
+            text_at, until = plus, field.until[0]
+            plus, least = plus + 1, least + 1
+            continue
         length = length_of(field)
         linear = None if length is None else length.linear()
-        if leaf is not None or linear is None or linear[0] not in places or linear[1] < 1:
+        if (
+            leaf is not None
+            or until >= 0
+            or linear is None
+            or linear[0] not in places
+            or linear[1] < 1
+        ):
             return None
         leaf, unit, summand = linear
         plus += summand
         if not isinstance(leaf, Number) or leaf.signed:
             return None
-    return Prefix(leaf, unit, plus, least)  # type: ignore[arg-type]
+    return Prefix(leaf, unit, plus, least, text_at, until)  # type: ignore[arg-type]
 
 
 def fixed_bytes(layout: Layout, field: Field) -> int | None:
@@ -234,4 +252,5 @@ def item_size(field: Listed) -> int | None:
 def steady_size(layout: Layout) -> int | None:
     """Return the size of all parts of a layout whose fields have fixed sizes; None for others."""
     found = prefix_of(layout)
-    return found.plus if found is not None and found.leaf is None else None
+    steady = found is not None and found.leaf is None and found.until < 0
+    return found.plus if found is not None and steady else None
