@@ -289,8 +289,8 @@ def test_compiled_and_plain_kernels_write_the_same(options: Mapping[str, str]) -
         host = default_host()
         found = []
         for reader in host.readers.values():
-            if reader.sample is None:
-                continue
+            if reader.sample is None or reader.format == "log":
+                continue  # tables of logs have loops without a plain twin
             with host.open(reader.sample(20_000), format=reader.format) as capture:
                 for name in capture.row_counts():
                     if not len(capture.table(name)):

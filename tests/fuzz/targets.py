@@ -547,7 +547,6 @@ def xray_kernels(data: bytes) -> None:
     from fx_xray.read.log import BasicLog, FdrLog
     from fx_xray.read.record_lines import program_of
     from fxframework.io.source import Source
-    from fxframework.kernels.pools import Pool
     from fxframework.wire.programs import CODES
 
     octets = _exact(data, "u1")
@@ -559,7 +558,7 @@ def xray_kernels(data: bytes) -> None:
     log: FdrLog | BasicLog
     basic = not (octets[2] or way & 8)
     made = program_of("xray-basic" if basic else "xray", mirrored=order == "big" and not basic)
-    lines = made.start(Source.open(bytes(octets)), BOUND, Pool(), Notes(CODES, 0), 1 << 12)
+    lines = made.start(Source.open(bytes(octets)), BOUND, Notes(CODES, 0), 1 << 12)
     lines.sound_only = 1
     lines.framing.big = int(order != "little")
     lines.total = lines.framing.total = octets.size >> (way >> 2)

@@ -86,7 +86,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (folder / "checkout.toml").write_text(text)
     replay(folder / "checkout.toml", folder / "pool")
     done = run_cli(
-        "compare", folder / "shop", "--with", folder / "pool", "-o", folder / "runs.html"
+        "compare", folder / "shop", "--with", folder / "pool", "--out", folder / "runs.html"
     )  # fmt: skip
     assert not done.stderr.count("error")
     return {path.name: path for path in folder.iterdir()}

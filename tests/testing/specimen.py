@@ -98,7 +98,6 @@ class SpecimenCapture(Capture):
         )  # fmt: skip
         super().__init__(source, request, diagnostics)
         self._scanned = False
-        self._closed = False
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
@@ -181,9 +180,8 @@ class SpecimenCapture(Capture):
             yield whole.select(slice(at, min(at + rows, last)))
 
     def close(self) -> None:
-        if self._closed and "close once" in FAULTS:
+        if self.closed and "close once" in FAULTS:
             raise ValueError("closed already")
-        self._closed = True
         super().close()
 
 
