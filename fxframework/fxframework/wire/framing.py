@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAD_SIZE", "CUT", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN", "check_compiled",
-    "frames_of", "framing_of", "item_size", "steady_size",
+    "frames_of", "framing_of", "item_size", "steady_size", "uncompiled",
 ]  # fmt: skip
 
 NOWHERE = (0, 0, 0, 0)
@@ -158,10 +158,15 @@ def frames_of(format: Format, source: Source, limits: Limits | None = None) -> F
 def check_compiled(format: Format) -> None:
     """Raise PluginError if the loops that tables need are not compiled."""
     if importlib.util.find_spec("fxframework.kernels.frames") is None:
-        raise PluginError(
-            f"tables of {format.name} need compiled loops, which this installation does not have",
-            remedy="install fxframework where there is a C compiler, and without FXF_NATIVE=never",
-        )
+        raise uncompiled(f"tables of {format.name}")
+
+
+def uncompiled(what: str) -> PluginError:
+    """Return the error for what needs compiled loops, where there are none."""
+    return PluginError(
+        f"{what} need compiled loops, which this installation does not have",
+        remedy="install fxframework where there is a C compiler, and without FXF_NATIVE=never",
+    )
 
 
 def prefix_numbers(format: Format, cls: Any) -> tuple[int, ...]:
