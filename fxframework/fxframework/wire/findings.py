@@ -15,8 +15,6 @@ RULES = 400
 """Numbers of rules of reading are below it."""
 FIELDS = 4
 """Numbers of a finding: rule, offset, record, value."""
-BEHIND = 1 << 30
-"""The field of findings that come behind those of all fields."""
 
 
 @attrs.define(eq=False, kw_only=True)

@@ -263,10 +263,8 @@ class Components:
         numbers = self.numbers_of(tags)
         rows = np.flatnonzero(~self.reported[numbers])
         order = np.argsort(numbers[rows], kind="stable")
-        is_first = np.ones(rows.size, np.bool_)
-        is_first[1:] = numbers[rows[order[1:]]] != numbers[rows[order[:-1]]]
         self.reported[numbers[rows]] = True
-        return np.sort(rows[order[is_first]])
+        return np.sort(rows[order[first_of_each(numbers[rows[order]])]])
 
 
 class JoinedTags:
@@ -624,7 +622,9 @@ class Records:
         tag = logs.tag[rows] & wire.COMPONENT
         named_moniker, named_url = components.named(tag, rows, manifests)
         is_nameless = named_moniker < 0
-        by_tag_alone = is_nameless & ~self.control[rows] & (tag != 0) & (not self.in_entries)
+        by_tag_alone = (
+            is_nameless & ~self.control[rows] & (tag != 0) & (not self.meaning.in_entries)
+        )
         unknown = by_tag_alone | is_nameless & self.control[rows]
         named_moniker[unknown] = tables.UNKNOWN
         named_url[unknown] = tables.EMPTY
@@ -634,11 +634,6 @@ class Records:
         first = nameless_rows[components.newly_nameless(tag[nameless_rows])]
         if first.size:
             self.report(rules.TAG_NOT_NAMED, rows[first], logs.offset[rows[first]], tag[first])
-
-    @property
-    def in_entries(self) -> bool:
-        """Whether the records are in entries of a ring."""
-        return self.meaning.in_entries
 
 
 def first_of_each(record: I64) -> Mask:

@@ -31,7 +31,6 @@ __all__ = ["Chunk", "LogPass", "enter_known", "framed", "pass_over", "words_of"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-Columns = dict[str, NDArray[Any]]
 WINDOW: Final = 1 << 25
 """Bytes after which the pages of the file are released."""
 TABLES: Final = ("logs", "args", "log_tags")
