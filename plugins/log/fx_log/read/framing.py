@@ -11,6 +11,7 @@ from typing import final
 
 from fx_log import format as wire
 from fx_log import rules, tables
+from fxframework.kernels.alignment import Judge
 from fxframework.kernels.annotations import (
     Array,
     Bytes,
@@ -34,7 +35,7 @@ __all__ = [
     "FrameList",
     "Framer",
     "LogFramer",
-    "NextFrame",
+    "LogJudge",
     "PacketFramer",
     "RingFramer",
 ]
@@ -48,13 +49,14 @@ LAST, FRAME, OTHER = range(3)
 
 
 class Framer:
-    """Base of the framers. ``kinds`` counts records by kind.
+    """Base of the framers. ``kinds`` counts records by kind, ``unit`` is in bytes.
 
     With ``splits``, for salvage, damage ends where sound records follow that a size hides.
     """
 
     notes: Notes
     kinds: Array[i64]
+    unit: i64
     pos: i64
     record: i64
     start: i64
@@ -63,7 +65,7 @@ class Framer:
     index: i64
     tag: i64
     suffix: i64
-    end: i64
+    why: i64
     base: i64
     wrap: i64
     capacity: i64
@@ -73,6 +75,7 @@ class Framer:
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
         self.total = 0
+        self.unit = 8
         self.splits = False
         self.kinds = full(tables.KIND_COUNT, "i8")
         self.pos = 0
@@ -83,7 +86,7 @@ class Framer:
         self.index = 0
         self.tag = 0
         self.suffix = NOWHERE
-        self.end = 0
+        self.why = 0
         self.base = 0
         self.wrap = tables.LATEST
         self.capacity = 0
@@ -120,13 +123,6 @@ class Framer:
             start += 1
         return end
 
-    def advance(self) -> status:
-        """Move to the next record. Return 1, or 0 at the end of the file."""
-        found = self.next()
-        while found == OTHER:
-            found = self.next()
-        return found
-
     def place(self, word: i64) -> i64:
         """Return the byte offset in the file of a word of the framed stretch."""
         if word >= self.wrap:
@@ -135,6 +131,7 @@ class Framer:
 
     def damage(self, code: i64, offset: i64, value: i64) -> status:
         """Report a damaged stretch, which is one record."""
+        self.why = code
         self.notes.add(code, offset, self.record, value)
         self.kinds[tables.DAMAGED] += 1
         self.record += 1
@@ -249,7 +246,6 @@ class LogFramer(Framer):
         self.record += 1
         if self.suffixed and self.pos + 2 <= self.total:
             self.attribution()
-        self.end = 8 * self.pos
         return FRAME
 
     def padding(self, at: i64) -> status:
@@ -257,6 +253,7 @@ class LogFramer(Framer):
         until = at + 1
         while until < self.total and self.words[until] == 0:
             until += 1
+        self.why = rules.ZERO_WORDS
         self.notes.add(rules.ZERO_WORDS, 8 * at, self.record, until - at)
         self.kinds[tables.PADDING] += 1
         self.record += 1
@@ -443,16 +440,16 @@ class RingFramer(Framer):
             words = wire.SIZE.get(self.words[start])
         found = words >= wire.MIN_RECORD_WORDS and 8 * words <= length
         if not found:
+            self.why = rules.ENTRY_WITHOUT_RECORD
             self.notes.add(rules.ENTRY_WITHOUT_RECORD, offset, self.index, length)
         elif 8 * words < length:
             self.notes.add(rules.ENTRY_TRAILING_BYTES, offset, self.index, length - 8 * words)
         if length % 8 and self.words[self.pos - 1] >> (8 * (length % 8)):
             self.notes.add(rules.ENTRY_PADDING_NOT_ZERO, offset, self.index, 0)
         self.start = start
-        self.size = words
+        self.size = words if found else 0
         self.offset = offset
         self.tag = self.words[at]
-        self.end = 8 * self.pos
         return FRAME if found else OTHER
 
 
@@ -466,6 +463,7 @@ class PacketFramer(Framer):
         Framer.__init__(self, notes)
         self.data = memoryview(data)
         self.total = len(data)
+        self.unit = 1
         self.single = 1 if start < 0 else 0
         self.pos = max(0, start)
         self.pos = min(self.pos, self.total)
@@ -503,7 +501,6 @@ class PacketFramer(Framer):
         self.offset = at
         self.index = self.record
         self.record += 1
-        self.end = self.pos
         return FRAME
 
     def fault(self, start: i64, end: i64) -> i64:
@@ -566,27 +563,15 @@ class PacketFramer(Framer):
         return value
 
 
-class NextFrame(Kernel):
-    """Moves a framer over one stretch with each ``run``, which returns what it is."""
-
-    framer: Framer
-
-    def __init__(self, framer: Framer) -> None:
-        self.framer = framer
-
-    def step(self) -> Fallible[i64]:
-        """Move over the next stretch. Return FRAME, OTHER or LAST."""
-        return self.framer.next()
-
-
 class FrameList(Kernel):
-    """Collects frames without decoding them: byte offsets of their begin and end, and their tags.
+    """Collects stretches, as rows: frames, and what is none.
 
-    ``run`` takes up to ``most`` frames, replacing those of the last call; ``rows`` is their number.
-    It stops earlier behind ``nbytes`` bytes, or where the framer has as many notes. ``done`` is 1
-    at the end of the file.
-    ``starts``, ``sizes`` and ``suffixes`` are in the framer's unit; a suffix is -1 where there is
-    none. ``indexes`` are numbers of records.
+    ``run`` takes up to ``most`` of them, replacing those of the last call; ``rows`` is their
+    number. It stops earlier behind ``nbytes`` bytes. ``done`` is 1 at the end of the file.
+
+    All but ``tags`` are in the framer's unit: where a stretch begins and ends, and the record in it
+    (``starts`` and ``sizes``), and its suffix, -1 where there is none. ``indexes`` are numbers of
+    records, and ``faults`` those of the rules by which a stretch is not a frame, else 0.
     """
 
     framer: Framer
@@ -601,6 +586,7 @@ class FrameList(Kernel):
     sizes: Array[i64]
     suffixes: Array[i64]
     indexes: Array[i64]
+    faults: Array[i64]
 
     def __init__(self, framer: Framer, most: int) -> None:
         self.framer = framer
@@ -615,27 +601,30 @@ class FrameList(Kernel):
         self.sizes = room(most, "i8")
         self.suffixes = room(most, "i8")
         self.indexes = room(most, "i8")
+        self.faults = room(most, "i8")
 
     def step(self) -> Fallible[i64]:
-        """Collect frames. Return their number."""
+        """Collect stretches. Return their number."""
         rows = 0
         until = tables.LATEST
-        while rows < self.most and self.framer.end < until and self.framer.notes.used < self.most:
+        if self.nbytes < tables.LATEST - self.framer.pos:
+            until = self.framer.pos + self.nbytes // self.framer.unit
+        while rows < self.most and self.framer.pos < until:
+            begin = self.framer.pos
+            index = self.framer.record
             found = self.framer.next()
             if found == LAST:
                 self.done = 1
                 break
-            if found == FRAME:
-                self.begins[rows] = self.framer.offset
-                self.ends[rows] = self.framer.end
-                self.tags[rows] = self.framer.tag
-                self.starts[rows] = self.framer.start
-                self.sizes[rows] = self.framer.size
-                self.suffixes[rows] = self.framer.suffix
-                self.indexes[rows] = self.framer.index
-                if rows == 0 and self.nbytes < tables.LATEST - self.framer.end:
-                    until = self.framer.end + self.nbytes
-                rows += 1
+            self.begins[rows] = begin
+            self.ends[rows] = self.framer.pos
+            self.tags[rows] = self.framer.tag
+            self.starts[rows] = self.framer.start
+            self.sizes[rows] = self.framer.size
+            self.suffixes[rows] = self.framer.suffix
+            self.indexes[rows] = index
+            self.faults[rows] = 0 if found == FRAME else self.framer.why
+            rows += 1
         self.rows = rows
         return rows
 
@@ -675,3 +664,28 @@ class ArgumentList(Kernel):
                 at = self.walk.after(at, end)
                 self.places.fault[row] = self.walk.fault
         return self.places.rows
+
+
+class LogJudge(Judge):
+    """Tells where records of a log are, with the suffixes behind them."""
+
+    framer: LogFramer
+
+    def __init__(self, suffixed: int) -> None:
+        Judge.__init__(self)
+        self.framer = LogFramer(self.words, 0, Notes(0, 1), 0, suffixed)
+
+    def whole(self, at: i64) -> i64:
+        """Return the words of the record at word ``at`` that its arguments fill; 0 if none is."""
+        size = self.stated(at)
+        return size if size and self.framer.chained(at) else 0
+
+    def stated(self, at: i64) -> i64:
+        """Return the words of a record by the header at word ``at``, which few words look like."""
+        self.framer.total = self.total
+        if not self.framer.plausible(at):
+            return 0
+        size = wire.SIZE.get(self.words[at])
+        if self.framer.suffixed and at + size < self.total:
+            size += self.framer.suffix_words(at + size)
+        return size

@@ -20,9 +20,9 @@ from fx_log import format as wire
 from fx_log import rules
 from fx_log.export.presentation import SIGNED, UNSIGNED, Head, left_out, walk
 from fx_log.format import ArgType, LegacyPacket, LogRecord
-from fx_log.read.capture import LogCapture, StreamCapture, frames_of
+from fx_log.read.capture import LogCapture, StreamCapture
 from fx_log.read.decoder import STATE
-from fx_log.read.framing import PacketFramer
+from fx_log.read.frames import Frames
 from fx_log.read.records import Damaged, Padding, StreamHeader
 from fx_log.severity import Level
 from fx_log.write.arguments import (
@@ -378,19 +378,15 @@ class _MergerBase:
         """Return the records of a capture."""
         whole = _whole(capture)
         assert isinstance(whole, LogCapture)  # noqa: S101 (`_prepared` sees to it)
-        framer = whole.framer()
-        data = framer.data if isinstance(framer, PacketFramer) else framer.words
-        batches = list(frames_of(framer))
-        frames = {
-            name: np.concatenate([np.zeros(0, np.int64), *(each[name] for each in batches)])
-            for name in ("begins", "ends", "starts", "tags")
-        }
-        if isinstance(capture, Window):
-            keep = ~np.isin(frames["begins"], capture.offsets_left_out())
-            frames = {name: column[keep] for name, column in frames.items()}
-        return self._placed(whole.format, np.asarray(data).view(np.uint8), frames)
+        file = whole.framed()
+        left_out = capture.offsets_left_out() if isinstance(capture, Window) else None
+        blocks = [frames.sound() for frames in file.blocks()]
+        frames = Frames.joined(blocks)
+        if left_out is not None:
+            frames = frames.take(~np.isin(frames.offset, left_out))
+        return self._placed(whole.format, file.data, frames)
 
-    def _placed(self, form: str, data: U8, frames: Mapping[str, I64]) -> _Part:
+    def _placed(self, form: str, data: U8, frames: Frames) -> _Part:
         """Return the records that some frames are."""
         raise NotImplementedError
 
@@ -484,10 +480,9 @@ class Merger(_MergerBase):
             self._dropped[what] += lost[what]
         return made
 
-    def _placed(self, form: str, data: U8, frames: Mapping[str, I64]) -> _Part:
-        words, starts = data.view(np.int64), frames["starts"]
-        heads, ts = words[starts], words[starts + 1]
-        lengths = WORD * wire.SIZE.get(heads)
+    def _placed(self, form: str, data: U8, frames: Frames) -> _Part:
+        words, starts = data[: data.size // WORD * WORD].view(np.int64), frames.start // WORD
+        heads, ts, lengths = words[starts], words[starts + 1], frames.size
         tags = wire.HEADER_TAG.get(heads)
         components = np.full(starts.size, -1)
         named = np.zeros(starts.size, np.bool_)
@@ -501,11 +496,11 @@ class Merger(_MergerBase):
                     number = self._components.setdefault(component, len(self._components))
                     components[row], ts[row] = number, EARLIEST
         if form == "log-ring":
-            odd = ~named & (frames["tags"] >> wire.CONTROL.bit_length() - 1 != 0)
+            odd = ~named & (frames.tag >> wire.CONTROL.bit_length() - 1 != 0)
             self._dropped[TAGS] += int(np.count_nonzero(odd))
-            of_entries = np.where(odd, 0, frames["tags"]) | tags & wire.CONTROL
+            of_entries = np.where(odd, 0, frames.tag) | tags & wire.CONTROL
             tags = np.where(named, tags, of_entries)
-        columns = {"starts": WORD * starts, "lengths": lengths, "ts": ts, "tags": tags}
+        columns = {"starts": frames.start, "lengths": lengths, "ts": ts, "tags": tags}
         return _Part(data, columns | {"components": components})
 
     def _write(self) -> None:
@@ -591,9 +586,9 @@ class PacketMerger(_MergerBase):
             StreamCapture, map(RecordEncoder(StreamCapture.format).encode, packets)
         )
 
-    def _placed(self, form: str, data: U8, frames: Mapping[str, I64]) -> _Part:
-        starts, ends = frames["begins"], frames["ends"]
-        times = TextColumn.gather(data, frames["starts"] + TIME_AT, np.full(starts.size, 8))
+    def _placed(self, form: str, data: U8, frames: Frames) -> _Part:
+        starts, ends = frames.begin, frames.end
+        times = TextColumn.gather(data, frames.start + TIME_AT, np.full(starts.size, 8))
         if form == "log-legacy":  # a container has the length of each
             data = np.concatenate((np.array([data.size], "<u4").view(np.uint8), data))
             ends = ends + wire.STREAM_LENGTH
