@@ -14,7 +14,7 @@ from fxframework.kernels.columns import CopiedStretches
 from fxframework.kernels.native import is_compiled
 from fxframework.kernels.pools import NOWHERE, Pool
 
-__all__ = ["StringPool", "TextColumn"]
+__all__ = ["StringPool", "TextColumn", "read_only"]
 
 
 KEPT = 1 << 14
@@ -144,6 +144,14 @@ class StringPool(Sequence[str]):
         return iter(self.texts())
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to; the array itself if it cannot be."""
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
 class TextColumn(Sequence[str]):
     """Strings that are not pooled: ``offsets`` int64 of shape (n + 1,) into ``data`` (uint8)."""
 
@@ -181,6 +189,10 @@ class TextColumn(Sequence[str]):
             msg = f"a stretch lies outside of {source.size} bytes"
             raise IndexError(msg)
         return cls(offsets, data)
+
+    def read_only(self) -> TextColumn:
+        """Return the same column, whose arrays cannot be written to."""
+        return TextColumn(read_only(self.offsets), read_only(self.data))
 
     def bytes_of(self, row: int) -> bytes:
         """Return the bytes of a row."""

@@ -17,7 +17,7 @@ from fx_inspect.read.texts import TextColumnFill, TextCopy
 from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.kernels.columns import SplitNumbers
-from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.strings import StringPool, TextColumn, read_only
 
 __all__ = ["TreeRows", "paths"]
 
@@ -53,17 +53,21 @@ class SharedTexts(TextColumn):
     """
 
     def __init__(self, offsets: I64, source: I32, copy: TextCopy, shared: dict[int, bytes]) -> None:
-        self.offsets = offsets
+        self.offsets = read_only(offsets)
         self._source = source
         self._copy = copy
         self._shared = shared
+
+    def read_only(self) -> TextColumn:
+        """Return the column itself: to lock its bytes as others do would copy them all."""
+        return self
 
     @cached_property
     def data(self) -> NDArray[np.uint8]:  # type: ignore[override]
         """The bytes of all rows."""
         data: NDArray[np.uint8] = arena.empty(int(self.offsets[-1]), np.uint8)
         TextColumnFill(self._copy, self._source.data, self.offsets.data, data.data).run()
-        return data
+        return read_only(data)
 
     def bytes_of(self, row: int) -> bytes:
         """Return the bytes of a row."""
