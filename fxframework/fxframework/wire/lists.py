@@ -105,14 +105,15 @@ class Listed(Field):
             c.lose(~fits)
             counts = np.where(fits, counts, 0)
         c.go_to(at + counts * item.nbytes)
-        if self.in_rows:
+        if self.in_rows or c.reading.for_lines:
             records, index = flattened(counts)
             places = at[records] + index * item.nbytes
             numbers = c.items(None, places, c.limit[records], records, index)
             numbers.known[item] = c.reading.numbers.integers(
                 places, item.nbytes, big=c.big, signed=item.signed
             )
-            c.own.lists.setdefault(self, []).append(numbers)
+            kept = c.own.parts if c.reading.for_lines else c.own.lists
+            kept.setdefault(self, []).append(numbers)
 
     def packed(self, items: Iterable[Any], state: State | None, big: bool, at: int) -> bytes:
         """Return the bytes of all items, which begin at byte ``at`` of the record."""
@@ -268,23 +269,25 @@ def read_kinds(parts: Many, field: Listed) -> None:
     """Read the fields of parts whose heads are there."""
     family = field.item.layout.family
     if not family.kinds:
-        read_class(parts, field.item.layout)
+        read_class(parts, field, field.item.layout)
         return
     for cls, there in family.choose_many(parts):
         if cls is None:
             parts.lose(np.isin(np.arange(parts.start.size), there))
         elif there.size == parts.start.size:
             parts.layout = cls.layout
-            read_class(parts, cls.layout)
+            read_class(parts, field, cls.layout)
         else:
             some = parts.some(there)
             some.layout = cls.layout
-            read_class(some, cls.layout)
+            read_class(some, field, cls.layout)
             parts.put_back(some, there)
 
 
-def read_class(parts: Many, layout: Any) -> None:
+def read_class(parts: Many, field: Listed, layout: Any) -> None:
     """Read the fields of parts of one class."""
+    if parts.reading.for_lines:
+        parts.own.parts.setdefault(field, []).append(parts)
     family = layout.family
     sized = family.size is not None
     if sized or family.nbytes or layout.size:
@@ -309,7 +312,9 @@ def check_padding(
     behind: NDArray[np.int64],
     to: NDArray[np.int64],
 ) -> None:
-    """Report padding behind parts that is not zero."""
+    """Report padding behind parts that is not zero, and mark records that end within it."""
+    is_cut = (to - c.start[records]) % parts.layout.family.pad != 0
+    c.keep_raw(records[is_cut])
     gaps = np.flatnonzero(to > behind)
     if not gaps.size:
         return

@@ -15,6 +15,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.kernels import ops
 from fxframework.kernels.buffers import view
+from fxframework.kernels.framing import Framing
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.output import PART
 from fxframework.kernels.program import Program
@@ -30,7 +31,7 @@ from fxframework.wire.expressions import (
 )
 from fxframework.wire.fields import Field
 from fxframework.wire.format import Format
-from fxframework.wire.framing import framing_of
+from fxframework.wire.framing import numbers_of
 from fxframework.wire.state import TextTable
 
 __all__ = [
@@ -86,6 +87,21 @@ class Compiled:
         for table, value, literal in self.names:
             program.texts.name(table, value, literal)
         return program
+
+
+def framing_of(format: Format, source: Source, limits: Limits, *, mirrored: bool) -> Framing:
+    """Return the framing for one record at a time; ``mirrored`` is that of ``State``."""
+    numbers, kinds = numbers_of(format, limits, mirrored=mirrored)
+    data = np.ascontiguousarray(source.data) if source.size else np.zeros(0, np.uint8)
+    words = data[: data.size // 8 * 8].view("<i8")
+    framing = Framing(
+        view(data, "u1"),
+        view(words if words.size else np.zeros(1, "<i8"), "i8"),
+        view(np.array(numbers, "i8"), "i8"),
+        view(np.array([wrapped(number) for number in kinds], "i8"), "i8"),
+    )
+    framing.big = int(format.order == "big")
+    return framing
 
 
 def is_steady(field: Field) -> bool:
