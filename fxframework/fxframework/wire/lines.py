@@ -387,7 +387,9 @@ class ShownRows:
             self.texts.references[field] = Numbered(
                 self.templates, lambda code: shown_text(field, strings.bytes_of(code)).decode()
             )
-        return self.texts.references[field](np.where(rows, self.column((field, CODE)), 0))
+        codes = np.where(rows, self.column((field, CODE)), 0)
+        # Rows of other kinds of a choice have none: their bits may be those of a reference.
+        return self.texts.references[field](np.maximum(codes, 0))
 
     def choice(self, field: Choice) -> list[Cell]:
         """Return values, each of the kind that its row says."""

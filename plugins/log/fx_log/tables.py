@@ -71,5 +71,3 @@ NO_STRING = -1
 HAS_VERBOSITY = 64
 RARE_DROPPED, RARE_ROLLED_OUT, RARE_VERBOSITY = range(3)
 """Columns of `logs` with values in few rows, as numbered by ``RareColumns``."""
-END, FULL, NOT_PLAIN = range(3)
-"""Why a writer of lines stopped: behind the last row, at its bound, at a row that is not plain."""

@@ -66,7 +66,7 @@ def test_each_record_by_itself_and_among_others(tools: Tools, record: bytes) -> 
 def test_pieces_are_bounded_and_of_whole_lines(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools.lines, "PIECE", 2000)
+    monkeypatch.setattr(tools.lines, "BLOCK_BYTES", 200)
     data = b"".join(ODD) * 20 + text_log("x") * 100 + bytes(3)
     agree(tools, data, {})
     pieces = list(tools.opened("log", data, {}).records_json())
@@ -104,7 +104,7 @@ def test_agree_on_suffixes(tools: Tools, data: bytes) -> None:
 def test_plain_records_are_not_decoded_one_by_one(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools.lines, "PIECE", 2000)
+    monkeypatch.setattr(tools.lines, "BLOCK_BYTES", 200)
     capture = tools.opened("log", sample(50_000), {})
 
     def refused(*_: Any) -> None:

@@ -41,7 +41,7 @@ class Tools:
     def __init__(self) -> None:
         self.capture = importlib.import_module("fx_log.read.capture")
         self.frames = importlib.import_module("fx_log.read.frames")
-        self.lines = importlib.import_module("fx_log.read.record_lines")
+        self.lines = importlib.import_module("fx_log.read.lines")
         self.objects = importlib.import_module("fx_log.read.decoder").Records
         self.limits = importlib.import_module("fxframework.io.limits").Limits
         self.source = importlib.import_module("fxframework.io.source").Source

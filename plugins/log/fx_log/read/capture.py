@@ -16,11 +16,11 @@ from fx_log import rules
 from fx_log.read.batches import batch_of
 from fx_log.read.first_pass import Chunk, LogPass, enter_known, pass_over
 from fx_log.read.frames import FramedFile, Frames
-from fx_log.read.record_lines import lines_of
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fx_log.tables import LOG_TAGS, LOGS
 from fxframework.io.source import Source
+from fxframework.io.words import view_of
 from fxframework.kit.scanned import Batch, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.schema import STANDARD_TABLES, TableSchema
@@ -82,12 +82,21 @@ class LogCapture(ScannedCapture[LogPass, Chunk]):
     def records_json(self) -> Iterator[bytes]:
         """Return the same records as JSON lines.
 
-        Plain records are written in bulk (``jsonlines.py``).
+        They are written many at a time (``lines``).
         """
-        if self.format == "log-legacy" or self.request.options.get("suffix"):
-            return super().records_json()
+        from fx_log.read.decoder import RecordDecoder
+        from fx_log.read.lines import LineWriter
+
         self.first_pass(whole=False)  # it reports the findings
-        return self.checked_pieces(lines_of(self.format, self.source, self.request))
+        limits, options = self.request.limits, self.request.options
+        decoder = RecordDecoder(self.format, limits=limits, options=options)
+        released = 0
+        for end, lines in LineWriter(decoder.read(view_of(self.source.data))).lines():
+            self.check_budget()
+            if lines:
+                yield lines
+            self._release(released, end)
+            released = end
 
     def resume(self) -> tuple[int, bytes] | None:
         """Return the offset after the last whole record, and the control records before it.

@@ -17,7 +17,7 @@ from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import Attribution, LegacyPacket, LogRecord, RingHeader, StreamHeader
 from fx_log.read.first_pass import LogPass, enter_known, pass_over
-from fx_log.read.frames import FramedFile, Frames, Row
+from fx_log.read.frames import FramedFile, Row
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
 from fx_log.rules import RULES
 from fxframework.errors import Rule
@@ -134,20 +134,19 @@ class Records:
         yield from self.opening()
         for frames in self.file.blocks():
             if frames.end.size and frames.end[-1] > byte:
-                yield from self.of(frames.take(frames.end > byte))
+                for row in frames.take(frames.end > byte).rows():
+                    yield from self.of_row(row)
         yield from self.rest()
 
-    def of(self, frames: Frames) -> Iterator[LogFileRecord]:
-        """Yield the records of some frames."""
-        read = {"log": self.log, "log-ring": self.entry}.get(self.form, self.packet)
-        for row in frames.rows():
-            if row.fault == rules.ZERO_WORDS:
-                yield Padding(offset=row.offset, nbytes=row.end - row.begin)
-            elif row.fault and row.fault != rules.ENTRY_WITHOUT_RECORD:
-                rule = RULES.numbered(row.fault)
-                yield self.damaged(rule, row.offset, self.data[row.begin : row.end])
-            else:
-                yield from read(row)
+    def of_row(self, row: Row) -> Iterator[LogFileRecord]:
+        """Return the records of a frame."""
+        if not row.fault or row.fault == rules.ENTRY_WITHOUT_RECORD:
+            read = {"log": self.log, "log-ring": self.entry}.get(self.form, self.packet)
+            return read(row)
+        if row.fault == rules.ZERO_WORDS:
+            return iter([Padding(offset=row.offset, nbytes=row.end - row.begin)])
+        rule = RULES.numbered(row.fault)
+        return iter([self.damaged(rule, row.offset, self.data[row.begin : row.end])])
 
     def damaged(self, rule: Rule, offset: int, data: memoryview) -> Damaged:
         """Return a damaged stretch."""

@@ -167,13 +167,11 @@ class FramedFile:
         from_start = byte // WORD >= framer.wrap
         return np.where(from_start, byte - framer.capacity, byte) + framer.base
 
-    def blocks(self, at: int | None = None, most: int = 0) -> Iterator[Frames]:
-        """Yield all stretches, ``most`` (or ROOM) at a time, from the one that begins at a byte."""
+    def blocks(self, nbytes: int | None = None) -> Iterator[Frames]:
+        """Yield all stretches, ROOM or some ``nbytes`` (by default BLOCK_BYTES) at a time."""
         framer = self.framer
-        if at is not None:
-            framer.pos = at // framer.unit
-        frames = FrameList(framer, min(most or ROOM, self.data.size + 1))
-        frames.nbytes = BLOCK_BYTES
+        frames = FrameList(framer, min(ROOM, self.data.size + 1))
+        frames.nbytes = nbytes or BLOCK_BYTES
         while not frames.done:
             frames.run()
             found = self.rows_of(frames)

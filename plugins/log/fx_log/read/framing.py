@@ -564,7 +564,7 @@ class PacketFramer(Framer):
 
 
 class FrameList(Kernel):
-    """Collects stretches, as rows: frames, and what is none.
+    """Collects stretches, as rows: frames, and what lies between them.
 
     ``run`` takes up to ``most`` of them, replacing those of the last call; ``rows`` is their
     number. It stops earlier behind ``nbytes`` bytes. ``done`` is 1 at the end of the file.
