@@ -28,7 +28,11 @@ ODD = [
     log(("n", "uint64", (1 << 64) - 1), ("m", "int64", -(1 << 63)), tag_bits=(1 << 32) - 1),
     manifest(5, "core/a", "url"),
 ]
+EMPTY = log(("k", "string", ""))
 NOT_PLAIN = [
+    EMPTY[:16]
+    + (int.from_bytes(EMPTY[16:24], "little") | 0x8000 << 32).to_bytes(8, "little")
+    + EMPTY[24:],
     log(("d", "double", math.nan)),
     log(("d", "double", math.inf)),
     log(("k", "string", "caf\udce9")),

@@ -14,7 +14,7 @@ import orjson
 from numpy.typing import NDArray
 
 from fx_log import format as wire
-from fx_log.format import Argument, Attribution, LegacyPacket, LogRecord
+from fx_log.format import ArgType, Argument, Attribution, LegacyPacket, LogRecord
 from fx_log.read.blocks import ARGUMENT, HEAD, IS_FOREIGN, LOG, PACKET, USED_BITS
 from fx_log.read.decoder import Records
 from fx_log.read.frames import Frames
@@ -128,6 +128,8 @@ class LineWriter:
         stated_end = parts.start + known[ARGUMENT["_size_words"]] * WORD
         kinds = known[ARGUMENT["type"]]
         parts.keep_raw(stated_end != parts.at())
+        # An empty string is the reference 0; one of length 0 has to be kept.
+        parts.keep_raw((kinds == ArgType.STRING) & (known[ARGUMENT["_value_ref"]] == wire.INLINE))
         parts.keep_raw(known[ARGUMENT["type"], HEADER] >> USED_BITS[kinds] != 0)
         by_objects = in_doubt(records)
         by_objects[places.record[(places.fault != 0) | IS_FOREIGN[kinds] | in_doubt(parts)]] = True
