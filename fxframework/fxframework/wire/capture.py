@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.kit.lossless import LosslessRecord
+from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import TableSchema
@@ -35,8 +36,6 @@ ROW_BYTES = 16
 """Bytes of the columns that every row has: its number, and the offset of its record."""
 WIDTHS = {"code": 4, "bytes": 16, "text": 16}
 """Bytes of a cell by kind of column, at most, where they are not 8."""
-RELEASED = 8 << 20
-"""Bytes of the file that are released at a time."""
 
 
 class Growing:
@@ -187,16 +186,12 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
 
         diagnostics = self.record_diagnostics
         reader = LineReader(self.declared, self.source, self.request.limits)
-        behind = 0
-        for end, lines in reader.lines():
+        for lines in reader.lines():
             found = reader.findings.taken()
             if diagnostics is not None:
                 for number, offset, record, value in found.tolist():
                     diagnostics.add(self.rules.numbered(number), offset, record, value)
             self.check_budget()
-            if end - behind > RELEASED:
-                self.source.passed(behind, end)
-                behind = end
             yield lines
         beyond = reader.findings.totals - reader.findings.limit
         if diagnostics is not None:
