@@ -249,7 +249,7 @@ class BlockReader:
         notes: list[tuple[int, int, int, int]] = []
         while len(places) < most and self.walk.at < end:
             places.append(self.walk.at)
-            record, found = self._next_object()
+            record, found = self.next_object()
             sizes.append(record.nbytes)
             row = len(places) - 1
             notes += [(int(number), at, row, wrapped(value)) for number, at, value in found]
@@ -270,7 +270,7 @@ class BlockReader:
         self.records += len(places)
         self.handed += len(places)
 
-    def _next_object(self) -> tuple[LosslessRecord, Any]:
+    def next_object(self) -> tuple[LosslessRecord, Any]:
         """Return the next record as an object, and its findings."""
         walk = self.walk
         if walk.at == 0 and self.format.begin:
@@ -293,6 +293,10 @@ class BlockReader:
                 registers = self.walk.state.registers
                 beyond |= each.add(ordinal, record, self.walk.last, registers)
         return beyond
+
+    def restarts_of(self, run: Run, register: Register) -> Change | None:
+        """Return where a register begins again in a run, before a record; None for nowhere."""
+        del run, register
 
     def watched_of(self, many: Many) -> I64:
         """Return the rows of the sound records of a class that are wanted as objects, too."""
@@ -513,13 +517,28 @@ class Run:
             for plan, many in self.read_classes
             for effect in plan.effects
             if effect.register is register
-            for change in [change_of(effect, many)]
+            for change in [self._change_of(effect, many)]
             if change.ordinals.size
         ]
-        if changes:
+        restarts = self.reader.restarts_of(self, register)
+        if changes or restarts is not None:
             initial = self.reader.registers[register]
-            before, after = register_columns(initial, self.rows, changes)
+            before, after = register_columns(initial, self.rows, changes, restarts)
             self.reading.registers[register], self.after[register] = before, after
+
+    def _change_of(self, effect: Any, many: Many) -> Change:
+        """Return what the sound records of a class do to a register."""
+        own = many.own
+        happens = ~(own.short | own.odd)
+        if effect.field is not None:
+            happens &= many.known[effect.field, THERE]
+        keeps = many.full(effect.keeps.column(many))
+        beyond = np.flatnonzero(happens & (keeps != 0) & (keeps != 1))
+        if beyond.size:  # neither set nor added to: an object knows what becomes of it
+            own.odd[beyond] = True
+            self.cut(int(own.ordinals[beyond[0]]))
+        values = many.full(effect.value.column(many))
+        return Change(own.ordinals[happens], values[happens], keeps[happens] == 1)
 
     # --- What becomes of them -------------------------------------------------------------------
 
@@ -772,16 +791,6 @@ class Run:
         for _, many in self.read_classes:
             many.own.lists.clear()
             many.own.parts.clear()
-
-
-def change_of(effect: Any, many: Many) -> Change:
-    """Return what the sound records of a class do to a register."""
-    own = many.own
-    happens = ~(own.short | own.odd)
-    if effect.field is not None:
-        happens &= many.known[effect.field, THERE]
-    values = many.full(effect.value.column(many))
-    return Change(own.ordinals[happens], values[happens], effect.adds)
 
 
 def enter_texts(many: Many, field: Any) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.kit.lossless import LosslessRecord
+from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import TableSchema
@@ -35,8 +34,6 @@ ROW_BYTES = 16
 """Bytes of the columns that every row has: its number, and the offset of its record."""
 WIDTHS = {"code": 4, "bytes": 16, "text": 16}
 """Bytes of a cell by kind of column, at most, where they are not 8."""
-RELEASED = 8 << 20
-"""Bytes of the file that are released at a time."""
 
 
 class Growing:
@@ -187,16 +184,12 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
 
         diagnostics = self.record_diagnostics
         reader = LineReader(self.declared, self.source, self.request.limits)
-        behind = 0
-        for end, lines in reader.lines():
+        for lines in reader.lines():
             found = reader.findings.taken()
             if diagnostics is not None:
                 for number, offset, record, value in found.tolist():
                     diagnostics.add(self.rules.numbered(number), offset, record, value)
             self.check_budget()
-            if end - behind > RELEASED:
-                self.source.passed(behind, end)
-                behind = end
             yield lines
         beyond = reader.findings.totals - reader.findings.limit
         if diagnostics is not None:
@@ -204,11 +197,6 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
                 diagnostics.add(self.rules.numbered(number), times=int(beyond[number]))
 
     # --- Tables ---------------------------------------------------------------------------------
-
-    @functools.cached_property
-    def _reading(self) -> threading.RLock:
-        """Held while a block is read: it enters texts into the pool that all threads share."""
-        return threading.RLock()
 
     def read_blocks(
         self, *, growing: bool = False
@@ -237,18 +225,13 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
     def _finished(
         self, context: Any, reader: BlockReader
     ) -> Iterator[tuple[int, dict[str, Cells]]]:
-        blocks = reader.blocks()
         behind = 0
-        while True:
-            with self._reading:
-                block = next(blocks, None)
-                if block is None:
-                    return
-                tables = {
-                    name: self.finish(context, name, self._joined(name, block))
-                    for name, parts in block.tables.items()
-                    if parts
-                }
+        for block in reader.blocks():
+            tables = {
+                name: self.finish(context, name, self._joined(name, block))
+                for name, parts in block.tables.items()
+                if parts
+            }
             if block.end - behind > RELEASED:
                 self.source.passed(behind, block.end)
                 behind = block.end

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAD_SIZE", "CUT", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN", "check_compiled",
-    "frames_of", "item_size", "steady_size", "uncompiled",
+    "frames_of", "has_loops", "item_size", "steady_size", "uncompiled",
 ]  # fmt: skip
 
 NOWHERE = (0, 0, 0, 0)
@@ -61,15 +61,13 @@ class Prefix(NamedTuple):
     """The byte; -1 if there is no such text."""
 
 
-def numbers_of(
-    format: Format, limits: Limits | None, *, mirrored: bool = False
-) -> tuple[list[int], list[int]]:
+def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[int]]:
     """Return what the loops need to know of a format: its numbers, and four of each kind."""
 
     def place_of(place: Place | None) -> tuple[int, int, int, int]:
         if place is None:
             return NOWHERE
-        return place.offset, place.nbytes, place.shift_in(mirrored), place.mask
+        return place.offset, place.nbytes, place.shift_in(False), place.mask
 
     family = format.family
     places = [family.places[field] for field in family.kinds]
@@ -138,8 +136,13 @@ def frames_of(format: Format, source: Source, limits: Limits | None = None) -> F
 
 def check_compiled(format: Format) -> None:
     """Raise PluginError if the loops that reading needs are not compiled."""
-    if importlib.util.find_spec("fxframework.kernels.frames") is None:
+    if not has_loops():
         raise uncompiled(f"files of {format.name}")
+
+
+def has_loops() -> bool:
+    """Return whether the compiled loops are there."""
+    return importlib.util.find_spec("fxframework.kernels.frames") is not None
 
 
 def uncompiled(what: str) -> PluginError:

@@ -34,6 +34,7 @@ from fxframework.kernels.parts import (
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.json_fields import CANONICAL_NAN, show_text
 from fxframework.kit.lossless import LosslessRecord
+from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.row_texts import Lines, Numbered, column_of
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.wire.beside import Spare
@@ -54,7 +55,7 @@ __all__ = ["LineReader"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 19
 """Bytes of the file whose lines are made together: some ten times as many."""
 MOST_TEXTS = 1 << 20
 """Bytes of texts that are kept from one block to the next."""
@@ -83,12 +84,16 @@ class LineReader(BlockReader):
         self.object_lines: list[bytes] = []
         """Places and lines of records that were read as objects."""
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines of each block, and the byte at which it ends."""
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of each block."""
+        behind = 0
         for block in self.blocks():
-            yield block.end, self._joined()
+            yield self._joined()
+            if block.end - behind > RELEASED:
+                self.source.passed(behind, block.end)
+                behind = block.end
         if self.object_lines:  # there was only a header
-            yield self.at, self._joined()
+            yield self._joined()
 
     def _joined(self) -> bytes:
         """Return all lines since the last call, in the order of the file."""
@@ -134,10 +139,7 @@ class LineReader(BlockReader):
                 self._put_damaged(run, SIZE_RULE, own.ordinals[own.short & ~own.odd])
         self.plain.clear()
         for entry, rows in run.stretches:
-            if entry in (UNKNOWN, PADDING):
-                self._put_stretches(run, entry, rows[rows < run.count])
-            else:
-                self._put_damaged(run, REASONS.get(entry, SIZE_RULE), rows)
+            self.put_stretches(run, entry, rows[rows < run.count])
 
     def _put_damaged(self, run: Run, number: int, every_row: I64) -> None:
         """Make the lines of damaged stretches."""
@@ -146,15 +148,16 @@ class LineReader(BlockReader):
         offsets, sizes = run.places[rows], run.sizes[rows]
         self.texts.put_raw(b"damaged", offsets, sizes, [code])
 
-    def _put_stretches(self, run: Run, entry: int, rows: I64) -> None:
-        """Make the lines of records of unknown kinds, or of padding."""
+    def put_stretches(self, run: Run, entry: int, rows: I64) -> None:
+        """Make the lines of stretches that are not records of a known kind, by the entry."""
         offsets, sizes = run.places[rows], run.sizes[rows]
         if entry == PADDING:
-            cells = [*head_of(b"padding", offsets, sizes), b"}\n"]
-            self.texts.lines.put(offsets, *cells)
-            return
-        kinds: Cell = SIGNED, run.reader.frames.kinds_found[rows]
-        self.texts.put_raw(b"unknown", offsets, sizes, [b',"type":', kinds])
+            self.texts.lines.put(offsets, *head_of(b"padding", offsets, sizes), b"}\n")
+        elif entry == UNKNOWN:
+            kinds: Cell = SIGNED, self.frames.kinds_found[rows]
+            self.texts.put_raw(b"unknown", offsets, sizes, [b',"type":', kinds])
+        else:
+            self._put_damaged(run, REASONS.get(entry, SIZE_RULE), rows)
 
 
 class RowTexts:
@@ -184,9 +187,13 @@ class RowTexts:
     def put_records(self, many: Many, rows: I64, offsets: I64, sizes: I64) -> None:
         """Write lines of sound records."""
         shown = ShownRows(self, many, rows)
-        cls = many.layout.cls
-        cells = [*head_of(cls.record.encode(), offsets, sizes), *shown.fields(), *shown.refs()]
+        layout = many.layout
+        head = head_of(layout.cls.record.encode(), offsets, sizes)
+        cells = [*head, *shown.fields(), *shown.refs()]
         is_raw = many.own.raw[rows]
+        if layout.word:  # the kind that was found may be that of another byte of the word
+            for field, number in zip(layout.family.kinds, layout.kind, strict=False):
+                is_raw |= shown.column(field) != number
         self.lines.put(offsets, *cells, *when(is_raw, lambda: raw_cells(offsets, sizes)), b"}\n")
         self.templates.forget_columns()
 
@@ -556,9 +563,6 @@ def doubts(many: Many) -> Iterator[Mask]:
     known = many.known
     if layout is None:  # integers of a list
         return
-    if layout.word:
-        for field, number in zip(layout.family.kinds, layout.kind, strict=False):
-            yield known[field] != number
     for number, implied in layout.implied.items():
         for how, field, absent, present in implied:
             if how == "present" and number.nbits > 1:
