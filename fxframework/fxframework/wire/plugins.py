@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from fxframework.registry import Confidence, Probe, Reader, Writer, lazy_type
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fxframework.io.sink import Sink
     from fxframework.io.source import Source
     from fxframework.io.words import FieldView
+    from fxframework.kit.salvage import Loss
     from fxframework.model.capture import Capture, OpenRequest
     from fxframework.model.diagnostics import Diagnostics
     from fxframework.model.selection import Selection
@@ -94,14 +95,22 @@ def writer(
     ) -> Mapping[str, int]:
         """Write the selected records, with those that they need."""
         del options
-        from fxframework.wire.encoder import extract
+        from fxframework.wire.verbs.copies import extract
 
         return extract(load(), capture, selection, sink)
+
+    def salvage(capture: Any, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+        """Write the sound records; yield what is left out."""
+        del options
+        from fxframework.wire.verbs.copies import salvage
+
+        return salvage(load(), capture, sink)
 
     given = {
         "title": title or name,
         "suffixes": suffixes or (f".{name}",),
         "extract": extract,
+        "salvage": salvage,
         "derived": lambda: load().derived,
     }
     return Writer(format=name, open=open_, **{"lossless": True, **given, **options})

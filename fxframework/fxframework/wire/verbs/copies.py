@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kit.lossless import DamagedRecord, PaddingRecord, UnknownRecord
+from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.salvage import Loss
-from fxframework.model.strings import TextColumn
+from fxframework.model.capture import Capture, Window
+from fxframework.model.strings import StringPool, TextColumn
+from fxframework.registry import no_parts
+from fxframework.wire.blocks import REASONS, SIZE_RULE, Block, BlockReader, Run
+from fxframework.wire.framing import PADDING, UNKNOWN
 
-__all__ = ["Copies", "copy"]
+if TYPE_CHECKING:
+    from fxframework.io.limits import Limits
+    from fxframework.io.sink import Sink
+    from fxframework.io.source import Source
+    from fxframework.kit.lossless import LosslessRecord
+    from fxframework.model.selection import Selection
+    from fxframework.wire.capture import DeclaredCapture
+    from fxframework.wire.format import Format
+
+__all__ = ["Copies", "CopyReader", "copy", "extract", "salvage"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
+SOUND, WITHOUT_RULE = -1, 0
+"""What is said of a stretch in place of the number of a rule by which it is damaged."""
 
 
 @attrs.frozen(eq=False)
@@ -66,3 +83,122 @@ def copy(
         kept = part if left_out is None else part.without(left_out)
         yield from kept.losses
         write(kept.joined().data)
+
+
+# --- Declared formats -----------------------------------------------------------------------------
+
+
+class CopyReader(BlockReader):
+    """Reads a file of a declared format into copies of its records.
+
+    Damage and padding are losses; records of unknown kinds are copied ``with_unknown``.
+    """
+
+    def __init__(
+        self, format: Format, source: Source, limits: Limits, *, with_unknown: bool
+    ) -> None:
+        super().__init__(format, source, limits, StringPool(), tables=())
+        self.with_unknown = with_unknown
+        self.found: list[tuple[I64, I64, I64]] = []
+        """Of stretches: places, sizes, and numbers of rules (or SOUND, WITHOUT_RULE)."""
+        self.as_objects: list[tuple[int, int, int]] = []
+        """The same of records that were read as objects."""
+
+    def copies(self) -> Iterator[Copies]:
+        """Yield the records of each block."""
+        released = 0
+        for block in self.blocks():
+            yield self._taken()
+            if block.end - released > RELEASED:
+                self.source.passed(released, block.end)
+                released = block.end
+        if self.as_objects:  # there was only a header
+            yield self._taken()
+
+    def _taken(self) -> Copies:
+        """Return what was found since the last call, in the order of the file."""
+        by_objects = np.array(self.as_objects, np.int64).reshape(-1, 3).T
+        parts = [*self.found, tuple(by_objects)]
+        places, sizes, numbers = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(places, kind="stable")
+        places, sizes, numbers = places[order], sizes[order], numbers[order]
+        self.found, self.as_objects = [], []
+        sound = numbers == SOUND
+        losses = [
+            self._loss(*one)
+            for one in zip(
+                places[~sound].tolist(), sizes[~sound].tolist(), numbers[~sound].tolist(),
+                strict=True,
+            )
+        ]  # fmt: skip
+        return Copies(self.source.data, places[sound], sizes[sound], places[sound], losses)
+
+    def _loss(self, offset: int, nbytes: int, number: int) -> Loss:
+        message = f"{nbytes} bytes are not a record; left out"
+        if number == WITHOUT_RULE:
+            return Loss(offset, nbytes, "padding", message)
+        return Loss(offset, nbytes, "damaged", message, self.format.rules.numbered(number).code)
+
+    def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
+        """Take a record that was read as an object."""
+        number = SOUND
+        if isinstance(record, PaddingRecord):
+            number = WITHOUT_RULE
+        elif isinstance(record, DamagedRecord):
+            number = int(self.format.rules[record.code])
+        if self.with_unknown or not isinstance(record, UnknownRecord):
+            self.as_objects.append((record.offset, record.nbytes, number))
+        return super().add_object(ordinal, record)
+
+    def take_run(self, block: Block, run: Run) -> None:
+        """Take the records of a run."""
+        del block
+        for _, many in run.read_classes:
+            own = many.own
+            self._add(run, own.ordinals[own.sound], SOUND)
+            self._add(run, own.ordinals[own.short & ~own.odd], SIZE_RULE)
+        for entry, rows in run.stretches:
+            if entry != UNKNOWN:
+                number = WITHOUT_RULE if entry == PADDING else REASONS.get(entry, SIZE_RULE)
+                self._add(run, rows, number)
+            elif self.with_unknown:
+                self._add(run, rows, SOUND)
+
+    def _add(self, run: Run, every_row: I64, number: int) -> None:
+        """Take some rows of a run."""
+        rows = every_row[every_row < run.count]
+        self.found.append((run.places[rows], run.sizes[rows], np.full(rows.size, number)))
+
+
+def salvage(format: Format, capture: Capture, sink: Sink) -> Iterator[Loss]:
+    """Write the sound records of a capture as they are; yield what is left out."""
+    limits = capture.request.limits
+    reader = CopyReader(format, capture.source, limits, with_unknown=True)
+    return copy(reader.copies(), sink.write)
+
+
+def extract(
+    format: Format, capture: DeclaredCapture, selection: Selection, sink: Sink
+) -> Mapping[str, int]:
+    """Write the selected records and those without a row; return the counts of the others.
+
+    Raises UsageError where records that may be left out say something about later ones.
+    """
+    if format.parts_depend:
+        remedy = "convert all of it, or name an exporter with -t, such as csv"
+        raise no_parts(capture.format, capture.name, remedy)
+    left_out = np.setdiff1d(offsets_of(capture), offsets_of(Window(capture, selection)))
+    limits = capture.request.limits
+    reader = CopyReader(format, capture.source, limits, with_unknown=False)
+    for _ in copy(reader.copies(), sink.write, left_out):
+        pass
+    lost = sum(reader.kinds.get(kind, 0) for kind in ("damaged", "unknown", "padding"))
+    counts = {"records": left_out.size, "damaged or unknown records": lost}
+    return {name: count for name, count in counts.items() if count}
+
+
+def offsets_of(capture: Capture) -> I64:
+    """Return the offsets of the records that have a row in any table."""
+    nothing = np.zeros(0, np.int64)
+    batches = (batch for name in capture.schemas for batch in capture.batches(name))
+    return np.concatenate([nothing, *(batch.array("offset") for batch in batches)])
