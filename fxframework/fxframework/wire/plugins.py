@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture, OpenRequest
     from fxframework.model.diagnostics import Diagnostics
     from fxframework.model.selection import Selection
-    from fxframework.registry import RecordWriter
+    from fxframework.registry import ExportSession, RecordWriter
     from fxframework.wire.format import Format
 
 __all__ = ["reader", "reader_of", "writer", "writer_of"]
@@ -106,11 +106,20 @@ def writer(
 
         return salvage(load(), capture, sink)
 
+    def merge(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+        """Open a session that merges captures in the order of time."""
+        del options
+        from fxframework.wire.verbs.merge import Merger
+
+        return Merger(load(), sink)
+
     given = {
         "title": title or name,
         "suffixes": suffixes or (f".{name}",),
         "extract": extract,
         "salvage": salvage,
+        "merge": merge,
+        "accepts": name,
         "derived": lambda: load().derived,
     }
     return Writer(format=name, open=open_, **{"lossless": True, **given, **options})
@@ -128,4 +137,6 @@ def writer_of(format: Format, **options: Any) -> Writer:
     """Return the writer of a format that is imported already."""
     if format.parts_depend:
         options = {"extract": None, **options}
+    if not format.merges:
+        options = {"merge": None, "accepts": frozenset(), **options}
     return writer(format.name, format, title=format.title, suffixes=format.suffixes, **options)

@@ -104,6 +104,16 @@ class CopyReader(BlockReader):
         self.as_objects: list[tuple[int, int, int]] = []
         """The same of records that were read as objects."""
 
+    def copy(self, sink: Sink, left_out: I64 | None = None) -> Iterator[Loss]:
+        """Write all records but those at some offsets, sorted; yield the losses.
+
+        In place of a header that is damaged another one is written, if the format has one.
+        """
+        for number, part in enumerate(self.copies()):
+            if number == 0 and self.source.size and not self.header:
+                sink.write(self.format.opening)
+            yield from copy([part], sink.write, left_out)
+
     def copies(self) -> Iterator[Copies]:
         """Yield the records of each block."""
         released = 0
@@ -174,7 +184,7 @@ def salvage(format: Format, capture: Capture, sink: Sink) -> Iterator[Loss]:
     """Write the sound records of a capture as they are; yield what is left out."""
     limits = capture.request.limits
     reader = CopyReader(format, capture.source, limits, with_unknown=True)
-    return copy(reader.copies(), sink.write)
+    return reader.copy(sink)
 
 
 def extract(
@@ -190,7 +200,7 @@ def extract(
     left_out = np.setdiff1d(offsets_of(capture), offsets_of(Window(capture, selection)))
     limits = capture.request.limits
     reader = CopyReader(format, capture.source, limits, with_unknown=False)
-    for _ in copy(reader.copies(), sink.write, left_out):
+    for _ in reader.copy(sink, left_out):
         pass
     lost = sum(reader.kinds.get(kind, 0) for kind in ("damaged", "unknown", "padding"))
     counts = {"records": left_out.size, "damaged or unknown records": lost}
