@@ -114,7 +114,9 @@ class _LogRows:
         self._dropped = dropped
         self._components: dict[tuple[bytes, bytes], int] = {}
         """Tags of components, by moniker and url."""
-        self._texts = Memo(lambda code: self._pool.bytes_of(code) if code >= 0 else b"", 0)
+        self._texts: Memo[int, bytes] = Memo(
+            lambda code: self._pool.bytes_of(code) if code >= 0 else b"", 0
+        )
         self._named = Memo(self._with_text)
         """The bytes of string arguments, by codes of their names and values."""
         self._common = Memo(self._common_of)
