@@ -8,6 +8,7 @@ its records in the order of the file.
 from __future__ import annotations
 
 import abc
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -82,6 +83,8 @@ class BlockReader(abc.ABC):
         self.numbers = FileNumbers(self.data)
         self.strings = strings
         self.meaning = meaning
+        self.kinds: Counter[str] = Counter()
+        """Number of records of each kind."""
         self.notes: list[I64] = []
         """Findings of the block: rule, offset, number of the record, value; of shape (n, 4)."""
         self.found = Frames.none()
@@ -90,6 +93,7 @@ class BlockReader(abc.ABC):
     def blocks(self) -> Iterator[tuple[LogRows, I64]]:
         """Yield the rows of each block and its findings, of shape (n, 4)."""
         for frames in self.file.blocks():
+            self.kinds += frames.kinds(self.file.record)
             self.notes = [frames.notes]
             self.found = frames.sound()
             rows = self.read()
@@ -398,7 +402,6 @@ class PacketBlocks(BlockReader):
         ):
             record = np.flatnonzero(mask)
             self.report(rule, record, offset[record], value[record])
-        self.framer.kinds[tables.PACKET] += offset.size
         return self.meaning.of_packets(packets, self.report)
 
     def tags(self, packets: Many) -> Arguments:

@@ -199,7 +199,7 @@ class LogPass(FirstPass[Chunk]):
 
     def count(self, kind: str, records: int = 1) -> None:
         """Count records that the framer does not see."""
-        self.framer.kinds[KINDS.index(kind)] += 1
+        self.reader.kinds[kind] += 1
         self.framer.record += records
 
     def note(self, rule: Rule, offset: int, value: int = 0) -> None:
@@ -256,8 +256,8 @@ class LogPass(FirstPass[Chunk]):
     @property
     def kinds(self) -> dict[str, int]:
         """Number of records of each kind."""
-        counted = zip(KINDS, np.asarray(self.framer.kinds).tolist(), strict=True)
-        return {name: count for name, count in counted if count}
+        kinds = self.reader.kinds
+        return {name: kinds[name] for name in KINDS if kinds[name]}
 
     @property
     def rows(self) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -9,6 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_log import rules
 from fx_log.format import STREAM_HEADER
 from fx_log.read.framing import (
     ArgumentList,
@@ -96,6 +98,19 @@ class Frames:
         names = (field.name for field in attrs.fields(Frames) if field.name != "notes")
         return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in names})
 
+    def kinds(self, record: str) -> Counter[str]:
+        """Return how many records there are of each kind; ``record`` is that of sound stretches."""
+        is_padding = self.fault == rules.ZERO_WORDS
+        is_record = (self.fault == 0) | (self.fault == rules.ENTRY_WITHOUT_RECORD)
+        is_followed = (self.fault == 0) & (self.suffix >= 0)
+        counts = {
+            record: is_record,
+            "attribution": is_followed,
+            "padding": is_padding,
+            "damaged": ~(is_record | is_padding),
+        }
+        return Counter({kind: int(np.count_nonzero(mask)) for kind, mask in counts.items()})
+
     def rows(self) -> Iterator[Row]:
         """Yield the stretches one by one."""
         columns = (getattr(self, name).tolist() for name in Row._fields)
@@ -142,6 +157,8 @@ class FramedFile:
         """The file; of a ring, what lies between its tail and its head, a copy if it wraps."""
         self.suffixed = form == "log" and bool(options.get("suffix"))
         self.has_arguments = form in ("log", "log-ring")
+        self.record = {"log": "log", "log-ring": "ring_entry"}.get(form, "legacy_packet")
+        """The kind of sound records."""
         self.framer = self._framer(form, limits)
         self.framer.splits = int(splits)
 

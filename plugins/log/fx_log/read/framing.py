@@ -1,7 +1,7 @@
 """Framing: where the records of a file begin and end, for scans, the decoder and salvage.
 
 A framer moves over one stretch (a record, padding or damage) each time ``next`` is called, and to
-the next record with ``advance``. It checks the sizes of records (``fault``), counts their kinds and
+the next record with ``advance``. It checks the sizes of records (``fault``) and
 reports damage. Its fields then describe the record it found. Positions are words, of packets bytes.
 """
 
@@ -24,7 +24,7 @@ from fxframework.kernels.annotations import (
     status,
     virtual,
 )
-from fxframework.kernels.buffers import full, room
+from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.rows import Rows
@@ -49,20 +49,17 @@ LAST, FRAME, OTHER = range(3)
 
 
 class Framer:
-    """Base of the framers. ``kinds`` counts records by kind, ``unit`` is in bytes.
+    """Base of the framers. ``unit`` is in bytes.
 
     With ``splits``, for salvage, damage ends where sound records follow that a size hides.
     """
 
     notes: Notes
-    kinds: Array[i64]
     unit: i64
     pos: i64
     record: i64
     start: i64
     size: i64
-    offset: i64
-    index: i64
     tag: i64
     suffix: i64
     why: i64
@@ -77,13 +74,10 @@ class Framer:
         self.total = 0
         self.unit = 8
         self.splits = False
-        self.kinds = full(tables.KIND_COUNT, "i8")
         self.pos = 0
         self.record = 0
         self.start = 0
         self.size = 0
-        self.offset = 0
-        self.index = 0
         self.tag = 0
         self.suffix = NOWHERE
         self.why = 0
@@ -133,7 +127,6 @@ class Framer:
         """Report a damaged stretch, which is one record."""
         self.why = code
         self.notes.add(code, offset, self.record, value)
-        self.kinds[tables.DAMAGED] += 1
         self.record += 1
         return 0
 
@@ -238,11 +231,8 @@ class LogFramer(Framer):
             return OTHER
         self.start = at
         self.size = size
-        self.offset = 8 * at
-        self.index = self.record
         self.tag = wire.HEADER_TAG.get(word)
         self.suffix = NOWHERE
-        self.kinds[tables.LOG] += 1
         self.record += 1
         if self.suffixed and self.pos + 2 <= self.total:
             self.attribution()
@@ -255,7 +245,6 @@ class LogFramer(Framer):
             until += 1
         self.why = rules.ZERO_WORDS
         self.notes.add(rules.ZERO_WORDS, 8 * at, self.record, until - at)
-        self.kinds[tables.PADDING] += 1
         self.record += 1
         self.pos = until
         return 0
@@ -278,7 +267,6 @@ class LogFramer(Framer):
             self.notes.add(rules.SUFFIX_TRUNCATED, 8 * at, self.record - 1, 8 * body)
             return 0
         self.suffix = at
-        self.kinds[tables.ATTRIBUTION] += 1
         self.record += 1
         self.pos = at + body
         return 0
@@ -429,8 +417,7 @@ class RingFramer(Framer):
         """Read an entry of ``size`` words and ``length`` bytes. Return FRAME if it has a record."""
         start = at + wire.ENTRY_HEADER_WORDS
         self.pos = at + size
-        self.index = self.record
-        self.kinds[tables.RING_ENTRY] += 1
+        index = self.record
         self.record += 1
         words = 0
         if (
@@ -441,14 +428,13 @@ class RingFramer(Framer):
         found = words >= wire.MIN_RECORD_WORDS and 8 * words <= length
         if not found:
             self.why = rules.ENTRY_WITHOUT_RECORD
-            self.notes.add(rules.ENTRY_WITHOUT_RECORD, offset, self.index, length)
+            self.notes.add(rules.ENTRY_WITHOUT_RECORD, offset, index, length)
         elif 8 * words < length:
-            self.notes.add(rules.ENTRY_TRAILING_BYTES, offset, self.index, length - 8 * words)
+            self.notes.add(rules.ENTRY_TRAILING_BYTES, offset, index, length - 8 * words)
         if length % 8 and self.words[self.pos - 1] >> (8 * (length % 8)):
-            self.notes.add(rules.ENTRY_PADDING_NOT_ZERO, offset, self.index, 0)
+            self.notes.add(rules.ENTRY_PADDING_NOT_ZERO, offset, index, 0)
         self.start = start
         self.size = words if found else 0
-        self.offset = offset
         self.tag = self.words[at]
         return FRAME if found else OTHER
 
@@ -498,8 +484,6 @@ class PacketFramer(Framer):
             return OTHER
         self.start = start
         self.size = size
-        self.offset = at
-        self.index = self.record
         self.record += 1
         return FRAME
 
