@@ -239,9 +239,7 @@ class ShownRows:
 
     def mask(self, key: Any, *, otherwise: bool) -> Mask:
         """Return a mask of the rows, or one value for all of them if it is not known."""
-        if key in self.many.known:
-            return self.column(key)
-        return np.full(self.count, otherwise)
+        return self.column(key) if key in self.many.known else np.full(self.count, otherwise)
 
     # --- Members --------------------------------------------------------------------------------
 
@@ -257,7 +255,8 @@ class ShownRows:
     def presence(self, field: Field) -> Mask:
         """Return in which rows a field is shown."""
         if isinstance(field, Spare):
-            return np.any([self.is_set(each) for each in chain_of(field)], axis=0)
+            is_set: Mask = np.any([self.is_set(spare) for spare in chain_of(field)], axis=0)
+            return is_set
         return self.mask((field, THERE), otherwise=True)
 
     def is_set(self, field: Spare) -> Mask:
@@ -328,27 +327,26 @@ class ShownRows:
 
     def octets(self, field: Span) -> list[Cell]:
         """Return bytes in hex."""
-        starts = self.column((field, START))
-        own = isinstance(field, Spare)
-        return stretch(STRETCH_HEX, starts, field.own if own else self.column((field, LENGTH)))
+        lengths = field.own if isinstance(field, Spare) else self.column((field, LENGTH))
+        return stretch(STRETCH_HEX, self.column((field, START)), lengths)
 
     def text(self, field: Text) -> list[Cell]:
         """Return texts of the file."""
         starts, lengths = self.column((field, START)), self.column((field, LENGTH))
         is_strange = self.mask((field, STRANGE), otherwise=False)
         usual = when(~is_strange, stretch, STRETCH, starts, lengths)
-        return usual + when(is_strange, self.strange, field, np.flatnonzero(is_strange))
+        return usual + when(is_strange, self.strange, field, is_strange)
 
-    def strange(self, field: Text, rows: I64) -> list[Cell]:
+    def strange(self, field: Text, rows: Mask) -> list[Cell]:
         """Return texts that are not UTF-8, with their bytes beside them."""
-        places = (self.column((field, key))[rows].tolist() for key in (START, LENGTH))
-        texts = [
-            decoded(self.texts.data[start : start + nbytes].tobytes())
-            for start, nbytes in zip(*places, strict=True)
-        ]
+        starts, lengths = self.column((field, START)), self.column((field, LENGTH))
+        places = zip(starts[rows].tolist(), (starts + lengths)[rows].tolist(), strict=True)
+        data = self.texts.data.data
+        texts = [orjson.dumps(str(data[start:end], "utf-8", "replace")) for start, end in places]
         numbers = np.zeros(self.count, np.int64)
-        numbers[rows] = self.templates.texts([value_text(field, text) for text in texts])
-        return [(TEXT, numbers)]
+        numbers[rows] = self.templates.texts(texts)
+        beside = b"," + orjson.dumps(f"{field.key}_bytes_hex") + b':"'
+        return [(TEXT, numbers), beside, *stretch(STRETCH_HEX, starts, lengths), b'"']
 
     def reference(self, field: Text) -> list[Cell]:
         """Return texts that are in the records, empty, or in a table."""
@@ -370,7 +368,8 @@ class ShownRows:
 
     def indexes(self, field: Any) -> I64:
         """Return the numbers of a reference."""
-        return self.many.full(index_of(field).column(self.many))[self.selected]
+        indexes: I64 = self.many.full(index_of(field).column(self.many))[self.selected]
+        return indexes
 
     def referred(self, field: Field, rows: Mask) -> list[Cell]:
         """Return texts of a table, which some rows have."""
