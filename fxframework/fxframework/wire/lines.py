@@ -8,7 +8,8 @@ Records that columns do not say, or say in doubt, are shown by their objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from fxframework.io.source import Source
 from fxframework.kernels import stretches
 from fxframework.kernels.parts import (
     COPIED,
-    HEX16,
     NATURAL,
     NOTHING,
     REAL,
@@ -32,7 +32,6 @@ from fxframework.kernels.parts import (
     TEXT,
 )
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.json_fields import CANONICAL_NAN, show_text
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.row_texts import Lines, Numbered, column_of
@@ -59,12 +58,10 @@ BLOCK_BYTES = 1 << 19
 """Bytes of the file whose lines are made together: some ten times as many."""
 MOST_TEXTS = 1 << 20
 """Bytes of texts that are kept from one block to the next."""
-DENSE = 4096
-"""Numbers below it are looked up in a table."""
 SHOWS = {each.show for each in (Field, Number, Float, Octets, Spare, Text, Listed)}
 """How the kinds of fields are shown that columns can show."""
-EXPONENT, FRACTION = 0x7FF << 52, (1 << 52) - 1
-"""Of a double."""
+EXPONENT = 0x7FF << 52
+"""The bits of a double that are all set if it is not finite."""
 
 
 class LineReader(BlockReader):
@@ -77,7 +74,8 @@ class LineReader(BlockReader):
         self.seen = self.show
         self.block_bytes = BLOCK_BYTES
         self.texts = RowTexts(self.numbers.data, self.strings)
-        self.by_columns = {cls for cls in format.classes if is_said(cls.layout)}
+        self.said: dict[Any, bool] = {}
+        """Whether columns say what records and parts of a layout show."""
         self.plain: dict[Many, I64] = {}
         """The rows of each class of a run that its columns show."""
         self.offsets: list[int] = []
@@ -117,14 +115,23 @@ class LineReader(BlockReader):
         own = many.own
         assert own.sound is not None  # noqa: S101 (set by ``Run.finish``)
         by_objects = np.zeros(own.sound.size, bool)
-        if many.layout.cls not in self.by_columns:
-            by_objects[:] = True
-        else:
-            for each in (many, *(part for parts in own.parts.values() for part in parts)):
-                for doubt in doubts(each):
-                    by_objects[each.rows_at(np.flatnonzero(doubt))] = True
+        for read in (many, *itertools.chain.from_iterable(own.parts.values())):
+            for doubt in self._doubts(read):
+                by_objects[read.rows_at(np.flatnonzero(doubt))] = True
         self.plain[many] = np.flatnonzero(own.sound & ~by_objects)
         return own.ordinals[own.sound & by_objects]
+
+    def _doubts(self, many: Many) -> Iterator[Mask]:
+        """Yield masks of rows that columns do not show, of records or of parts."""
+        layout = many.layout
+        if layout is None:  # integers of a list
+            return
+        if layout not in self.said:
+            self.said[layout] = is_said(layout)
+        if self.said[layout]:
+            yield from doubts(many)
+        else:
+            yield np.ones(many.start.size, bool)
 
     def take_run(self, block: Block, run: Run) -> None:
         """Make the lines of a run."""
@@ -146,16 +153,16 @@ class LineReader(BlockReader):
         rows = every_row[every_row < run.count]
         code = f',"code":"{self.format.codes}{number:04}"'.encode()
         offsets, sizes = run.places[rows], run.sizes[rows]
-        self.texts.put_raw(b"damaged", offsets, sizes, [code])
+        self.texts.put_raw("damaged", offsets, sizes, [code])
 
     def put_stretches(self, run: Run, entry: int, rows: I64) -> None:
         """Make the lines of stretches that are not records of a known kind, by the entry."""
         offsets, sizes = run.places[rows], run.sizes[rows]
         if entry == PADDING:
-            self.texts.lines.put(offsets, *head_of(b"padding", offsets, sizes), b"}\n")
+            self.texts.lines.put(offsets, *head_of("padding", offsets, sizes), b"}\n")
         elif entry == UNKNOWN:
             kinds: Cell = SIGNED, self.frames.kinds_found[rows]
-            self.texts.put_raw(b"unknown", offsets, sizes, [b',"type":', kinds])
+            self.texts.put_raw("unknown", offsets, sizes, [b',"type":', kinds])
         else:
             self._put_damaged(run, REASONS.get(entry, SIZE_RULE), rows)
 
@@ -168,8 +175,8 @@ class RowTexts:
         self.strings = strings
         self.templates = Templates(b"", b"", b"", source=data.data)
         self.lines = Lines(self.templates)
-        self.references: dict[Field, Numbered] = {}
-        """The texts of references, by field."""
+        self.made: dict[Field, Numbered] = {}
+        """Texts that are made once for each different number, by field."""
         self.lists: dict[Field, RowTexts] = {}
         """What writes the items of lists."""
 
@@ -179,22 +186,22 @@ class RowTexts:
         self.templates.forget(MOST_TEXTS)
         return column
 
-    def put_raw(self, record: bytes, offsets: I64, sizes: I64, cells: list[Cell]) -> None:
+    def put_raw(self, record: str, offsets: I64, sizes: I64, cells: list[Cell]) -> None:
         """Write lines of what only its bytes can show."""
-        raw = raw_cells(offsets, sizes)
+        raw = raw_of(offsets, sizes)
         self.lines.put(offsets, *head_of(record, offsets, sizes), *cells, *raw, b"}\n")
 
     def put_records(self, many: Many, rows: I64, offsets: I64, sizes: I64) -> None:
         """Write lines of sound records."""
         shown = ShownRows(self, many, rows)
         layout = many.layout
-        head = head_of(layout.cls.record.encode(), offsets, sizes)
+        head = head_of(layout.cls.record, offsets, sizes)
         cells = [*head, *shown.fields(), *shown.refs()]
         is_raw = many.own.raw[rows]
         if layout.word:  # the kind that was found may be that of another byte of the word
             for field, number in zip(layout.family.kinds, layout.kind, strict=False):
                 is_raw |= shown.column(field) != number
-        self.lines.put(offsets, *cells, *when(is_raw, lambda: raw_cells(offsets, sizes)), b"}\n")
+        self.lines.put(offsets, *cells, *when(is_raw, raw_of, offsets, sizes), b"}\n")
         self.templates.forget_columns()
 
     def put_items(self, field: Listed, many: Many, rows: I64, places: I64) -> None:
@@ -217,8 +224,8 @@ class ShownRows:
         self.texts = texts
         self.templates = texts.templates
         self.many = many
-        self.rows = rows
         self.count = rows.size
+        self.every_row = np.ones(rows.size, bool)
         self.selected: Any = slice(None) if rows.size == many.start.size else rows
 
     def column(self, key: Any) -> NDArray[Any]:
@@ -232,28 +239,24 @@ class ShownRows:
 
     def mask(self, key: Any, *, otherwise: bool) -> Mask:
         """Return a mask of the rows, or one value for all of them if it is not known."""
-        if key in self.many.known:
-            return self.column(key)
-        return np.full(self.count, otherwise)
+        return self.column(key) if key in self.many.known else np.full(self.count, otherwise)
 
     # --- Members --------------------------------------------------------------------------------
 
     def fields(self) -> list[Cell]:
         """Return all fields, each with its key, and the type of a part."""
         layout = self.many.layout
-        cells: list[Cell] = []
-        typed = layout.keys.index("type") if "type" in layout.keys else 0
-        for number, field in enumerate([*layout.shown, None]):
-            if layout.shows_type and (number == typed or (field is None and typed > number)):
-                cells.append(b',"type":' + orjson.dumps(layout.cls.record))
-            if field is not None:
-                cells += when(self.presence(field), lambda field=field: self.member(field))
-        return cells
+        members = [when(self.presence(field), self.member, field) for field in layout.shown]
+        if layout.shows_type:
+            place = layout.keys.index("type") if "type" in layout.keys else 0
+            members.insert(place, [b',"type":' + orjson.dumps(layout.cls.record)])
+        return list(itertools.chain.from_iterable(members))
 
     def presence(self, field: Field) -> Mask:
         """Return in which rows a field is shown."""
         if isinstance(field, Spare):
-            return np.any([self.is_set(each) for each in chain_of(field)], axis=0)
+            is_set: Mask = np.any([self.is_set(spare) for spare in chain_of(field)], axis=0)
+            return is_set
         return self.mask((field, THERE), otherwise=True)
 
     def is_set(self, field: Spare) -> Mask:
@@ -265,12 +268,10 @@ class ShownRows:
         """Return the key and the value of a field that is there."""
         return [b"," + orjson.dumps(field.key) + b":", *self.value(field)]
 
-    def value(self, field: Field) -> list[Cell]:
+    def value(self, field: Any) -> list[Cell]:
         """Return the value of a field, with what is shown beside it."""
         if isinstance(field, Mark):
             return [orjson.dumps(field.names[int(self.many.big)])]
-        if isinstance(field, Number):
-            return self.number(field)
         if isinstance(field, Float):
             return self.real(field)
         if isinstance(field, Spare):
@@ -283,137 +284,106 @@ class ShownRows:
             return [b"[", (COPIED, self.items(field)), b"]"]
         if isinstance(field, Choice):
             return self.choice(field)
-        if isinstance(field, Flag):
-            return self.named(self.column(field), {0: False, 1: True}, NATURAL)
-        is_signed = field.signed  # type: ignore[attr-defined] (those left: Again, Computed)
-        return [(SIGNED if is_signed else NATURAL, self.column(field))]
+        if isinstance(field, Number) and field.refers is not None:
+            return self.referred(field, self.every_row)
+        numbers = self.column(field)
+        if isinstance(field, Flag) or (isinstance(field, Number) and field.flag):
+            return self.made(field, self.every_row, numbers, bool)
+        if isinstance(field, Number) and field.values:
+            modulus = 0 if field.signed else 1 << 64
+            return self.made(
+                field, self.every_row, numbers, lambda number: named(field, number, modulus)
+            )
+        return [(SIGNED if field.signed else NATURAL, numbers)]
 
     # --- Values ---------------------------------------------------------------------------------
 
-    def number(self, field: Number) -> list[Cell]:
-        """Return a number, or what it is the number of."""
-        numbers = self.column(field)
-        if field.refers is not None:
-            return [self.coded(field, np.ones(self.count, bool))]
-        kind = SIGNED if field.signed else NATURAL
-        if field.flag:
-            return self.named(numbers, {0: False, 1: True}, kind)
-        return self.named(numbers, field.values, kind) if field.values else [(kind, numbers)]
-
-    def named(self, numbers: I64, names: Mapping[int, Any], kind: int) -> list[Cell]:
-        """Return the names of numbers; of others the numbers themselves."""
-        order = np.array(sorted(names), object)
-        known = order.astype(np.uint64 if order[-1] >= 1 << 63 else np.int64).view(np.int64)
-        texts = np.array([self.templates.text(orjson.dumps(names[each])) for each in order])
-        if known[0] >= 0 and 0 <= known[-1] < DENSE:
-            index = np.full(known[-1] + 2, -1)
-            index[known] = np.arange(known.size)
-            # Without a sign, negative numbers are large.
-            beyond = np.minimum(numbers.view(np.uint64), np.uint64(known[-1] + 1))
-            found = index[beyond.view(np.int64)]
-        else:
-            by_number = np.argsort(known)
-            found = by_number[np.searchsorted(known[by_number], numbers).clip(0, known.size - 1)]
-            found = np.where(known[found] == numbers, found, -1)
-        is_named = found >= 0
-        with_names: list[Cell] = [(TEXT, texts[found])]
-        return when(is_named, lambda: with_names) + when(~is_named, lambda: [(kind, numbers)])
+    def made(
+        self, field: Field, rows: Mask, numbers: I64, value_of: Callable[[int], Any]
+    ) -> list[Cell]:
+        """Return the values that numbers of some rows mean, made once for each number."""
+        made = self.texts.made.get(field)
+        if made is None:
+            made = self.texts.made[field] = Numbered(
+                self.templates,
+                lambda number: value_text(field, value_of(number)).decode(),
+                sparse=True,
+            )
+        texts = np.zeros(self.count, np.int64)
+        texts[rows] = made(numbers[rows])[1]
+        return [(TEXT, texts)]
 
     def real(self, field: Float) -> list[Cell]:
-        """Return doubles; those that JSON cannot hold by name, and the bits of a NaN."""
-        bits = self.column(field)
-        doubles = bits.view(np.float64)
+        """Return doubles, and those that JSON cannot hold by name."""
+        own_bits = self.column(field)
+        bits = own_bits
         if field.nbytes == 4:
             with np.errstate(invalid="ignore"):  # signalling NaN
-                doubles = bits.astype(np.uint32).view(np.float32).astype(np.float64)
-            bits = doubles.view(np.int64)
-        is_finite = bits & EXPONENT != EXPONENT
-        if is_finite.all():
-            return [(REAL, bits)]
-        if field.nbytes == 4:  # a conversion may have changed the bits of a NaN
-            single = self.column(field)
-            wide = (single >> 31) << 63 | EXPONENT | (single & (1 << 23) - 1) << 29
-            bits = np.where(is_finite, bits, wide)
-        is_nan = ~is_finite & (bits & FRACTION != 0)
-        infinite = np.where(bits < 0, *map(self.templates.text, (b'"-Infinity"', b'"Infinity"')))
-        names = np.where(is_nan, self.templates.text(b'"NaN"'), infinite)
-        key = b"," + orjson.dumps(f"{field.key}_bits") + b':"0x'
-        return [
-            *when(is_finite, lambda: [(REAL, bits)]),
-            *when(~is_finite, lambda: [(TEXT, names)]),
-            *when(is_nan & (bits != CANONICAL_NAN), lambda: [key, (HEX16, bits), b'"']),
-        ]
+                wide = own_bits.astype(np.uint32).view(np.float32).astype(np.float64)
+            bits = wide.view(np.int64)
+        is_special = bits & EXPONENT == EXPONENT
+        usual = when(~is_special, just, (REAL, bits))
+        return usual + when(is_special, self.made, field, is_special, own_bits, field.number_of)
 
     def octets(self, field: Span) -> list[Cell]:
         """Return bytes in hex."""
-        starts = self.column((field, START))
-        own = isinstance(field, Spare)
-        return stretch(STRETCH_HEX, starts, field.own if own else self.column((field, LENGTH)))
+        lengths = field.own if isinstance(field, Spare) else self.column((field, LENGTH))
+        return stretch(STRETCH_HEX, self.column((field, START)), lengths)
 
     def text(self, field: Text) -> list[Cell]:
-        """Return texts of the file; those that are not UTF-8 have their bytes beside them."""
+        """Return texts of the file."""
         starts, lengths = self.column((field, START)), self.column((field, LENGTH))
         is_strange = self.mask((field, STRANGE), otherwise=False)
+        usual = when(~is_strange, stretch, STRETCH, starts, lengths)
+        return usual + when(is_strange, self.strange, field, is_strange)
 
-        def strange() -> list[Cell]:
-            rows = np.flatnonzero(is_strange)
-            pairs = zip(starts[rows].tolist(), lengths[rows].tolist(), strict=True)
-            data = [self.texts.data[at : at + nbytes].tobytes() for at, nbytes in pairs]
-            numbers = np.zeros(self.count, np.int64)
-            numbers[rows] = self.templates.texts([shown_text(field, each) for each in data])
-            return [(TEXT, numbers)]
-
-        usual = when(~is_strange, lambda: stretch(STRETCH, starts, lengths))
-        return [*usual, *when(is_strange, strange)]
+    def strange(self, field: Text, rows: Mask) -> list[Cell]:
+        """Return texts that are not UTF-8, with their bytes beside them."""
+        starts, lengths = self.column((field, START)), self.column((field, LENGTH))
+        places = zip(starts[rows].tolist(), (starts + lengths)[rows].tolist(), strict=True)
+        data = self.texts.data.data
+        texts = [orjson.dumps(str(data[start:end], "utf-8", "replace")) for start, end in places]
+        numbers = np.zeros(self.count, np.int64)
+        numbers[rows] = self.templates.texts(texts)
+        beside = b"," + orjson.dumps(f"{field.key}_bytes_hex") + b':"'
+        return [(TEXT, numbers), beside, *stretch(STRETCH_HEX, starts, lengths), b'"']
 
     def reference(self, field: Text) -> list[Cell]:
         """Return texts that are in the records, empty, or in a table."""
         is_inline, is_empty = self.reference_kinds(field)
+        in_table = ~(is_inline | is_empty)
         return [
-            *when(is_inline, lambda: self.text(field)),
-            *when(is_empty, lambda: [b'""']),
-            *when(~(is_inline | is_empty), lambda: [self.coded(field, ~(is_inline | is_empty))]),
+            *when(is_inline, self.text, field),
+            *when(is_empty, just, b'""'),
+            *when(in_table, self.referred, field, in_table),
         ]
 
     def reference_kinds(self, field: Text) -> tuple[Mask, Mask]:
         """Return in which rows a text is in the record, and where it is empty."""
         indexes = self.indexes(field)
         is_inline = indexes & field.inline != 0
-        is_empty = ~is_inline & (indexes == (-1 if field.empty is None else field.empty))
-        return is_inline, is_empty & (field.empty is not None)
+        if field.empty is None:
+            return is_inline, np.zeros(self.count, bool)
+        return is_inline, ~is_inline & (indexes == field.empty)
 
     def indexes(self, field: Any) -> I64:
         """Return the numbers of a reference."""
-        index = field if isinstance(field, Number) else field.entry.index
-        return self.many.full(index.column(self.many))[self.selected]
+        indexes: I64 = self.many.full(index_of(field).column(self.many))[self.selected]
+        return indexes
 
-    def coded(self, field: Any, rows: Mask) -> Cell:
+    def referred(self, field: Field, rows: Mask) -> list[Cell]:
         """Return texts of a table, which some rows have."""
-        if field not in self.texts.references:
-            strings = self.texts.strings
-            self.texts.references[field] = Numbered(
-                self.templates, lambda code: shown_text(field, strings.bytes_of(code)).decode()
-            )
-        codes = np.where(rows, self.column((field, CODE)), 0)
-        # Rows of other kinds of a choice have none: their bits may be those of a reference.
-        return self.texts.references[field](np.maximum(codes, 0))
+        strings = self.texts.strings
+        codes = self.column((field, CODE))
+        return self.made(field, rows, codes, lambda code: decoded(strings.bytes_of(code)))
 
     def choice(self, field: Choice) -> list[Cell]:
         """Return values, each of the kind that its row says."""
         cells: list[Cell] = []
-        for variant, rows in self.variants(field):
-            make: Any = (lambda: [b"null"]) if variant is None else None
-            cells += when(rows, make or (lambda variant=variant: self.value(variant)))
+        for variant, rows in variants(field, self.column(field.tag)):
+            value = (just, b"null") if variant is None else (self.value, variant)
+            cells += when(rows, *value)
         return cells
-
-    def variants(self, field: Choice) -> Iterator[tuple[Any, Mask]]:
-        """Yield the fields of a choice, with the rows that have a value of it."""
-        tags = self.column(field.tag)
-        left = np.ones(self.count, bool)
-        for number, variant in field.kinds.items():
-            yield variant, tags == wrapped(int(number))
-            left &= tags != wrapped(int(number))
-        yield field.other, left
 
     def items(self, field: Listed) -> I64:
         """Return numbers of texts of the items of each row, one after another."""
@@ -446,21 +416,21 @@ class ShownRows:
         cells: list[Cell] = []
         any_before = np.zeros(self.count, bool)
         for field, rows in self.referring():
-            index = field if isinstance(field, Number) else field.entry.index
-            is_signed = getattr(index, "signed", True)
-            number: Cell = SIGNED if is_signed else NATURAL, self.indexes(field)
+            is_signed = getattr(index_of(field), "signed", True)
             key = orjson.dumps(field.name) + b":"
-            cells += when(rows & ~any_before, lambda key=key: [b',"refs":{' + key])
-            cells += when(rows & any_before, lambda key=key: [b"," + key])
-            cells += when(rows, lambda number=number: [number])
+            cells += when(rows & ~any_before, just, b',"refs":{' + key)
+            cells += when(rows & any_before, just, b"," + key)
+            cells += when(rows, just, (SIGNED if is_signed else NATURAL, self.indexes(field)))
             any_before |= rows
-        return cells + when(any_before, lambda: [b"}"])
+        return cells + when(any_before, just, b"}")
 
     def referring(self) -> Iterator[tuple[Any, Mask]]:
         """Yield the fields that refer to tables, with the rows that do so by number."""
         for field in self.many.layout.referring:
             there = self.mask((field, THERE), otherwise=True)
-            pairs = self.variants(field) if isinstance(field, Choice) else [(field, there)]
+            pairs = [(field, there)]
+            if isinstance(field, Choice):
+                pairs = list(variants(field, self.column(field.tag)))
             for each, rows in pairs:
                 mine = rows & there
                 if each is None or not is_reference(each) or not mine.any():
@@ -471,16 +441,27 @@ class ShownRows:
                 yield each, mine
 
 
-def when(rows: Mask, cells: Callable[[], list[Cell]]) -> list[Cell]:
-    """Return parts of a template that only some rows have; not asked for if none does."""
-    if rows.all():
-        return cells() if rows.size else []
+# --- Parts of templates ---------------------------------------------------------------------------
+
+
+def when(rows: Mask, make: Callable[..., list[Cell]], *arguments: Any) -> list[Cell]:
+    """Return the parts of a template that ``make`` returns, for some rows only.
+
+    It is not called if there are none, as columns of what no record has are not known.
+    """
     if not rows.any():
         return []
-    inside = cells()
-    # The last part takes what text is behind the others.
-    count = 1 + sum(not isinstance(cell, bytes) for cell in inside)
-    return [(SKIP, np.where(rows, 0, count)), *inside, (NOTHING, 0)]
+    cells = make(*arguments)
+    if rows.all():
+        return cells
+    # The last part takes the text behind the others, so that it is left out with them.
+    count = 1 + sum(not isinstance(cell, bytes) for cell in cells)
+    return [(SKIP, np.where(rows, 0, count)), *cells, (NOTHING, 0)]
+
+
+def just(*cells: Cell) -> list[Cell]:
+    """Return parts of a template."""
+    return list(cells)
 
 
 def stretch(kind: int, starts: I64, lengths: Any) -> list[Cell]:
@@ -488,22 +469,51 @@ def stretch(kind: int, starts: I64, lengths: Any) -> list[Cell]:
     return [(kind, starts), (STRETCH_END, starts + lengths)]
 
 
-def head_of(record: bytes, offsets: I64, sizes: I64) -> list[Cell]:
+def head_of(record: str, offsets: I64, sizes: I64) -> list[Cell]:
     """Return what all lines begin with."""
-    begin = b'{"record":' + orjson.dumps(record.decode()) + b',"offset":'
+    begin = b'{"record":' + orjson.dumps(record) + b',"offset":'
     return [begin, (NATURAL, offsets), b',"nbytes":', (NATURAL, sizes)]
 
 
-def raw_cells(offsets: I64, sizes: I64) -> list[Cell]:
+def raw_of(offsets: I64, sizes: I64) -> list[Cell]:
     """Return the bytes of records in hex."""
     return [b',"raw":"', *stretch(STRETCH_HEX, offsets, sizes), b'"']
 
 
-def shown_text(field: Field, data: bytes) -> bytes:
-    """Return a text as JSON, with its bytes beside it if they are not UTF-8."""
+def value_text(field: Field, value: Any) -> bytes:
+    """Return a value as JSON, with what is shown beside it."""
     shown: dict[str, Any] = {}
-    show_text(shown, field.key, data.decode(errors="surrogateescape"))
+    field.show(value, shown)
     return orjson.dumps(shown)[len(orjson.dumps(field.key)) + 2 : -1]
+
+
+def decoded(data: bytes) -> str:
+    """Return the text of bytes, some of which may not be UTF-8."""
+    return data.decode(errors="surrogateescape")
+
+
+def named(field: Number, number: int, modulus: int) -> Any:
+    """Return the name of a number of an enumeration; the number itself if it has none."""
+    number = number % modulus if modulus else number
+    return field.values.get(number, number)
+
+
+# --- Fields and rows ------------------------------------------------------------------------------
+
+
+def index_of(field: Any) -> Any:
+    """Return the number of a reference, an expression."""
+    return field if isinstance(field, Number) else field.entry.index
+
+
+def variants(field: Choice, tags: I64) -> Iterator[tuple[Any, Mask]]:
+    """Yield the fields of a choice, with the rows whose tags say that they have its value."""
+    left = np.ones(tags.size, bool)
+    for number, variant in field.kinds.items():
+        of_kind = tags == wrapped(int(number))
+        left &= ~of_kind
+        yield variant, of_kind
+    yield field.other, left
 
 
 def chain_of(field: Spare) -> list[Spare]:
@@ -548,52 +558,34 @@ def is_shown(field: Field) -> bool:
         return type(field) is Choice and all(map(is_shown, field.fields))
     if type(field).show not in SHOWS or type(field).show_of is not Field.show_of:
         return False
-    if isinstance(field, Number) and len(set(field.values.values())) < len(field.values):
-        return False  # a name is written as the first of its numbers
-    if isinstance(field, Listed) and not isinstance(field.item, Integer):
-        family = field.item.layout.family
-        others = [] if family.other is None else [family.other]
-        return all(is_said(each.layout) for each in (field.item, *family.members, *others))
-    return True
+    # A name that several numbers have is written as the first of them.
+    names = field.values if isinstance(field, Number) else {}
+    return len(set(names.values())) == len(names)
 
 
 def doubts(many: Many) -> Iterator[Mask]:
     """Yield masks of rows whose fields may give other bytes, which their objects know."""
-    layout = many.layout
-    known = many.known
-    if layout is None:  # integers of a list
-        return
+    layout, known = many.layout, many.known
     for number, implied in layout.implied.items():
+        is_implied = np.zeros(many.start.size, bool)
         for how, field, absent, present in implied:
-            if how == "present" and number.nbits > 1:
-                there = known.get((field, THERE), True)
-                yield known[number] != np.where(there, present, absent)
+            there = known.get((field, THERE), True)
+            choice = layout.choice_of.get(field)
+            if how == "present":
+                is_implied |= known[number] == np.where(there, present, absent)
+            elif choice is not None:
+                for variant, rows in variants(choice, known[choice.tag]):
+                    is_implied |= rows & (variant is field)
+            else:
+                is_implied |= there
+        yield ~is_implied & (known[number] != 0)
     for field in layout.fields:
-        if isinstance(field, Choice):
-            yield from doubts_of_choice(many, field)
-        elif isinstance(field, Text) and field.entry is not None and (field, CODE) in known:
-            index = field.entry.index
-            indexes = many.full(index.column(many))
-            for leaf in () if isinstance(index, Number) else index.leaves():
-                if isinstance(leaf, Number):
-                    yield known[leaf] != indexes
-            if field.inline and field.empty == 0:
-                yield indexes == field.inline  # an empty text is written as 0
-
-
-def doubts_of_choice(many: Many, field: Choice) -> Iterator[Mask]:
-    """Yield rows in which a number is not 0 that only values of other kinds would imply."""
-    tags = many.known[field.tag]
-    for number, implied in many.layout.implied.items():
-        of_choice = [each for _, each, _, _ in implied if many.layout.choice_of.get(each) is field]
-        if not of_choice:
+        if not isinstance(field, Text) or (field, CODE) not in known:
             continue
-        is_implied = np.zeros(tags.size, bool)
-        named = np.zeros(tags.size, bool)
-        for key, variant in field.kinds.items():
-            named |= tags == wrapped(int(key))
-            if any(variant is each for each in of_choice):
-                is_implied |= tags == wrapped(int(key))
-        if any(field.other is each for each in of_choice):
-            is_implied |= ~named
-        yield ~is_implied & (many.known[number] != 0)
+        index = index_of(field)
+        indexes = many.full(index.column(many))
+        for leaf in index.leaves():
+            if isinstance(leaf, Number) and leaf is not index:
+                yield known[leaf] != indexes
+        if field.inline and field.empty == 0:
+            yield indexes == field.inline  # an empty text is written as 0

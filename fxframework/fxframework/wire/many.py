@@ -116,7 +116,8 @@ class ClassRows:
     @classmethod
     def of(cls, ordinals: I64) -> ClassRows:
         """Return records none of which is short or odd yet."""
-        return cls(ordinals, *(np.zeros(ordinals.size, bool) for _ in range(3)))
+        short, odd, raw = np.zeros((3, ordinals.size), bool)
+        return cls(ordinals, short, odd, raw)
 
 
 @attrs.define(eq=False)

@@ -171,12 +171,12 @@ def effects_of(layout: Layout) -> tuple[list[Effect], bool]:
         if not isinstance(field, Number):
             continue
         when = None if field.when is None else field
-        for register, keeps in ((field.sets, 0), (field.adds, 1)):
+        for register, factor in ((field.sets, 0), (field.adds, 1)):
             if register is None:
                 continue
             if when is not None and register in found:
                 optional.add(register)
-            found[register] = Effect(register, Constant(keeps), field, when)
+            found[register] = Effect(register, Constant(factor), field, when)
     for register, value in layout.sets.items():
         assert isinstance(register, Register)  # noqa: S101 (what records may set)
         keeps, added = parted(value, register) or (Constant(0), value)

@@ -102,6 +102,22 @@ def test_an_event_that_reaches_behind_the_next_buffer_where_nothing_bounds_its_o
     agree("xray", header() + packed(fx.BufferExtents(bytes=1 << 40), call(1), long, call(3)))
 
 
+@cases("order", fx.BYTE_ORDERS)
+@cases("left", range(1, 34))
+def test_a_last_record_that_is_cut_off(order: str, left: int) -> None:
+    for form, record in (
+        ("xray", fx.Function(kind="enter", function_id=1, delta=5)),
+        (
+            "xray-basic",
+            fx.BasicFunction(kind="enter", function_id=1, tsc=5, cpu=0, thread=1, process=1),
+        ),
+    ):
+        head = fx.FileHeader(version=3, type=int(form == "xray"), byte_order=order)
+        state = fx.Dialect(form, 3, order).state()
+        data = record.pack(state)
+        agree(form, head.pack() + 3 * data + (2 * data)[:left])
+
+
 @hypothesis.given(data=fdr_files() | damaged(fdr_files()) | st.binary(max_size=200))
 def test_agree_on_any_log(data: bytes) -> None:
     agree("xray", data)

@@ -34,9 +34,8 @@ from fxframework.wire.state import Change
 __all__ = ["lines_of"]
 
 I64 = NDArray[np.int64]
-COLUMNS = ("begin", "end", "fault", "buffer", "base", "called", "first of a buffer")
-"""What is listed of each record: a ``Frame`` up to what is noted, and one more."""
-BLOCK, BEGINS_BUFFER = 3, 6
+BEGIN, END, FAULT, BLOCK, BASE, CALLED, BEGINS_BUFFER = range(7)
+"""What is listed of each record: a ``Frame``, but for what is noted, and one more."""
 ASKS = 2
 """Why a run ends: an object tells what becomes of the next record (``kernels/frames.pyx``)."""
 
@@ -104,33 +103,35 @@ class XrayFrames:
         self.orders = np.full(ROOM, self.big, np.uint8)
         self.entry_of, self.size_of = kinds_by_byte(format, walk)
         self.list = FrameList(walk.scan, walk.scan, ROOM)
-        self.listed = np.zeros((len(COLUMNS), 0), np.int64)
-        """Of the records that were listed last, what ``COLUMNS`` says."""
+        self.listed = np.zeros((BEGINS_BUFFER + 1, 0), np.int64)
+        """Columns of the records that were listed last, from ``BEGIN`` on."""
         self.block = -1
         """The buffer of the last one before them."""
 
     def read(self, at: int, most: int, end: int) -> tuple[int, int]:
         """Find rows from byte ``at`` on; return how many, and why they end (``Frames.read``)."""
         first = self.row_of(at)
-        begins, ends, faults, _, _, _, is_first = self.listed
         # At least one row, and no row that begins at byte ``end`` or later.
-        stop = min(begins.size, first + most, max(first + 1, int(np.searchsorted(begins, end))))
-        rows = slice(first, stop)
-        kinds = self.data[begins[rows] + self.walk.kind_byte]
-        sizes = ends[rows] - begins[rows]
+        behind = max(first + 1, int(np.searchsorted(self.listed[BEGIN], end)))
+        rows = self.listed[:, first : min(behind, first + most)]
+        self.places, self.sizes = rows[BEGIN], rows[END] - rows[BEGIN]
+        self.begins_buffer = rows[BEGINS_BUFFER]
+        # A stretch that is not a record may be too short for the byte that says the kind.
+        kind_places = np.minimum(self.places + self.walk.kind_byte, self.data.size - 1)
+        kinds = self.data[kind_places]
+        is_sound = rows[FAULT] == 0
+        self.entries = np.where(is_sound, self.entry_of[kinds], BAD_SIZE)
         # The time of a record that was cut in half, only the scan knows.
-        is_cut = (faults[rows] == 0) & (self.size_of[kinds] > 0) & (sizes != self.size_of[kinds])
-        asking = np.flatnonzero(is_cut | (faults[rows] == rules.RECORD_TOO_LARGE))
-        self.places, self.sizes = begins[rows], sizes
-        self.entries = np.where(faults[rows] == 0, self.entry_of[kinds], BAD_SIZE)
-        self.begins_buffer = is_first[rows]
-        return (int(asking[0]), ASKS) if asking.size else (stop - first, 0)
+        usual_sizes = self.size_of[kinds]
+        is_cut = is_sound & (usual_sizes > 0) & (self.sizes != usual_sizes)
+        asking = np.flatnonzero(is_cut | (rows[FAULT] == rules.RECORD_TOO_LARGE))
+        return (int(asking[0]), ASKS) if asking.size else (self.places.size, 0)
 
     def row_of(self, at: int) -> int:
         """Return the number of the record at a byte among those listed; list more for it."""
-        while not self.listed.size or at >= self.listed[1, -1]:
+        while not self.listed.size or at >= self.listed[END, -1]:
             self.list_more()
-        return int(np.searchsorted(self.listed[0], at))
+        return int(np.searchsorted(self.listed[BEGIN], at))
 
     def list_more(self) -> None:
         """List the next records."""
