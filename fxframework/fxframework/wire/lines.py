@@ -374,7 +374,8 @@ class ShownRows:
     def referred(self, field: Field, rows: Mask) -> list[Cell]:
         """Return texts of a table, which some rows have."""
         strings = self.texts.strings
-        codes = self.column((field, CODE))
+        # Rows of other kinds of a choice have no code: their bits may be those of a reference.
+        codes = np.maximum(self.column((field, CODE)), 0)
         return self.made(field, rows, codes, lambda code: decoded(strings.bytes_of(code)))
 
     def choice(self, field: Choice) -> list[Cell]:

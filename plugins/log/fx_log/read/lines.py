@@ -27,7 +27,7 @@ from fxframework.kit.row_texts import column_of
 from fxframework.model.strings import StringPool
 from fxframework.wire.known import LENGTH, START, STRANGE
 from fxframework.wire.known import WORD as HEADER
-from fxframework.wire.lines import RowTexts, ShownRows, doubts, head_of, raw_cells, stretch, when
+from fxframework.wire.lines import RowTexts, ShownRows, doubts, head_of, raw_of, stretch, when
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
 
 __all__ = ["LineWriter"]
@@ -105,14 +105,13 @@ class LineWriter:
             Attribution.layout.read_many(suffixes)
             strange = in_doubt(suffixes)
             by_objects[suffix[strange]] = True
-            shown = ShownRows(self.texts, suffixes, np.flatnonzero(~strange))
-            self.put(b"attribution", shown, suffixes.start, suffixes.limit)
+            rows = np.flatnonzero(~strange)
+            self.put("attribution", suffixes, rows, suffixes.start, suffixes.limit)
         rows = np.flatnonzero(~by_objects)
-        shown = ShownRows(self.texts, records, rows)
         if self.file.ring is None:
-            self.put(b"log", shown, found.start, end)
+            self.put("log", records, rows, found.start, end)
         else:
-            self.put_entries(found.take(rows), shown)
+            self.put_entries(found.take(rows), records, rows)
         return by_objects
 
     def arguments(self, found: Frames, records: Many) -> Mask:
@@ -148,39 +147,46 @@ class LineWriter:
             by_objects[turn.rows_at(np.flatnonzero(not_utf8(self.file.data, starts, lengths)))] = (
                 True
             )
-        shown = PacketRows(self.texts, packets, np.flatnonzero(~by_objects))
-        self.put(b"legacy_packet", shown, found.begin, found.end)
+        rows = np.flatnonzero(~by_objects)
+        self.put("legacy_packet", packets, rows, found.begin, found.end, PacketRows)
         return by_objects
 
     # --- Lines
 
-    def put(self, record: bytes, shown: ShownRows, begin: I64, end: I64) -> None:
-        """Write the lines of records that are these bytes of a file, not of a ring."""
-        if not shown.count:
+    def put(
+        self,
+        record: str,
+        many: Many,
+        rows: I64,
+        begin: I64,
+        end: I64,
+        shows: type[ShownRows] = ShownRows,
+    ) -> None:
+        """Write the lines of some records, which are these bytes of a file, not of a ring."""
+        if not rows.size:
             return
-        begin, sizes = begin[shown.rows], (end - begin)[shown.rows]
-        is_raw = shown.many.own.raw[shown.rows]
-        raw = when(is_raw, lambda: raw_cells(begin, sizes))
-        self.texts.lines.put(begin, *head_of(record, begin, sizes), *shown.fields(), *raw, b"}\n")
+        begin, sizes = begin[rows], (end - begin)[rows]
+        fields = shows(self.texts, many, rows).fields()
+        raw = when(many.own.raw[rows], raw_of, begin, sizes)
+        self.texts.lines.put(begin, *head_of(record, begin, sizes), *fields, *raw, b"}\n")
         self.texts.templates.forget_columns()
 
-    def put_entries(self, found: Frames, shown: ShownRows) -> None:
-        """Write the lines of entries of a ring, each filled by its record."""
-        if not shown.count:
+    def put_entries(self, found: Frames, records: Many, rows: I64) -> None:
+        """Write the lines of entries of a ring, each filled by one of the records."""
+        if not rows.size:
             return
-        is_raw = shown.many.own.raw[shown.rows]
-        first, *fields = shown.fields()
+        first, *fields = ShownRows(self.texts, records, rows).fields()
         assert isinstance(first, bytes)  # noqa: S101 (a key)
         self.texts.lines.put(
             found.begin,
-            *head_of(b"ring_entry", found.offset, found.end - found.begin),
+            *head_of("ring_entry", found.offset, found.end - found.begin),
             b',"tag":',
             (NATURAL, found.tag),
             b',"length":',
             (NATURAL, found.size),
             b',"log":{' + first.removeprefix(b","),
             *fields,
-            *when(is_raw, lambda: raw_cells(found.start, found.size)),
+            *when(records.own.raw[rows], raw_of, found.start, found.size),
             b"}}\n",
         )
         self.texts.templates.forget_columns()
