@@ -14,7 +14,7 @@ from fx_log.sample import sample
 
 from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
-from .streams import damaged, log_files, packet_files, ring_images
+from .streams import damaged, log_files, packet_files, packets, ring_images
 from .test_objects_and_tables import Tools, findings
 
 ODD = [
@@ -161,6 +161,11 @@ RING_ENTRIES = [
     entry(log(("k", "string", "caf\udce9"))),
     entry(b"x" * 5)[:-1] + b"\1",
 ]
+
+
+@hypothesis.given(data=packets() | damaged(packets()) | st.binary(max_size=100))
+def test_agree_on_any_packet(tools: Tools, data: bytes) -> None:
+    agree(tools, data, {}, "log-legacy")
 
 
 @cases("tail", [0, 8, 4096, (1 << 40) + 16])

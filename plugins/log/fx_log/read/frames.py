@@ -35,10 +35,6 @@ ROOM: Final = 1 << 14
 """Most stretches of a block."""
 BLOCK_BYTES: Final = 4 << 20
 """A block ends behind the first stretch that ends so many bytes after it began."""
-COLUMNS: Final = (
-    "begins", "ends", "starts", "sizes", "suffixes", "tags", "indexes", "faults",
-)  # fmt: skip
-"""Columns of ``FrameList``."""
 ENDLESS: Final = (1 << 63) - 1
 
 
@@ -187,34 +183,23 @@ class FramedFile:
     def blocks(self, nbytes: int | None = None) -> Iterator[Frames]:
         """Yield all stretches, ROOM or some ``nbytes`` (by default BLOCK_BYTES) at a time."""
         framer = self.framer
-        frames = FrameList(framer, min(ROOM, self.data.size + 1))
-        frames.nbytes = nbytes or BLOCK_BYTES
+        frames = FrameList(framer, ROOM, nbytes or BLOCK_BYTES)
         while not frames.done:
             frames.run()
-            found = self.rows_of(frames)
+            found = self.frames_of(frames)
             framer.notes.used = 0
             yield found
 
-    def rows_of(self, frames: FrameList) -> Frames:
+    def frames_of(self, frames: FrameList) -> Frames:
         """Return what the last run of a list has found."""
         framer = self.framer
-        columns = {
-            name: np.array(np.asarray(getattr(frames, name))[: frames.rows]) for name in COLUMNS
-        }
-        begin = columns["begins"] * framer.unit
-        suffix = columns["suffixes"]
-        return Frames(
-            begin=begin,
-            end=np.minimum(columns["ends"] * framer.unit, self.data.size),
-            offset=self.place(begin),
-            start=columns["starts"] * framer.unit,
-            size=columns["sizes"] * framer.unit,
-            suffix=np.where(suffix < 0, suffix, suffix * framer.unit),
-            tag=columns["tags"],
-            index=columns["indexes"],
-            fault=columns["faults"],
-            notes=np.array(framer.notes.findings).reshape(-1, FINDING_FIELDS),
-        )
+        columns = {name: np.array(column) for name, column in frames.places.filled().items()}
+        for name in ("begin", "end", "start", "size"):
+            columns[name] *= framer.unit
+        columns["suffix"][columns["suffix"] >= 0] *= framer.unit
+        columns["end"] = np.minimum(columns["end"], self.data.size)
+        notes = np.array(framer.notes.findings).reshape(-1, FINDING_FIELDS)
+        return Frames(**columns, offset=self.place(columns["begin"]), notes=notes)
 
     def arguments(self, records: Frames) -> Arguments:
         """Return the arguments of structured records."""

@@ -13,7 +13,6 @@ from fx_log import format as wire
 from fx_log import rules, tables
 from fxframework.kernels.alignment import Judge
 from fxframework.kernels.annotations import (
-    Array,
     Bytes,
     Column,
     Fallible,
@@ -24,7 +23,6 @@ from fxframework.kernels.annotations import (
     status,
     virtual,
 )
-from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.rows import Rows
@@ -547,70 +545,65 @@ class PacketFramer(Framer):
         return value
 
 
+@final
+class FramePlaces(Rows):
+    """Stretches, in the framer's unit: where each begins and ends, and the record in it.
+
+    ``suffix`` is that of a record, -1 where there is none, ``tag`` its tag, ``index`` the number of
+    the record, and ``fault`` that of the rule by which the stretch is not a record, else 0.
+    """
+
+    begin: Column[i64]
+    end: Column[i64]
+    start: Column[i64]
+    size: Column[i64]
+    suffix: Column[i64]
+    tag: Column[i64]
+    index: Column[i64]
+    fault: Column[i64]
+
+
 class FrameList(Kernel):
     """Collects stretches, as rows: frames, and what lies between them.
 
-    ``run`` takes up to ``most`` of them, replacing those of the last call; ``rows`` is their
-    number. It stops earlier behind ``nbytes`` bytes. ``done`` is 1 at the end of the file.
-
-    All but ``tags`` are in the framer's unit: where a stretch begins and ends, and the record in it
-    (``starts`` and ``sizes``), and its suffix, -1 where there is none. ``indexes`` are numbers of
-    records, and ``faults`` those of the rules by which a stretch is not a frame, else 0.
+    ``run`` takes up to ``most`` of them, replacing those of the last call. It stops earlier behind
+    ``nbytes`` bytes. ``done`` is 1 at the end of the file.
     """
 
     framer: Framer
     most: i64
     nbytes: i64
-    rows: i64
     done: flag
-    begins: Array[i64]
-    ends: Array[i64]
-    tags: Array[i64]
-    starts: Array[i64]
-    sizes: Array[i64]
-    suffixes: Array[i64]
-    indexes: Array[i64]
-    faults: Array[i64]
+    places: FramePlaces
 
-    def __init__(self, framer: Framer, most: int) -> None:
+    def __init__(self, framer: Framer, most: int, nbytes: int) -> None:
         self.framer = framer
         self.most = most
-        self.nbytes = tables.LATEST
-        self.rows = 0
+        self.nbytes = nbytes
         self.done = 0
-        self.begins = room(most, "i8")
-        self.ends = room(most, "i8")
-        self.tags = room(most, "i8")
-        self.starts = room(most, "i8")
-        self.sizes = room(most, "i8")
-        self.suffixes = room(most, "i8")
-        self.indexes = room(most, "i8")
-        self.faults = room(most, "i8")
+        self.places = FramePlaces()
 
     def step(self) -> Fallible[i64]:
         """Collect stretches. Return their number."""
-        rows = 0
-        until = tables.LATEST
-        if self.nbytes < tables.LATEST - self.framer.pos:
-            until = self.framer.pos + self.nbytes // self.framer.unit
-        while rows < self.most and self.framer.pos < until:
+        self.places.rows = 0
+        until = self.framer.pos + self.nbytes // self.framer.unit
+        while self.places.rows < self.most and self.framer.pos < until:
             begin = self.framer.pos
             index = self.framer.record
             found = self.framer.next()
             if found == LAST:
                 self.done = 1
                 break
-            self.begins[rows] = begin
-            self.ends[rows] = self.framer.pos
-            self.tags[rows] = self.framer.tag
-            self.starts[rows] = self.framer.start
-            self.sizes[rows] = self.framer.size
-            self.suffixes[rows] = self.framer.suffix
-            self.indexes[rows] = index
-            self.faults[rows] = 0 if found == FRAME else self.framer.why
-            rows += 1
-        self.rows = rows
-        return rows
+            row = self.places.add_row()
+            self.places.begin[row] = begin
+            self.places.end[row] = self.framer.pos
+            self.places.start[row] = self.framer.start
+            self.places.size[row] = self.framer.size
+            self.places.suffix[row] = self.framer.suffix
+            self.places.tag[row] = self.framer.tag
+            self.places.index[row] = index
+            self.places.fault[row] = 0 if found == FRAME else self.framer.why
+        return self.places.rows
 
 
 @final
