@@ -49,6 +49,7 @@ from fxframework.wire.lists import Listed
 from fxframework.wire.many import Many
 from fxframework.wire.records import Part, Record, is_reference
 from fxframework.wire.spans import Octets, Span, Text
+from fxframework.wire.state import TextTable
 
 __all__ = ["LineReader"]
 
@@ -289,12 +290,13 @@ class ShownRows:
         numbers = self.column(field)
         if isinstance(field, Flag) or (isinstance(field, Number) and field.flag):
             return self.made(field, self.every_row, numbers, bool)
+        plain: Cell = SIGNED if field.signed else NATURAL, numbers
         if isinstance(field, Number) and field.values:
-            modulus = 0 if field.signed else 1 << 64
-            return self.made(
-                field, self.every_row, numbers, lambda number: named(field, number, modulus)
-            )
-        return [(SIGNED if field.signed else NATURAL, numbers)]
+            has_name = ~field.membership.missing(numbers)
+            names = {wrapped(number): name for number, name in field.values.items()}
+            named = when(has_name, self.made, field, has_name, numbers, names.__getitem__)
+            return named + when(~has_name, just, plain)
+        return [plain]
 
     # --- Values ---------------------------------------------------------------------------------
 
@@ -371,11 +373,22 @@ class ShownRows:
         indexes: I64 = self.many.full(index_of(field).column(self.many))[self.selected]
         return indexes
 
+    def reference_number(self, field: Any) -> Cell:
+        """Return the numbers of a reference as a part of a template."""
+        is_signed = getattr(index_of(field), "signed", True)
+        return SIGNED if is_signed else NATURAL, self.indexes(field)
+
     def referred(self, field: Field, rows: Mask) -> list[Cell]:
-        """Return texts of a table, which some rows have."""
+        """Return texts of a table, which some rows have; numbers of those that it has not."""
         strings = self.texts.strings
         codes = self.column((field, CODE))
-        return self.made(field, rows, codes, lambda code: decoded(strings.bytes_of(code)))
+        is_known = codes >= 0
+        known = rows & is_known
+        begin = orjson.dumps(table_of(field).unknown(0).removesuffix("0>"))[:-1]
+        return [
+            *when(known, self.made, field, known, codes, lambda code: text_of(strings, code)),
+            *when(rows & ~is_known, just, begin, self.reference_number(field), b'>"'),
+        ]
 
     def choice(self, field: Choice) -> list[Cell]:
         """Return values, each of the kind that its row says."""
@@ -416,11 +429,10 @@ class ShownRows:
         cells: list[Cell] = []
         any_before = np.zeros(self.count, bool)
         for field, rows in self.referring():
-            is_signed = getattr(index_of(field), "signed", True)
             key = orjson.dumps(field.name) + b":"
             cells += when(rows & ~any_before, just, b',"refs":{' + key)
             cells += when(rows & any_before, just, b"," + key)
-            cells += when(rows, just, (SIGNED if is_signed else NATURAL, self.indexes(field)))
+            cells += when(rows, just, self.reference_number(field))
             any_before |= rows
         return cells + when(any_before, just, b"}")
 
@@ -487,18 +499,18 @@ def value_text(field: Field, value: Any) -> bytes:
     return orjson.dumps(shown)[len(orjson.dumps(field.key)) + 2 : -1]
 
 
-def decoded(data: bytes) -> str:
-    """Return the text of bytes, some of which may not be UTF-8."""
-    return data.decode(errors="surrogateescape")
-
-
-def named(field: Number, number: int, modulus: int) -> Any:
-    """Return the name of a number of an enumeration; the number itself if it has none."""
-    number = number % modulus if modulus else number
-    return field.values.get(number, number)
+def text_of(strings: StringPool, code: int) -> str:
+    """Return the text of a code, which may not be UTF-8."""
+    return strings.bytes_of(code).decode(errors="surrogateescape")
 
 
 # --- Fields and rows ------------------------------------------------------------------------------
+
+
+def table_of(field: Any) -> TextTable:
+    """Return the table of a reference."""
+    table: TextTable = field.refers if isinstance(field, Number) else field.entry.table
+    return table
 
 
 def index_of(field: Any) -> Any:
