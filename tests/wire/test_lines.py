@@ -123,6 +123,13 @@ class Padded(Thing, kind=5):
     second: str = wire.text(_length, pad=b"\0", align=4)
 
 
+class Unless(Thing, kind=6):
+    """A field is missing if a hidden number is 3; it is written as 0 or 1."""
+
+    _number = wire.u8()
+    there: int = wire.u8(when=_number != 3)
+
+
 THINGS = Format("things", "Things", Thing, codes="THI")
 TEXTS = (b"", b'a"b', b"\xff", "é".encode(), b"\xe2\x28")
 REALS = (0x3F800000, 0x7FC00000, 0x7F800001, 0xFFC12345, 0x7F800000, 0xFF800000)
@@ -190,6 +197,12 @@ def test_what_numbers_do_not_say_is_kept_raw() -> None:
         wanted.append(color == 2 or there == 2 or (tag != 1 and length > 0))
     records, _ = check(THINGS, data)
     assert [record.raw is not None for record in records] == wanted
+
+
+def test_a_hidden_number_that_is_not_what_presence_implies_is_kept_raw() -> None:
+    data = b"".join(sized(6, bytes([number, *([9] if number != 3 else [])])) for number in range(5))
+    records, _ = check(THINGS, data)
+    assert [record.raw is None for record in records] == [number == 1 for number in range(5)]
 
 
 def test_a_class_that_shows_keys_of_its_own_is_shown_by_objects() -> None:

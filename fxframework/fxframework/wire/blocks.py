@@ -619,6 +619,8 @@ class Run:
             unknown = codes < 0
             if unknown.any():
                 reference.note(unknown)
+        if self.reading.for_lines:  # which write the numbers themselves
+            return
         for reference in self.reading.references:
             sound = reference.own.sound
             assert sound is not None  # noqa: S101 (set by ``finish``)

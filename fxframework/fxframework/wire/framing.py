@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAD_SIZE", "CUT", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN", "check_compiled",
-    "frames_of", "has_loops", "item_size", "steady_size", "uncompiled",
+    "frames_of", "has_loops", "item_size", "uncompiled", "walk_of",
 ]  # fmt: skip
 
 NOWHERE = (0, 0, 0, 0)
@@ -243,3 +243,25 @@ def steady_size(layout: Layout) -> int | None:
     found = prefix_of(layout)
     steady = found is not None and found.leaf is None and found.until < 0
     return found.plus if found is not None and steady else None
+
+
+def walk_of(layout: Layout) -> tuple[int, ...] | None:
+    """Return how ``kernels.stretches.Items`` finds the parts of a layout; None if it cannot.
+
+    Their size and head; or 0, the head, and place and meaning of the number that tells the size.
+    """
+    family = layout.family
+    if family.size is not None:
+        place, unit, plus = family.places[family.size], family.unit, family.plus
+        head = family.head
+    elif family.nbytes:
+        return family.nbytes, family.nbytes
+    else:
+        prefix = None if family.kinds else prefix_of(layout)
+        if prefix is None or prefix.until >= 0:
+            return None
+        if prefix.leaf is None:
+            return prefix.plus, prefix.plus
+        place, unit, plus = layout.places()[prefix.leaf], prefix.unit, prefix.plus
+        head = prefix.least
+    return 0, head, place.offset, place.nbytes, place.shift, wrapped(place.mask), unit, plus

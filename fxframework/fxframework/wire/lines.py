@@ -49,6 +49,7 @@ from fxframework.wire.lists import Listed
 from fxframework.wire.many import Many
 from fxframework.wire.records import Part, Record, is_reference
 from fxframework.wire.spans import Octets, Span, Text
+from fxframework.wire.state import TextTable
 
 __all__ = ["LineReader"]
 
@@ -97,7 +98,8 @@ class LineReader(BlockReader):
         """Return all lines since the last call, in the order of the file."""
         objects = column_of(self.texts.templates, self.object_lines)
         self.texts.lines.put(np.array(self.offsets, np.int64), (COPIED, objects))
-        self.offsets, self.object_lines = [], []
+        self.offsets = []
+        self.object_lines = []
         return self.texts.joined().data.tobytes()
 
     def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
@@ -139,8 +141,7 @@ class LineReader(BlockReader):
         for many, rows in self.plain.items():
             if rows.size:
                 ordinals = many.own.ordinals[rows]
-                offsets, sizes = run.places[ordinals], run.sizes[ordinals]
-                self.texts.put_records(many, rows, offsets, sizes)
+                self.texts.put_records(many, rows, run.places[ordinals], run.sizes[ordinals])
             own = many.own
             if not own.all_sound:
                 self._put_damaged(run, SIZE_RULE, own.ordinals[own.short & ~own.odd])
@@ -152,12 +153,12 @@ class LineReader(BlockReader):
         """Make the lines of damaged stretches."""
         rows = every_row[every_row < run.count]
         code = f',"code":"{self.format.codes}{number:04}"'.encode()
-        offsets, sizes = run.places[rows], run.sizes[rows]
-        self.texts.put_raw("damaged", offsets, sizes, [code])
+        self.texts.put_raw("damaged", run.places[rows], run.sizes[rows], [code])
 
     def put_stretches(self, run: Run, entry: int, rows: I64) -> None:
         """Make the lines of stretches that are not records of a known kind, by the entry."""
-        offsets, sizes = run.places[rows], run.sizes[rows]
+        offsets = run.places[rows]
+        sizes = run.sizes[rows]
         if entry == PADDING:
             self.texts.lines.put(offsets, *head_of("padding", offsets, sizes), b"}\n")
         elif entry == UNKNOWN:
@@ -289,12 +290,13 @@ class ShownRows:
         numbers = self.column(field)
         if isinstance(field, Flag) or (isinstance(field, Number) and field.flag):
             return self.made(field, self.every_row, numbers, bool)
+        plain: Cell = SIGNED if field.signed else NATURAL, numbers
         if isinstance(field, Number) and field.values:
-            modulus = 0 if field.signed else 1 << 64
-            return self.made(
-                field, self.every_row, numbers, lambda number: named(field, number, modulus)
-            )
-        return [(SIGNED if field.signed else NATURAL, numbers)]
+            has_name = ~field.membership.missing(numbers)
+            names = {wrapped(number): name for number, name in field.values.items()}
+            named = when(has_name, self.made, field, has_name, numbers, names.__getitem__)
+            return named + when(~has_name, just, plain)
+        return [plain]
 
     # --- Values ---------------------------------------------------------------------------------
 
@@ -302,16 +304,17 @@ class ShownRows:
         self, field: Field, rows: Mask, numbers: I64, value_of: Callable[[int], Any]
     ) -> list[Cell]:
         """Return the values that numbers of some rows mean, made once for each number."""
-        made = self.texts.made.get(field)
-        if made is None:
-            made = self.texts.made[field] = Numbered(
+        texts = self.texts.made.get(field)
+        if texts is None:
+            texts = Numbered(
                 self.templates,
                 lambda number: value_text(field, value_of(number)).decode(),
                 sparse=True,
             )
-        texts = np.zeros(self.count, np.int64)
-        texts[rows] = made(numbers[rows])[1]
-        return [(TEXT, texts)]
+            self.texts.made[field] = texts
+        text_numbers = np.zeros(self.count, np.int64)
+        text_numbers[rows] = texts(numbers[rows])[1]
+        return [(TEXT, text_numbers)]
 
     def real(self, field: Float) -> list[Cell]:
         """Return doubles, and those that JSON cannot hold by name."""
@@ -321,6 +324,7 @@ class ShownRows:
             with np.errstate(invalid="ignore"):  # signalling NaN
                 wide = own_bits.astype(np.uint32).view(np.float32).astype(np.float64)
             bits = wide.view(np.int64)
+        # NaN are made of their own bits, which conversions to doubles change.
         is_special = bits & EXPONENT == EXPONENT
         usual = when(~is_special, just, (REAL, bits))
         return usual + when(is_special, self.made, field, is_special, own_bits, field.number_of)
@@ -332,14 +336,16 @@ class ShownRows:
 
     def text(self, field: Text) -> list[Cell]:
         """Return texts of the file."""
-        starts, lengths = self.column((field, START)), self.column((field, LENGTH))
+        starts = self.column((field, START))
+        lengths = self.column((field, LENGTH))
         is_strange = self.mask((field, STRANGE), otherwise=False)
         usual = when(~is_strange, stretch, STRETCH, starts, lengths)
         return usual + when(is_strange, self.strange, field, is_strange)
 
     def strange(self, field: Text, rows: Mask) -> list[Cell]:
         """Return texts that are not UTF-8, with their bytes beside them."""
-        starts, lengths = self.column((field, START)), self.column((field, LENGTH))
+        starts = self.column((field, START))
+        lengths = self.column((field, LENGTH))
         places = zip(starts[rows].tolist(), (starts + lengths)[rows].tolist(), strict=True)
         data = self.texts.data.data
         texts = [orjson.dumps(str(data[start:end], "utf-8", "replace")) for start, end in places]
@@ -371,12 +377,22 @@ class ShownRows:
         indexes: I64 = self.many.full(index_of(field).column(self.many))[self.selected]
         return indexes
 
+    def reference_number(self, field: Any) -> Cell:
+        """Return the numbers of a reference as a part of a template."""
+        is_signed = getattr(index_of(field), "signed", True)
+        return SIGNED if is_signed else NATURAL, self.indexes(field)
+
     def referred(self, field: Field, rows: Mask) -> list[Cell]:
-        """Return texts of a table, which some rows have."""
+        """Return texts of a table, which some rows have; numbers of those that it has not."""
         strings = self.texts.strings
-        # Rows of other kinds of a choice have no code: their bits may be those of a reference.
-        codes = np.maximum(self.column((field, CODE)), 0)
-        return self.made(field, rows, codes, lambda code: decoded(strings.bytes_of(code)))
+        codes = self.column((field, CODE))
+        is_known = codes >= 0
+        known = rows & is_known
+        begin = orjson.dumps(table_of(field).unknown(0).removesuffix("0>"))[:-1]
+        return [
+            *when(known, self.made, field, known, codes, lambda code: text_of(strings, code)),
+            *when(rows & ~is_known, just, begin, self.reference_number(field), b'>"'),
+        ]
 
     def choice(self, field: Choice) -> list[Cell]:
         """Return values, each of the kind that its row says."""
@@ -391,24 +407,30 @@ class ShownRows:
         texts = self.texts.lists.get(field)
         if texts is None:
             texts = self.texts.lists[field] = RowTexts(self.texts.data, self.texts.strings)
+        # Of which of these rows an item is, by the row of the whole group; -1 for others.
         own_rows = np.full(self.many.start.size, -1)
         own_rows[self.selected] = np.arange(self.count)
         groups: list[tuple[Many, I64, I64]] = []
-        behind = np.zeros(self.count + 1, np.int64)
+        counts = np.zeros(self.count + 1, np.int64)
         for items in self.many.own.parts.get(field, ()):
             owners = owners_of(items, self.many)
             if owners is not None:
-                there = np.flatnonzero(own_rows[owners] >= 0)
-                groups.append((items, there, own_rows[owners[there]]))
-                behind[1:] += np.bincount(groups[-1][-1], minlength=self.count)
-        behind = np.cumsum(behind)
-        for items, there, owners in groups:
+                shown_items = np.flatnonzero(own_rows[owners] >= 0)
+                shown_owners = own_rows[owners[shown_items]]
+                groups.append((items, shown_items, shown_owners))
+                counts[1:] += np.bincount(shown_owners, minlength=self.count)
+        # The items of row 2 are those from bounds[2] up to bounds[3] of all items.
+        bounds = np.cumsum(counts)
+        for items, shown_items, shown_owners in groups:
             assert items.index is not None  # noqa: S101 (they are items)
-            texts.put_items(field, items, there, behind[owners] + items.index[there])
+            places = bounds[shown_owners] + items.index[shown_items]
+            texts.put_items(field, items, shown_items, places)
         column = texts.joined()
-        starts, ends = column.offsets[behind[:-1]], column.offsets[behind[1:]]
-        bounds = np.stack([starts, ends - (ends > starts)], axis=1)  # without the last comma
-        return self.templates.column(column.data, bounds.reshape(-1))[::2]
+        starts = column.offsets[bounds[:-1]]
+        ends = column.offsets[bounds[1:]]
+        ends_without_comma = ends - (ends > starts)
+        text_bounds = np.stack([starts, ends_without_comma], axis=1).reshape(-1)
+        return self.templates.column(column.data, text_bounds)[::2]
 
     # --- Numbers of references ------------------------------------------------------------------
 
@@ -417,11 +439,10 @@ class ShownRows:
         cells: list[Cell] = []
         any_before = np.zeros(self.count, bool)
         for field, rows in self.referring():
-            is_signed = getattr(index_of(field), "signed", True)
             key = orjson.dumps(field.name) + b":"
             cells += when(rows & ~any_before, just, b',"refs":{' + key)
             cells += when(rows & any_before, just, b"," + key)
-            cells += when(rows, just, (SIGNED if is_signed else NATURAL, self.indexes(field)))
+            cells += when(rows, just, self.reference_number(field))
             any_before |= rows
         return cells + when(any_before, just, b"}")
 
@@ -432,14 +453,14 @@ class ShownRows:
             pairs = [(field, there)]
             if isinstance(field, Choice):
                 pairs = list(variants(field, self.column(field.tag)))
-            for each, rows in pairs:
-                mine = rows & there
-                if each is None or not is_reference(each) or not mine.any():
+            for variant, rows in pairs:
+                referring_rows = rows & there
+                if variant is None or not is_reference(variant) or not referring_rows.any():
                     continue
-                if isinstance(each, Text):
-                    is_inline, is_empty = self.reference_kinds(each)
-                    mine &= ~(is_inline | is_empty)
-                yield each, mine
+                if isinstance(variant, Text):
+                    is_inline, is_empty = self.reference_kinds(variant)
+                    referring_rows &= ~(is_inline | is_empty)
+                yield variant, referring_rows
 
 
 # --- Parts of templates ---------------------------------------------------------------------------
@@ -488,18 +509,18 @@ def value_text(field: Field, value: Any) -> bytes:
     return orjson.dumps(shown)[len(orjson.dumps(field.key)) + 2 : -1]
 
 
-def decoded(data: bytes) -> str:
-    """Return the text of bytes, some of which may not be UTF-8."""
-    return data.decode(errors="surrogateescape")
-
-
-def named(field: Number, number: int, modulus: int) -> Any:
-    """Return the name of a number of an enumeration; the number itself if it has none."""
-    number = number % modulus if modulus else number
-    return field.values.get(number, number)
+def text_of(strings: StringPool, code: int) -> str:
+    """Return the text of a code, which may not be UTF-8."""
+    return strings.bytes_of(code).decode(errors="surrogateescape")
 
 
 # --- Fields and rows ------------------------------------------------------------------------------
+
+
+def table_of(field: Any) -> TextTable:
+    """Return the table of a reference."""
+    table: TextTable = field.refers if isinstance(field, Number) else field.entry.table
+    return table
 
 
 def index_of(field: Any) -> Any:
@@ -509,12 +530,12 @@ def index_of(field: Any) -> Any:
 
 def variants(field: Choice, tags: I64) -> Iterator[tuple[Any, Mask]]:
     """Yield the fields of a choice, with the rows whose tags say that they have its value."""
-    left = np.ones(tags.size, bool)
+    of_other_kinds = np.ones(tags.size, bool)
     for number, variant in field.kinds.items():
         of_kind = tags == wrapped(int(number))
-        left &= ~of_kind
+        of_other_kinds &= ~of_kind
         yield variant, of_kind
-    yield field.other, left
+    yield field.other, of_other_kinds
 
 
 def chain_of(field: Spare) -> list[Spare]:
@@ -525,6 +546,8 @@ def chain_of(field: Spare) -> list[Spare]:
 
 def owners_of(items: Many, many: Many) -> I64 | None:
     """Return the row of each item's record or part; None if these are others."""
+    # Columns of some rows know those that the rows are of, step by step: an item of a list that
+    # is there in rows 4 and 7, whose own row is 1 of these, is of row 7.
     known = items.known
     rows: Any = None
     while known is not many.known:
@@ -565,15 +588,21 @@ def is_shown(field: Field) -> bool:
 
 
 def doubts(many: Many) -> Iterator[Mask]:
-    """Yield masks of rows whose fields may give other bytes, which their objects know."""
-    layout, known = many.layout, many.known
+    """Yield masks of rows whose fields may give other bytes, which their objects know.
+
+    Numbers that are not shown are written as the other fields imply them. A number that nothing
+    implies in its row is written as 0: the length of a text, where there is no text.
+    """
+    layout = many.layout
+    known = many.known
     for number, implied in layout.implied.items():
         is_implied = np.zeros(many.start.size, bool)
         for how, field, absent, present in implied:
             there = known.get((field, THERE), True)
             choice = layout.choice_of.get(field)
             if how == "present":
-                is_implied |= known[number] == np.where(there, present, absent)
+                yield known[number] != np.where(there, present, absent)
+                is_implied[:] = True
             elif choice is not None:
                 for variant, rows in variants(choice, known[choice.tag]):
                     is_implied |= rows & (variant is field)

@@ -18,7 +18,7 @@ from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Calculation, Constant, Expression, Register
 from fxframework.wire.families import Fields
 from fxframework.wire.fields import Bits, Field, Number
-from fxframework.wire.framing import steady_size
+from fxframework.wire.framing import walk_of
 from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Text
 
@@ -74,7 +74,7 @@ def plan_of(format: Format) -> Plan:
     for layout in format.layouts():
         for field in layout.fields:
             if isinstance(field, Listed) and hasattr(field.item, "layout"):
-                field.steady_size = steady_size(field.item.layout) or 0
+                field.walk = walk_of(field.item.layout)
     classes = {cls: class_plan(cls) for cls in format.classes}
     for each in classes.values():
         same_kind = [
