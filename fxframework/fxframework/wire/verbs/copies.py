@@ -54,11 +54,16 @@ class Copies:
 
     def without(self, offsets: I64) -> Copies:
         """Return the records but for those at some offsets, which are in ascending order."""
-        keep = ~is_among(self.offsets, offsets)
-        lost_in = np.array([loss.offset if loss.part else -1 for loss in self.losses], np.int64)
-        losses = compress(self.losses, ~is_among(lost_in, offsets))
+        is_copied = ~is_among(self.offsets, offsets)
+        # A loss within a record counts with the record; -1 is the offset of none.
+        record_offsets = [loss.offset if loss.part else -1 for loss in self.losses]
+        is_loss = ~is_among(np.array(record_offsets, np.int64), offsets)
         return Copies(
-            self.data, self.starts[keep], self.sizes[keep], self.offsets[keep], tuple(losses)
+            data=self.data,
+            starts=self.starts[is_copied],
+            sizes=self.sizes[is_copied],
+            offsets=self.offsets[is_copied],
+            losses=tuple(compress(self.losses, is_loss)),
         )
 
     def joined(self) -> U8:
@@ -79,10 +84,10 @@ def copy(
     parts: Iterable[Copies], write: Callable[[Any], object], left_out: I64 | None = None
 ) -> Iterator[Loss]:
     """Write records, but for those at the offsets ``left_out``, sorted; yield the losses."""
-    for part in parts:
-        kept = part if left_out is None else part.without(left_out)
-        yield from kept.losses
-        write(kept.joined().data)
+    for copies in parts:
+        selected = copies if left_out is None else copies.without(left_out)
+        yield from selected.losses
+        write(selected.joined().data)
 
 
 # --- Declared formats -----------------------------------------------------------------------------
@@ -99,8 +104,8 @@ class CopyReader(BlockReader):
     ) -> None:
         super().__init__(format, source, limits, StringPool(), tables=())
         self.with_unknown = with_unknown
-        self.found: list[tuple[I64, I64, I64]] = []
-        """Of stretches: places, sizes, and numbers of rules (or SOUND, WITHOUT_RULE)."""
+        self.stretches: list[tuple[I64, I64, I64]] = []
+        """Places, sizes, and numbers of rules (or SOUND, WITHOUT_RULE), in no order."""
         self.as_objects: list[tuple[int, int, int]] = []
         """The same of records that were read as objects."""
 
@@ -126,22 +131,20 @@ class CopyReader(BlockReader):
             yield self._taken()
 
     def _taken(self) -> Copies:
-        """Return what was found since the last call, in the order of the file."""
+        """Return what was read since the last call, in the order of the file."""
         by_objects = np.array(self.as_objects, np.int64).reshape(-1, 3).T
-        parts = [*self.found, tuple(by_objects)]
-        places, sizes, numbers = (np.concatenate(column) for column in zip(*parts, strict=True))
+        columns = zip(*self.stretches, tuple(by_objects), strict=True)
+        places, sizes, numbers = (np.concatenate(column) for column in columns)
+        self.stretches = []
+        self.as_objects = []
+        # The rows of a run come class by class, those of objects behind them.
         order = np.argsort(places, kind="stable")
-        places, sizes, numbers = places[order], sizes[order], numbers[order]
-        self.found, self.as_objects = [], []
-        sound = numbers == SOUND
-        losses = [
-            self._loss(*one)
-            for one in zip(
-                places[~sound].tolist(), sizes[~sound].tolist(), numbers[~sound].tolist(),
-                strict=True,
-            )
-        ]  # fmt: skip
-        return Copies(self.source.data, places[sound], sizes[sound], places[sound], losses)
+        is_sound = numbers[order] == SOUND
+        sound, lost = order[is_sound], order[~is_sound]
+        losses = map(
+            self._loss, places[lost].tolist(), sizes[lost].tolist(), numbers[lost].tolist()
+        )
+        return Copies(self.source.data, places[sound], sizes[sound], places[sound], list(losses))
 
     def _loss(self, offset: int, nbytes: int, number: int) -> Loss:
         message = f"{nbytes} bytes are not a record; left out"
@@ -177,7 +180,8 @@ class CopyReader(BlockReader):
     def _add(self, run: Run, every_row: I64, number: int) -> None:
         """Take some rows of a run."""
         rows = every_row[every_row < run.count]
-        self.found.append((run.places[rows], run.sizes[rows], np.full(rows.size, number)))
+        numbers = np.full(rows.size, number)
+        self.stretches.append((run.places[rows], run.sizes[rows], numbers))
 
 
 def salvage(format: Format, capture: Capture, sink: Sink) -> Iterator[Loss]:

@@ -60,35 +60,37 @@ def merged(
     times = np.concatenate([part.times for part in parts])
     sizes = np.concatenate([part.sizes for part in parts])
     bounds = np.cumsum([0, *(part.times.size for part in parts)])
-    order = stable_order(times) if len(parts) > 1 else None
+    order = stable_order(times) if len(parts) > 1 else None  # a single part keeps its order
     if order is None:
         order = np.arange(times.size)
     ends = np.cumsum(sizes[order])
-    cuts = np.arange(PIECE, int(ends[-1]) if ends.size else 0, PIECE)
-    for rows in np.split(order, np.searchsorted(ends, cuts)):
-        of_part = np.searchsorted(bounds, rows, "right") - 1
-        records = gathered(parts, of_part, rows - bounds[of_part])
-        names = parts[0].beside
+    piece_ends = np.arange(PIECE, int(ends[-1]) if ends.size else 0, PIECE)
+    for rows in np.split(order, np.searchsorted(ends, piece_ends)):
+        part_of_row = np.searchsorted(bounds, rows, "right") - 1
+        records = gathered(parts, part_of_row, rows - bounds[part_of_row])
         beside = {
-            name: np.concatenate([part.beside[name] for part in parts])[rows] for name in names
+            name: np.concatenate([part.beside[name] for part in parts])[rows]
+            for name in parts[0].beside
         }
         change(records, beside)
         yield records.data.data
 
 
-def gathered(parts: Sequence[MergedPart], of_part: I64, rows: I64) -> TextColumn:
+def gathered(parts: Sequence[MergedPart], part_of_row: I64, rows: I64) -> TextColumn:
     """Return records, each a row of a part, in this order."""
-    grouped = np.argsort(of_part, kind="stable")
-    groups = np.split(grouped, np.searchsorted(of_part[grouped], np.arange(1, len(parts))))
+    # First the bytes of each part, one behind the other; then each record is taken from there.
+    by_part = np.argsort(part_of_row, kind="stable")
+    part_begins = np.searchsorted(part_of_row[by_part], np.arange(1, len(parts)))
     sizes = np.empty(rows.size, np.int64)
-    pieces = []
-    for part, group in zip(parts, groups, strict=True):
-        own = rows[group]
-        sizes[group] = part.sizes[own]
-        pieces.append(TextColumn.gather(part.data, part.starts[own], part.sizes[own]).data)
-    places = np.empty(rows.size, np.int64)
-    places[grouped] = np.cumsum(sizes[grouped]) - sizes[grouped]
-    return TextColumn.gather(np.concatenate(pieces), places, sizes)
+    bytes_of_parts = []
+    for part, places_in_order in zip(parts, np.split(by_part, part_begins), strict=True):
+        own_rows = rows[places_in_order]
+        own_sizes = part.sizes[own_rows]
+        sizes[places_in_order] = own_sizes
+        bytes_of_parts.append(TextColumn.gather(part.data, part.starts[own_rows], own_sizes).data)
+    starts = np.empty(rows.size, np.int64)
+    starts[by_part] = np.cumsum(sizes[by_part]) - sizes[by_part]
+    return TextColumn.gather(np.concatenate(bytes_of_parts), starts, sizes)
 
 
 # --- Declared formats -----------------------------------------------------------------------------
@@ -148,22 +150,21 @@ class Merger:
 
     def _times(self, capture: DeclaredCapture, offsets: I64) -> I64:
         """Return the time of each record: that of its first row, or of the record before it."""
-        nothing = np.zeros(0, np.int64)
+        tables = [capture.batches(name) for name in self._format.timed_tables]
         batches = [
-            (batch.array("offset"), batch.array("ts"))
-            for name in self._format.timed_tables
-            for batch in capture.batches(name)
+            (batch.array("offset"), batch.array("ts")) for table in tables for batch in table
         ]
-        places, times = (
-            np.concatenate([nothing, *column]) for column in zip(*batches, strict=True)
-        )
-        order = np.lexsort((times, places))
-        places, times = places[order], times[order]
-        row = np.searchsorted(places, offsets)
-        has_time = is_among(offsets, places)
-        before = np.maximum.accumulate(np.where(has_time, np.arange(offsets.size), -1))
-        known = np.append(times, EARLIEST)[np.minimum(row, times.size)]
-        return np.where(before < 0, EARLIEST, known[before])
+        nothing = np.zeros(0, np.int64)
+        row_offsets = np.concatenate([nothing, *(offset for offset, _ in batches)])
+        row_times = np.concatenate([nothing, *(time for _, time in batches)])
+        order = np.lexsort((row_times, row_offsets))  # the earliest row of each record first
+        row_offsets, row_times = row_offsets[order], row_times[order]
+        has_time = is_among(offsets, row_offsets)
+        # 5 - - 3 -: the records that times are taken from are 0 0 0 3 3; before a time, it is -1.
+        source = np.maximum.accumulate(np.where(has_time, np.arange(offsets.size), -1))
+        first_row = np.searchsorted(row_offsets, offsets[source])
+        times = np.append(row_times, EARLIEST)[np.minimum(first_row, row_times.size)]
+        return np.where(source < 0, EARLIEST, times)
 
     def close(self) -> Mapping[str, int]:
         """Write the records; return the number of stretches that are left out."""
