@@ -122,7 +122,14 @@ class Arguments:
 
     def damaged(self) -> Arguments:
         """Return those that cannot be decoded."""
-        rows = np.flatnonzero(self.fault)
+        return self.take(self.fault != 0)
+
+    def sound(self) -> Arguments:
+        """Return the others."""
+        return self.take(self.fault == 0)
+
+    def take(self, rows: NDArray[np.bool_]) -> Arguments:
+        """Return some of the arguments."""
         return Arguments(self.record[rows], self.begin[rows], self.end[rows], self.fault[rows])
 
 
