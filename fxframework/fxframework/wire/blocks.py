@@ -533,11 +533,13 @@ class Run:
         if effect.field is not None:
             happens &= many.known[effect.field, THERE]
         keeps = many.full(effect.keeps.column(many))
-        beyond = np.flatnonzero(happens & (keeps != 0) & (keeps != 1))
-        if beyond.size:  # neither set nor added to: an object knows what becomes of it
+        beyond = np.flatnonzero(happens & (keeps >> 1 != 0))
+        if beyond.size:  # neither 0 nor 1, set nor added to: an object knows what becomes of it
             own.odd[beyond] = True
             self.cut(int(own.ordinals[beyond[0]]))
         values = many.full(effect.value.column(many))
+        if happens.all():
+            return Change(own.ordinals, values, keeps == 1)
         return Change(own.ordinals[happens], values[happens], keeps[happens] == 1)
 
     # --- What becomes of them -------------------------------------------------------------------
