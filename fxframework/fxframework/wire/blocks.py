@@ -286,13 +286,17 @@ class BlockReader:
         """Take a record that was read as an object; return whether a time does not fit 64 bits."""
         self.kinds[record.record] = self.kinds.get(record.record, 0) + 1
         if isinstance(record, self.watch):
-            self.seen(record)
+            self.see(record)
         beyond = False
         for each in self.objects:
             if type(record) is each.rows.record:
                 registers = self.walk.state.registers
                 beyond |= each.add(ordinal, record, self.walk.last, registers)
         return beyond
+
+    def see(self, record: LosslessRecord) -> None:
+        """Take a sound record that is wanted as an object, too."""
+        self.seen(record)
 
     def restarts_of(self, run: Run, register: Register) -> Change | None:  # noqa: ARG002 (for others)
         """Return where a register begins again in a run, before a record; None for nowhere."""
@@ -693,7 +697,7 @@ class Run:
             reader.walk.views = [] if as_object and reader.needs_places[self.entries[row]] else None
             record, notes = self._object_at(row)
             if not as_object:
-                reader.seen(record)
+                reader.see(record)
                 continue
             reader.handed += 1
             for number, offset, value in notes:

@@ -73,7 +73,6 @@ class LineReader(BlockReader):
 
     def __init__(self, format: Format, source: Source, limits: Limits) -> None:
         super().__init__(format, source, limits, StringPool(), tables=())
-        self.seen = self.show
         self.block_bytes = BLOCK_BYTES
         self.texts = RowTexts(self.numbers.data, self.strings)
         self.said: dict[Any, bool] = {}
@@ -107,6 +106,10 @@ class LineReader(BlockReader):
         """Take a record that was read as an object."""
         self.show(record)
         return super().add_object(ordinal, record)
+
+    def see(self, record: LosslessRecord) -> None:
+        """Take a sound record that columns do not show."""
+        self.show(record)
 
     def show(self, record: LosslessRecord) -> None:
         """Make the line of a record."""
