@@ -65,8 +65,7 @@ class LineWriter:
         needs_object = frames.fault != 0
         needs_object[~needs_object] = by_objects
         self.objects(frames.take(needs_object))
-        column = self.texts.joined()
-        return column.data.tobytes()
+        return self.texts.joined()[0]
 
     def objects(self, frames: Frames) -> None:
         """Write the lines of stretches that their objects show."""
@@ -79,7 +78,7 @@ class LineWriter:
                 lines.append(line_of(record))
         if places:
             cell = COPIED, column_of(self.texts.templates, lines)
-            self.texts.lines.put(np.array(places), cell)
+            self.texts.put(np.array(places), cell)
             self.texts.templates.forget_columns()
 
     def many(self, layout: Any, start: I64, end: I64) -> Many:
@@ -169,7 +168,7 @@ class LineWriter:
         begin, sizes = begin[rows], (end - begin)[rows]
         fields = shows(self.texts, many, rows).fields()
         raw = when(many.own.raw[rows], raw_of, begin, sizes)
-        self.texts.lines.put(begin, *head_of(record, begin, sizes), *fields, *raw, b"}\n")
+        self.texts.put(begin, *head_of(record, begin, sizes), *fields, *raw, b"}\n")
         self.texts.templates.forget_columns()
 
     def put_entries(self, frames: Frames, records: Many, rows: I64) -> None:
@@ -178,7 +177,7 @@ class LineWriter:
             return
         first, *fields = ShownRows(self.texts, records, rows).fields()
         assert isinstance(first, bytes)  # noqa: S101 (a key)
-        self.texts.lines.put(
+        self.texts.put(
             frames.begin,
             *head_of("ring_entry", frames.offset, frames.end - frames.begin),
             b',"tag":',
@@ -212,7 +211,7 @@ class TagTexts(RowTexts):
     def put_items(self, field: Any, many: Many, rows: I64, places: I64) -> None:
         """Write tags, each with a comma behind it, at places among all of them."""
         starts, lengths = many.known[field, START][rows], many.known[field, LENGTH][rows]
-        self.lines.put(places, *stretch(STRETCH, starts, lengths), b",")
+        self.put(places, *stretch(STRETCH, starts, lengths), b",")
 
 
 def in_doubt(many: Many) -> Mask:
