@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from fxframework.io.words import FieldView, explain_stretch
 from fxframework.wire.expressions import Expression, Register, wrapped
@@ -24,6 +25,9 @@ ROOMY: dict[Expression, int] = {SIZE: 1 << 62, AT: 0}
 def order_of(big: bool) -> Literal["big", "little"]:
     """Return the byte order as ``int.from_bytes`` takes it."""
     return "big" if big else "little"
+
+
+NOTHING: Mapping[Any, bytes] = {}
 
 
 class ShortError(Exception):
@@ -61,42 +65,42 @@ class Cursor:
     """
 
     wanted: int | None = None
-    section = ""
-    layout: Any = None
+    spans: dict[Any, tuple[int, int]]
+    """With ``views``, place and size of spans of bytes that were read."""
+    items: dict[Any, list[tuple[Any, ...]]]
+    """With ``views``, items of lists that rows are made of, with numbers and places of fields."""
 
-    def __init__(self, data: memoryview, at: int, limit: int, state: State) -> None:
+    def __init__(
+        self,
+        data: memoryview,
+        at: int,
+        limit: int,
+        state: State,
+        views: list[FieldView] | None = None,
+    ) -> None:
         self.data = data
-        self.at = at
+        self.at = self.origin = self.start = at
         self.limit = limit
         self.state = state
+        self.big = state.big
+        self.mirrored = state.mirrored
+        self.known: dict[Expression, int] = dict(state.registers)
         self.notes: list[tuple[int, int, int]] = []
         self.sets: dict[Expression, int] = {}
         self.effects: list[tuple[Any, ...]] = []
-
-    def begin(self, views: list[FieldView] | None = None) -> Self:
-        """Begin to read field by field, which generated code does not."""
-        self.origin = self.start = self.word_at = self.at
-        self.big = self.state.big
-        self.mirrored = self.state.mirrored
-        self.known: dict[Expression, int] = dict(self.state.registers)
-        self.word = self.word_nbytes = 0
         self.refs: dict[str, int] = {}
-        self.spans: dict[Any, tuple[int, int]] = {}
-        """Place and size of spans of bytes that were read."""
-        self.spare: dict[Any, bytes] = {}
-        """Bytes without a meaning that were read, with those before them."""
-        self.items: dict[Any, list[tuple[Any, ...]]] = {}
-        """Of lists that rows are made of, each item with numbers and places of its fields."""
+        self.differs = False
+        """Whether the fields may be written as other bytes; where something is reported, too."""
+        self.layout: Any = None
+        self.section = ""
+        self.word = self.word_nbytes = self.word_at = 0
+        """The last word of bits, its size and its place."""
+        self.spare: Mapping[Any, bytes] = NOTHING
+        """Bytes without a meaning, with those before them, of which a later field shows all."""
         self.views = views
-        return self
-
-    def inner(self) -> Self:
-        """Return a cursor for an item of a list at this place; what it finds, this one has too."""
-        made = object.__new__(type(self))
-        made.__dict__ |= self.__dict__
-        made.start = made.word_at = self.at
-        made.refs = {}
-        return made
+        if views is not None:
+            self.spans = {}
+            self.items = {}
 
     def short(self, nbytes: int) -> ShortError:
         """Return the error for a record that has not the next ``nbytes`` bytes."""
@@ -126,16 +130,23 @@ class Cursor:
 
     def align(self, unit: int, field: Any = None) -> None:
         """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
-        end = min(self.at + -(self.at - self.start) % unit, self.limit)
-        self.pad_to(end, field)
+        begin = self.at
+        end = begin + (self.start - begin) % unit
+        if end > self.limit:
+            self.differs, end = True, self.limit
+        if self.views is not None or self.data[begin:end].tobytes().strip(b"\0"):
+            self.pad_to(end, field)
+        self.at = end
 
     def pad_to(self, end: int, field: Any = None) -> None:
-        """Go to byte ``end``; report bytes that are not zero."""
+        """Go to byte ``end``, which the record has; report bytes that are not zero."""
         at = self.at
         if end > at:
-            if any(self.take(end - at)):
+            self.at = end
+            if self.data[at:end].tobytes().strip(b"\0"):
                 self.note(105, 0, at, field)
-            self.stretch("padding", at)
+            if self.views is not None:
+                self.stretch("padding", at)
 
     def note(self, number: int, value: int, offset: int | None = None, field: Any = None) -> None:
         """Report a finding by the number of its rule.
@@ -143,6 +154,7 @@ class Cursor:
         What a field, or else the family, has a rule of its own for is reported by that one, at the
         start of the record or the part.
         """
+        self.differs = True
         rules = self.layout.family.rules if field is None or not field.rules else field.rules
         if number in rules:
             number, offset = rules[number], self.start
