@@ -2,7 +2,9 @@
 
 Every shape, at four sizes, goes through what the commands do. Output is counted; the time is the
 process's own. A fit that fails is measured again, and the least times count, so that other work on
-the machine decides nothing. `python tests/hostile/table.py` measures large files, and their memory.
+the machine decides nothing; one that fails still is measured at sizes four times as large, where
+what leaves the caches of the CPU leaves them at all sizes, and what grows with the square is far
+off. `python tests/hostile/table.py` measures large files, and their memory.
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ from fxframework.registry import parse_options
 
 from .shapes import SHAPES
 
-BASE = 10_000
-"""Bytes of the smallest file."""
+BASES = (10_000, 40_000)
+"""Bytes of the smallest file; of the second only where times of the first fit badly."""
 TIMES = (1, 2, 4, 8)
 MOST = 1.1
 """Greatest exponent."""
-TRIES = 30
-"""Most measurements: a slow phase of the machine may last for seconds."""
+TRIES = 15
+"""Most measurements of a base: a slow phase of the machine may last for seconds."""
 LEAST = 2e-3
 """Seconds below which a time says nothing."""
 
@@ -118,20 +120,35 @@ def exponent(values: list[float]) -> float:
     )
 
 
+def least_times(files: list[bytes], format: str, work: Callable[[Capture], int]) -> list[float]:
+    """Least seconds for each file, measured until they fit, or often enough."""
+    best = [math.inf] * len(files)
+    for _ in range(TRIES):
+        for number, data in enumerate(files):
+            seconds, nbytes = measured(data, format, work)
+            best[number] = min(best[number], max(seconds, LEAST))
+            assert nbytes <= 64 * len(data) + 1_000_000
+        if exponent(best) <= MOST:
+            break
+    return best
+
+
+def check(make: Callable[[int], bytes], format: str, work: Callable[[Capture], int]) -> float:
+    """Fail if time grows faster than the files of so many bytes; return seconds for a byte."""
+    best = [math.inf]
+    for base in BASES:
+        files = [make(times * base) for times in TIMES]
+        best = least_times(files, format, work)
+        if exponent(best) <= MOST:
+            return best[-1] / len(files[-1])
+    raise AssertionError(f"{work.__name__}: {[f'{seconds:.4f}' for seconds in best]} s")
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_growth(name: str) -> None:
     format, make = SHAPES[name]
-    files = [make(times * BASE) for times in TIMES]
     for work in (*WORK, *OWN.get(format, ())):
-        best = [math.inf] * len(files)
-        for _ in range(TRIES):
-            for number, data in enumerate(files):
-                seconds, nbytes = measured(data, format, work)
-                best[number] = min(best[number], max(seconds, LEAST))
-                assert nbytes <= 64 * len(data) + 1_000_000
-            if exponent(best) <= MOST:
-                break
-        assert exponent(best) <= MOST, f"{work.__name__}: {[f'{each:.4f}' for each in best]} s"
+        check(make, format, work)
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=lambda packing: packing.name)
@@ -140,17 +157,9 @@ def test_members_of_a_few_bytes(packing: Packing) -> None:
     packed = io.BytesIO()
     with packing.packer(packed) as file:
         file.write(event)
-    files = [packed.getvalue() * 2000 * times for times in TIMES]
-    best = [math.inf] * len(files)
-    for _ in range(TRIES):
-        for number, data in enumerate(files):
-            best[number] = min(best[number], max(measured(data, "trace", info)[0], LEAST))
-        if exponent(best) <= MOST:
-            break
-    assert exponent(best) <= MOST, f"{[f'{each:.4f}' for each in best]} s"
-    assert (
-        best[-1] / len(files[-1]) < 3e-6
-    )  # seconds for a byte; a look at what follows is 20 times that
+    member = packed.getvalue()
+    seconds = check(lambda nbytes: member * (nbytes // 5), "trace", info)
+    assert seconds < 3e-6  # for a byte; a look at what follows is 20 times that
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=lambda packing: packing.name)

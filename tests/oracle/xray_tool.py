@@ -6,7 +6,6 @@ import csv
 import functools
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import pytest
+
+from ..programs import missing, newest
 
 LEAST = 14
 """The oldest LLVM whose tools these tests were tried with: that of Debian 12."""
@@ -57,13 +57,6 @@ def version_of(tool: str) -> int:
     return int(found[1]) if found else 0
 
 
-def missing(reason: str) -> Any:
-    """Skip, or fail where no oracle may be missing."""
-    if os.environ.get("FXF_REQUIRE_ORACLES"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @functools.cache
 def find_llvm_xray() -> str | None:
     """Where the newest llvm-xray is."""
@@ -84,18 +77,6 @@ def find_clang() -> str | None:
             if done.returncode == 0 and program.exists():
                 return tool
     return None
-
-
-def newest(name: str) -> list[str]:
-    """The programs of this name on the path, with a version behind it or none; newest first."""
-    found: dict[str, int] = {}
-    for folder in os.get_exec_path():
-        for path in Path(folder).glob(f"{name}-[0-9]*"):
-            version = path.name[len(name) + 1 :]
-            if version.isdigit() and os.access(path, os.X_OK):
-                found.setdefault(str(path), int(version))
-    plain = shutil.which(name)
-    return [*sorted(found, key=lambda path: -found[path]), *([plain] if plain else [])]
 
 
 # --- What llvm-xray says -------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from fxframework.errors import (
     did_you_mean,
 )
 from fxframework.model.schema import Column, TableSchema
-from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.strings import StringPool, TextColumn, read_only
 
 if TYPE_CHECKING:
     import polars as pl
@@ -161,7 +161,8 @@ class Table:
                 remedy=f"it has {', '.join(self.columns)}",
             ) from None
         if callable(column):
-            column = _read_only(column())
+            with self.pool.lock:  # what makes it may be shared with other columns
+                column = _read_only(column())
             if name != "row":  # large, and as fast to make as to fetch
                 self._columns[name] = column
         return column
@@ -318,17 +319,7 @@ def html_table(title: str, names: list[str], rows: Iterable[Iterable[Any]]) -> s
 
 def _read_only(column: ColumnData) -> ColumnData:
     """Return a column that cannot be written to, without copying; its owner still can."""
-    if isinstance(column, TextColumn):
-        return TextColumn(_locked(column.offsets), _locked(column.data))
-    return _locked(column)
-
-
-def _locked(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view of an array that cannot be written to; the array itself if it cannot be."""
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
+    return column.read_only() if isinstance(column, TextColumn) else read_only(column)
 
 
 def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:

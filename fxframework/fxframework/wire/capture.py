@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -313,11 +311,6 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
 
     # --- Tables ---------------------------------------------------------------------------------
 
-    @functools.cached_property
-    def _reading(self) -> threading.RLock:
-        """Held while a block is read: it enters texts into the pool that all threads share."""
-        return threading.RLock()
-
     def read_blocks(
         self, *, growing: bool = False
     ) -> tuple[BlockReader, Iterator[tuple[int, dict[str, Cells]]]]:
@@ -346,18 +339,13 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
     def _finished(
         self, context: Any, reader: BlockReader
     ) -> Iterator[tuple[int, dict[str, Cells]]]:
-        blocks = reader.blocks()
         behind = 0
-        while True:
-            with self._reading:
-                block = next(blocks, None)
-                if block is None:
-                    return
-                tables = {
-                    name: self.finish(context, name, self._joined(name, block))
-                    for name, parts in block.tables.items()
-                    if parts
-                }
+        for block in reader.blocks():
+            tables = {
+                name: self.finish(context, name, self._joined(name, block))
+                for name, parts in block.tables.items()
+                if parts
+            }
             if block.end - behind > RELEASED:
                 self.source.passed(behind, block.end)
                 behind = block.end

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import os
-import re
-import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
-import pytest
+from ...programs import missing, newest
 
 SOURCES = Path(__file__).parent / "sources"
 EXAMPLES = Path(__file__).parents[3] / "examples" / "native"
@@ -19,33 +14,12 @@ COMPILERS = ("gcc", "clang")
 BUILDS = [(compiler, level) for compiler in COMPILERS for level in LEVELS]
 
 
-def missing(reason: str) -> Any:
-    """Skip, or fail where nothing may be missing."""
-    if os.environ.get("FXF_REQUIRE_ORACLES"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-@functools.cache
-def find(name: str) -> str | None:
-    """A compiler, or the newest one with a version behind its name."""
-    if path := shutil.which(name):
-        return path
-    found = [
-        (int(match[1]), str(each))
-        for folder in os.get_exec_path()
-        for each in (Path(folder).iterdir() if Path(folder).is_dir() else ())
-        if (match := re.fullmatch(re.escape(name) + r"-(\d+)", each.name))
-    ]
-    return max(found)[1] if found else None
-
-
 def compiler(name: str) -> str:
-    """The compiler of a name."""
-    path = find(name)
+    """The newest compiler of a name."""
+    path = next(iter(newest(name)), None)
     if path is None:
         missing(f"{name} is not installed")
-    return str(path)
+    return path
 
 
 def build(
