@@ -23,7 +23,7 @@ from fxframework.model.schema import TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 from fxframework.wire.expressions import Expression, wrapped
-from fxframework.wire.format import Format
+from fxframework.wire.format import Format, Note
 from fxframework.wire.operations import Compiled
 from fxframework.wire.programs import CODES, compile_lines
 from fxframework.wire.state import State, TextTable
@@ -269,12 +269,23 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
     def records(self) -> Iterator[LosslessRecord]:
         """Yield every record as an object."""
         findings = self.record_diagnostics
-        walk = Walk(self.declared, self.source, None, self.request.limits)
-        for index, (record, notes) in enumerate(walk):
+        for index, (record, notes) in enumerate(self._found_records()):
             if findings is not None:
                 for number, offset, value in notes:
                     findings.add(self.rules.numbered(number), offset, index, value)
             yield record
+
+    def _found_records(self) -> Iterator[tuple[LosslessRecord, list[Note]]]:
+        """Yield every record with its findings: from columns where they say it whole."""
+        from fxframework.wire.framing import has_loops
+
+        if has_loops():
+            from fxframework.wire.objects import ObjectReader, has_columns
+
+            if has_columns(self.declared):
+                reader = ObjectReader(self.declared, self.source, self.request.limits)
+                return reader.found_records()
+        return iter(Walk(self.declared, self.source, None, self.request.limits))
 
     def records_json(self) -> Iterator[bytes]:
         """Yield the same records as JSON lines, written by a program."""

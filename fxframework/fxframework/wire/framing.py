@@ -155,9 +155,14 @@ def frames_of(format: Format, source: Source, limits: Limits | None = None) -> F
     return frames
 
 
+def has_loops() -> bool:
+    """Return whether the loops that columns need are compiled."""
+    return importlib.util.find_spec("fxframework.kernels.frames") is not None
+
+
 def check_compiled(format: Format) -> None:
     """Raise PluginError if the loops that tables need are not compiled."""
-    if importlib.util.find_spec("fxframework.kernels.frames") is None:
+    if not has_loops():
         raise uncompiled(f"tables of {format.name}")
 
 
