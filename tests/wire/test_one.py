@@ -11,6 +11,7 @@ from tests.wire.specimen import BLOCKS, ITEMS, NOTES
 from tests.wire.support import check
 from tests.wire.test_agreement import SAMPLES as OTHERS
 
+from fxframework import wire
 from fxframework.errors import WriteRefusedError
 from fxframework.io.source import Source
 from fxframework.wire.cursor import AT, ShortError
@@ -160,3 +161,32 @@ def test_explain_has_sections_and_shows_what_is_around_a_byte() -> None:
     assert named["tags[1]"].meaning == "bc"
     assert {view.section for view in views} == {"Things", "Values"}
     assert record.nbytes == 78
+
+
+class Mixed(wire.Record):
+    """A word whose bits go on behind integers, and behind a field that may be absent."""
+
+    early: int = wire.bits(0, 3, of=2)
+    between: int = wire.u8()
+    later: str = wire.bits(4, 5, values={0: "none", 1: "one", 2: "two", 3: "three"})
+    sets: int = wire.bits(6, 9, most=7)
+    maybe: int | None = wire.u8(when=early == 1)
+    last: int = wire.bits(10, 15)
+
+
+MIXED = Format("mixed", "Mixed: for tests", Mixed, codes="MIX")
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("big", [False, True])
+def test_bits_of_a_word_that_lies_before_other_fields(big: bool, mirrored: bool) -> None:
+    state = MIXED.state()
+    state.big, state.mirrored = big, mirrored
+    given = Mixed(early=1, between=200, later="two", sets=5, maybe=9, last=33)
+    data = given.pack(state)
+    for views in (None, []):
+        made, c = Mixed.unpack(memoryview(data), 0, len(data), state, views)
+        assert made == given
+        assert made.raw is None
+        assert not c.notes
+        assert c.at == 4

@@ -60,11 +60,15 @@ class Apart(NamedTuple):
 class Word:
     """A word of bits, which is taken apart once for each of its values: most come again."""
 
-    def __init__(self, number: int, fixed: int, mask: int) -> None:
+    def __init__(self, number: int, nbytes: int, place: int, reserved: int) -> None:
         self.number = number
-        """Its number among the words that are read together."""
-        self.fixed, self.mask = fixed, mask
-        """What the bits under the mask must be."""
+        """Its number among the words and integers that are read together."""
+        self.nbytes = nbytes
+        self.place = place
+        """Where it is, from the first of them."""
+        self.mask = reserved
+        """The bits that must be ``fixed``."""
+        self.fixed = 0
         self.bits: list[tuple[Number, int, int]] = []
         """Fields, with the bits below each and its mask."""
         self.taken: dict[int, Apart] = {}
@@ -108,38 +112,40 @@ class Numbers:
         self.others: list[tuple[Number, int, int, int, int]] = []
         """Numbers that are checked or change something: word, bits below, mask, and place."""
         letters = ">" if big else "<"
-        place = words = nbytes = 0
+        place = 0
         for field in fields:
             is_simple = field.is_simple and (field.equals is None or field in layout.measured)
+            number = len(letters) - 1
             if isinstance(field, Integer):
-                place, nbytes, words = place + nbytes, field.nbytes, words + 1
-                letters += LETTERS[nbytes].lower() if field.signed else LETTERS[nbytes]
+                letter = LETTERS[field.nbytes]
+                letters += letter.lower() if field.signed else letter
                 if field in layout.constants:
-                    self.fixed.append((words - 1, layout.constants[field]))
+                    self.fixed.append((number, layout.constants[field]))
                 if is_simple and not field.values:
-                    self.integers.append((field, words - 1, field.name if field.public else ""))
+                    self.integers.append((field, number, field.name if field.public else ""))
                 else:
-                    self.others.append((field, words - 1, 0, -1, place))
+                    self.others.append((field, number, 0, -1, place))
+                place += field.nbytes
                 continue
             assert isinstance(field, Bits)  # noqa: S101 (the other kind of number)
             if field in layout.words:
-                place, (nbytes, reserved), words = place + nbytes, layout.words[field], words + 1
+                nbytes, reserved = layout.words[field]
                 letters += LETTERS[nbytes]
-                mask = mirror(reserved, nbytes) if mirrored else reserved
-                self.words.append(Word(words - 1, 0, mask))
+                reserved = mirror(reserved, nbytes) if mirrored else reserved
+                self.words.append(Word(number, nbytes, place, reserved))
+                place += nbytes
+            # Integers may lie between the bits of a word and others of it.
             word = self.words[-1]
-            shift, mask = field.shift(nbytes, mirrored), (1 << field.nbits) - 1
+            shift, mask = field.shift(word.nbytes, mirrored), (1 << field.nbits) - 1
             if field in layout.constants:
                 word.fixed |= (layout.constants[field] & mask) << shift
                 word.mask |= mask << shift
-            if is_simple and not (field.signed and field.values):
+            if is_simple:
                 word.bits.append((field, shift, mask))
             else:
-                self.others.append((field, words - 1, shift, mask, place))
+                self.others.append((field, word.number, shift, mask, word.place))
         self.unpack = struct.Struct(letters).unpack_from
-        self.nbytes = place + nbytes
-        self.last = None if isinstance(fields[-1], Integer) else (words - 1, nbytes, place)
-        """Number, bytes and place of the word whose other bits may follow."""
+        self.nbytes = place
 
     def read(self, c: Cursor, values: Values) -> None:
         """Read all of them."""
@@ -172,9 +178,9 @@ class Numbers:
             known[field] = number
             field.settle(c, begin + at, number, values)
         c.at = begin + self.nbytes
-        if self.last is not None:
-            place, c.word_nbytes, at = self.last
-            c.word, c.word_at = numbers[place], begin + at
+        if self.words:
+            last = self.words[-1]  # other bits of it may follow
+            c.word, c.word_nbytes, c.word_at = numbers[last.number], last.nbytes, begin + last.place
 
     def read_each(self, c: Cursor, values: Values) -> None:
         """Read one after the other."""
