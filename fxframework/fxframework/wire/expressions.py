@@ -251,9 +251,22 @@ class Register(Expression):
         self.initial = initial
         self.name = name
 
+    when = None
+    """As of a field: it is always there."""
+
     def value(self, known: Mapping[Any, int]) -> int:
         """Return the value in force."""
         return known.get(self, self.initial)
+
+    @functools.cached_property
+    def evaluate(self) -> Evaluator:
+        """Returns the value in force where all registers are known, as those of a state are."""
+        return operator.itemgetter(self)
+
+    def written(self, draft: Any) -> int:
+        """Return the value where there is no state."""
+        del draft
+        return self.initial
 
     def __repr__(self) -> str:
         return self.name or "register"

@@ -404,6 +404,14 @@ class Number(Limited):
             each is None for each in does_more
         )
 
+    @functools.cached_property
+    def only_adds(self) -> bool:
+        """Whether a sound number does nothing but to add to a register."""
+        does_more = self.refers, self.sets, self.equals
+        is_limited = self.flag or self.limits or self.values or not self.public
+        adds = self.adds is not None and all(each is None for each in does_more)
+        return adds and not is_limited
+
     def settle(self, c: Cursor, at: int, number: int, values: Values) -> Any:
         """Check a number that was read and let it change what it changes; return what it shows.
 

@@ -146,15 +146,18 @@ class Listed(Field):
         """Return the bytes of all items, which begin at byte ``at`` of the record."""
         b = Builder(self.name, state, big)
         b.start = -at
+        family = None if isinstance(self.item, Integer) else self.item.layout.family
         for number, each in enumerate(items):
             try:
-                if isinstance(self.item, Integer):
+                if family is None:
                     self._write_integer(b, each)
-                else:
-                    at = len(b.out)
-                    self._checked(each).put(b)
-                    self.item.layout.family.check(type(each), memoryview(b.out)[at:], state, big)
-                    b.align(self.item.layout.family.pad)
+                    continue
+                begin = len(b.out)
+                self._checked(each).put(b)
+                if state is not None:
+                    family.check(type(each), memoryview(b.out)[begin:], state, big)
+                if family.pad > 1:
+                    b.align(family.pad)
             except RefusalError as problem:
                 message = f"{self.name}[{number}]: {problem.message}"
                 raise RefusalError(problem.number, message, problem.remedy) from None

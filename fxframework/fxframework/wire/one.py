@@ -20,7 +20,7 @@ from fxframework.kit.json_fields import JsonFields
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Again, Choice
 from fxframework.wire.cursor import AT, ROOMY, SIZE, Cursor, RefusalError, ShortError, mirror
-from fxframework.wire.expressions import Constant, Evaluator, Expression
+from fxframework.wire.expressions import Constant, Evaluator, Expression, wrapped
 from fxframework.wire.families import OTHER, Family, Fields
 from fxframework.wire.fields import Bits, Field, Integer, Mark, Number, Reader, Values
 from fxframework.wire.floats import Float
@@ -111,6 +111,8 @@ class Numbers:
         """Those of which there is no more to say, with the names of their values."""
         self.others: list[tuple[Number, int, int, int, int]] = []
         """Numbers that are checked or change something: word, bits below, mask, and place."""
+        self.summands: list[tuple[Number, int, Any]] = []
+        """Integers that are added to a register, and have no other effect."""
         letters = ">" if big else "<"
         place = 0
         for field in fields:
@@ -121,7 +123,9 @@ class Numbers:
                 letters += letter.lower() if field.signed else letter
                 if field in layout.constants:
                     self.fixed.append((number, layout.constants[field]))
-                if is_simple and not field.values:
+                if field.only_adds:
+                    self.summands.append((field, number, field.adds))
+                elif is_simple and not field.values:
                     self.integers.append((field, number, field.name if field.public else ""))
                 else:
                     self.others.append((field, number, 0, -1, place))
@@ -171,6 +175,9 @@ class Numbers:
             number = known[field] = numbers[place]
             if name:
                 values[name] = number
+        for field, place, register in self.summands:
+            number = known[field] = values[field.name] = numbers[place]
+            c.sets[register] = wrapped(known[register] + number)
         for field, place, shift, mask, at in self.others:
             number = numbers[place] >> shift & mask
             if field.signed and mask > 0 and number > field.range[1]:
@@ -383,13 +390,21 @@ class One:
             del values[name]
 
     @functools.cached_property
+    def _constant_changes(self) -> dict[Any, int]:
+        """The registers that records set to what is always the same."""
+        constants = {each: to for each, to in self.sets.items() if isinstance(to, Constant)}
+        return {register: value.number for register, value in constants.items()}
+
+    @functools.cached_property
     def _changes(self) -> list[tuple[Any, Evaluator]]:
-        """The registers that records set, and what computes their values."""
-        return [(register, value.evaluate) for register, value in self.sets.items()]
+        """The other registers that records set, and what computes their values."""
+        constant = self._constant_changes
+        return [(each, to.evaluate) for each, to in self.sets.items() if each not in constant]
 
     def _change(self, c: Cursor, values: Values) -> None:
         """Let the record change registers and tables."""
         del values
+        c.sets.update(self._constant_changes)
         for register, evaluate in self._changes:
             c.sets[register] = int(evaluate(c.known))
         for table in self.clears:
@@ -634,6 +649,18 @@ class One:
         return found
 
     @functools.cached_property
+    def given(self) -> dict[Field, tuple[str, int, int]]:
+        """The numbers that an object has as they are: name, least and greatest."""
+        return {
+            field: (field.name, *field.range)
+            for field in self.public
+            if isinstance(field, Number)
+            and field.when is None
+            and field.refers is None
+            and (field.role == "kind" or not self.derives(field))
+        }
+
+    @functools.cached_property
     def writes_places(self) -> bool:
         """Whether numbers follow from their places."""
         return any(isinstance(field, Number) and field.uses_place for field in self.fields)
@@ -653,8 +680,9 @@ class One:
             if self.writes_places:
                 draft.places[field] = draft.at
             if nbytes < 0:
-                pieces[field] = field.put(draft) if draft.has(field) else b""
-                nbytes = len(pieces[field])
+                is_there = field.when is None or draft.has(field)
+                piece = pieces[field] = field.put(draft) if is_there else b""
+                nbytes = len(piece)
             draft.at += nbytes
         if padding < 0:
             padding = self._padding(draft.at)
@@ -871,6 +899,13 @@ class Draft(dict[Any, int]):
         self._octets: dict[Field, bytes] = {}
 
     def __missing__(self, field: Field) -> int:
+        given = self.layout.given.get(field)
+        if given is not None:
+            name, least, most = given
+            number: int = getattr(self.made, name)
+            if type(number) is int and least <= number <= most:
+                self[field] = number
+                return number
         is_there = field.when is None or self.has(field)
         number = self[field] = field.written(self) if is_there else 0
         return number
