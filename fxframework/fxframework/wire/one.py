@@ -20,7 +20,7 @@ from fxframework.kit.json_fields import JsonFields
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Again, Choice
 from fxframework.wire.cursor import AT, ROOMY, SIZE, Cursor, RefusalError, ShortError, mirror
-from fxframework.wire.expressions import Constant, Evaluator, Expression, wrapped
+from fxframework.wire.expressions import Checksum, Constant, Evaluator, Expression, wrapped
 from fxframework.wire.families import OTHER, Family, Fields
 from fxframework.wire.fields import Bits, Field, Integer, Mark, Number, Reader, Values
 from fxframework.wire.floats import Float
@@ -638,7 +638,8 @@ class One:
         found = []
         for field in self.fields:
             is_number = isinstance(field, Number | Float | Spare)
-            if isinstance(field, Bits) and field not in self.words:
+            in_word_of_others = isinstance(field, Bits) and field not in self.words
+            if in_word_of_others or type(field).put is Field.put:
                 continue
             if is_number and field.when is None:
                 found.append(
@@ -647,6 +648,12 @@ class One:
             else:
                 found.append((field, -1))
         return found
+
+    @functools.cached_property
+    def checksums_before(self) -> dict[Field, list[Checksum]]:
+        """The checksums of the bytes before fields."""
+        numbers = [field for field in self.fields if isinstance(field, Number)]
+        return {field: field.checksums for field in numbers if field.checksums}
 
     @functools.cached_property
     def given(self) -> dict[Field, tuple[str, int, int]]:
@@ -696,7 +703,7 @@ class One:
             if nbytes < 0:
                 data += pieces[field]
                 continue
-            for checksum in field.checksums if isinstance(field, Number) else ():
+            for checksum in self.checksums_before.get(field, ()):
                 draft[checksum] = checksum.of(data)
             data += field.put(draft)
         data += bytes(padding)
