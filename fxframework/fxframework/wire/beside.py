@@ -12,8 +12,9 @@ from fxframework.wire.fields import Field, Reader, Values
 from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
+    from fxframework.wire.drafts import Draft
     from fxframework.wire.many import Many
-    from fxframework.wire.one import Draft, One
+    from fxframework.wire.one import One
 
 __all__ = ["Computed", "Spare", "Surplus"]
 

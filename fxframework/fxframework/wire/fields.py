@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from fxframework.wire.drafts import Draft
     from fxframework.wire.many import Many
-    from fxframework.wire.one import Draft, One
+    from fxframework.wire.one import One
 else:
     from fxframework.kit.lazy import numpy as np
 

@@ -19,8 +19,8 @@ from fxframework.wire.expressions import Expression
 from fxframework.wire.fields import Limited, Values
 
 if TYPE_CHECKING:
+    from fxframework.wire.drafts import Draft
     from fxframework.wire.many import Many
-    from fxframework.wire.one import Draft
 
 __all__ = ["Float", "Nan"]
 

@@ -147,7 +147,8 @@ class ObjectRun(Run):
         for declared in self.reader.format.tables:
             if declared.record is many.layout.cls and declared.time is not None:
                 view = RowView(declared, many, rows, None, self.after)
-                return view.full(declared.time.column(view)).tolist()
+                times: list[int] = view.full(declared.time.column(view)).tolist()
+                return times
         return None
 
     def _values(self, field: Any, many: Many, rows: NDArray[np.int64]) -> list[Any]:

@@ -22,6 +22,7 @@ from fxframework.kit.lossless import LosslessRecord
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Again, Check, Choice
 from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.drafts import Drafted
 from fxframework.wire.expressions import (
     Calculation,
     Checksum,
@@ -33,8 +34,10 @@ from fxframework.wire.expressions import (
 from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_error
 from fxframework.wire.fields import Bits, Field, Integer, Mark, Number
 from fxframework.wire.floats import Float
+from fxframework.wire.in_json import InJson
 from fxframework.wire.lists import Listed
-from fxframework.wire.one import One, is_reference
+from fxframework.wire.one import One
+from fxframework.wire.shape import is_reference
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
 
@@ -49,7 +52,7 @@ TAKEN = frozenset({"record", "offset", "nbytes", "raw", "refs", "ns", "layout", 
 """Names that every record has already."""
 
 
-class Layout(One):
+class Layout(One, Drafted, InJson):
     """The fields of a class, in the order of the file, and what follows from their order."""
 
     def __init__(self, cls: Any, family: Family | None, own: list[Field], options: Any) -> None:
