@@ -20,11 +20,11 @@ from it are the records, one per kind::
                         tables=[wire.rows("instants", Event, ts="time", name="name")])
 
 ``DRUMS.reader`` and ``DRUMS.writer`` are ordinary descriptors. Modules: ``fields`` (kinds of
-fields), ``records`` (families, records, parts), ``one``, ``drafts`` and ``in_json`` (a record that is read,
-written and shown), ``objects`` (many of them), ``expressions`` (lengths and conditions), ``state``
-(tables and registers), ``format`` (walks over records),
-``programs`` (declarations as operations for the interpreter ``fxframework.kernels.program``),
-``capture``, ``encoder``, ``plugins``.
+fields), ``records`` (families, records, parts), ``one``, ``drafts`` and ``in_json`` (a record that
+is read, written and shown), ``objects`` (many of them), ``expressions`` (lengths and conditions),
+``state`` (tables and registers), ``format`` (walks over records), ``programs`` (declarations as
+operations for the interpreter ``fxframework.kernels.program``), ``capture``, ``encoder``,
+``plugins``.
 Records that cannot be declared are read by a ``PieceCapture`` of ``fxframework.kit``.
 """
 
