@@ -21,10 +21,10 @@ from it are the records, one per kind::
 
 ``DRUMS.reader`` and ``DRUMS.writer`` are ordinary descriptors. Modules: ``fields`` (kinds of
 fields), ``records`` (families, records, parts), ``one``, ``drafts`` and ``in_json`` (a record that
-is read, written and shown), ``objects`` (many of them), ``expressions`` (lengths and conditions),
-``state`` (tables and registers), ``format`` (walks over records), ``programs`` (declarations as
-operations for the interpreter ``fxframework.kernels.program``), ``capture``, ``encoder``,
-``plugins``.
+is read, written and shown), ``expressions`` (lengths and conditions), ``state`` (tables and
+registers), ``format`` and ``walk`` (one record after another), ``blocks`` (many records as columns
+of tables, docs/blocks.md), ``objects`` and ``lines`` (objects and record JSON from columns),
+``capture``, ``encoder``, ``plugins``.
 Records that cannot be declared are read by a ``PieceCapture`` of ``fxframework.kit``.
 """
 

@@ -41,15 +41,20 @@ AT_ONCE = 8192
 
 def has_columns(format: Format) -> bool:
     """Return whether objects of a format are made from columns."""
-    return not format.choosy and all(
+    if format.choosy or 0 in format.family.rules.values():
+        return False
+    return all(
         cls.layout.fixed and cls.layout.is_exact and all(map(is_plain, cls.layout.fields))
         for cls in format.classes
     )
 
 
 def is_plain(field: Field) -> bool:
-    """Return whether a field is always there, and is written as it was read if it is sound."""
-    if field.when is not None:
+    """Return whether a field is always there, and is written as it was read if it is sound.
+
+    A rule of 0 lets it be anything, without a finding.
+    """
+    if field.when is not None or 0 in field.rules.values():
         return False
     if isinstance(field, Number):
         many_flags = field.flag and field.nbits > 1
@@ -64,7 +69,7 @@ class ObjectReader(BlockReader):
     """Reads the records of a file as objects, and what is found about each."""
 
     def __init__(self, format: Format, source: Source, limits: Limits) -> None:
-        super().__init__(format, source, limits, StringPool())
+        super().__init__(format, source, limits, StringPool(), tables=())
 
     def found_records(self) -> Iterator[Found]:
         """Yield all records of the file with their findings."""
