@@ -330,7 +330,7 @@ def test_logs_with_suffixes() -> None:
 
 
 def stretches(data: bytes, format: str) -> list[int]:
-    from fx_log.write.sound import LogJudge
+    from fx_log.read.framing import LogJudge
     from fx_trace.write.sound import TraceJudge
     from fxframework.kernels.alignment import Alignment
 

@@ -8,7 +8,7 @@ import pytest
 
 import fxframework as fxf
 from fx_log import format as wire
-from fx_log.read import blocks
+from fx_log.read import frames
 from fx_log.read.capture import LegacyCapture, LogCapture, RingCapture, StreamCapture
 from fx_log.sample import TAGS, sample
 from fxframework.errors import LimitError, StrictError, UsageError
@@ -301,7 +301,7 @@ def test_many_records_come_in_batches(
         "log-ring": ring([entry(text_log(text)) for text in texts], tail=60_000),
         "log-legacy-stream": stream([packet(text, "tag") for text in texts]),
     }[format]
-    monkeypatch.setattr(blocks, "ROOM", step)
+    monkeypatch.setattr(frames, "ROOM", step)
     capture = opened(data, OPEN[format])
     batches = list(capture.batches("logs", 5))
     assert max(map(len, batches)) <= 5

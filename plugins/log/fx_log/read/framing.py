@@ -1,7 +1,7 @@
 """Framing: where the records of a file begin and end, for scans, the decoder and salvage.
 
 A framer moves over one stretch (a record, padding or damage) each time ``next`` is called, and to
-the next record with ``advance``. It checks the sizes of records (``fault``), counts their kinds and
+the next record with ``advance``. It checks the sizes of records (``fault``) and
 reports damage. Its fields then describe the record it found. Positions are words, of packets bytes.
 """
 
@@ -11,8 +11,8 @@ from typing import final
 
 from fx_log import format as wire
 from fx_log import rules, tables
+from fxframework.kernels.alignment import Judge
 from fxframework.kernels.annotations import (
-    Array,
     Bytes,
     Column,
     Fallible,
@@ -23,7 +23,6 @@ from fxframework.kernels.annotations import (
     status,
     virtual,
 )
-from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.rows import Rows
@@ -34,7 +33,7 @@ __all__ = [
     "FrameList",
     "Framer",
     "LogFramer",
-    "NextFrame",
+    "LogJudge",
     "PacketFramer",
     "RingFramer",
 ]
@@ -48,22 +47,20 @@ LAST, FRAME, OTHER = range(3)
 
 
 class Framer:
-    """Base of the framers. ``kinds`` counts records by kind.
+    """Base of the framers. ``unit`` is in bytes.
 
     With ``splits``, for salvage, damage ends where sound records follow that a size hides.
     """
 
     notes: Notes
-    kinds: Array[i64]
+    unit: i64
     pos: i64
     record: i64
     start: i64
     size: i64
-    offset: i64
-    index: i64
     tag: i64
     suffix: i64
-    end: i64
+    why: i64
     base: i64
     wrap: i64
     capacity: i64
@@ -73,17 +70,15 @@ class Framer:
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
         self.total = 0
+        self.unit = 8
         self.splits = False
-        self.kinds = full(tables.KIND_COUNT, "i8")
         self.pos = 0
         self.record = 0
         self.start = 0
         self.size = 0
-        self.offset = 0
-        self.index = 0
         self.tag = 0
         self.suffix = NOWHERE
-        self.end = 0
+        self.why = 0
         self.base = 0
         self.wrap = tables.LATEST
         self.capacity = 0
@@ -120,13 +115,6 @@ class Framer:
             start += 1
         return end
 
-    def advance(self) -> status:
-        """Move to the next record. Return 1, or 0 at the end of the file."""
-        found = self.next()
-        while found == OTHER:
-            found = self.next()
-        return found
-
     def place(self, word: i64) -> i64:
         """Return the byte offset in the file of a word of the framed stretch."""
         if word >= self.wrap:
@@ -135,8 +123,8 @@ class Framer:
 
     def damage(self, code: i64, offset: i64, value: i64) -> status:
         """Report a damaged stretch, which is one record."""
+        self.why = code
         self.notes.add(code, offset, self.record, value)
-        self.kinds[tables.DAMAGED] += 1
         self.record += 1
         return 0
 
@@ -241,15 +229,11 @@ class LogFramer(Framer):
             return OTHER
         self.start = at
         self.size = size
-        self.offset = 8 * at
-        self.index = self.record
         self.tag = wire.HEADER_TAG.get(word)
         self.suffix = NOWHERE
-        self.kinds[tables.LOG] += 1
         self.record += 1
         if self.suffixed and self.pos + 2 <= self.total:
             self.attribution()
-        self.end = 8 * self.pos
         return FRAME
 
     def padding(self, at: i64) -> status:
@@ -257,8 +241,8 @@ class LogFramer(Framer):
         until = at + 1
         while until < self.total and self.words[until] == 0:
             until += 1
+        self.why = rules.ZERO_WORDS
         self.notes.add(rules.ZERO_WORDS, 8 * at, self.record, until - at)
-        self.kinds[tables.PADDING] += 1
         self.record += 1
         self.pos = until
         return 0
@@ -281,7 +265,6 @@ class LogFramer(Framer):
             self.notes.add(rules.SUFFIX_TRUNCATED, 8 * at, self.record - 1, 8 * body)
             return 0
         self.suffix = at
-        self.kinds[tables.ATTRIBUTION] += 1
         self.record += 1
         self.pos = at + body
         return 0
@@ -432,8 +415,7 @@ class RingFramer(Framer):
         """Read an entry of ``size`` words and ``length`` bytes. Return FRAME if it has a record."""
         start = at + wire.ENTRY_HEADER_WORDS
         self.pos = at + size
-        self.index = self.record
-        self.kinds[tables.RING_ENTRY] += 1
+        index = self.record
         self.record += 1
         words = 0
         if (
@@ -443,16 +425,15 @@ class RingFramer(Framer):
             words = wire.SIZE.get(self.words[start])
         found = words >= wire.MIN_RECORD_WORDS and 8 * words <= length
         if not found:
-            self.notes.add(rules.ENTRY_WITHOUT_RECORD, offset, self.index, length)
+            self.why = rules.ENTRY_WITHOUT_RECORD
+            self.notes.add(rules.ENTRY_WITHOUT_RECORD, offset, index, length)
         elif 8 * words < length:
-            self.notes.add(rules.ENTRY_TRAILING_BYTES, offset, self.index, length - 8 * words)
+            self.notes.add(rules.ENTRY_TRAILING_BYTES, offset, index, length - 8 * words)
         if length % 8 and self.words[self.pos - 1] >> (8 * (length % 8)):
-            self.notes.add(rules.ENTRY_PADDING_NOT_ZERO, offset, self.index, 0)
+            self.notes.add(rules.ENTRY_PADDING_NOT_ZERO, offset, index, 0)
         self.start = start
-        self.size = words
-        self.offset = offset
+        self.size = words if found else 0
         self.tag = self.words[at]
-        self.end = 8 * self.pos
         return FRAME if found else OTHER
 
 
@@ -466,6 +447,7 @@ class PacketFramer(Framer):
         Framer.__init__(self, notes)
         self.data = memoryview(data)
         self.total = len(data)
+        self.unit = 1
         self.single = 1 if start < 0 else 0
         self.pos = max(0, start)
         self.pos = min(self.pos, self.total)
@@ -500,10 +482,7 @@ class PacketFramer(Framer):
             return OTHER
         self.start = start
         self.size = size
-        self.offset = at
-        self.index = self.record
         self.record += 1
-        self.end = self.pos
         return FRAME
 
     def fault(self, start: i64, end: i64) -> i64:
@@ -566,78 +545,65 @@ class PacketFramer(Framer):
         return value
 
 
-class NextFrame(Kernel):
-    """Moves a framer over one stretch with each ``run``, which returns what it is."""
+@final
+class FramePlaces(Rows):
+    """Stretches, in the framer's unit: where each begins and ends, and the record in it.
 
-    framer: Framer
+    ``suffix`` is that of a record, -1 where there is none, ``tag`` its tag, ``index`` the number of
+    the record, and ``fault`` that of the rule by which the stretch is not a record, else 0.
+    """
 
-    def __init__(self, framer: Framer) -> None:
-        self.framer = framer
-
-    def step(self) -> Fallible[i64]:
-        """Move over the next stretch. Return FRAME, OTHER or LAST."""
-        return self.framer.next()
+    begin: Column[i64]
+    end: Column[i64]
+    start: Column[i64]
+    size: Column[i64]
+    suffix: Column[i64]
+    tag: Column[i64]
+    index: Column[i64]
+    fault: Column[i64]
 
 
 class FrameList(Kernel):
-    """Collects frames without decoding them: byte offsets of their begin and end, and their tags.
+    """Collects stretches, as rows: frames, and what lies between them.
 
-    ``run`` takes up to ``most`` frames, replacing those of the last call; ``rows`` is their number.
-    It stops earlier behind ``nbytes`` bytes, or where the framer has as many notes. ``done`` is 1
-    at the end of the file.
-    ``starts``, ``sizes`` and ``suffixes`` are in the framer's unit; a suffix is -1 where there is
-    none. ``indexes`` are numbers of records.
+    ``run`` takes up to ``most`` of them, replacing those of the last call. It stops earlier behind
+    ``nbytes`` bytes. ``done`` is 1 at the end of the file.
     """
 
     framer: Framer
     most: i64
     nbytes: i64
-    rows: i64
     done: flag
-    begins: Array[i64]
-    ends: Array[i64]
-    tags: Array[i64]
-    starts: Array[i64]
-    sizes: Array[i64]
-    suffixes: Array[i64]
-    indexes: Array[i64]
+    places: FramePlaces
 
-    def __init__(self, framer: Framer, most: int) -> None:
+    def __init__(self, framer: Framer, most: int, nbytes: int) -> None:
         self.framer = framer
         self.most = most
-        self.nbytes = tables.LATEST
-        self.rows = 0
+        self.nbytes = nbytes
         self.done = 0
-        self.begins = room(most, "i8")
-        self.ends = room(most, "i8")
-        self.tags = room(most, "i8")
-        self.starts = room(most, "i8")
-        self.sizes = room(most, "i8")
-        self.suffixes = room(most, "i8")
-        self.indexes = room(most, "i8")
+        self.places = FramePlaces()
 
     def step(self) -> Fallible[i64]:
-        """Collect frames. Return their number."""
-        rows = 0
-        until = tables.LATEST
-        while rows < self.most and self.framer.end < until and self.framer.notes.used < self.most:
+        """Collect stretches. Return their number."""
+        self.places.rows = 0
+        until = self.framer.pos + self.nbytes // self.framer.unit
+        while self.places.rows < self.most and self.framer.pos < until:
+            begin = self.framer.pos
+            index = self.framer.record
             found = self.framer.next()
             if found == LAST:
                 self.done = 1
                 break
-            if found == FRAME:
-                self.begins[rows] = self.framer.offset
-                self.ends[rows] = self.framer.end
-                self.tags[rows] = self.framer.tag
-                self.starts[rows] = self.framer.start
-                self.sizes[rows] = self.framer.size
-                self.suffixes[rows] = self.framer.suffix
-                self.indexes[rows] = self.framer.index
-                if rows == 0 and self.nbytes < tables.LATEST - self.framer.end:
-                    until = self.framer.end + self.nbytes
-                rows += 1
-        self.rows = rows
-        return rows
+            row = self.places.add_row()
+            self.places.begin[row] = begin
+            self.places.end[row] = self.framer.pos
+            self.places.start[row] = self.framer.start
+            self.places.size[row] = self.framer.size
+            self.places.suffix[row] = self.framer.suffix
+            self.places.tag[row] = self.framer.tag
+            self.places.index[row] = index
+            self.places.fault[row] = 0 if found == FRAME else self.framer.why
+        return self.places.rows
 
 
 @final
@@ -675,3 +641,28 @@ class ArgumentList(Kernel):
                 at = self.walk.after(at, end)
                 self.places.fault[row] = self.walk.fault
         return self.places.rows
+
+
+class LogJudge(Judge):
+    """Tells where records of a log are, with the suffixes behind them."""
+
+    framer: LogFramer
+
+    def __init__(self, suffixed: int) -> None:
+        Judge.__init__(self)
+        self.framer = LogFramer(self.words, 0, Notes(0, 1), 0, suffixed)
+
+    def whole(self, at: i64) -> i64:
+        """Return the words of the record at word ``at`` that its arguments fill; 0 if none is."""
+        size = self.stated(at)
+        return size if size and self.framer.chained(at) else 0
+
+    def stated(self, at: i64) -> i64:
+        """Return the words of a record by the header at word ``at``, which few words look like."""
+        self.framer.total = self.total
+        if not self.framer.plausible(at):
+            return 0
+        size = wire.SIZE.get(self.words[at])
+        if self.framer.suffixed and at + size < self.total:
+            size += self.framer.suffix_words(at + size)
+        return size
