@@ -47,7 +47,8 @@ from fxframework.wire.framing import PADDING, UNKNOWN
 from fxframework.wire.known import CODE, LENGTH, START, STRANGE, THERE, Codes
 from fxframework.wire.lists import Listed
 from fxframework.wire.many import Many
-from fxframework.wire.records import Part, Record, is_reference
+from fxframework.wire.records import Part, Record
+from fxframework.wire.shape import is_reference
 from fxframework.wire.spans import Octets, Span, Text
 from fxframework.wire.state import TextTable
 
@@ -519,7 +520,8 @@ def text_of(strings: StringPool, code: int) -> str:
 
 def table_of(field: Any) -> TextTable:
     """Return the table of a reference."""
-    table: TextTable = field.refers if isinstance(field, Number) else field.entry.table
+    table = field.refers if isinstance(field, Number) else field.entry.table
+    assert isinstance(table, TextTable)  # noqa: S101 (asked of references)
     return table
 
 
