@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework.kit.json_fields import JsonFields
-from fxframework.wire.cursor import Cursor, RefusalError, limits_of
+from fxframework.wire.cursor import Cursor, Draft, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Reader, Values
 from fxframework.wire.known import START
 from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
-    from fxframework.wire.drafts import Draft
     from fxframework.wire.many import Many
-    from fxframework.wire.one import One
 
 __all__ = ["Computed", "Spare", "Surplus"]
 
@@ -23,6 +21,7 @@ __all__ = ["Computed", "Spare", "Surplus"]
 class Computed(Field):
     """A number that follows from fields and registers: shown, not in the file. See ``computed``."""
 
+    is_computed = True
     exact = True
 
     def __init__(self, value: Any, *, nbits: int, signed: bool, **common: Any) -> None:
@@ -45,7 +44,7 @@ class Computed(Field):
         number = self.of.evaluate(known) & (1 << self.nbits) - 1
         return number - (number >> self.nbits - 1 << self.nbits) if self.signed else number
 
-    def reader(self, layout: One, reader_of: Callable[[Field], Reader]) -> Reader:
+    def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:
         """Return what computes it."""
         del layout, reader_of
         evaluate, mask = self.of.evaluate, (1 << self.nbits) - 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework.kit.json_fields import JsonFields, exactly
-from fxframework.wire.cursor import AT, Cursor, RefusalError, limits_of
+from fxframework.wire.cursor import AT, Cursor, Draft, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Number, Reader, Values, refusal_of_range
 from fxframework.wire.floats import Nan
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from fxframework.wire.drafts import Draft
     from fxframework.wire.many import Many
-    from fxframework.wire.one import One
 else:
     from fxframework.kit.lazy import numpy as np
 
@@ -67,7 +65,7 @@ class Choice(Field):
         """Return the field for the values of a record."""
         return self.of(self.tag.numbered(values[self.tag.name]))
 
-    def reader(self, layout: One, reader_of: Callable[[Field], Reader]) -> Reader:
+    def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:
         """Return what reads the value of its kind."""
 
         def way_of(field: Field | None) -> tuple[Reader | None, list[Field]]:

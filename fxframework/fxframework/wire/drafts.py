@@ -10,19 +10,17 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from fxframework.wire.beside import Computed, Spare
-from fxframework.wire.choices import Again
-from fxframework.wire.cursor import ROOMY, SIZE, RefusalError
+from fxframework.wire.beside import Spare
+from fxframework.wire.cursor import SIZE, Draft, RefusalError
 from fxframework.wire.expressions import Checksum
 from fxframework.wire.fields import Bits, Field, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.shape import Shape
-from fxframework.wire.spans import Span
 
 if TYPE_CHECKING:
     from fxframework.wire.state import State
 
-__all__ = ["Draft", "Drafted"]
+__all__ = ["Drafted"]
 
 
 class Drafted(Shape):
@@ -149,95 +147,3 @@ class Drafted(Shape):
         found = self.family.numbers(data, 0, big, mirrored)
         if any(a != b for a, b in zip(self.kind, found, strict=False)):
             raise RefusalError(404, "it would be read as a record of another kind")
-
-
-class Draft(dict[Any, int]):
-    """A record or a part that is written: its numbers by field, each computed when it is asked for.
-
-    It has the registers, too, and the size once that is known.
-    """
-
-    def __init__(self, layout: Drafted, made: Any, state: State | None, big: bool) -> None:
-        super().__init__(layout.constants)
-        if state is not None:
-            self.update(state.registers)
-        self.layout = layout
-        self.made = made
-        self.state = state
-        self.big = big
-        self.mirrored = state is not None and state.mirrored
-        self.at = 0
-        """Bytes of the record before the field that is written."""
-        self.places: dict[Field, int] = {}
-        """Where fields are that have bytes; of bits, those that begin a word."""
-        self._octets: dict[Field, bytes] = {}
-
-    def __missing__(self, field: Field) -> int:
-        given = self.layout.given.get(field)
-        if given is not None:
-            name, least, most = given
-            number: int = getattr(self.made, name)
-            if type(number) is int and least <= number <= most:
-                self[field] = number
-                return number
-        is_there = field.when is None or self.has(field)
-        number = self[field] = field.written(self) if is_there else 0
-        return number
-
-    def has(self, field: Field) -> bool:
-        """Return whether a field is there. Raises RefusalError if its value says otherwise."""
-        if field.when is None:
-            return True
-        if isinstance(field, Computed):
-            return bool(field.when.value(self))
-        given = field.public and getattr(self.made, field.name) is not None
-        if field.by_room:
-            numbers = {each: self[each] for each in field.when.leaves() if isinstance(each, Field)}
-            if given and not field.when.value({**self, **numbers, **ROOMY}):
-                raise field.unwanted()
-            return given
-        there = bool(field.when.value(self))
-        if field.public and there and not given:
-            raise field.missing()
-        if given and not there:
-            raise field.unwanted()
-        return there
-
-    def bytes_of(self, field: Span) -> bytes:
-        """Return the bytes of a text or of bytes, without terminator and padding."""
-        data = self._octets.get(field)
-        if data is None:
-            data = self._octets[field] = field.bytes_of(getattr(self.made, field.name))
-        return data
-
-    def implied(self, number: Number, ways: list[tuple[str, Field, int, int]]) -> int:
-        """Return a number that follows from other fields. Raises RefusalError if they disagree."""
-        choice_of = self.layout.choice_of
-        if len(ways) == 1 and ways[0][1] not in choice_of:
-            return self._said(*ways[0]) or 0
-        if not any(field in choice_of for _, field, _, _ in ways):
-            return number.agreed((self._said(*way), way[1].name) for way in ways)
-        said = 0
-        for how, field, factor, summand in ways:
-            choice = choice_of.get(field)
-            if choice is None or choice.of(self[choice.tag]) is field:
-                said = self._said(how, field, factor, summand) or 0
-        return said
-
-    def _said(self, how: str, field: Field, factor: int, summand: int) -> int | None:
-        """Return the number that a field implies; None if it is not there."""
-        value = getattr(self.made, field.name)
-        if how == "present":
-            return factor if value is None else summand
-        if value is None and field.when is not None:
-            return None
-        if how == "index":
-            return field.index_written(self)
-        if how == "number":
-            assert isinstance(field, Again)  # noqa: S101 (it implies its number)
-            return field.number_to_write(value)
-        size = len(self.bytes_of(field) if isinstance(field, Span) else value)
-        number, rest = divmod(size - summand, factor)
-        if rest:
-            raise field.uneven(size)
-        return number

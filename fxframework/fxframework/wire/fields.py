@@ -25,6 +25,7 @@ from fxframework.wire.cursor import (
     AT,
     SIZE,
     Cursor,
+    Draft,
     RefusalError,
     ShortError,
     limits_of,
@@ -47,9 +48,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from fxframework.wire.drafts import Draft
     from fxframework.wire.many import Many
-    from fxframework.wire.one import One
 else:
     from fxframework.kit.lazy import numpy as np
 
@@ -73,6 +72,8 @@ class Field(Expression):
 
     json_suffix = ""
     """What follows the name in its key of record JSON."""
+    is_computed = False
+    """Whether it is shown, and not in the file."""
     exact = False
     """Whether its value is written as the bytes that were read, unless ``read`` says otherwise
     (``Cursor.differs``). Records with other fields are written once they are read, to see."""
@@ -170,7 +171,7 @@ class Field(Expression):
         """Read it. Raises ShortError if the record is too short for it."""
         raise NotImplementedError
 
-    def reader(self, layout: One, reader_of: Callable[[Field], Reader]) -> Reader:  # noqa: ARG002
+    def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:  # noqa: ARG002
         """Return what reads it, given what returns that for a field within it."""
         return self.read
 
@@ -191,6 +192,10 @@ class Field(Expression):
     def written(self, draft: Draft) -> int:
         """Return its number in a record that is written. Raises RefusalError for another value."""
         raise NotImplementedError
+
+    def length_written(self, draft: Draft) -> int:
+        """Return how long its value is, which a number says."""
+        return len(getattr(draft.made, self.name))
 
     def index_written(self, draft: Draft) -> int:
         """Return the number that a reference is written as. Raises RefusalError for none."""
@@ -561,6 +566,7 @@ class Number(Limited):
     def written(self, draft: Draft) -> int:
         """Return its number in a record that is written: it follows from others, or is given."""
         layout, made = draft.layout, draft.made
+        number: int
         if self.role == "size":
             number = layout.family.units_of(draft[SIZE], layout.most)
         elif self.equals is not None:
@@ -704,10 +710,12 @@ class Bits(Number):
     def put(self, draft: Draft) -> bytes:
         """Return the word that the bits begin, with the other bits in it."""
         layout = draft.layout
+        word: int
         word, rows = layout.words_written[self, draft.mirrored]
         for bits, mask, shift in rows:
             word |= (draft[bits] & mask) << shift
-        return word.to_bytes(layout.words[self][0], order_of(draft.big))
+        nbytes: int = layout.words[self][0]
+        return word.to_bytes(nbytes, order_of(draft.big))
 
     def take_many(self, c: Many) -> NDArray[np.int64]:
         """Read the bits of many records, from the word that their first bits read."""

@@ -14,12 +14,11 @@ from fxframework.kit.json_fields import (
     exactly,
     show_double,
 )
-from fxframework.wire.cursor import Cursor, RefusalError, order_of
+from fxframework.wire.cursor import Cursor, Draft, RefusalError, order_of
 from fxframework.wire.expressions import Expression
 from fxframework.wire.fields import Limited, Values
 
 if TYPE_CHECKING:
-    from fxframework.wire.drafts import Draft
     from fxframework.wire.many import Many
 
 __all__ = ["Float", "Nan"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import PluginError
 from fxframework.kit.json_fields import JsonFields, show_text
-from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError, order_of
+from fxframework.wire.cursor import SIZE, Builder, Cursor, Draft, RefusalError, ShortError, order_of
 from fxframework.wire.expressions import Expression, expression
 from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
 from fxframework.wire.known import LENGTH, START
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from fxframework.wire.drafts import Draft
     from fxframework.wire.many import Many
 else:
     from fxframework.kit.lazy import numpy as np

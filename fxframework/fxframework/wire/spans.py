@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import PluginError
 from fxframework.kit.json_fields import JsonFields, show_text
-from fxframework.wire.cursor import AT, Cursor, RefusalError, ShortError
+from fxframework.wire.cursor import AT, Cursor, Draft, RefusalError, ShortError
 from fxframework.wire.expressions import Constant, Expression, expression
 from fxframework.wire.fields import Field, Number, Refs, Values, index_of
 from fxframework.wire.known import CODE, LENGTH, START, STRANGE, Codes
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from fxframework.wire.drafts import Draft
     from fxframework.wire.many import Many
 else:
     from fxframework.kit.lazy import numpy as np
@@ -108,6 +107,10 @@ class Span(Field):
             what = f"{least} to {fixed}" if self.pad else f"{fixed}"
             raise RefusalError(404, f"{self.name} has {len(data)} bytes, but its field has {what}")
         return data + self.until + self.pad * ((fixed or 0) - len(data))
+
+    def length_written(self, draft: Draft) -> int:
+        """Return how many bytes it has, without terminator and padding."""
+        return len(draft.bytes_of(self))
 
     def put(self, draft: Draft) -> bytes:
         """Return the bytes with terminator and padding, up to where what follows is aligned."""

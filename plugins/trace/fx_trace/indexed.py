@@ -23,8 +23,7 @@ from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX, WORD, padding
 from fxframework.kit.json_fields import JsonFields, shown_text
 from fxframework.wire import declarations as wire
-from fxframework.wire.cursor import Cursor, RefusalError, order_of
-from fxframework.wire.drafts import Draft
+from fxframework.wire.cursor import Cursor, Draft, RefusalError, order_of
 from fxframework.wire.fields import Bits, Field, Values, refusal_of_range
 from fxframework.wire.json_columns import Column, integers
 from fxframework.wire.spans import Octets, Text
