@@ -344,8 +344,9 @@ def stretches(data: bytes, format: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_compiled_and_plain_agree(format: str) -> None:
+def test_compiled_and_plain_agree() -> None:
+    """What tells where records of logs are has no plain twin."""
+    format = "trace"
     bad, _ = torn(sample(format, 100_000), 3, 20, put=False)
     compiled = stretches(bad, format)
     assert len(compiled) > 20

@@ -14,7 +14,6 @@ from fx_log.sample import TAGS, sample
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.kernels import native
 from fxframework.model.capture import OpenRequest
 
 from ...cases import cases
@@ -339,7 +338,7 @@ def test_damage_does_not_hide_the_sound_records_around_it() -> None:
 
 
 def test_a_fault_in_every_packet_is_counted_and_not_listed() -> None:
-    packets = 500_000 if native.is_compiled("fx_log.read.framing") else 5_000
+    packets = 500_000
     data = stream([]) + bytes(4 * packets)
     capture = opened(data, OPEN["log-legacy-stream"])
     summary = capture.summary()

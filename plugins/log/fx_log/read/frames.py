@@ -12,18 +12,12 @@ from numpy.typing import NDArray
 
 from fx_log import rules
 from fx_log.format import STREAM_HEADER
-from fx_log.read.framing import (
-    ArgumentList,
-    FrameList,
-    LogFramer,
-    PacketFramer,
-    RingFramer,
-)
+from fx_log.read import framing
+from fx_log.read.framing import LogFramer, PacketFramer, RingFramer
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
-from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import FINDING_FIELDS
 
@@ -128,7 +122,14 @@ class Arguments:
 
     def damaged(self) -> Arguments:
         """Return those that cannot be decoded."""
-        rows = np.flatnonzero(self.fault)
+        return self.take(self.fault != 0)
+
+    def sound(self) -> Arguments:
+        """Return the others."""
+        return self.take(self.fault == 0)
+
+    def take(self, rows: NDArray[np.bool_]) -> Arguments:
+        """Return some of the arguments."""
         return Arguments(self.record[rows], self.begin[rows], self.end[rows], self.fault[rows])
 
 
@@ -170,7 +171,7 @@ class FramedFile:
             wrap = (ring.capacity - ring.start) // WORD
             return RingFramer(words_of(self.data), notes, ring.place(0), wrap, ring.capacity)
         start = -1 if form == "log-legacy" else STREAM_HEADER
-        return PacketFramer(view(self.data, np.uint8), notes, start)
+        return PacketFramer(self.data, notes, start)
 
     def place(self, byte: I64) -> I64:
         """Return offsets in the file of bytes of ``data``, which in a ring may wrap around."""
@@ -183,39 +184,30 @@ class FramedFile:
     def blocks(self, nbytes: int | None = None) -> Iterator[Frames]:
         """Yield all stretches, ROOM or some ``nbytes`` (by default BLOCK_BYTES) at a time."""
         framer = self.framer
-        frames = FrameList(framer, ROOM, nbytes or BLOCK_BYTES)
-        while not frames.done:
-            frames.run()
-            found = self.frames_of(frames)
+        while not framer.done:
+            rows = framer.rows(ROOM, nbytes or BLOCK_BYTES)
+            columns = dict(zip(framing.COLUMNS, np.ascontiguousarray(rows.T), strict=True))
+            for name in ("begin", "end", "start", "size"):
+                columns[name] *= framer.unit
+            columns["suffix"][columns["suffix"] >= 0] *= framer.unit
+            columns["end"] = np.minimum(columns["end"], self.data.size)
+            notes = np.array(framer.notes.findings).reshape(-1, FINDING_FIELDS)
             framer.notes.used = 0
-            yield found
-
-    def frames_of(self, frames: FrameList) -> Frames:
-        """Return what the last run of a list has found."""
-        framer = self.framer
-        columns = {name: np.array(column) for name, column in frames.places.filled().items()}
-        for name in ("begin", "end", "start", "size"):
-            columns[name] *= framer.unit
-        columns["suffix"][columns["suffix"] >= 0] *= framer.unit
-        columns["end"] = np.minimum(columns["end"], self.data.size)
-        notes = np.array(framer.notes.findings).reshape(-1, FINDING_FIELDS)
-        return Frames(**columns, offset=self.place(columns["begin"]), notes=notes)
+            yield Frames(**columns, offset=self.place(columns["begin"]), notes=notes)
 
     def arguments(self, records: Frames) -> Arguments:
         """Return the arguments of structured records."""
         record_end = records.start + records.size
-        lister = ArgumentList(
-            words_of(self.data), view(records.start // WORD, "i8"), view(record_end // WORD, "i8")
+        record, word, fault = framing.arguments(
+            words_of(self.data), records.start // WORD, record_end // WORD
         )
-        lister.run()
-        listed = lister.places.filled()
-        record, begin = listed["record"], listed["word"] * WORD
+        begin = word * WORD
         end = record_end[record]
         follows = np.flatnonzero(record[1:] == record[:-1])
         end[follows] = begin[follows + 1]
-        return Arguments(record, begin, end, listed["fault"].astype(np.int64))
+        return Arguments(record, begin, end, fault)
 
 
-def words_of(data: U8) -> memoryview:
-    """Return the whole words of some bytes, for kernels."""
-    return view(data[: data.size // WORD * WORD].view("<i8"), np.int64)
+def words_of(data: U8) -> I64:
+    """Return the whole words of some bytes."""
+    return data[: data.size // WORD * WORD].view("<i8")

@@ -61,9 +61,10 @@ class LineWriter:
         """Return the lines of some stretches."""
         sound = frames.sound()
         by_objects = self.structured(sound) if self.file.has_arguments else self.packets(sound)
-        shown = frames.fault != 0
-        shown[~shown] = by_objects
-        self.objects(frames.take(shown))
+        # Stretches that are not records, and among the records those that columns do not say.
+        needs_object = frames.fault != 0
+        needs_object[~needs_object] = by_objects
+        self.objects(frames.take(needs_object))
         column = self.texts.joined()
         return column.data.tobytes()
 
@@ -89,19 +90,19 @@ class LineWriter:
 
     # --- Kinds of records
 
-    def structured(self, found: Frames) -> Mask:
+    def structured(self, frames: Frames) -> Mask:
         """Write structured records, or entries of a ring; return which their objects show."""
-        end = found.start + found.size
-        records = self.many(LogRecord.layout, found.start, end)
+        end = frames.start + frames.size
+        records = self.many(LogRecord.layout, frames.start, end)
         records.read_fields(HEAD)
         records.keep_raw(records.known[LOG["_reserved"]] != 0)
-        by_objects = self.arguments(found, records)
+        by_objects = self.arguments(frames, records)
         if self.file.ring is not None:
-            entry_length = self.file.data.view("<i8")[found.start // WORD - 1]
-            by_objects |= entry_length != found.size
-        suffix = np.flatnonzero(~by_objects & (found.suffix >= 0))
+            entry_length = self.file.data.view("<i8")[frames.start // WORD - 1]
+            by_objects |= entry_length != frames.size
+        suffix = np.flatnonzero(~by_objects & (frames.suffix >= 0))
         if suffix.size:
-            suffixes = self.many(Attribution.layout, found.suffix[suffix], found.end[suffix])
+            suffixes = self.many(Attribution.layout, frames.suffix[suffix], frames.end[suffix])
             Attribution.layout.read_many(suffixes)
             strange = in_doubt(suffixes)
             by_objects[suffix[strange]] = True
@@ -109,14 +110,14 @@ class LineWriter:
             self.put("attribution", suffixes, rows, suffixes.start, suffixes.limit)
         rows = np.flatnonzero(~by_objects)
         if self.file.ring is None:
-            self.put("log", records, rows, found.start, end)
+            self.put("log", records, rows, frames.start, end)
         else:
-            self.put_entries(found.take(rows), records, rows)
+            self.put_entries(frames.take(rows), records, rows)
         return by_objects
 
-    def arguments(self, found: Frames, records: Many) -> Mask:
+    def arguments(self, frames: Frames, records: Many) -> Mask:
         """Read the arguments of records; return which records their objects show."""
-        places = self.file.arguments(found)
+        places = self.file.arguments(frames)
         first = np.searchsorted(places.record, places.record)
         index = np.arange(first.size) - first
         limits = records.limit[places.record]
@@ -134,11 +135,11 @@ class LineWriter:
         by_objects[places.record[(places.fault != 0) | IS_FOREIGN[kinds] | in_doubt(parts)]] = True
         return by_objects
 
-    def packets(self, found: Frames) -> Mask:
+    def packets(self, frames: Frames) -> Mask:
         """Write packets; return which their objects show."""
-        packets = self.many(LegacyPacket.layout, found.start, found.end)
+        packets = self.many(LegacyPacket.layout, frames.start, frames.end)
         LegacyPacket.layout.read_many(packets)
-        packets.keep_raw((packets.at() != found.end) | (found.size > wire.MAX_PACKET))
+        packets.keep_raw((packets.at() != frames.end) | (frames.size > wire.MAX_PACKET))
         by_objects = in_doubt(packets)
         by_objects |= packets.known.get((PACKET["message"], STRANGE), False)
         tags = packets.own.parts[TAGS] = packets.own.lists.get(TAGS, [])
@@ -148,7 +149,7 @@ class LineWriter:
                 True
             )
         rows = np.flatnonzero(~by_objects)
-        self.put("legacy_packet", packets, rows, found.begin, found.end, PacketRows)
+        self.put("legacy_packet", packets, rows, frames.begin, frames.end, PacketRows)
         return by_objects
 
     # --- Lines
@@ -171,22 +172,22 @@ class LineWriter:
         self.texts.lines.put(begin, *head_of(record, begin, sizes), *fields, *raw, b"}\n")
         self.texts.templates.forget_columns()
 
-    def put_entries(self, found: Frames, records: Many, rows: I64) -> None:
+    def put_entries(self, frames: Frames, records: Many, rows: I64) -> None:
         """Write the lines of entries of a ring, each filled by one of the records."""
         if not rows.size:
             return
         first, *fields = ShownRows(self.texts, records, rows).fields()
         assert isinstance(first, bytes)  # noqa: S101 (a key)
         self.texts.lines.put(
-            found.begin,
-            *head_of("ring_entry", found.offset, found.end - found.begin),
+            frames.begin,
+            *head_of("ring_entry", frames.offset, frames.end - frames.begin),
             b',"tag":',
-            (NATURAL, found.tag),
+            (NATURAL, frames.tag),
             b',"length":',
-            (NATURAL, found.size),
+            (NATURAL, frames.size),
             b',"log":{' + first.removeprefix(b","),
             *fields,
-            *when(records.own.raw[rows], raw_of, found.start, found.size),
+            *when(records.own.raw[rows], raw_of, frames.start, frames.size),
             b"}}\n",
         )
         self.texts.templates.forget_columns()
@@ -217,10 +218,10 @@ class TagTexts(RowTexts):
 def in_doubt(many: Many) -> Mask:
     """Return which records, or parts of some, their fields may not give back."""
     own = many.own
-    found: Mask = (own.short | own.odd)[many.rows_at(np.arange(many.start.size))]
+    is_doubtful: Mask = (own.short | own.odd)[many.rows_at(np.arange(many.start.size))]
     for doubt in doubts(many):
-        found |= doubt
-    return found
+        is_doubtful |= doubt
+    return is_doubtful
 
 
 def line_of(record: LogFileRecord) -> bytes:

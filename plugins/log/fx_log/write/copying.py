@@ -255,18 +255,18 @@ def _mended(
     if not is_broken.any():
         sizes = frames.end - frames.begin
         return Copies(file.data, frames.begin, sizes, frames.offset, losses)
-    made, begin = _without_damage(file, frames, is_broken, lacks_suffix, mends=mends)
-    sizes = np.diff(begin, append=made.size)
+    copied, begin = _without_damage(file, frames, is_broken, lacks_suffix, mends=mends)
+    sizes = np.diff(begin, append=copied.size)
     # What records say of their size, and the headers of entries before them, is that of now.
     suffix_size = np.where(frames.suffix < 0, lacks_suffix * wire.SUFFIX_BYTES, frames.end - ends)
     before = frames.start - frames.begin
     record_words = (sizes - before - suffix_size)[is_broken] // WORD
     head = (begin + before)[is_broken] // WORD
-    words = made.view("<i8")
+    words = copied.view("<i8")
     words[head] = words[head] & ~wire.SIZE.mask | record_words << wire.SIZE.low
     if file.ring is not None:
         words[head - 1] = record_words * WORD
-    return Copies(made, begin, sizes, frames.offset, losses)
+    return Copies(copied, begin, sizes, frames.offset, losses)
 
 
 def _without_damage(
@@ -279,8 +279,9 @@ def _without_damage(
     head_end = frames.start + wire.MIN_RECORD_WORDS * WORD
     pieces = [(frames.begin, frames.begin, np.where(is_broken, head_end, frames.end))]
     arguments = file.arguments(frames.take(is_broken))
-    kept = arguments.fault == 0 if mends else np.ones(arguments.fault.size, bool)
-    pieces.append((arguments.begin[kept], arguments.begin[kept], arguments.end[kept]))
+    if mends:
+        arguments = arguments.sound()
+    pieces.append((arguments.begin, arguments.begin, arguments.end))
     has_suffix = is_broken & (frames.suffix >= 0)
     pieces.append((ends[has_suffix], ends[has_suffix], frames.end[has_suffix]))
     # An empty suffix is two words of zeros: those of the record's head stand for them.
@@ -289,10 +290,10 @@ def _without_damage(
     # What ends a record comes before the head of the next one, which has the same place.
     is_head = np.arange(place.size) < frames.begin.size
     order = np.lexsort((is_head, place))
-    made = TextColumn.gather(file.data, start[order], (end - start)[order])
+    copied = TextColumn.gather(file.data, start[order], (end - start)[order])
     place_of = np.empty(order.size, np.int64)
-    place_of[order] = made.offsets[:-1]
+    place_of[order] = copied.offsets[:-1]
     empty = place_of[place.size - np.count_nonzero(lacks_suffix) :] // WORD
-    words = made.data.view("<i8")
+    words = copied.data.view("<i8")
     words[empty] = words[empty + 1] = 0
-    return made.data, place_of[: frames.begin.size]
+    return copied.data, place_of[: frames.begin.size]
