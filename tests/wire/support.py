@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import orjson
 
 from fxframework.io.source import Source
@@ -13,6 +14,7 @@ from fxframework.wire.capture import DeclaredCapture, open_capture
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.format import Format
 from fxframework.wire.lines import LineReader
+from fxframework.wire.walk import Walk
 
 Found = list[tuple[str, int | None, int | None, str]]
 
@@ -43,6 +45,7 @@ def check(format: Format, data: bytes) -> tuple[list[LosslessRecord], DeclaredCa
     """Objects, lines, rows, findings and both ways back agree; return the objects and a capture."""
     by_objects = opened(format, data)
     records = list(by_objects.records())
+    check_one_by_one(format, data, records)
     lines = [orjson.dumps(record.to_json()) for record in records]
     by_columns = opened(format, data)
     assert b"".join(by_columns.records_json()).splitlines() == lines
@@ -57,6 +60,19 @@ def check(format: Format, data: bytes) -> tuple[list[LosslessRecord], DeclaredCa
     encoder = Encoder(format)
     assert b"".join(encoder.encode(orjson.loads(line)) for line in lines) == data
     return records, by_rows
+
+
+def check_one_by_one(format: Format, data: bytes, records: list[LosslessRecord]) -> None:
+    """Objects that a capture makes, perhaps from columns, are as those read one by one."""
+    walked = [record for record, _ in Walk(format, Source.open(data))]
+    assert [all_of(record) for record in records] == [all_of(record) for record in walked]
+
+
+def all_of(record: Any) -> list[Any]:
+    """The attributes of a record, also those that comparing it leaves out."""
+    names = [each.name for each in attrs.fields(type(record)) if each.name != "raw"]
+    raw = record.raw if record.raw is None else bytes(record.raw)
+    return [type(record), raw, *(repr(getattr(record, name)) for name in names)]
 
 
 def value_of(record: LosslessRecord, item: Any, name: str) -> Any:

@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wire.support import check, opened
+from tests.wire.support import all_of, check, opened
 
 from fxframework import wire
+from fxframework.io.source import Source
+from fxframework.model.capture import OpenRequest
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.format import Format
+from fxframework.wire.objects import ObjectReader, has_columns
+from fxframework.wire.walk import Walk
 
 from ..cases import cases
 
@@ -171,6 +175,23 @@ def test_all_records_are_read_many_at_a_time(name: str) -> None:
     assert not list(capture.diagnostics)
     assert len(records) > 700
     assert not capture.first_pass().handed
+
+
+def test_objects_are_made_from_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert has_columns(CELLS)
+    assert not has_columns(FRAMES)
+    data = bytearray(cells(1, 700))
+    data[len(CELLS.magic) + 24 * 50 + 7] = 1  # a reserved bit
+    walked = list(Walk(CELLS, Source.open(bytes(data))))
+    by_itself = []
+    read_next = Walk.next
+    monkeypatch.setattr(Walk, "next", lambda self: by_itself.append(self.at) or read_next(self))
+    reader = ObjectReader(CELLS, Source.open(bytes(data)), OpenRequest().limits)
+    found = list(reader.found_records())
+    assert [(all_of(record), notes) for record, notes in found] == [
+        (all_of(record), notes) for record, notes in walked
+    ]
+    assert by_itself == [len(CELLS.magic) + 24 * 50]
 
 
 @given(st.data())

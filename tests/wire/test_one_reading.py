@@ -12,8 +12,9 @@ from tests.wire.ways import check_ways
 
 from fxframework import wire
 from fxframework.wire.format import Format
+from fxframework.wire.objects import has_columns
 
-SEEDS, STREAMS = 30, 3
+SEEDS, FIXED_SEEDS, STREAMS = 30, 10, 3
 """Declarations, and files of each; more were tried when this was written."""
 
 
@@ -51,6 +52,14 @@ class Loose(wire.Part):
     level: int = wire.i8()
 
 
+EVERY = [
+    "number", "number", "word", "real", "text", "padded", "ended", "octets", "optional", "computed",
+    "choice", "numbers", "points", "notes", "loose", "spare", "defined", "looked_up",
+]  # fmt: skip
+OF_FIXED_SIZE = ["number", "word", "real", "padded", "octets", "computed", "defined"]
+FIXED_BYTES = 112
+
+
 class Fields:
     """Draws the fields of a record, each of which makes a column if one can hold it."""
 
@@ -83,13 +92,9 @@ class Fields:
             {"values": {0: "zero", 1: "one", 3: "three"}}, {"most": 9}, {"below": register},
         ])  # fmt: skip
 
-    def draw(self, count: int) -> None:
+    def draw(self, count: int, *, fixed: bool) -> None:
         for _ in range(count):
-            getattr(self, self.rng.choice([
-                "number", "number", "word", "real", "text", "padded", "ended", "octets",
-                "optional", "computed", "choice", "numbers", "points", "notes", "loose", "spare",
-                "defined", "looked_up",
-            ]))()  # fmt: skip
+            getattr(self, self.rng.choice(OF_FIXED_SIZE if fixed else EVERY))()
 
     def number(self) -> None:
         self.add(self.integer(**self.effect()))
@@ -170,24 +175,23 @@ class Fields:
         self.add(wire.text(refers=index, inline=0x8000, empty=0, align=2))
 
 
-def generated(seed: int) -> Format:
-    """Return a format that nobody thought of."""
+def generated(seed: int, *, fixed: bool = False) -> Format:
+    """Return a format that nobody thought of, perhaps with records of one size."""
     rng = random.Random(seed)
     names = wire.table("name")
     registers = [wire.register(2, name="first"), wire.register(name="second")]
-    sized = rng.choice(["size", "size", "none"])
+    sized = "none" if fixed else rng.choice(["size", "size", "none"])
     body: dict[str, Any] = {"_kind": wire.kind(rng.choice([wire.u8, wire.u64, wire.u16])())}
     if rng.randrange(2):
         body["_second"] = wire.kind(wire.bits(4, 11, of=2))
     if sized == "size":
         body["_size"] = wire.size(wire.u32(), unit=rng.choice([1, 4]))
-    root = types.new_class(
-        "Root", (wire.Record,), {"padding": sized == "size"}, lambda n: n.update(body)
-    )
+    options = {"size": FIXED_BYTES} if fixed else {"padding": sized == "size"}
+    root = types.new_class("Root", (wire.Record,), options, lambda n: n.update(body))
     rows: list[Any] = []
     for number in range(rng.randint(1, 4)):
         fields = Fields(rng, names, registers)
-        fields.draw(rng.randint(1, 6))
+        fields.draw(rng.randint(1, 5 if fixed else 6), fixed=fixed)
         kind: Any = number + 1
         if "_second" in body:
             kind = (kind, rng.choice([0, 7]))
@@ -221,6 +225,8 @@ def stream(format: Format, rng: random.Random) -> bytes:
             for _ in range(rng.choice([24, 40, 60, 100]))
         )
         cls = rng.choice(format.classes)
+        if family.nbytes:
+            body = (body * 5)[: cls.layout.least].ljust(family.nbytes, b"\0")
         for field, number in zip(family.kinds, cls.layout.kind, strict=False):
             put(body, family.places[field], number, format.order)
         if family.size is not None:
@@ -248,3 +254,13 @@ def test_generated_declarations(seed: int) -> None:
         data = stream(format, rng)
         check(format, data)
         check_ways(format, data)
+
+
+@pytest.mark.parametrize("seed", range(FIXED_SEEDS))
+def test_generated_declarations_of_fixed_sizes(seed: int) -> None:
+    """Their objects are made from columns."""
+    rng = random.Random(2000 + seed)
+    format = generated(seed, fixed=True)
+    assert has_columns(format) == all(cls.layout.is_exact for cls in format.classes)
+    for _ in range(STREAMS):
+        check(format, stream(format, rng))

@@ -20,10 +20,11 @@ from it are the records, one per kind::
                         tables=[wire.rows("instants", Event, ts="time", name="name")])
 
 ``DRUMS.reader`` and ``DRUMS.writer`` are ordinary descriptors. Modules: ``fields`` (kinds of
-fields), ``records`` (families, records, parts), ``expressions`` (lengths and conditions), ``state``
-(tables and registers), ``format`` and ``walk`` (one record after another), ``blocks`` (many records
-as columns of tables, docs/blocks.md), ``lines`` (record JSON from columns), ``capture``,
-``encoder``, ``plugins``.
+fields), ``records`` (families, records, parts), ``one``, ``drafts`` and ``in_json`` (a record that
+is read, written and shown), ``expressions`` (lengths and conditions), ``state`` (tables and
+registers), ``format`` and ``walk`` (one record after another), ``blocks`` (many records as columns
+of tables, docs/blocks.md), ``objects`` and ``lines`` (objects and record JSON from columns),
+``capture``, ``encoder``, ``plugins``.
 Records that cannot be declared are read by a ``PieceCapture`` of ``fxframework.kit``.
 """
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework.kit.json_fields import JsonFields
-from fxframework.wire.cursor import Cursor, RefusalError, limits_of
+from fxframework.wire.cursor import Cursor, Draft, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
-from fxframework.wire.fields import Field, Values
+from fxframework.wire.fields import Field, Reader, Values
 from fxframework.wire.known import START
 from fxframework.wire.spans import Octets
 
@@ -20,6 +20,9 @@ __all__ = ["Computed", "Spare", "Surplus"]
 
 class Computed(Field):
     """A number that follows from fields and registers: shown, not in the file. See ``computed``."""
+
+    is_computed = True
+    exact = True
 
     def __init__(self, value: Any, *, nbits: int, signed: bool, **common: Any) -> None:
         super().__init__(**common)
@@ -38,13 +41,23 @@ class Computed(Field):
 
     def compute(self, known: Mapping[Any, int]) -> int:
         """Return its number, given those of fields and registers."""
-        number = self.of.value(known) & (1 << self.nbits) - 1
+        number = self.of.evaluate(known) & (1 << self.nbits) - 1
         return number - (number >> self.nbits - 1 << self.nbits) if self.signed else number
 
-    def read(self, c: Cursor, values: Values) -> None:
-        """Compute it."""
-        values[self.name] = self.compute(c.known)
-        c.known[self] = wrapped(values[self.name])
+    def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:
+        """Return what computes it."""
+        del layout, reader_of
+        evaluate, mask = self.of.evaluate, (1 << self.nbits) - 1
+        sign = 1 << self.nbits - 1 if self.signed else 0
+
+        def compute(c: Cursor, values: Values) -> None:
+            number = evaluate(c.known) & mask
+            if number & sign:
+                number -= sign + sign
+            values[self.name] = number
+            c.known[self] = number if number < 1 << 63 else wrapped(number)
+
+        return compute
 
     def read_many(self, c: Many) -> None:
         """Compute it of many records."""
@@ -56,6 +69,10 @@ class Computed(Field):
                 numbers = (numbers ^ sign) - sign
         c.known[self] = numbers
 
+    def written(self, draft: Draft) -> int:
+        """Compute it from the numbers that are written."""
+        return self.compute(draft)
+
     def parse(self, form: JsonFields) -> Any:
         """Return the number, which writing ignores; None if there is none."""
         return form.number(self.key) if self.key in form else None
@@ -63,6 +80,8 @@ class Computed(Field):
 
 class Surplus(Field):
     """What a part has behind the fields that are declared: a finding says how much it is."""
+
+    exact = True
 
     def __init__(self, rule: int, *, unit: int = 1) -> None:
         super().__init__()
@@ -74,6 +93,7 @@ class Surplus(Field):
         del values
         at, c.at = c.at, c.limit
         if at < c.at:
+            c.differs = True
             c.notes.append((self.rule, c.start, (c.at - at) // self.unit))
             c.stretch("trailing", at)
 
@@ -108,14 +128,20 @@ class Spare(Octets):
         at = c.at
         _, data = self.take(c)
         c.stretch("padding", at)
-        data = c.spare[self.after] + data if self.after is not None else data
-        c.spare[self] = data
+        if self.after is not None:
+            data = c.spare[self.after] + data
         if self.shown is self:
             values[self.name] = data if any(data) else b""
+        else:
+            c.spare = {**c.spare, self: data}
 
     def read_many(self, c: Many) -> None:
         """Go over the bytes of many records; ``known`` has their places."""
         c.known[self, START] = c.take(self.own)
+
+    def put(self, draft: Draft) -> bytes:
+        """Return its bytes."""
+        return self.own_bytes(getattr(draft.made, self.shown.name))
 
     def own_bytes(self, value: Any) -> bytes:
         """Return its bytes of the value, which begins with those before them.

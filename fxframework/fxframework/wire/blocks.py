@@ -241,8 +241,7 @@ class BlockReader:
 
     def _read_objects(self, block: Block, most: int, end: int) -> None:
         """Read up to ``most`` records as objects, between runs, none from byte ``end`` on."""
-        state = StateOfRun(self, self.registers, big=bool(self.frames.big))
-        self.walk.state, self.walk.at = state, self.at
+        self.begin_walk()
         places: list[int] = []
         sizes: list[int] = []
         copied: list[int] = []
@@ -259,9 +258,7 @@ class BlockReader:
                 self.sound = self.walk.at
             if type(record) in self.copied:
                 copied.append(row)
-        self.registers = {each: wrapped(state.registers[each]) for each in self.registers}
-        self.frames.big = int(state.big)
-        self.at = self.walk.at
+        self.end_walk()
         self.add_findings(np.array(notes, np.int64).reshape(-1, FIELDS))
         every_place = np.array(places, np.int64)
         self.take_rows(block, [[each.source()] for each in self.objects], every_place)
@@ -269,6 +266,18 @@ class BlockReader:
             block.copies.append((every_place[copied], np.array(sizes, np.int64)[copied]))
         self.records += len(places)
         self.handed += len(places)
+
+    def begin_walk(self) -> None:
+        """Let objects be read from where the reader is, between runs."""
+        self.walk.state = StateOfRun(self, self.registers, big=bool(self.frames.big))
+        self.walk.at = self.at
+
+    def end_walk(self) -> None:
+        """Go on behind the objects that were read."""
+        state = self.walk.state
+        self.registers = {each: wrapped(state.registers[each]) for each in self.registers}
+        self.frames.big = int(state.big)
+        self.at = self.walk.at
 
     def next_object(self) -> tuple[LosslessRecord, Any]:
         """Return the next record as an object, and its findings."""

@@ -18,7 +18,7 @@ from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
-from fxframework.wire.format import Format
+from fxframework.wire.format import Format, Note
 from fxframework.wire.framing import check_compiled
 from fxframework.wire.walk import Walk
 
@@ -170,12 +170,21 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
     def records(self) -> Iterator[LosslessRecord]:
         """Yield every record as an object."""
         findings = self.record_diagnostics
-        walk = Walk(self.declared, self.source, None, self.request.limits)
-        for index, (record, notes) in enumerate(walk):
+        for index, (record, notes) in enumerate(self._found_records()):
             if findings is not None:
                 for number, offset, value in notes:
                     findings.add(self.rules.numbered(number), offset, index, value)
             yield record
+
+    def _found_records(self) -> Iterator[tuple[LosslessRecord, list[Note]]]:
+        """Yield every record with its findings: from columns where they say it whole."""
+        from fxframework.wire.objects import ObjectReader, has_columns
+
+        check_compiled(self.declared)
+        if has_columns(self.declared):
+            reader = ObjectReader(self.declared, self.source, self.request.limits)
+            return reader.found_records()
+        return iter(Walk(self.declared, self.source, None, self.request.limits))
 
     def records_json(self) -> Iterator[bytes]:
         """Yield the same records as JSON lines, block by block."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework.kit.json_fields import JsonFields, exactly
-from fxframework.wire.cursor import AT, Cursor, RefusalError, limits_of
+from fxframework.wire.cursor import AT, Cursor, Draft, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
-from fxframework.wire.fields import Field, Number, Values, refusal_of_range
+from fxframework.wire.fields import Field, Number, Reader, Values, refusal_of_range
 from fxframework.wire.floats import Nan
 from fxframework.wire.known import as_mask
 from fxframework.wire.spans import Octets
@@ -29,6 +29,8 @@ SMALL = 256
 
 class Choice(Field):
     """A value of one of several kinds, by the number in an earlier field; None has no bytes."""
+
+    exact = True
 
     def __init__(
         self, tag: Number, kinds: Mapping[int, Field | None], other: Field | None, **common: Any
@@ -63,12 +65,37 @@ class Choice(Field):
         """Return the field for the values of a record."""
         return self.of(self.tag.numbered(values[self.tag.name]))
 
-    def read(self, c: Cursor, values: Values) -> None:
-        """Read the value of its kind."""
-        field = self.of(c.known[self.tag])
-        values[self.name] = None
+    def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:
+        """Return what reads the value of its kind."""
+
+        def way_of(field: Field | None) -> tuple[Reader | None, list[Field]]:
+            return None if field is None else reader_of(field), layout.unsaid(self, field)
+
+        ways = {number: way_of(field) for number, field in self.kinds.items()}
+        way_of_others = way_of(self.other)
+
+        def read(c: Cursor, values: Values) -> None:
+            known = c.known
+            read_kind, unsaid = ways.get(known[self.tag], way_of_others)
+            for number in unsaid:
+                if known[number]:
+                    c.differs = True
+            if read_kind is None:
+                values[self.name] = None
+            else:
+                read_kind(c, values)
+
+        return read
+
+    def put(self, draft: Draft) -> bytes:
+        """Return the bytes of the value of its kind."""
+        field = self.of(draft[self.tag])
         if field is not None:
-            field.read_by_rules(c, values)
+            return field.put(draft)
+        value = getattr(draft.made, self.name)
+        if value is not None:
+            raise self.unknown(value)
+        return b""
 
     def read_many(self, c: Many) -> None:
         """Read the values of many records, those of one kind after those of another."""
@@ -105,14 +132,11 @@ class Choice(Field):
         """Return the bits of a double, so that -0.0 differs from 0.0."""
         return value.bits if isinstance(value, Nan) else exactly(value)
 
-    @property
-    def shows(self) -> tuple[dict[Any, Callable[..., None]], Callable[..., None]]:
-        """What shows a value, by the value of the tag, and of all other tags."""
-        shows = {
-            self.tag.values.get(number, number): self.show if each is None else each.show
-            for number, each in self.kinds.items()
-        }
-        return shows, self.show if self.other is None else self.other.show
+    def show_of(self, made: Any, out: dict[str, Any]) -> None:
+        """Put the value of a record into its JSON, as its kind is shown."""
+        tag = getattr(made, self.tag.name)
+        field = self.of(self.tag.names_of.get(tag, tag))
+        (self if field is None else field).show(getattr(made, self.name), out)
 
     def parse_of(self, form: JsonFields, values: Values) -> None:
         """Put the value, of the kind that the values before it say, beside them."""
@@ -128,6 +152,8 @@ class Choice(Field):
 
 class Again(Field):
     """The number of an earlier field of bits, from which that follows when it is written."""
+
+    exact = True
 
     def __init__(self, number: Number, *, signed: bool = False, **common: Any) -> None:
         super().__init__(**common)
@@ -153,8 +179,15 @@ class Again(Field):
 
     def read(self, c: Cursor, values: Values) -> None:
         """Take the value from the number."""
-        values[self.name] = self.shown(c.known[self.number])
-        c.known[self] = wrapped(int(values[self.name]))
+        number = c.known[self.number]
+        value = values[self.name] = self.shown(number)
+        c.known[self] = wrapped(int(value))
+        if type(value) is bool:
+            c.differs |= value != number
+
+    def written(self, draft: Draft) -> int:
+        """Return the value as a number of other fields' conditions."""
+        return wrapped(int(self.shown(draft[self.number])))
 
     def read_many(self, c: Many) -> None:
         """Take the values of many records from their numbers."""
@@ -194,6 +227,8 @@ class Flag(Again):
 class Check(Field):
     """A finding by a rule of the format, if a condition holds; it has no bytes."""
 
+    exact = True
+
     def __init__(self, rule: int, condition: Any, value: Any = 0) -> None:
         super().__init__()
         self.rule = rule
@@ -207,7 +242,7 @@ class Check(Field):
     def read(self, c: Cursor, values: Values) -> None:
         """Report the finding at the start of the record or the part."""
         del values
-        if self.condition.value(c.known):
+        if self.condition.evaluate(c.known):
             c.notes.append((self.rule, c.start, wrapped(self.shown.value(c.known))))
 
     def read_many(self, c: Many) -> None:

@@ -99,8 +99,6 @@ class Rows:
                 return Calculation(given.symbol, resolved(given.left), resolved(given.right))
             return given
 
-        record.layout.in_rows = True
-        record.layout.readers.clear()
         standard = STANDARD_TABLES.get(self.table)
         known = {column.name: column for column in self.own}
         if standard is not None:

@@ -1,15 +1,16 @@
-"""Cursor and builder: where the fields of one record are read, and where they are written."""
+"""Cursor, draft and builder: where fields of one record are read, and where they are written."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from fxframework.io.words import FieldView, explain_stretch
-from fxframework.wire.expressions import Expression, Register, wrapped
+from fxframework.wire.expressions import Constant, Expression, Register, wrapped
 from fxframework.wire.state import State, TextTable
 
 __all__ = [
-    "AT", "SIZE", "Builder", "Cursor", "RefusalError", "ShortError", "limits_of", "mirror",
+    "AT", "SIZE", "Builder", "Cursor", "Draft", "RefusalError", "ShortError", "limits_of", "mirror",
     "order_of",
 ]  # fmt: skip
 
@@ -24,6 +25,9 @@ ROOMY: dict[Expression, int] = {SIZE: 1 << 62, AT: 0}
 def order_of(big: bool) -> Literal["big", "little"]:
     """Return the byte order as ``int.from_bytes`` takes it."""
     return "big" if big else "little"
+
+
+NOTHING: Mapping[Any, bytes] = {}
 
 
 class ShortError(Exception):
@@ -61,42 +65,42 @@ class Cursor:
     """
 
     wanted: int | None = None
-    section = ""
-    layout: Any = None
+    spans: dict[Any, tuple[int, int]]
+    """With ``views``, place and size of spans of bytes that were read."""
+    items: dict[Any, list[tuple[Any, ...]]]
+    """With ``views``, items of lists that rows are made of, with numbers and places of fields."""
 
-    def __init__(self, data: memoryview, at: int, limit: int, state: State) -> None:
+    def __init__(
+        self,
+        data: memoryview,
+        at: int,
+        limit: int,
+        state: State,
+        views: list[FieldView] | None = None,
+    ) -> None:
         self.data = data
-        self.at = at
+        self.at = self.origin = self.start = at
         self.limit = limit
         self.state = state
+        self.big = state.big
+        self.mirrored = state.mirrored
+        self.known: dict[Expression, int] = dict(state.registers)
         self.notes: list[tuple[int, int, int]] = []
         self.sets: dict[Expression, int] = {}
         self.effects: list[tuple[Any, ...]] = []
-
-    def begin(self, views: list[FieldView] | None = None) -> Self:
-        """Begin to read field by field, which generated code does not."""
-        self.origin = self.start = self.word_at = self.at
-        self.big = self.state.big
-        self.mirrored = self.state.mirrored
-        self.known: dict[Expression, int] = dict(self.state.registers)
-        self.word = self.word_nbytes = 0
         self.refs: dict[str, int] = {}
-        self.spans: dict[Any, tuple[int, int]] = {}
-        """Place and size of spans of bytes that were read."""
-        self.spare: dict[Any, bytes] = {}
-        """Bytes without a meaning that were read, with those before them."""
-        self.items: dict[Any, list[tuple[Any, ...]]] = {}
-        """Of lists that rows are made of, each item with numbers and places of its fields."""
+        self.differs = False
+        """Whether the fields may be written as other bytes; where something is reported, too."""
+        self.layout: Any = None
+        self.section = ""
+        self.word = self.word_nbytes = self.word_at = 0
+        """The last word of bits, its size and its place."""
+        self.spare: Mapping[Any, bytes] = NOTHING
+        """Bytes without a meaning, with those before them, of which a later field shows all."""
         self.views = views
-        return self
-
-    def inner(self) -> Self:
-        """Return a cursor for an item of a list at this place; what it finds, this one has too."""
-        made = object.__new__(type(self))
-        made.__dict__ |= self.__dict__
-        made.start = made.word_at = self.at
-        made.refs = {}
-        return made
+        if views is not None:
+            self.spans = {}
+            self.items = {}
 
     def short(self, nbytes: int) -> ShortError:
         """Return the error for a record that has not the next ``nbytes`` bytes."""
@@ -126,16 +130,23 @@ class Cursor:
 
     def align(self, unit: int, field: Any = None) -> None:
         """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
-        end = min(self.at + -(self.at - self.start) % unit, self.limit)
-        self.pad_to(end, field)
+        begin = self.at
+        end = begin + (self.start - begin) % unit
+        if end > self.limit:
+            self.differs, end = True, self.limit
+        if self.views is not None or self.data[begin:end].tobytes().strip(b"\0"):
+            self.pad_to(end, field)
+        self.at = end
 
     def pad_to(self, end: int, field: Any = None) -> None:
-        """Go to byte ``end``; report bytes that are not zero."""
+        """Go to byte ``end``, which the record has; report bytes that are not zero."""
         at = self.at
         if end > at:
-            if any(self.take(end - at)):
+            self.at = end
+            if self.data[at:end].tobytes().strip(b"\0"):
                 self.note(105, 0, at, field)
-            self.stretch("padding", at)
+            if self.views is not None:
+                self.stretch("padding", at)
 
     def note(self, number: int, value: int, offset: int | None = None, field: Any = None) -> None:
         """Report a finding by the number of its rule.
@@ -143,6 +154,7 @@ class Cursor:
         What a field, or else the family, has a rule of its own for is reported by that one, at the
         start of the record or the part.
         """
+        self.differs = True
         rules = self.layout.family.rules if field is None or not field.rules else field.rules
         if number in rules:
             number, offset = rules[number], self.start
@@ -197,6 +209,101 @@ class Builder:
     def align(self, unit: int) -> None:
         """Write zero bytes up to a multiple of ``unit`` from the start of the record."""
         self.out += bytes(-(len(self.out) - self.start) % unit)
+
+
+class Draft(dict[Any, int]):
+    """A record or a part that is written: its numbers by field, each computed when it is asked for.
+
+    It has the registers, too, and the size once that is known.
+    """
+
+    def __init__(self, layout: Any, made: Any, state: State | None, big: bool) -> None:
+        super().__init__(layout.constants)
+        if state is not None:
+            self.update(state.registers)
+        self.layout = layout
+        self.made = made
+        self.state = state
+        self.big = big
+        self.mirrored = state is not None and state.mirrored
+        self.at = 0
+        """Bytes of the record before the field that is written."""
+        self.places: dict[Any, int] = {}
+        """Where fields are that have bytes; of bits, those that begin a word."""
+        self._octets: dict[Any, bytes] = {}
+
+    def __missing__(self, field: Any) -> int:
+        given = self.layout.given.get(field)
+        if given is not None:
+            name, least, most = given
+            number: int = getattr(self.made, name)
+            if type(number) is int and least <= number <= most:
+                self[field] = number
+                return number
+        is_there = field.when is None or self.has(field)
+        number = self[field] = field.written(self) if is_there else 0
+        return number
+
+    def has(self, field: Any) -> bool:
+        """Return whether a field is there. Raises RefusalError if its value says otherwise."""
+        if field.when is None:
+            return True
+        if field.is_computed:
+            return bool(field.when.value(self))
+        given = field.public and getattr(self.made, field.name) is not None
+        if field.by_room:
+            leaves = (each for each in field.when.leaves() if each not in ROOMY)
+            numbers = {each: self[each] for each in leaves if not isinstance(each, Constant)}
+            if given and not field.when.value({**self, **numbers, **ROOMY}):
+                raise field.unwanted()
+            return given
+        there = bool(field.when.value(self))
+        if field.public and there and not given:
+            raise field.missing()
+        if given and not there:
+            raise field.unwanted()
+        return there
+
+    def bytes_of(self, field: Any) -> bytes:
+        """Return the bytes of a text or of bytes, without terminator and padding."""
+        data = self._octets.get(field)
+        if data is None:
+            data = self._octets[field] = field.bytes_of(getattr(self.made, field.name))
+        return data
+
+    def implied(self, number: Any, ways: list[tuple[str, Any, int, int]]) -> int:
+        """Return a number that follows from other fields. Raises RefusalError if they disagree."""
+        choice_of = self.layout.choice_of
+        if len(ways) == 1 and ways[0][1] not in choice_of:
+            return self._said(*ways[0]) or 0
+        if not any(field in choice_of for _, field, _, _ in ways):
+            agreed: int = number.agreed((self._said(*way), way[1].name) for way in ways)
+            return agreed
+        said = 0
+        for how, field, factor, summand in ways:
+            choice = choice_of.get(field)
+            if choice is None or choice.of(self[choice.tag]) is field:
+                said = self._said(how, field, factor, summand) or 0
+        return said
+
+    def _said(self, how: str, field: Any, factor: int, summand: int) -> int | None:
+        """Return the number that a field implies; None if it is not there."""
+        value = getattr(self.made, field.name)
+        if how == "present":
+            return factor if value is None else summand
+        if value is None and field.when is not None:
+            return None
+        if how == "index":
+            index: int = field.index_written(self)
+            return index
+        if how == "number":
+            said: int = field.number_to_write(value)
+            return said
+        size: int = field.length_written(self)
+        number, rest = divmod(size - summand, factor)
+        if rest:
+            raise field.uneven(size)
+        return number
 
 
 def mirror(mask: int, nbytes: int) -> int:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from fxframework.errors import PluginError
+from fxframework.io.words import U64_MAX
 from fxframework.io.words import Bits as WordBits
 from fxframework.kit.json_fields import (
     JsonFields,
@@ -24,14 +25,17 @@ from fxframework.wire.cursor import (
     AT,
     SIZE,
     Cursor,
+    Draft,
     RefusalError,
     ShortError,
     limits_of,
     mirror,
+    order_of,
 )
 from fxframework.wire.expressions import (
     Checksum,
     Constant,
+    Evaluator,
     Expression,
     Register,
     expression,
@@ -51,6 +55,8 @@ else:
 __all__ = ["Bits", "Field", "Integer", "Limited", "Mark", "Number", "index_of"]
 
 Values = dict[str, Any]
+Reader = Callable[[Cursor, Values], None]
+"""Reads a field, or several, and puts their values by name."""
 Refs = dict[str, int] | None
 DENSE = 4096
 """Numbers below it are looked up in a table."""
@@ -66,9 +72,11 @@ class Field(Expression):
 
     json_suffix = ""
     """What follows the name in its key of record JSON."""
-    usual: Any = None
-    """Of a reference of a format's own: returns a usual value and the place behind it, given
-    cursor, place, limit, number and refs; raises KeyError for another one."""
+    is_computed = False
+    """Whether it is shown, and not in the file."""
+    exact = False
+    """Whether its value is written as the bytes that were read, unless ``read`` says otherwise
+    (``Cursor.differs``). Records with other fields are written once they are read, to see."""
     packs: Any = None
     """Of a field of a format's own: returns the bytes of many values of record JSON as a
     ``json_columns.Column``, given these, whether big-endian, and a mask to mark those that it does
@@ -109,9 +117,9 @@ class Field(Expression):
         """Whether it is an attribute of the record; asked once it has its name."""
         return not self.name.startswith("_")
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
-        """Its key in record JSON."""
+        """Its key in record JSON; asked once it has its name."""
         return self.name + self.json_suffix
 
     @property
@@ -163,13 +171,9 @@ class Field(Expression):
         """Read it. Raises ShortError if the record is too short for it."""
         raise NotImplementedError
 
-    def read_by_rules(self, c: Cursor, values: Values) -> None:
-        """Read it; what does not fit is by the field's own rule."""
-        try:
-            self.read(c, values)
-        except ShortError as problem:
-            number = self.rules.get(problem.number, problem.number)
-            raise ShortError(number, problem.needed) from None
+    def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:  # noqa: ARG002
+        """Return what reads it, given what returns that for a field within it."""
+        return self.read
 
     def read_many(self, c: Many) -> None:
         """Read it of many records; those that it does not fit into are lost (``Many.lose``).
@@ -177,6 +181,25 @@ class Field(Expression):
         By default all of them are left to ``read``.
         """
         c.hand_over(True)
+
+    def put(self, draft: Draft) -> bytes:  # noqa: ARG002 (the signature of all)
+        """Return its bytes in a record that is written; of the first bits, those of the word.
+
+        Raises RefusalError for a value that the field cannot hold.
+        """
+        return b""
+
+    def written(self, draft: Draft) -> int:
+        """Return its number in a record that is written. Raises RefusalError for another value."""
+        raise NotImplementedError
+
+    def length_written(self, draft: Draft) -> int:
+        """Return how long its value is, which a number says."""
+        return len(getattr(draft.made, self.name))
+
+    def index_written(self, draft: Draft) -> int:
+        """Return the number that a reference is written as. Raises RefusalError for none."""
+        raise NotImplementedError
 
     def missing(self) -> RefusalError:
         """Return the refusal of a record without it, whose other fields say that it has one."""
@@ -209,6 +232,11 @@ class Field(Expression):
         """Return its number, once it is read."""
         return known[self]
 
+    @functools.cached_property
+    def evaluate(self) -> Evaluator:
+        """Returns its number likewise."""
+        return operator.itemgetter(self)
+
     def __repr__(self) -> str:
         return f"{self.owner}.{self.name}" if self.owner else self.name or type(self).__name__
 
@@ -237,7 +265,7 @@ class Limited(Field):
     def check_limits(self, c: Cursor) -> None:
         """Report a value that is not within the limits."""
         for holds, rule in self.limits:
-            if not holds.value(c.known):
+            if not holds.evaluate(c.known):
                 c.note(rule, c.known[self], None, self)
 
     def check_limits_of_many(self, c: Many) -> None:
@@ -268,6 +296,8 @@ class Membership:
 
 class Number(Limited):
     """A number: of bits or of bytes."""
+
+    exact = True
 
     def __init__(
         self,
@@ -336,6 +366,11 @@ class Number(Limited):
         return {name: number for number, name in reversed(self.values.items())}
 
     @functools.cached_property
+    def is_ambiguous(self) -> bool:
+        """Whether several numbers of an enumeration have one name."""
+        return len(self.names_of) < len(self.values)
+
+    @functools.cached_property
     def membership(self) -> Membership:
         """The numbers of an enumeration, to be looked up in columns."""
         return Membership(self.values)
@@ -352,42 +387,105 @@ class Number(Limited):
 
     def read(self, c: Cursor, values: Values) -> None:
         """Read the number and check it."""
-        at = c.at
+        begin = c.at
         number = self.take(c)
         c.known[self] = number
         for checksum in self.checksums:
-            c.known[checksum] = checksum.of(c.data[c.start : at])
-        shown: Any = bool(number) if self.flag else number
-        if self.closed and number not in self.values:
-            raise ShortError
-        if self.equals is not None and self not in c.layout.measured:
-            c.known[AT] = (c.word_at if self in c.layout.word_of else at) - c.start
-            self.check(c)
-        if self.values and number not in self.values:
-            c.note(106, number, None, self)
-        if number and self in c.layout.reserved_fields:
-            bits = number & (1 << self.nbits) - 1
-            c.note(105, bits, at if self not in c.layout.word_of else c.word_at, self)
-        if self.limits:
-            self.check_limits(c)
+            c.known[checksum] = checksum.of(c.data[c.start : begin])
+        at = c.word_at if self in c.layout.word_of else begin
+        shown = self.settle(c, at, number, values)
+        if c.views is not None:
+            meaning = str(shown) if shown is not number else self.unit
+            self.view(c, begin, number, meaning)
+
+    @functools.cached_property
+    def is_simple(self) -> bool:
+        """Whether all numbers, of an enumeration those with a name, are sound and change nothing.
+
+        But for what they must be equal to.
+        """
+        does_more = self.refers, self.sets, self.adds
+        many_flags = self.flag and self.nbits > 1
+        return not (many_flags or self.limits or self.is_ambiguous) and all(
+            each is None for each in does_more
+        )
+
+    @functools.cached_property
+    def only_adds(self) -> bool:
+        """Whether a sound number does nothing but to add to a register."""
+        does_more = self.refers, self.sets, self.equals
+        is_limited = self.flag or self.limits or self.values or not self.public
+        adds = self.adds is not None and all(each is None for each in does_more)
+        return adds and not is_limited
+
+    def settle(self, c: Cursor, at: int, number: int, values: Values) -> Any:
+        """Check a number that was read and let it change what it changes; return what it shows.
+
+        It was read at byte ``at``; of bits, that is the place of their word.
+        """
+        shown: Any = number
+        for check in self.checks:
+            check(c, at, number)
         if self.values:
             shown = self.values.get(number, number)
-        if self.refers is not None:
-            text = c.state.text(self.refers, number)
-            if text is None:
-                c.note(108, number)
-                text = self.refers.unknown(number)
-            shown = text
+        elif self.flag:
+            shown = bool(number)
+        elif self.refers is not None:
+            shown = c.text(self.refers, number, None)
             c.refs[self.name] = number
         if self.sets is not None:
-            c.sets[self.sets] = wrapped(number)
+            c.sets[self.sets] = number if number < 1 << 63 else wrapped(number)
         if self.adds is not None:
             c.sets[self.adds] = wrapped(c.known[self.adds] + number)
         if self.public:
             values[self.name] = shown
-        if c.views is not None:
-            meaning = str(shown) if shown is not number else self.unit
-            self.view(c, at, number, meaning)
+        return shown
+
+    @functools.cached_property
+    def checks(self) -> list[Callable[[Cursor, int, int], None]]:
+        """What checks a number, given its place."""
+        checks = [
+            self._check_closed if self.closed else None,
+            self._check_equal if self.equals is not None else None,
+            self._check_named if self.values else None,
+            self._check_flag if self.flag and self.nbits > 1 else None,
+            self._check_constant if not self.public else None,
+            self._check_limits if self.limits else None,
+        ]
+        return [check for check in checks if check is not None]
+
+    def _check_closed(self, c: Cursor, at: int, number: int) -> None:
+        del c, at
+        if number not in self.values:
+            raise ShortError
+
+    def _check_equal(self, c: Cursor, at: int, number: int) -> None:
+        del number
+        if self not in c.layout.measured:
+            c.known[AT] = at - c.start
+            self.check(c)
+
+    def _check_named(self, c: Cursor, at: int, number: int) -> None:
+        del at
+        if number not in self.values:
+            c.note(106, number, None, self)
+        elif self.is_ambiguous and self.names_of[self.values[number]] != number:
+            c.differs = True
+
+    def _check_flag(self, c: Cursor, at: int, number: int) -> None:
+        del at
+        c.differs |= number > 1
+
+    def _check_constant(self, c: Cursor, at: int, number: int) -> None:
+        constants = c.layout.constants
+        if self in constants and number != constants[self]:
+            c.differs = True
+            if self in c.layout.reserved_fields:
+                c.note(105, number & (1 << self.nbits) - 1, at, self)
+
+    def _check_limits(self, c: Cursor, at: int, number: int) -> None:
+        del at, number
+        self.check_limits(c)
 
     def take_many(self, c: Many) -> NDArray[np.int64]:
         """Read the numbers of many records."""
@@ -436,7 +534,7 @@ class Number(Limited):
     def check(self, c: Cursor) -> None:
         """Report a number that is not what it must be equal to."""
         assert self.equals is not None  # noqa: S101 (asked only then)
-        if wrapped(self.equals.value(c.known) - c.known[self]) != 0:
+        if (self.equals.evaluate(c.known) - c.known[self]) & U64_MAX:
             c.note(106, c.known[self], None, self)
 
     def view(self, c: Cursor, at: int, number: int, meaning: str) -> None:
@@ -464,6 +562,37 @@ class Number(Limited):
         if given not in self.names_of:
             raise RefusalError(401, f"{self.name} has no value {given!r}")
         return self.names_of[given]
+
+    def written(self, draft: Draft) -> int:
+        """Return its number in a record that is written: it follows from others, or is given."""
+        layout, made = draft.layout, draft.made
+        number: int
+        if self.role == "size":
+            number = layout.family.units_of(draft[SIZE], layout.most)
+        elif self.equals is not None:
+            if self.uses_place:
+                draft[AT] = draft.places[layout.word_of.get(self, self)]
+            number = self.equals.evaluate(draft)
+            number = number & U64_MAX if self.nbits == 64 and not self.signed else number
+        elif self in layout.implied:
+            number = draft.implied(self, layout.implied[self])
+        elif self.refers is not None:
+            value = getattr(made, self.name)
+            number = index_of(self.refers, value, self.name, draft.state, made.refs)
+        else:
+            value = getattr(made, self.name)
+            number = self.names_of.get(value, value) if self.values else value
+            number = number if type(number) is int else self.given(number)
+        least, most = self.range
+        if not least <= number <= most:
+            raise self.too_much(number) if self.is_late else self.beyond(number)
+        return number
+
+    @functools.cached_property
+    def is_late(self) -> bool:
+        """Whether its number follows from the rest of the record."""
+        leaves = () if self.equals is None else self.equals.leaves()
+        return any(leaf is SIZE or isinstance(leaf, Checksum) for leaf in leaves)
 
     def agreed(self, found: Iterable[tuple[int | None, str]]) -> int:
         """Return the number that several fields imply, each by its name; None: it says nothing."""
@@ -578,6 +707,16 @@ class Bits(Number):
             number -= 1 << self.nbits
         return number
 
+    def put(self, draft: Draft) -> bytes:
+        """Return the word that the bits begin, with the other bits in it."""
+        layout = draft.layout
+        word: int
+        word, rows = layout.words_written[self, draft.mirrored]
+        for bits, mask, shift in rows:
+            word |= (draft[bits] & mask) << shift
+        nbytes: int = layout.words[self][0]
+        return word.to_bytes(nbytes, order_of(draft.big))
+
     def take_many(self, c: Many) -> NDArray[np.int64]:
         """Read the bits of many records, from the word that their first bits read."""
         first = c.layout.word_of[self]
@@ -633,7 +772,15 @@ class Integer(Number):
 
     def take(self, c: Cursor) -> int:
         """Read the integer."""
-        return c.number(self.nbytes, signed=self.signed)
+        begin, end = c.at, c.at + self.nbytes
+        if end > c.limit:
+            raise c.short(self.nbytes)
+        c.at = end
+        return int.from_bytes(c.data[begin:end], order_of(c.big), signed=self.signed)
+
+    def put(self, draft: Draft) -> bytes:
+        """Return its bytes."""
+        return draft[self].to_bytes(self.nbytes, order_of(draft.big), signed=self.signed)
 
     def take_many(self, c: Many) -> NDArray[np.int64]:
         """Read the integers of many records."""

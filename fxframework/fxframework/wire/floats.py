@@ -14,7 +14,7 @@ from fxframework.kit.json_fields import (
     exactly,
     show_double,
 )
-from fxframework.wire.cursor import Cursor, RefusalError, order_of
+from fxframework.wire.cursor import Cursor, Draft, RefusalError, order_of
 from fxframework.wire.expressions import Expression
 from fxframework.wire.fields import Limited, Values
 
@@ -29,6 +29,8 @@ _U32 = struct.Struct("<I")
 
 class Float(Limited):
     """A double, or a float of 4 bytes; NaN keep their bits, and are not within any limits."""
+
+    exact = True
 
     def __init__(self, nbytes: int, **common: Any) -> None:
         super().__init__(**common)
@@ -83,6 +85,10 @@ class Float(Limited):
         """Read the bits of the numbers of many records."""
         c.known[self] = c.integer(self.nbytes)
         self.check_limits_of_many(c)
+
+    def put(self, draft: Draft) -> bytes:
+        """Return its bytes."""
+        return self.octets(getattr(draft.made, self.name), draft.big)
 
     def octets(self, given: Any, big: bool) -> bytes:
         """Return the bytes of a value. Raises RefusalError if 4 bytes cannot hold it exactly."""

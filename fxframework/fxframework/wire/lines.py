@@ -47,7 +47,8 @@ from fxframework.wire.framing import PADDING, UNKNOWN
 from fxframework.wire.known import CODE, LENGTH, START, STRANGE, THERE, Codes
 from fxframework.wire.lists import Listed
 from fxframework.wire.many import Many
-from fxframework.wire.records import Part, Record, is_reference
+from fxframework.wire.records import Part, Record
+from fxframework.wire.shape import is_reference
 from fxframework.wire.spans import Octets, Span, Text
 
 __all__ = ["LineReader"]

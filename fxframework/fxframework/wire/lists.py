@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import PluginError
 from fxframework.kit.json_fields import JsonFields, show_text
-from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.cursor import SIZE, Builder, Cursor, Draft, RefusalError, ShortError, order_of
 from fxframework.wire.expressions import Expression, expression
 from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
 from fxframework.wire.known import LENGTH, START
@@ -41,6 +41,8 @@ def stretches_of() -> ModuleType:
 class Listed(Field):
     """A list: of parts (``wire.Part``) or of integers; counted, or all that the record has left."""
 
+    exact = True
+
     def __init__(self, item: Any, count: Any = None, **common: Any) -> None:
         super().__init__(**common)
         self.item = item
@@ -64,27 +66,48 @@ class Listed(Field):
 
     def read(self, c: Cursor, values: Values) -> None:
         """Read all items."""
-        found: list[Any] = []
-        count = None if self.count is None else self.count.value(c.known)
+        count = None if self.count is None else self.count.evaluate(c.known)
+        read = self.read_integers if isinstance(self.item, Integer) else self.read_parts
+        values[self.name] = tuple(read(c, count))
+
+    def read_integers(self, c: Cursor, count: int | None) -> Sequence[int]:
+        """Return so many integers, or all that the record has left."""
+        begin, nbytes = c.at, self.item.nbytes
+        room = c.limit - begin
+        if count is None:
+            count = -(-room // nbytes)
+        if not 0 <= count * nbytes <= room:
+            raise c.short(room - room % nbytes + nbytes)
+        c.at = end = begin + count * nbytes
+        order = order_of(c.big)
+        found = [
+            int.from_bytes(c.data[at : at + nbytes], order, signed=self.item.signed)
+            for at in range(begin, end, nbytes)
+        ]
+        if c.views is not None:
+            for number, each in enumerate(found):
+                c.at = begin + (number + 1) * nbytes
+                c.stretch(f"{self.name}[{number}]", c.at - nbytes, str(each))
+        return found
+
+    def read_parts(self, c: Cursor, count: int | None) -> Sequence[Any]:
+        """Return so many parts, or all that the record has left."""
+        layout = self.item.layout
         room, least = c.limit - c.at, self.least_item()
         if count is not None and not 0 <= count * least <= room:
-            if isinstance(self.item, Integer):
-                raise c.short(room - room % least + least)
             count = room // least + 1
+        outside = c.section, c.word, c.word_nbytes, c.word_at
+        found: list[Any] = []
         while c.at < c.limit if count is None else len(found) < count:
-            if isinstance(self.item, Integer):
-                at = c.at
-                found.append(self.item.take(c))
-                c.stretch(f"{self.name}[{len(found) - 1}]", at, str(found[-1]))
-            else:
-                found.append(self.item.layout.read_part(c))
-                if self.in_rows and c.views is not None:
-                    of_item = (
-                        {each: known[each] for each in self.item.layout.fields if each in known}
-                        for known in (c.known, c.spans)
-                    )
-                    c.items.setdefault(self, []).append((found[-1], *of_item))
-        values[self.name] = tuple(found)
+            found.append(layout.read_part(c))
+            if self.in_rows and c.views is not None:
+                of_item = (
+                    {each: known[each] for each in layout.fields if each in known}
+                    for known in (c.known, c.spans)
+                )
+                c.items.setdefault(self, []).append((found[-1], *of_item))
+        c.section, c.word, c.word_nbytes, c.word_at = outside
+        return found
 
     def read_many(self, c: Many) -> None:
         """Read all items of many records."""
@@ -117,19 +140,26 @@ class Listed(Field):
             kept = c.own.parts if c.reading.for_lines else c.own.lists
             kept.setdefault(self, []).append(numbers)
 
+    def put(self, draft: Draft) -> bytes:
+        """Return the bytes of all items."""
+        return self.packed(getattr(draft.made, self.name), draft.state, draft.big, draft.at)
+
     def packed(self, items: Iterable[Any], state: State | None, big: bool, at: int) -> bytes:
         """Return the bytes of all items, which begin at byte ``at`` of the record."""
         b = Builder(self.name, state, big)
         b.start = -at
+        family = None if isinstance(self.item, Integer) else self.item.layout.family
         for number, each in enumerate(items):
             try:
-                if isinstance(self.item, Integer):
+                if family is None:
                     self._write_integer(b, each)
-                else:
-                    at = len(b.out)
-                    self._checked(each).put(b)
-                    self.item.layout.family.check(type(each), memoryview(b.out)[at:], state, big)
-                    b.align(self.item.layout.family.pad)
+                    continue
+                begin = len(b.out)
+                self._checked(each).put(b)
+                if state is not None:
+                    family.check(type(each), memoryview(b.out)[begin:], state, big)
+                if family.pad > 1:
+                    b.align(family.pad)
             except RefusalError as problem:
                 message = f"{self.name}[{number}]: {problem.message}"
                 raise RefusalError(problem.number, message, problem.remedy) from None
@@ -331,6 +361,8 @@ class Texts(Field):
     for one over ``longest`` bytes.
     """
 
+    exact = True
+
     def __init__(
         self,
         size: Integer,
@@ -359,7 +391,8 @@ class Texts(Field):
         while True:
             at = c.at
             nbytes = self.size.take(c)
-            c.stretch(f"{self.name}_size" if nbytes else f"end_of_{self.name}", at)
+            if c.views is not None:
+                c.stretch(f"{self.name}_size" if nbytes else f"end_of_{self.name}", at)
             if not nbytes:
                 break
             if len(found) == self.most:
@@ -368,7 +401,8 @@ class Texts(Field):
                 raise ShortError(self.long[0])
             at = c.at
             found.append(self.text.seen(c, at, bytes(c.take(nbytes))))
-            c.stretch(f"{self.name}[{len(found) - 1}]", at, found[-1])
+            if c.views is not None:
+                c.stretch(f"{self.name}[{len(found) - 1}]", at, found[-1])
         values[self.name] = tuple(found)
 
     def read_many(self, c: Many) -> None:
@@ -391,6 +425,10 @@ class Texts(Field):
             if not going.size:
                 return
         c.hand_over(np.isin(np.arange(c.start.size), going))
+
+    def put(self, draft: Draft) -> bytes:
+        """Return the bytes of all texts, and of the end."""
+        return self.packed(getattr(draft.made, self.name), draft.state, draft.big, draft.at)
 
     def packed(self, texts: Sequence[str], state: State | None, big: bool, at: int) -> bytes:
         """Return the bytes of all texts, and of the end."""

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import functools
 import re
-import reprlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import attrs
 
-from fxframework.errors import (
-    Refusals,
-    WriteRefusedError,
-    did_you_mean,
-    refusal,
-)
+from fxframework.errors import WriteRefusedError
 from fxframework.io.words import Bits as WordBits
 from fxframework.io.words import FieldView, WordLayout
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Again, Check, Choice
-from fxframework.wire.cursor import AT, ROOMY, SIZE, Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.drafts import Drafted
 from fxframework.wire.expressions import (
     Calculation,
     Checksum,
@@ -37,15 +32,14 @@ from fxframework.wire.expressions import (
     expression,
 )
 from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_error
-from fxframework.wire.fields import Bits, Field, Integer, Mark, Number, Values
+from fxframework.wire.fields import Bits, Field, Integer, Mark, Number
 from fxframework.wire.floats import Float
-from fxframework.wire.json_sources import ODD, part_taker, taker_of
+from fxframework.wire.in_json import InJson
 from fxframework.wire.lists import Listed
-from fxframework.wire.read_sources import Step, part_reader, reader_of, strides_of
-from fxframework.wire.sources import UNUSUAL, Generated, shower_of
+from fxframework.wire.one import One
+from fxframework.wire.shape import is_reference
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
-from fxframework.wire.write_sources import writer_of
 
 if TYPE_CHECKING:
     from fxframework.wire.many import Many
@@ -58,7 +52,7 @@ TAKEN = frozenset({"record", "offset", "nbytes", "raw", "refs", "ns", "layout", 
 """Names that every record has already."""
 
 
-class Layout:
+class Layout(One, Drafted, InJson):
     """The fields of a class, in the order of the file, and what follows from their order."""
 
     def __init__(self, cls: Any, family: Family | None, own: list[Field], options: Any) -> None:
@@ -101,25 +95,17 @@ class Layout:
         """Whether record JSON has the type beside the fields: of parts of several kinds."""
         self.choice_of: dict[Field, Choice] = {}
         """The choice that a field is a part of."""
-        self.in_rows = False
-        """Whether columns are made of the fields."""
-        self.readers = Generated(part_reader if self.is_part else reader_of, self)
-        """Generated functions that read an object, or raise one of ``UNUSUAL``."""
-        self.writers = Generated(writer_of, self)
-        """Generated functions that return the bytes of an object, likewise."""
-        self.strides = Generated(strides_of, self)
-        """What reads the fields of an object that is not usual, some of them together."""
         self._bind_words()
         self._bind_references()
         sized = self.fixed or self.family.size is not None
-        self.measured = Fields(
-            field
+        self.measured: dict[Number, None] = {
+            field: None
             for field in self.fields
             if not sized
             and isinstance(field, Number)
             and field.equals is not None
             and any(leaf is SIZE for leaf in field.equals.leaves())
-        )
+        }
         """Numbers that are equal to a size which is known once the other fields are read."""
         marks = [field for field in self.fields if isinstance(field, Mark)]
         self.mark: Mark | None = marks[0] if marks else None
@@ -169,11 +155,6 @@ class Layout:
         numbers = [field for field in self.fields if isinstance(field, Number)]
         found = [*self.sets, *(each for field in numbers for each in (field.sets, field.adds))]
         return [each for each in found if each is not None]
-
-    @property
-    def fixed(self) -> int:
-        """The size of all records of the class; 0 if sizes differ."""
-        return self.size or self.family.nbytes
 
     def _least(self, field: Field) -> int:
         return self.words[field][0] if field in self.words else field.least()
@@ -345,74 +326,6 @@ class Layout:
         """Return whether a number has no meaning, and must be zero."""
         return not field.public and field.role != "kind" and not self.derives(field)
 
-    @functools.cached_property
-    def referring(self) -> list[Field]:
-        """The fields that refer to tables, and choices of which some do."""
-        return [
-            field
-            for field in self.fields
-            if any(map(is_reference, field.fields if isinstance(field, Choice) else (field,)))
-        ]
-
-    # --- Reading --------------------------------------------------------------------------------
-
-    @functools.cached_property
-    def reserved_fields(self) -> frozenset[Field]:
-        """The fields for which ``is_reserved`` holds."""
-        return frozenset(filter(self.is_reserved, self.fields))
-
-    @functools.cached_property
-    def implied_kinds(self) -> list[str]:
-        """Names of kinds that the class says, so that its records do not have them."""
-        return [field.name for field in self.family.kinds if field not in self.public]
-
-    @functools.cached_property
-    def steps(self) -> list[Step]:
-        """What reads each field, one after the other."""
-        tail = next((field for field in self.fields if field.tail), None)
-        return [
-            Step(
-                field,
-                field is tail,
-                None if field.when is None else field.when.value,
-                field.read_by_rules if field.rules else field.read,
-            )
-            for field in self.fields
-        ]
-
-    def read(self, c: Cursor) -> dict[str, Any]:
-        """Read all fields up to ``c.limit``. Raises ShortError if they do not fit."""
-        c.layout = self
-        c.section = self.section or self.family.section or c.section
-        values: dict[str, Any] = {}
-        known, start = c.known, c.start
-        c.limit -= self.tail
-        steps = self.strides[c.big, c.mirrored] if c.views is None else self.steps
-        for field, begins_tail, when, read in steps:
-            if begins_tail:
-                c.pad_to(c.limit)
-                c.limit += self.tail
-            known[AT] = c.at - start
-            if when is not None and not when(known):
-                known[field] = 0
-                if field.public:
-                    values[field.name] = None
-                continue
-            read(c, values)
-            c.layout = self
-        if self.measured:
-            claimed = c.known[SIZE]
-            c.known[SIZE] = c.at - c.start
-            for number in self.measured:
-                number.check(c)  # type: ignore[attr-defined]
-            c.known[SIZE] = claimed
-        for name in self.implied_kinds:
-            values.pop(name, None)
-        for register, value in self.sets.items():
-            c.sets[register] = value.value(c.known)
-        c.effects += [("clear", table) for table in self.clears]
-        return values
-
     def read_many(self, c: Many, left: Fields = Fields()) -> None:  # noqa: B008 (it is a tuple)
         """Read all fields of many records but those ``left``, each up to its limit.
 
@@ -435,207 +348,9 @@ class Layout:
             claimed = c.known.pop(SIZE, None)
             c.known[SIZE] = c.at() - c.start
             for number_field in self.measured:
-                number_field.check_many(c)  # type: ignore[attr-defined]
+                number_field.check_many(c)
             if claimed is not None:
                 c.known[SIZE] = claimed
-
-    def read_part(self, c: Cursor) -> Any:
-        """Read an item of this family; one that does not fit is that of its ``recover``."""
-        views = 0 if c.views is None else len(c.views)
-        inner = c.inner()
-        try:
-            made = self._read_item(inner)
-        except ShortError as problem:
-            if c.views is not None:
-                del c.views[views:]
-            return self.cls.recover(c, problem)
-        c.at = inner.at
-        c.align(self.family.pad)
-        return made
-
-    def _read_item(self, c: Cursor) -> Any:
-        family, start = self.family, c.at
-        if family.head > c.limit - c.at:
-            raise c.short(family.head)
-        cls: Any = self.cls
-        if family.kinds:
-            cls = family.choose(family.numbers(c.data, c.at, c.big), c.known)
-            if cls is None:
-                raise ShortError
-        claimed = family.size is not None
-        size = family.size_at(c.data, c.at, c.big) or (0 if claimed else cls.layout.size)
-        if size or claimed:
-            if not family.head <= size <= c.limit - c.at:
-                raise c.short(max(size, family.head))
-            c.limit = c.at + size
-        whole = c.known.get(SIZE, 0)
-        c.known[SIZE] = size or whole
-        try:
-            values = cls.layout.read(c)
-        finally:
-            c.known[SIZE] = whole
-        if size:
-            c.pad_to(c.limit)
-        return cls(refs=c.refs or None, offset=start, **values)
-
-    # --- Writing --------------------------------------------------------------------------------
-
-    def packed(self, made: Any, state: State | None, big: bool) -> bytes:
-        """Return the bytes of an object. Raises RefusalError for a value that does not fit."""
-        return self.writers[big, state is not None and state.mirrored](made, state)  # type: ignore[no-any-return]
-
-    def check_kind(self, data: memoryview, big: bool, mirrored: bool) -> None:
-        """Raise RefusalError if the fields make the record one of another kind."""
-        found = self.family.numbers(data, 0, big, mirrored)
-        if any(a != b for a, b in zip(self.kind, found, strict=False)):
-            raise RefusalError(404, "it would be read as a record of another kind")
-
-    def overflowing(self, nbytes: int) -> RefusalError:
-        """Return the refusal of fields that take too many bytes."""
-        return RefusalError(404, f"the fields take {nbytes} of {self.fixed} bytes")
-
-    def padded(self, nbytes: int) -> RefusalError:
-        """Return the refusal of padding, which would be read as a part of the last field."""
-        name = "" if self.rest is None else self.rest.name
-        return RefusalError(404, f"{name} would have {nbytes} bytes more, as padding")
-
-    @property
-    def align(self) -> int:
-        """The unit of the sizes of records."""
-        unit = self.family.unit if self.family.size is not None else 1
-        return max(unit, self.family.align)
-
-    # --- Record JSON ----------------------------------------------------------------------------
-
-    @functools.cached_property
-    def show(self) -> Callable[[Any, dict[str, Any]], None]:
-        """Puts all fields of an object, and the numbers of references, into record JSON."""
-        return shower_of(self)
-
-    def parse(self, form: JsonFields) -> dict[str, Any]:
-        """Return all fields, from record JSON; derived ones are not looked at."""
-        try:
-            values = self.taken(form)
-        except ODD:
-            values = self.parse_each(form)
-        if "refs" in form:
-            values["refs"] = self.parse_refs(form, values)
-        return values
-
-    def parse_each(self, form: JsonFields) -> dict[str, Any]:
-        """Return all fields, one after another. Raises WriteRefusedError for what is wrong."""
-        values: dict[str, Any] = {}
-        for step in self.parsers:
-            step(form, values)
-        return values
-
-    @functools.cached_property
-    def taken(self) -> Callable[[JsonFields], dict[str, Any]]:
-        """Takes all fields from usual record JSON, or raises one of ``ODD``."""
-        return taker_of(self)
-
-    @functools.cached_property
-    def taken_part(self) -> Callable[[Any, Refusals], Any]:
-        """Takes an item of this family from JSON, likewise."""
-        return part_taker(self, Part.parse)
-
-    @functools.cached_property
-    def parsers(self) -> list[Callable[[JsonFields, Values], None]]:
-        """What takes each field from record JSON."""
-        return [self._parser_of(field) for field in self.shown]
-
-    def _parser_of(self, field: Field) -> Callable[[JsonFields, Values], None]:
-        key, presence = field.key, self.presence_of(field)
-        own, default = type(field).parse_of is not Field.parse_of, field.default
-        beside = (f"{key}_bytes_hex", f"{key}_bits") if own else ()
-
-        def optional(form: JsonFields, values: Values) -> None:
-            there = None
-            if presence is not None:
-                numbers, known = presence
-                there = known(*(values[each.name] for each in numbers))
-            if there is False or (key not in form and not there):
-                values[field.name] = None
-            else:
-                field.parse_of(form, values)
-
-        def defaulted(form: JsonFields, values: Values) -> None:
-            if key in form:
-                field.parse_of(form, values)
-            else:
-                form.used.add(key)
-                values[field.name] = default
-
-        def by_itself(form: JsonFields, values: Values) -> None:
-            field.parse_of(form, values)
-            form.used.update(beside)
-
-        if isinstance(field, Computed):
-            return field.parse_of
-        if self.derives(field):
-            return lambda form, _: form.used.add(key)
-        if field.when is not None:
-            return optional
-        if own:
-            return by_itself
-        return field.parse_of if default is attrs.NOTHING else defaulted
-
-    def presence_of(self, field: Field) -> tuple[list[Number], Callable[..., bool | None]] | None:
-        """Return public numbers, and what tells by them whether a field is there; None if nothing.
-
-        It returns None if the room decides.
-        """
-        if field.when is None or isinstance(field, Computed) or self.derives(field):
-            return None
-        leaves = [each for each in field.when.leaves() if not isinstance(each, Constant)]
-        numbers = [each for each in leaves if isinstance(each, Number) and each.public]
-        if len(numbers) + sum(each in ROOMY for each in leaves) < len(leaves):
-            return None
-        when, by_room = field.when, field.by_room
-
-        @functools.lru_cache(maxsize=64)
-        def known(*values: Any) -> bool | None:
-            given = (each.numbered(value) for each, value in zip(numbers, values, strict=True))
-            there = bool(when.value({**ROOMY, **dict(zip(numbers, given, strict=True))}))
-            return None if there and by_room else there
-
-        return numbers, known
-
-    def parse_refs(self, form: JsonFields, values: Mapping[str, Any]) -> dict[str, int] | None:
-        """Return the numbers of references, from record JSON."""
-        given = form.need("refs")
-        fields = {field.name: field for field in self.referring}
-        for name, number in given.items() if isinstance(given, Mapping) else [(None, None)]:
-            if type(number) is not int or number < 0:
-                raise form.wrong("refs", "an object of numbers by field")
-            field = fields.get(name or "")
-            if isinstance(field, Choice):
-                field = field.chosen(values)
-            if field is None or not is_reference(field):
-                message = f"{form.what}: refs has {name!r}, which is not a reference here"
-                raise refusal(form.rules.fields, message)
-        return dict(given) or None
-
-    def parse_part(self, given: Any, what: str, rules: Refusals) -> Any:
-        """Return an item of this family, from JSON."""
-        if not isinstance(given, Mapping):
-            raise refusal(rules.name, f"{what} must be an object, not {reprlib.repr(given)}")
-        form = JsonFields(what, given, rules)
-        cls = self.cls
-        if self.family.kinds:
-            name = form.need("type")
-            classes = {each.record: each for each in self.family.members}
-            if self.family.other is not None:
-                classes[self.family.other.record] = self.family.other
-            if not isinstance(name, str) or name not in classes:
-                hint = did_you_mean(name, classes) if isinstance(name, str) else ""
-                raise refusal(rules.name, f"{what}: no type {reprlib.repr(name)}{hint}")
-            cls = classes[name]
-        values = cls.recovered(form)
-        if values is None:
-            values = cls.parse(form)
-        form.finish()
-        return cls(**values)
 
 
 def takes_rest(field: Field) -> bool:
@@ -649,11 +364,6 @@ def takes_rest(field: Field) -> bool:
         and field.pad != b"\0"
         and not (isinstance(field, Text) and field.entry is not None)
     )
-
-
-def is_reference(field: Field) -> bool:
-    """Return whether a field shows an entry of a table."""
-    return field.index is not None or (isinstance(field, Number) and field.refers is not None)
 
 
 def snake_case(name: str) -> str:
@@ -794,22 +504,22 @@ class Record(LosslessRecord):
         state.
         """
         layout = cls.layout
-        c = Cursor(data, at, end, state)
-        read = layout.readers[state.big, state.mirrored] if views is None else None
-        if read is not None:
-            try:
-                return read(c, at, end), c
-            except UNUSUAL:
-                c = Cursor(data, at, end, state)
-        c.begin(views).wanted = wanted
-        size = c.known[SIZE] = layout.family.size_at(data, at, state.big) or layout.size
-        if layout.fixed:
-            c.limit = min(end, at + size)
+        c = Cursor(data, at, end, state, views)
+        if wanted is not None:
+            c.wanted = wanted
+        size = layout.fixed
+        if not size:
+            size = layout.family.size_at(data, at, state.big, state.mirrored)
+        elif at + size < end:
+            c.limit = at + size
+        c.known[SIZE] = size
         values = layout.read(c)
-        if size:
-            c.pad_to(c.limit)
-        made = cls(offset=at, nbytes=c.at - at, refs=c.refs or None, **values)
-        if not made.packs_to(data[at : c.at], state):
+        layout.finish(c, size)
+        nbytes = c.at - at
+        values["refs"] = c.refs or None
+        made: Self = layout.made(values, at, nbytes)
+        may_differ = c.differs or not layout.is_exact or 0 < size != nbytes
+        if may_differ and not made.packs_to(data[at : c.at], state):
             made.raw = bytes(data[at : c.at])
         return made, c
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import PluginError
 from fxframework.kit.json_fields import JsonFields, show_text
-from fxframework.wire.cursor import AT, Cursor, RefusalError, ShortError
+from fxframework.wire.cursor import AT, Cursor, Draft, RefusalError, ShortError
 from fxframework.wire.expressions import Constant, Expression, expression
 from fxframework.wire.fields import Field, Number, Refs, Values, index_of
 from fxframework.wire.known import CODE, LENGTH, START, STRANGE, Codes
@@ -28,6 +28,8 @@ FIRST_STEP = 256
 
 class Span(Field):
     """Bytes: counted, terminated, of a fixed size, or all that the record has left."""
+
+    exact = True
 
     def __init__(
         self,
@@ -83,10 +85,14 @@ class Span(Field):
         else:
             if self.placed:
                 c.known[AT] = c.at - c.start
-            length = c.limit - c.at if self.nbytes is None else self.nbytes.value(c.known)
+            length = c.limit - c.at if self.nbytes is None else self.nbytes.evaluate(c.known)
             data = bytes(c.take(length))
-        data = data.rstrip(self.pad) if self.pad else data
-        c.spans[self] = start, len(data)
+        if self.pad:
+            taken = len(data)
+            data = data.rstrip(self.pad)
+            c.differs |= self.fixed is None and len(data) < taken
+        if c.views is not None:
+            c.spans[self] = start, len(data)
         return start, data
 
     def ended(self, data: bytes) -> bytes:
@@ -102,13 +108,23 @@ class Span(Field):
             raise RefusalError(404, f"{self.name} has {len(data)} bytes, but its field has {what}")
         return data + self.until + self.pad * ((fixed or 0) - len(data))
 
+    def length_written(self, draft: Draft) -> int:
+        """Return how many bytes it has, without terminator and padding."""
+        return len(draft.bytes_of(self))
+
+    def put(self, draft: Draft) -> bytes:
+        """Return the bytes with terminator and padding, up to where what follows is aligned."""
+        data = self.ended(draft.bytes_of(self))
+        return data + bytes(-(draft.at + len(data)) % self.aligned)
+
     def read(self, c: Cursor, values: Values) -> None:
         """Read the bytes."""
-        at = c.at
-        _, data = self.take(c)
+        at, data = self.take(c)
         values[self.name] = self.seen(c, at, data)
-        c.stretch(self.name, at, self.meaning(values[self.name]))
-        c.align(self.aligned, self)
+        if c.views is not None:
+            c.stretch(self.name, at, self.meaning(values[self.name]))
+        if self.aligned > 1:
+            c.align(self.aligned, self)
 
     def read_many(self, c: Many) -> None:
         """Find the bytes of many records: their places, and lengths without padding."""
@@ -215,6 +231,9 @@ class Text(Span):
         self.index = None if refers is None else refers.index
         self.inline = inline
         self.empty = empty
+        leaves = () if refers is None or isinstance(refers.index, Number) else refers.index.leaves()
+        self.number = next((leaf for leaf in leaves if isinstance(leaf, Number)), None)
+        """The number of which some bits say which entry it is, if that is not a number itself."""
 
     @property
     def changes_state(self) -> bool:
@@ -239,20 +258,53 @@ class Text(Span):
         if self.entry is None:
             super().read(c, values)
             return
-        index = self.entry.index.value(c.known)
-        at = c.at
+        index = self.entry.index.evaluate(c.known)
+        if self.number is not None and c.known[self.number] != index:
+            c.differs = True
         if self.inline and index & self.inline:
-            text = self.seen(c, at, bytes(c.take(index & self.inline - 1)))
-            c.stretch(self.name, at, text)
-            c.align(self.aligned, self)
+            values[self.name] = self.read_inline(c, index & self.inline - 1)
         elif index == self.empty:
-            text = ""
+            values[self.name] = ""
         elif self.entry.table.closed:
             raise ShortError(self.rules.get(108, 108))
         else:
             c.refs[self.name] = index
-            text = c.text(self.entry.table, index, self)
-        values[self.name] = text
+            values[self.name] = c.text(self.entry.table, index, self)
+
+    def read_inline(self, c: Cursor, nbytes: int) -> str:
+        """Return the text of the next bytes, and go over the padding behind them."""
+        begin, end = c.at, c.at + nbytes
+        if end > c.limit:
+            raise c.short(nbytes)
+        c.at = end
+        data = c.data[begin:end].tobytes()
+        is_plain = self.defines is None and data.isascii()
+        text = data.decode() if is_plain else self.seen(c, begin, data)
+        # A text that earlier records declared is written as its number, and an empty one may be.
+        if not text or not self.entry.table.closed:  # type: ignore[union-attr]
+            c.differs |= self.is_written_shorter(text, c.state)
+        if c.views is not None:
+            c.stretch(self.name, begin, text)
+        if self.aligned > 1 and (end - c.start) % self.aligned:
+            c.align(self.aligned, self)
+        return text
+
+    def is_written_shorter(self, text: str, state: State) -> bool:
+        """Return whether a text that is inline is written as a number alone."""
+        assert self.entry is not None  # noqa: S101 (asked only of references)
+        if not text:
+            return self.empty is not None
+        return not self.entry.table.closed and state.index(self.entry.table, text) is not None
+
+    def put(self, draft: Draft) -> bytes:
+        """Return the bytes of the text; none where its number says it all."""
+        if self.entry is None or self.entry.index.evaluate(draft) & self.inline:
+            return super().put(draft)
+        return b""
+
+    def index_written(self, draft: Draft) -> int:
+        """Return the number that refers to the text."""
+        return self.index_to_write(getattr(draft.made, self.name), draft.state, draft.made.refs)
 
     def seen(self, c: Cursor, at: int, data: bytes) -> str:
         """Return the text of bytes; report those that are not UTF-8, and define it in a table."""
@@ -276,7 +328,7 @@ class Text(Span):
         left = np.ones(indexes.size, bool)
         if self.inline:
             left = indexes & self.inline == 0
-            self.read_inline(c, np.flatnonzero(~left), indexes)
+            self.read_inlines(c, np.flatnonzero(~left), indexes)
         if self.empty is not None:
             is_empty = left & (indexes == self.empty)
             c.known[self, CODE].add(is_empty, np.zeros(int(is_empty.sum()), np.int32))
@@ -288,19 +340,19 @@ class Text(Span):
             unsigned = isinstance(index, Number) and not index.signed
             c.refer(self, self.entry.table, indexes, np.flatnonzero(left), unsigned=unsigned)
 
-    def read_inline(self, c: Many, there: NDArray[np.int64], indexes: NDArray[np.int64]) -> None:
+    def read_inlines(self, c: Many, there: NDArray[np.int64], indexes: NDArray[np.int64]) -> None:
         """Read the texts that are in the records themselves."""
         if not there.size:
             return
         if there.size == indexes.size:
-            self.read_inline_all(c, indexes)
+            self.read_all_inlines(c, indexes)
             return
         part = c.some(there)
         part.known[self, CODE] = Codes(there.size)
-        self.read_inline_all(part, indexes[there])
+        self.read_all_inlines(part, indexes[there])
         c.put_back(part, there)
 
-    def read_inline_all(self, c: Many, indexes: NDArray[np.int64]) -> None:
+    def read_all_inlines(self, c: Many, indexes: NDArray[np.int64]) -> None:
         """Read texts all of which are in the records themselves."""
         starts, lengths = c.stretch(indexes & self.inline - 1)
         self.seen_of_many(c, starts, lengths)

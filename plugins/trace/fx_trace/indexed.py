@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import operator
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX, WORD, padding
 from fxframework.kit.json_fields import JsonFields, shown_text
 from fxframework.wire import declarations as wire
-from fxframework.wire.cursor import Cursor, RefusalError, order_of
+from fxframework.wire.cursor import Cursor, Draft, RefusalError, order_of
 from fxframework.wire.fields import Bits, Field, Values, refusal_of_range
 from fxframework.wire.json_columns import Column, integers
 from fxframework.wire.spans import Octets, Text
@@ -34,7 +33,6 @@ Koids = tuple[int, int] | str
 
 STRINGS = wire.table("str")
 THREADS = wire.table("thr")
-_KOIDS, _BIG_KOIDS = struct.Struct("<QQ").unpack_from, struct.Struct(">QQ").unpack_from
 UNREGISTERED_THREAD = re.compile(r"<thr#(\d{1,3})>")
 
 
@@ -181,6 +179,8 @@ def parse_koids(form: JsonFields, key: str) -> Koids:
 class Thread(Field):
     """A thread; inline it is two words, process and thread koid."""
 
+    exact = True
+
     def __init__(self, reference: Any, **common: Any) -> None:
         super().__init__(**common)
         self.index = reference
@@ -209,27 +209,20 @@ class Thread(Field):
         c.stretch(label, at, str(koid))
         return koid
 
-    def usual(self, c: Any, at: int, limit: int, index: int, refs: dict[str, int]) -> Any:
-        """Return the koids and the place behind them. Raises KeyError for unusual ones."""
-        if index:
-            koids = c.state.current.threads[index]
-            refs[self.name] = index
-            return koids, at
-        if limit - at < 2 * WORD:
-            raise KeyError
-        return (_BIG_KOIDS if c.state.big else _KOIDS)(c.data, at), at + 2 * WORD
-
-    def index_of(self, made: Any) -> int:
+    def index_written(self, draft: Draft) -> int:
         """Return the index to write, 0 for inline. A marker has nothing inline, only its index."""
+        made = draft.made
         index = (made.refs or {}).get(self.name)
         if index is None:
             value = getattr(made, self.name)
             index = THREADS.index_in(value) if isinstance(value, str) else 0
         return int(index)
 
-    def packed(self, made: Any, index: int, big: bool) -> bytes:
+    def put(self, draft: Draft) -> bytes:
         """Return what is inline."""
-        return b"" if index else self.octets(self.name, big, *getattr(made, self.name))
+        if draft[self.index]:
+            return b""
+        return self.octets(self.name, draft.big, *getattr(draft.made, self.name))
 
     def octets(self, name: str, big: bool, *koids: Any) -> bytes:
         """Return the bytes of koids. Raises RefusalError for what does not fit a word."""
@@ -283,7 +276,6 @@ class ThreadOrProcess(Thread):
     """
 
     usual_words = 2
-    usual = None  # type: ignore[assignment]  # each is read field by field
     packs = None  # type: ignore[assignment]
 
     def __init__(self, reference: Any, *behind: Any, words: int = 0) -> None:
@@ -332,15 +324,14 @@ class ThreadOrProcess(Thread):
         else:
             values[self.name] = self.inline(c)
 
-    def index_of(self, made: Any) -> int:
+    def index_written(self, draft: Draft) -> int:
         """Return the index, 0 for inline."""
-        return super().index_of(made) if made.process is None else 0
+        return super().index_written(draft) if draft.made.process is None else 0
 
-    def packed(self, made: Any, index: int, big: bool) -> bytes:
+    def put(self, draft: Draft) -> bytes:
         """Return what is inline."""
-        if made.process is None:
-            return super().packed(made, index, big)
-        return self.octets("process", big, made.process)
+        process = draft.made.process
+        return super().put(draft) if process is None else self.octets("process", draft.big, process)
 
     def show_of(self, made: Any, out: dict[str, Any]) -> None:
         """Put the thread or the process into record JSON."""
@@ -380,20 +371,21 @@ class Process(ThreadOrProcess):
             values["thread"] = self.inline(c)
             values[self.name] = values["thread"][0]
 
-    def index_of(self, made: Any) -> int:
+    def index_written(self, draft: Draft) -> int:
         """Return the index, 0 for inline."""
-        return Thread.index_of(self, made)
+        return Thread.index_written(self, draft)
 
-    def packed(self, made: Any, index: int, big: bool) -> bytes:
+    def put(self, draft: Draft) -> bytes:
         """Return what is inline."""
-        if index:
+        made = draft.made
+        if draft[self.index]:
             return b""
         if made.thread is None:
-            return self.octets("process", big, made.process)
+            return self.octets("process", draft.big, made.process)
         if made.thread[0] != made.process:
             message = f"process is {made.process}, but that of thread is {made.thread[0]}"
             raise RefusalError(rules.CONTRADICTION, message)
-        return self.octets("thread", big, *made.thread)
+        return self.octets("thread", draft.big, *made.thread)
 
     def show_of(self, made: Any, out: dict[str, Any]) -> None:
         """Put the process, and the thread if there is one, into record JSON."""

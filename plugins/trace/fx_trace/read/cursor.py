@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any, Self
+from typing import Any
 
 import attrs
 
@@ -102,18 +102,20 @@ _ONCE_NUMBERS = frozenset(map(int, _ONCE))
 
 
 class TraceCursor(Cursor):
-    """Reads the fields of the record in bytes ``at`` to ``end``.
-
-    What generated code does not read is read field by field, with what is to be said about it.
-    """
+    """Reads the fields of the record in bytes ``at`` to ``end``."""
 
     state: Tables
 
-    def begin(self, views: list[FieldView] | None = None) -> Self:
-        """Begin to read field by field."""
-        super().begin(views)
-        self.known[SIZE] = self.limit - self.at
-        return self
+    def __init__(
+        self,
+        data: memoryview,
+        at: int,
+        end: int,
+        tables: Tables,
+        views: list[FieldView] | None = None,
+    ) -> None:
+        super().__init__(data, at, end, tables, views)
+        self.known[SIZE] = end - at
 
     def find(self, rule: Rule, value: Any = None) -> None:
         """Note a finding at the record, or at the argument being read."""

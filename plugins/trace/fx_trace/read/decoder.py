@@ -28,7 +28,6 @@ from fxframework.kit.lossless import Encoder, padding_of
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.wire.cursor import ShortError
 from fxframework.wire.packing import Packer
-from fxframework.wire.sources import UNUSUAL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,16 +103,6 @@ class _Core:
         """
         cls: Any = class_of(header)
         c = TraceCursor(view, at, end, self.tables)
-        read = cls.layout.readers[self.big_endian, False]
-        if read is not None:
-            try:
-                made = read(c, at, end)
-                if not made.opaque:
-                    return made, c.found()
-            except UNUSUAL:
-                pass
-            c = TraceCursor(view, at, end, self.tables)
-        c.begin()
         try:
             values = cls.layout.read(c)
         except ShortError as problem:
@@ -121,15 +110,17 @@ class _Core:
             rule = rules.CONTENTS_OVERRUN
             lost = Damaged.at(at, view[at:end], rule.code)
             return lost, [Found(rule, at, rules.overrun_detail(*words))]
-        record = cls(offset=at, nbytes=end - at, refs=c.refs or None, **values)
+        values["refs"] = c.refs or None
+        record: TraceRecord = cls.layout.made(values, at, end - at)
         noted = c.found()
         if record.opaque:
             noted = [] if cls is Unknown else [Found(rules.UNKNOWN_KIND, at)]
         elif c.at < end and not record.open_ended:
             noted.append(Found(rules.WORDS_LEFT_OVER, at, (end - c.at) // WORD))
-        data = view[at:end].tobytes()
-        if not self._gives(record, data):
-            record.raw = data
+        if c.differs or c.at < end or record.opaque or not cls.layout.is_exact:
+            data = view[at:end].tobytes()
+            if not self._gives(record, data):
+                record.raw = data
         return record, noted
 
     def _gives(self, record: TraceRecord, data: bytes) -> bool:

@@ -155,7 +155,7 @@ class _Explainer(Explainer):
         name: str
         meaning: str | None
         views: list[FieldView] = []
-        c = _Cursor(self.data, at, end, self.tables).begin(views)
+        c = _Cursor(self.data, at, end, self.tables, views)
         c.wanted = self.wanted
         try:
             values = cls.layout.read(c)

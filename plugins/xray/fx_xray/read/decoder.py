@@ -36,10 +36,8 @@ from fxframework.io.words import U64_MAX, view_of
 from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.diagnostics import Diagnostics, Found
-from fxframework.wire.cursor import Cursor
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.records import Record
-from fxframework.wire.sources import UNUSUAL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,8 +144,6 @@ class Kind(NamedTuple):
     """A kind of records in a file."""
 
     cls: type[Record]
-    read: Any
-    """What reads usual ones (``Layout.readers``)."""
     timed: bool
     """Whether they have a time."""
 
@@ -180,8 +176,6 @@ class Walk:
         self.known = self.state.registers
         self.frequency = decoder.cycle_frequency or header.cycle_frequency or wire.NS_PER_SECOND
         self.max_record = decoder.limits.max_record
-        self.cursor = Cursor(view, 0, len(view), self.state)
-        """What reads usual records one after another."""
         self.family = (Basic if self.dialect.basic else Fdr).layout.family
         self.kind_byte = int(self.dialect.basic and self.state.big)
         """The byte of a record that says its kind."""
@@ -237,7 +231,7 @@ class Walk:
             big, mirrored = self.state.big, self.state.mirrored
             cls = self.family.choose(self.family.numbers(self.view, at, big, mirrored), self.known)
             timed = any(field.name == "tsc" for field in cls.layout.fields)
-            self.kinds[first] = Kind(cls, cls.layout.readers[big, mirrored], timed)
+            self.kinds[first] = Kind(cls, timed)
         return self.kinds[first]
 
     def damaged(self, at: int, end: int, fault: int) -> Damaged:
@@ -278,7 +272,7 @@ class BasicWalk(Walk):
         at, end, fault, _, _, called, _ = frame
         if fault:
             return self.damaged(at, end, fault)
-        cls, _, _ = self.kind_at(at)
+        cls, _ = self.kind_at(at)
         record: Any = cls.unpack(self.view, at, end, self.state)[0]
         if cls is BasicFunction:
             record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
@@ -323,13 +317,9 @@ class FdrWalk(Walk):
                 return self.damaged(at, end, fault)
             kind, raw = self.dialect.kind_of(self.view, at), self.view[at:end].tobytes()
             return Unknown(offset=at, nbytes=end - at, type=kind, raw=raw)
-        cls, read, timed = self.kinds.get(self.view[at]) or self.kind_at(at)
-        c, size = self.cursor, len(self.view)
-        c.sets.clear()
-        try:
-            record = read(c, at, size)
-        except UNUSUAL:
-            record, c = cls.unpack(self.view, at, size, self.state)
+        cls, timed = self.kinds.get(self.view[at]) or self.kind_at(at)
+        record: Any
+        record, c = cls.unpack(self.view, at, len(self.view), self.state)
         if record.nbytes > end - at:  # it was cut in half
             record.nbytes, record.tsc = end - at, (base - wire.SIGN) & U64_MAX
             c.sets[Now.BASE] = wrapped(record.tsc)

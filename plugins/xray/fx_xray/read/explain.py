@@ -65,7 +65,7 @@ def _views(
         yield from _fields(explainer, record, dialect)
     elif isinstance(record, Unknown):
         views: list[FieldView] = []
-        cursor = Cursor(explainer.data, at, end, dialect.state()).begin(views)
+        cursor = Cursor(explainer.data, at, end, dialect.state(), views)
         cursor.section = METADATA_SECTION
         Fdr.layout.read(cursor)
         yield from views

@@ -1,0 +1,181 @@
+"""Numbers: those of a record that lie one behind the other are read together."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fxframework.wire.cursor import Cursor, ShortError, mirror
+from fxframework.wire.expressions import Expression, wrapped
+from fxframework.wire.fields import Bits, Field, Integer, Number, Reader, Values
+from fxframework.wire.shape import Shape
+
+__all__ = ["LETTERS", "NOT_SHORT", "Numbers", "by_rules"]
+
+LETTERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
+"""Of ``struct``, by bytes of an integer."""
+WORDS_KEPT = 1024
+"""Words of a place that are kept as they were taken apart."""
+NOT_SHORT = frozenset({105, 106, 107, 108, *range(400, 500)})
+"""Rules that are not for a field that does not fit."""
+
+
+class Apart(NamedTuple):
+    """A word of bits that was taken apart."""
+
+    known: Mapping[Expression, int]
+    values: Mapping[str, Any]
+
+
+class Word:
+    """A word of bits, which is taken apart once for each of its values: most come again."""
+
+    def __init__(self, number: int, nbytes: int, place: int, reserved: int) -> None:
+        self.number = number
+        """Its number among the words and integers that are read together."""
+        self.nbytes = nbytes
+        self.place = place
+        """Where it is, from the first of them."""
+        self.mask = reserved
+        """The bits that must be ``fixed``."""
+        self.fixed = 0
+        self.bits: list[tuple[Number, int, int]] = []
+        """Fields, with the bits below each and its mask."""
+        self.taken: dict[int, Apart] = {}
+
+    def take_apart(self, word: int) -> Apart | None:
+        """Return the numbers in a word, and what they show; None if that is not all there is."""
+        if word & self.mask != self.fixed:
+            return None
+        known: dict[Expression, int] = {}
+        values: dict[str, Any] = {}
+        for field, shift, mask in self.bits:
+            number = word >> shift & mask
+            if field.signed and number > field.range[1]:
+                number -= mask + 1
+            known[field] = number
+            if field.values and number not in field.values:
+                return None
+            if field.public:
+                shown = field.values.get(number, number)
+                values[field.name] = bool(number) if field.flag else shown
+        apart = Apart(known, values)
+        if len(self.taken) < WORDS_KEPT:
+            self.taken[word] = apart
+        return apart
+
+
+class Numbers:
+    """Numbers that are always there and lie one behind the other, read together.
+
+    Where some of their bits are not what they must be, or too few bytes are left, each is read by
+    itself, which says what is wrong.
+    """
+
+    def __init__(self, layout: Shape, fields: list[Number], big: bool, mirrored: bool) -> None:
+        self.each = [by_rules(field, field.read) for field in fields]
+        self.words: list[Word] = []
+        self.fixed: list[tuple[int, int]] = []
+        """Integers that must be some number, by their numbers."""
+        self.integers: list[tuple[Number, int, str]] = []
+        """Those of which there is no more to say, with the names of their values."""
+        self.others: list[tuple[Number, int, int, int, int]] = []
+        """Numbers that are checked or change something: word, bits below, mask, and place."""
+        self.summands: list[tuple[Number, int, Any]] = []
+        """Integers that are added to a register, and have no other effect."""
+        letters = ">" if big else "<"
+        place = 0
+        for field in fields:
+            is_simple = field.is_simple and (field.equals is None or field in layout.measured)
+            number = len(letters) - 1
+            if isinstance(field, Integer):
+                letter = LETTERS[field.nbytes]
+                letters += letter.lower() if field.signed else letter
+                if field in layout.constants:
+                    self.fixed.append((number, layout.constants[field]))
+                if field.only_adds:
+                    self.summands.append((field, number, field.adds))
+                elif is_simple and not field.values:
+                    self.integers.append((field, number, field.name if field.public else ""))
+                else:
+                    self.others.append((field, number, 0, -1, place))
+                place += field.nbytes
+                continue
+            assert isinstance(field, Bits)  # noqa: S101 (the other kind of number)
+            if field in layout.words:
+                nbytes, reserved = layout.words[field]
+                letters += LETTERS[nbytes]
+                reserved = mirror(reserved, nbytes) if mirrored else reserved
+                self.words.append(Word(number, nbytes, place, reserved))
+                place += nbytes
+            # Integers may lie between the bits of a word and others of it.
+            word = self.words[-1]
+            shift, mask = field.shift(word.nbytes, mirrored), (1 << field.nbits) - 1
+            if field in layout.constants:
+                word.fixed |= (layout.constants[field] & mask) << shift
+                word.mask |= mask << shift
+            if is_simple:
+                word.bits.append((field, shift, mask))
+            else:
+                self.others.append((field, word.number, shift, mask, word.place))
+        self.unpack = struct.Struct(letters).unpack_from
+        self.nbytes = place
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read all of them."""
+        begin = c.at
+        if c.limit - begin < self.nbytes:
+            self.read_each(c, values)
+            return
+        numbers = self.unpack(c.data, begin)
+        known = c.known
+        for word in self.words:
+            number = numbers[word.number]
+            apart = word.taken.get(number) or word.take_apart(number)
+            if apart is None:
+                self.read_each(c, values)
+                return
+            known.update(apart.known)
+            values.update(apart.values)
+        for place, wanted in self.fixed:
+            if numbers[place] != wanted:
+                self.read_each(c, values)
+                return
+        for field, place, name in self.integers:
+            number = known[field] = numbers[place]
+            if name:
+                values[name] = number
+        for field, place, register in self.summands:
+            number = known[field] = values[field.name] = numbers[place]
+            c.sets[register] = wrapped(known[register] + number)
+        for field, place, shift, mask, at in self.others:
+            number = numbers[place] >> shift & mask
+            if field.signed and mask > 0 and number > field.range[1]:
+                number -= mask + 1
+            known[field] = number
+            field.settle(c, begin + at, number, values)
+        c.at = begin + self.nbytes
+        if self.words:
+            last = self.words[-1]  # other bits of it may follow
+            c.word, c.word_nbytes, c.word_at = numbers[last.number], last.nbytes, begin + last.place
+
+    def read_each(self, c: Cursor, values: Values) -> None:
+        """Read one after the other."""
+        for read in self.each:
+            read(c, values)
+
+
+def by_rules(field: Field, read: Reader) -> Reader:
+    """Return what reads a field; what does not fit is by the field's own rule."""
+    if field.rules.keys() <= NOT_SHORT:
+        return read
+
+    def read_by_rules(c: Cursor, values: Values) -> None:
+        try:
+            read(c, values)
+        except ShortError as problem:
+            number = field.rules.get(problem.number, problem.number)
+            raise ShortError(number, problem.needed) from None
+
+    return read_by_rules

@@ -1,0 +1,203 @@
+"""Objects: the records of a declared format as objects, made from columns thousands at a time.
+
+That is for formats whose records all have fixed sizes, which their fields say whole. A record with
+a finding, and what is not a record, is read one by one at its place (``walk``), and so are those of
+other formats, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.model.strings import StringPool
+from fxframework.wire.beside import Computed
+from fxframework.wire.blocks import BlockReader, Run
+from fxframework.wire.cells import RowView
+from fxframework.wire.choices import Again, Check
+from fxframework.wire.fields import Bits, Field, Integer, Number
+from fxframework.wire.floats import Float, Nan, widened
+from fxframework.wire.known import CODE, LENGTH, START
+from fxframework.wire.spans import Octets, Span, Text
+from fxframework.wire.walk import Walk
+
+if TYPE_CHECKING:
+    from fxframework.io.limits import Limits
+    from fxframework.io.source import Source
+    from fxframework.kit.lossless import LosslessRecord
+    from fxframework.wire.format import Format, Note
+    from fxframework.wire.many import Many
+
+    Found = tuple[LosslessRecord, list[Note]]
+
+__all__ = ["ObjectReader", "has_columns"]
+
+AT_ONCE = 8192
+"""Records that are read before the first of them is there."""
+
+
+def has_columns(format: Format) -> bool:
+    """Return whether objects of a format are made from columns."""
+    if format.choosy or 0 in format.family.rules.values():
+        return False
+    return all(
+        cls.layout.fixed and cls.layout.is_exact and all(map(is_plain, cls.layout.fields))
+        for cls in format.classes
+    )
+
+
+def is_plain(field: Field) -> bool:
+    """Return whether a field is always there, and is written as it was read if it is sound.
+
+    A rule of 0 lets it be anything, without a finding.
+    """
+    if field.when is not None or 0 in field.rules.values():
+        return False
+    if isinstance(field, Number):
+        many_flags = field.flag and field.nbits > 1
+        return type(field) in (Bits, Integer) and not (many_flags or field.is_ambiguous)
+    if isinstance(field, Span):
+        plain = type(field) in (Span, Octets) or (type(field) is Text and field.entry is None)
+        return plain and field.fixed is not None and field.aligned == 1
+    return type(field) in (Again, Check, Computed, Float)
+
+
+class ObjectReader(BlockReader):
+    """Reads the records of a file as objects, and what is found about each."""
+
+    def __init__(self, format: Format, source: Source, limits: Limits) -> None:
+        super().__init__(format, source, limits, StringPool(), tables=())
+
+    def found_records(self) -> Iterator[Found]:
+        """Yield all records of the file with their findings."""
+        if self.format.begin and self.source.size:
+            yield self._one(Walk.head)
+        while self.at < self.source.size:
+            run = ObjectRun(self, AT_ONCE, self.source.size)
+            run.read()
+            yield from run.records()
+            if run.stopped:
+                yield self._one(Walk.next)
+
+    def _one(self, read: Callable[[Walk], Found]) -> Found:
+        """Read the next record by itself, between runs."""
+        self.begin_walk()
+        self.walk.views = None
+        found = read(self.walk)
+        self.end_walk()
+        return found
+
+
+class ObjectRun(Run):
+    """Records that are read together, as objects."""
+
+    def records(self) -> Iterator[Found]:
+        """Yield the records, and go behind them."""
+        if not self.count:
+            return
+        noted = np.zeros(self.rows, bool)
+        for _, many in self.read_classes:
+            many.own.settle(self.count)
+        # Texts of the file are looked at where they are; only those that numbers refer to count.
+        self.reading.entered[:] = [each for each in self.reading.entered if each.table is not None]
+        self._enter_texts()
+        self._look_up()
+        for note in self.reading.notes:
+            noted[note.own.ordinals[note.rows]] = True
+        made: list[Any] = [None] * self.count
+        for _, many in self.read_classes:
+            own = many.own
+            assert own.sound is not None  # noqa: S101 (settled above)
+            rows = np.flatnonzero(own.sound & ~noted[own.ordinals])
+            objects = self._objects(many, rows)
+            for row, record in zip(own.ordinals[rows].tolist(), objects, strict=True):
+                made[row] = record
+        self.reader.walk.views = None
+        for row, record in enumerate(made):
+            yield (record, []) if record is not None else self._object_at(row)
+        self._settle()
+        self._let_go()
+
+    def _objects(self, many: Many, rows: NDArray[np.int64]) -> Iterator[LosslessRecord]:
+        """Yield the objects of some rows of a class."""
+        layout = many.layout
+        fields = [each for each in layout.public if not isinstance(each, Check)]
+        columns = [self._values(each, many, rows) for each in fields]
+        names = [each.name for each in fields]
+        referring = [
+            each for each in fields if isinstance(each, Number) and each.refers is not None
+        ]
+        numbers = [numbers_of(each, many.known[each][rows]).tolist() for each in referring]
+        keys = [each.name for each in referring]
+        refs: Any = [dict(zip(keys, each, strict=True)) for each in zip(*numbers, strict=True)]
+        times = self._times(many, rows)
+        places = many.start[rows].tolist()
+        empty: Sequence[Any] = [None] * len(places)
+        rows_of_columns = zip(*columns, strict=True) if columns else [()] * len(places)
+        for place, refs_of_one, time, values in zip(
+            places, refs or empty, times or empty, rows_of_columns, strict=True
+        ):
+            whole = {**layout.defaults, **dict(zip(names, values, strict=True))}
+            whole["refs"] = refs_of_one
+            record = layout.made(whole, place, layout.fixed)
+            if time is not None:
+                record.ns = time
+            yield record
+
+    def _times(self, many: Many, rows: NDArray[np.int64]) -> list[int] | None:
+        """Return the times in nanoseconds; None if the records have none."""
+        for declared in self.reader.format.tables:
+            if declared.record is many.layout.cls and declared.time is not None:
+                view = RowView(declared, many, rows, None, self.after)
+                times: list[int] = view.full(declared.time.column(view)).tolist()
+                return times
+        return None
+
+    def _values(self, field: Any, many: Many, rows: NDArray[np.int64]) -> list[Any]:
+        """Return the values of a field in some rows."""
+        if isinstance(field, Span):
+            data = self.reading.data.data
+            starts, lengths = (many.known[field, key][rows].tolist() for key in (START, LENGTH))
+            pairs = zip(starts, lengths, strict=True)
+            found = [data[start : start + length].tobytes() for start, length in pairs]
+            return [each.decode() for each in found] if isinstance(field, Text) else found
+        if isinstance(field, Number) and field.refers is not None:
+            codes = many.known[field, CODE].column()[rows]
+            texts = {code: self._text(code) for code in np.unique(codes).tolist()}
+            return [texts[code] for code in codes.tolist()]
+        numbers = many.known[field][rows]
+        if isinstance(field, Float):
+            return floats_of(field, numbers)
+        values: list[Any] = numbers_of(field, numbers).tolist()
+        if not isinstance(field, Number):
+            return values
+        if field.flag:
+            return [value == 1 for value in values]
+        return [field.values[value] for value in values] if field.values else values
+
+    def _text(self, code: int) -> str:
+        data: bytes = self.reader.strings.bytes_of(code)
+        return data.decode(errors="surrogateescape")
+
+
+def numbers_of(field: Any, numbers: NDArray[np.int64]) -> NDArray[Any]:
+    """Return numbers of a column as those of a field, which may have no sign."""
+    nbits = field.number.nbits if isinstance(field, Again) else field.nbits
+    return numbers if field.signed or nbits < 64 else numbers.view(np.uint64)
+
+
+def floats_of(field: Float, bits: NDArray[np.int64]) -> list[float]:
+    """Return the numbers of bits; a NaN keeps its own."""
+    if field.nbytes == 8:
+        numbers = bits.view(np.float64)
+    else:
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            numbers = bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    values: list[float] = numbers.tolist()
+    for row in np.flatnonzero(np.isnan(numbers)).tolist():
+        own = int(bits[row]) & (1 << 8 * field.nbytes) - 1
+        values[row] = Nan(own if field.nbytes == 8 else widened(own))
+    return values
