@@ -20,7 +20,7 @@ from .perfetto import Perfetto
 
 FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
 MAGIC_TRACE = FILES / "magic_trace_sample.fxt"
-BATCH = 8
+BATCH = 4
 """Generated captures per example: most of the time goes into the exchange."""
 
 JSON_QUERIES = {

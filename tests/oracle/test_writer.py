@@ -23,7 +23,7 @@ from . import compare, fxt
 from .captures import captures
 from .perfetto import LoadedTrace, Perfetto, PerfettoError
 
-BATCH = 6
+BATCH = 3
 """Generated captures per example: most of the time goes into the exchange."""
 POLICIES = st.sampled_from(["allocate", "reuse", "inline"])
 FEW = st.sampled_from([1, 2, 3, 255])
