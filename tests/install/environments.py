@@ -40,6 +40,7 @@ if __name__ == "__main__":
     sys.exit(main())
 """
 SERVER = Path(__file__).with_name("server.py")
+COMPILERS = ("cc", "gcc", "clang")
 CLONED = ("README.md", "LICENSE", "pyproject.toml", "hatch_build.py", "examples", "docs", "tests",
           "fxframework", "plugins", "emulator")  # fmt: skip
 BUILD = "import sys; from hatchling import build; print(build.build_editable(sys.argv[1]))"
@@ -225,6 +226,21 @@ def editable(folder: Path, clone: Path) -> Environment:
         wheel.extractall(environment.site)
     environment.add_script()
     return environment
+
+
+def quick_compiler(folder: Path) -> dict[str, str]:
+    """Write a C compiler that does not optimise; return the variable that names it.
+
+    For tests that look at what is built, not at how fast that is: it takes a third of the time.
+    Empty where there is no compiler, or where a script cannot be one.
+    """
+    compiler = next((name for name in COMPILERS if shutil.which(name)), None)
+    if os.name != "posix" or compiler is None:
+        return {}
+    script = folder / "quick-cc"
+    script.write_text(f'#!/bin/sh\nexec {compiler} "$@" -O0\n')
+    script.chmod(0o755)
+    return {"CC": str(script)}
 
 
 def clone(folder: Path) -> Path:

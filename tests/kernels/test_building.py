@@ -17,6 +17,8 @@ import pytest
 
 from fxframework.kernels import building
 
+from ..install.environments import COMPILERS, quick_compiler
+
 ROOT = Path(__file__).parents[2]
 PROJECT = """
 [build-system]
@@ -94,7 +96,6 @@ sys.path.insert(0, sys.argv[1])
 import fx_loops.loops as loops
 print(loops.__file__.rpartition(".")[2], loops.Sum(bytes(range(256)) * 3).total())
 """
-COMPILERS = ("cc", "gcc", "clang")
 
 pytestmark = [
     pytest.mark.slow,
@@ -125,12 +126,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def quick(tmp_path: Path) -> dict[str, str]:
     """The variable with a compiler that does not optimise, where what it makes is not the point."""
-    if os.name != "posix" or COMPILER is None:
-        return {}
-    script = tmp_path / "quick-cc"
-    script.write_text(f'#!/bin/sh\nexec {COMPILER} "$@" -O0\n')
-    script.chmod(0o755)
-    return {"CC": str(script)}
+    return quick_compiler(tmp_path)
 
 
 def environment_for(project: Path, environment: dict[str, str]) -> dict[str, str]:
