@@ -31,6 +31,7 @@ from fxframework.errors import (
 )
 from fxframework.io.budget import Budget
 from fxframework.io.folder import names_folder
+from fxframework.model.turns import held
 from fxframework.registry import (
     EVERY_CAPTURE,
     LIMIT_OPTIONS,
@@ -372,8 +373,13 @@ class Conversion:
     def run(self, sink: Sink) -> ConversionReport:
         """Write the output to a sink, which the caller commits.
 
-        Raises WriteRefusedError for what the target cannot represent, and the errors of reading.
+        Other threads that share the inputs wait until it is written. Raises WriteRefusedError for
+        what the target cannot represent, and the errors of reading.
         """
+        with held(self.captures):
+            return self._write(sink)
+
+    def _write(self, sink: Sink) -> ConversionReport:
         outside: Mapping[str, int] = {}
         dropped: Mapping[str, int] = {}
         rows: Mapping[str, int] = {}
@@ -676,8 +682,13 @@ class Salvage:
     def run(self, sink: Sink, *, keep: int = MOST_LOSSES) -> SalvageReport:
         """Write the valid records to a sink, which the caller commits, and read them back.
 
-        ``keep`` limits how many losses the report lists; all are counted.
+        ``keep`` limits how many losses the report lists; all are counted. Other threads that share
+        the capture wait until it is written.
         """
+        with held([self.capture]):
+            return self._run(sink, keep)
+
+    def _run(self, sink: Sink, keep: int) -> SalvageReport:
         from fxframework.io.sink import Sink
         from fxframework.io.source import Source, spool_file
 

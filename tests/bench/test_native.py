@@ -14,9 +14,9 @@ from fx_emulator.target import Target
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "native"))
-sys.path.insert(0, str(ROOT / "tests" / "emulator" / "native"))
-from building import build  # noqa: E402
 from ring_reader import check_payload  # noqa: E402
+
+from ..emulator.native.building import build  # noqa: E402
 
 SOURCE = """
 #include <stdint.h>

@@ -28,7 +28,6 @@ from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
-from fxframework.kit.record_lines import LineKernel
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool
 from fxframework.verbs import convert
@@ -543,11 +542,12 @@ def inspect_kernels(data: bytes) -> None:
 
 def xray_kernels(data: bytes) -> None:
     """Lines, scan and timeline; for one input in two the matching of calls."""
+    from fx_xray.read.decoder import RecordDecoder
     from fx_xray.read.first_pass import Matcher
+    from fx_xray.read.header import read_header
     from fx_xray.read.log import BasicLog, FdrLog
-    from fx_xray.read.record_lines import program_of
+    from fx_xray.read.record_lines import lines_of
     from fxframework.io.source import Source
-    from fxframework.wire.programs import CODES
 
     octets = _exact(data, "u1")
     if octets.size < 32:
@@ -557,12 +557,12 @@ def xray_kernels(data: bytes) -> None:
     version = int(octets[0])
     log: FdrLog | BasicLog
     basic = not (octets[2] or way & 8)
-    made = program_of("xray-basic" if basic else "xray", mirrored=order == "big" and not basic)
-    lines = made.start(Source.open(bytes(octets)), BOUND, Notes(CODES, 0), 1 << 12)
-    lines.sound_only = 1
-    lines.framing.big = int(order != "little")
-    lines.total = lines.framing.total = octets.size >> (way >> 2)
-    _write_lines(lines)
+    form = "xray-basic" if basic else "xray"
+    decoder = RecordDecoder(form, limits=BOUND, options={"byte_order": order})
+    header = read_header(octets, form, order)
+    if header is not None:
+        for _ in lines_of(decoder, Source.open(bytes(octets)), header):
+            pass
     if not basic:
         log = FdrLog(
             octets,
@@ -579,14 +579,6 @@ def xray_kernels(data: bytes) -> None:
     else:
         for _ in log.chunks():
             pass
-
-
-def _write_lines(lines: LineKernel) -> None:
-    """Write lines from behind the header on; from what is not plain, go on behind it."""
-    for start in range(32, 40):
-        lines.pos = start
-        lines.run()
-    lines.out.take()
 
 
 def trace_lines(data: bytes) -> None:

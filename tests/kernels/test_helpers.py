@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from fxframework.kernels.behind import WORTHWHILE
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.native import is_compiled
 from fxframework.testing.kernels import plain_kernels
+
+from ..cases import cases
 
 NAMES = ("columns", "maps", "notes", "parts", "pools", "sorting", "templates", "utf8")
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -405,3 +408,39 @@ def test_templates_write_what_python_formats(
     assert made.forget(0)
     assert made.version != version
     assert made.letters().size == 0
+
+
+@given(st.lists(st.tuples(st.text(max_size=9), st.floats(allow_nan=False, allow_infinity=False),
+                          st.booleans()), min_size=1, max_size=6))  # fmt: skip
+def test_templates_write_stretches_and_doubles_as_json_and_skip_parts(
+    helpers: Helpers, rows: list[tuple[str, float, bool]]
+) -> None:
+    parts = helpers.parts
+    texts = [text.encode() for text, _, _ in rows]
+    source = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    made = helpers.templates.Templates(b"", b"", b"", source=source.data)
+    ends = np.cumsum([len(text) for text in texts])
+    starts = ends - [len(text) for text in texts]
+    bits = np.array([real for _, real, _ in rows]).view(np.int64)
+    skipped = np.where([shown for _, _, shown in rows], 0, 3)
+    begins, behind = made.write(
+        len(rows),
+        b"[", (parts.STRETCH, starts), (parts.STRETCH_END, ends), b",", (parts.REAL, bits),
+        (parts.SKIP, skipped), b',"', (parts.STRETCH_HEX, starts), (parts.STRETCH_END, ends), b'"',
+        (parts.NOTHING, 0), b"]",
+    )  # fmt: skip
+    letters = made.letters().tobytes()
+    for (text, real, shown), begin, end in zip(rows, begins, behind, strict=True):
+        wanted = [text, real, *([text.encode().hex()] if shown else [])]
+        assert letters[begin:end] == orjson.dumps(wanted)
+
+
+@cases("stretch", [(-1, 0), (2, 1), (0, 4)])
+def test_templates_refuse_stretches_outside_of_their_source(
+    helpers: Helpers, stretch: tuple[int, int]
+) -> None:
+    parts = helpers.parts
+    made = helpers.templates.Templates(b"", b"", b"", source=memoryview(b"abc"))
+    start, end = (np.array([place]) for place in stretch)
+    with pytest.raises(IndexError, match="outside of 3 bytes"):
+        made.write(1, (parts.STRETCH, start), (parts.STRETCH_END, end))

@@ -12,12 +12,27 @@ from fxframework.model.capture import Capture, OpenRequest
 from fxframework.wire.capture import DeclaredCapture, open_capture
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.format import Format
+from fxframework.wire.lines import LineReader
 
 Found = list[tuple[str, int | None, int | None, str]]
 
 
 def opened(format: Format, data: bytes) -> DeclaredCapture:
     return open_capture(format, Source.open(data), OpenRequest())
+
+
+def shown_by_objects(format: Format, data: bytes) -> list[str]:
+    """The kinds of records, but what a file begins with, whose lines are made from objects."""
+    shown: list[str] = []
+
+    class Noting(LineReader):
+        def show(self, record: LosslessRecord) -> None:
+            shown.append(record.record)
+            super().show(record)
+
+    for _ in Noting(format, Source.open(data), OpenRequest().limits).lines():
+        pass
+    return shown[1:] if format.begin else shown
 
 
 def findings(capture: Capture) -> Found:
@@ -29,9 +44,9 @@ def check(format: Format, data: bytes) -> tuple[list[LosslessRecord], DeclaredCa
     by_objects = opened(format, data)
     records = list(by_objects.records())
     lines = [orjson.dumps(record.to_json()) for record in records]
-    by_program = opened(format, data)
-    assert b"".join(by_program.records_json()).splitlines() == lines
-    assert findings(by_program) == findings(by_objects)
+    by_columns = opened(format, data)
+    assert b"".join(by_columns.records_json()).splitlines() == lines
+    assert findings(by_columns) == findings(by_objects)
     by_rows = opened(format, data)
     by_rows.scan()
     of_rows = [each for each in findings(by_rows) if not each[0].endswith("0109")]

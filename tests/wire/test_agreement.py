@@ -1,4 +1,4 @@
-"""Objects and programs read the same, whatever the bytes are, and write them again."""
+"""Objects and columns read the same, whatever the bytes are, and write them again."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.wire.specimen import BLOCKS, ITEMS
-from tests.wire.support import check, opened
+from tests.wire.support import check, opened, shown_by_objects
 
-from fxframework.testing.kernels import plain_kernels
 from fxframework.wire.format import Format
 from fxframework.wire.sample import sample
 
@@ -92,16 +91,8 @@ def test_samples_are_sound(name: str) -> None:
 
 
 def test_no_line_needs_the_object_decoder() -> None:
-    from fxframework.io.source import Source
-    from fxframework.model.capture import OpenRequest
-    from fxframework.wire.capture import Run, lines_of, open_capture
-
     for name, data in SAMPLES.items():
-        format = format_of(name)
-        run = Run(open_capture(format, Source.open(data), OpenRequest()), lines_of(format), 1 << 30)
-        run.head()
-        run.run()
-        assert run.program.pos == len(data)
+        assert not shown_by_objects(format_of(name), data)
 
 
 @cases("bits", ODD_SINGLES)
@@ -149,19 +140,3 @@ def test_batches_are_the_table() -> None:
     ts = [value for batch in capture.batches("instants", 999) for value in batch.array("ts")]
     assert ts == whole.array("ts").tolist()
     assert capture.summary().rows == {"instants": len(whole)}
-
-
-def _lines(name: str) -> bytes:
-    from tests.wire.specimen import BLOCKS, ITEMS
-    from tests.wire.support import opened
-
-    format = {"blocks": BLOCKS, "items": ITEMS}[name.partition("-")[0]]
-    capture = opened(format, SAMPLES[name] + b"\xff" * 7 + SAMPLES[name][8:])
-    return b"".join(capture.records_json())
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_compiled_and_plain_programs_agree(name: str) -> None:
-    compiled = _lines(name)
-    with plain_kernels():
-        assert _lines(name) == compiled

@@ -1,4 +1,4 @@
-"""Whatever is declared: records come back, and programs read what objects read."""
+"""Whatever is declared: records come back, and columns have what objects have."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ CARS = wire.Format(
 
 
 @given(st.lists(st.binary(min_size=7, max_size=7), max_size=9), st.integers(0, 7))
-def test_programs_report_rules_of_the_formats_own(cars: list[bytes], cut: int) -> None:
+def test_columns_report_rules_of_the_formats_own(cars: list[bytes], cut: int) -> None:
     data = b"".join(b"\1" + car for car in cars)
     data = data[: len(data) - cut]
     _, capture = check(CARS, data)

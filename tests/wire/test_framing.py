@@ -12,7 +12,9 @@ from tests.wire.support import check, opened
 
 from fxframework import wire
 from fxframework.errors import WriteRefusedError
+from fxframework.io.source import Source
 from fxframework.wire.encoder import Encoder
+from fxframework.wire.framing import frames_of
 
 from ..cases import cases
 
@@ -129,3 +131,15 @@ def test_a_kind_has_a_limit_of_its_size() -> None:
 def test_zeros_behind_a_text_are_kept(nbytes: int) -> None:
     text = b"ab" + bytes(nbytes + (-nbytes - 2) % 4)
     check(CHUNKS, ODD_HEAD + struct.pack("<HH", 2, 1 + len(text) // 4) + text + BEATS)
+
+
+@cases("place", [-1, len(BEATS) + 1])
+def test_the_loop_refuses_places_outside_of_the_file(place: int) -> None:
+    frames = frames_of(CHUNKS, Source.open(BEATS))
+    assert frames.entry_at(0) == 0
+    assert frames.found_size == 8
+    assert frames.entry_at(len(BEATS)) < 0
+    with pytest.raises(IndexError, match=f"byte {place} lies outside of 40 bytes"):
+        frames.entry_at(place)
+    with pytest.raises(IndexError, match=f"byte {place} lies outside of 40 bytes"):
+        frames.next_fitting(place, 0)

@@ -166,7 +166,7 @@ def test_every_way_agrees(made: tuple[bytes, list[Any]], cut: int) -> None:
 
 
 @given(strategies.files(EARLY), st.integers(0, 200), st.data())
-def test_programs_make_the_rows_of_items(
+def test_columns_make_the_rows_of_items(
     made: tuple[bytes, list[Any]], cut: int, data: st.DataObject
 ) -> None:
     whole, _ = made
@@ -189,7 +189,7 @@ def early(numbers: list[int]) -> bytes:
     return made.pack(state)
 
 
-def test_programs_make_more_rows_of_a_record_than_a_batch_has() -> None:
+def test_columns_make_more_rows_of_a_record_than_a_batch_has() -> None:
     numbers = [number % 30000 for number in range(3 * ROOM)]
     data = record(1, b"\1cpu") + early([1]) * 3 + early(numbers) + early([2])
     _, capture = check(EARLY, data)

@@ -85,7 +85,7 @@ RECORDS = [
 OFFSETS = [0, *itertools.accumulate(len(data) for data, _, _ in RECORDS)]
 
 
-@cases("way", ["programs", "objects", "plain"])
+@cases("way", ["columns", "objects", "plain"])
 @cases("shape", SHAPES)
 def test_times_saturate_with_a_finding(shape: str, way: str) -> None:
     if way == "plain":
@@ -103,10 +103,10 @@ def test_times_saturate_with_a_finding(shape: str, way: str) -> None:
     ("unit", "factor"), [("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9)]
 )
 def test_a_field_counts_its_own_unit(unit: str, factor: int) -> None:
-    times, of_records, _ = read("a field", "programs", unit)
+    times, of_records, _ = read("a field", "columns", unit)
     assert times == of_records == [near(near(a) * factor) for _, a, _ in RECORDS]
 
 
 def test_a_unit_that_is_not_of_time_is_refused() -> None:
     with pytest.raises(PluginError, match=r"ts is in nanoseconds, and .*Near.a in ticks"):
-        read("a field", "programs", "ticks")
+        read("a field", "columns", "ticks")

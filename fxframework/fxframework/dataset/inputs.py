@@ -107,12 +107,14 @@ def expand(words: Iterable[str], *, host: str = "", out: str = "") -> list[Item]
 
 
 def skipped_text(items: Sequence[Item]) -> str:
-    """Say how many files were skipped, and of what kinds."""
+    """Say how many files were skipped, of what kinds, and where."""
     kinds = Counter(item.kind for item in items).most_common()
     names = [f"{count:,} {printable(kind)}" for kind, count in kinds[:SHOWN_KINDS]]
     if len(kinds) > SHOWN_KINDS:
         names.append("…")
-    return f"skipped {amount(len(items), 'file')} that are not captures: {', '.join(names)}"
+    folders = {item.file.split(os.sep)[0] for item in items if os.sep in item.file}
+    where = f", in {printable(*folders)}" if len(folders) == 1 and all(folders) else ""
+    return f"skipped {amount(len(items), 'file')} that are not captures: {', '.join(names)}{where}"
 
 
 def _distinct(found: list[tuple[str, _Found]]) -> Iterator[tuple[str, _Found]]:

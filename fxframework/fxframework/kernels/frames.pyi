@@ -8,6 +8,8 @@ class Frames:
     entries: NDArray[np.int32]
     orders: NDArray[np.uint8]
     next: int
+    found_size: int
+    found_kind: int
     big: int
     growing: int
     asking: int
@@ -20,3 +22,5 @@ class Frames:
         room: int,
     ) -> None: ...
     def read(self, at: int, most: int, end: int) -> tuple[int, int]: ...
+    def entry_at(self, at: int) -> int: ...
+    def next_fitting(self, at: int, origin: int) -> int: ...

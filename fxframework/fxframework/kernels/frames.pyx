@@ -61,9 +61,9 @@ cdef class Frames:
     cdef int32_t[::1] entry
     cdef uint8_t[::1] order
     cdef readonly object places, sizes, kinds_found, entries, orders
-    cdef readonly int64_t next
+    cdef readonly int64_t next, found_size, found_kind
     cdef public int big, growing, asking
-    cdef int64_t total, count, found_size, found_kind, beyond_end
+    cdef int64_t total, count, beyond_end
     cdef bint searching
     cdef int64_t[256] absent    # by byte: from where on the data have none
 
@@ -161,6 +161,22 @@ cdef class Frames:
             why = AT_END
         self.next = at
         return rows, why
+
+    def entry_at(self, int64_t at):
+        """Return the entry of the record at a byte of the data, or why there is no record.
+
+        ``found_size`` is its size (0 if only its fields tell it), or that of an unknown record or
+        of padding; ``found_kind`` is the number of its kind.
+        """
+        if not 0 <= at <= self.total:
+            raise IndexError(f"byte {at} lies outside of {self.total} bytes")
+        return self.frame(at)
+
+    def next_fitting(self, int64_t at, int64_t origin):
+        """Return the first byte from ``at`` on where a record fits, as ``read`` finds it."""
+        if not 0 <= at <= self.total:
+            raise IndexError(f"byte {at} lies outside of {self.total} bytes")
+        return self.find(at, origin)
 
     cdef inline int64_t load(self, int64_t at, int64_t nbytes, int big) noexcept nogil:
         """Return the integer of 1 to 8 bytes at a byte; 8 bytes wrap to a sign."""

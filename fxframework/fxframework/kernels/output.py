@@ -38,8 +38,6 @@ PLACES = 9
 LEAST_REAL = 1e-4
 MOST_REAL = 1e15
 LETTER_A = 0x61
-PART = 256
-"""Bytes of a part of a line that is kept for later lines."""
 
 
 @final
@@ -55,7 +53,6 @@ class Output:
     escapes: Bytes
     data: Array[u8]
     digits: Array[u8]
-    parts: Array[u8]
     size: i64
     count: i64
     used: i64
@@ -71,7 +68,6 @@ class Output:
         self.size = BEGIN
         self.used = 0
         self.digits = room(DIGITS, "u1")
-        self.parts = room(1, "u1")
         self.escapes = escapes()
 
     def add(self, literal: bytes) -> int:
@@ -128,28 +124,6 @@ class Output:
             start += 1
         self.used = used
         return 0
-
-    def repeat(self, place: i64, size: i64) -> status:
-        """Write a part of an earlier line."""
-        if self.used + size > self.size:
-            self.grow(size)
-        index = 0
-        while index < size:
-            self.data[self.used + index] = self.parts[place + index]
-            index += 1
-        self.used += size
-        return 0
-
-    def keep(self, place: i64, begin: i64) -> i64:
-        """Keep a part of the line, from ``begin`` on, if it is short; return whether it is kept."""
-        size = self.used - begin
-        if size > PART:
-            return 0
-        index = 0
-        while index < size:
-            self.parts[place + index] = self.data[begin + index]
-            index += 1
-        return 1
 
     def natural(self, value: u64) -> status:
         """Write an unsigned 64-bit number."""

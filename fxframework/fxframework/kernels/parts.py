@@ -6,11 +6,15 @@ where necessary. ``SIGNED``, ``NATURAL``, ``HEX``: integers; ``HEX16``: in 16 di
 fits; ``CLOCK``: as seconds with six decimals, from 0 on. ``MEMBERS``, followed by the part
 ``MEMBERS_END``: a range of members; ``ITEMS``: likewise, without what surrounds members. ``MARK``
 and ``NOTHING`` write nothing; ``marks`` has the offset of MARK in each row.
+
+``STRETCH``, followed by the part ``STRETCH_END``: UTF-8 of ``source``, from one place up to
+another, as a JSON string; ``STRETCH_HEX``: bytes likewise, in hex. ``REAL``: finite doubles by
+their bits, as in JSON. ``SKIP``: how many of the parts that follow it are left out.
 """
 
 from __future__ import annotations
 
 (
     TEXT, COPIED, QUOTED, SIGNED, NATURAL, HEX, HEX16, MICROS, SECONDS, LENGTH, CLOCK, MEMBERS,
-    ITEMS, MEMBERS_END, MARK, NOTHING,
-) = range(16)  # fmt: skip
+    ITEMS, MEMBERS_END, MARK, NOTHING, STRETCH, STRETCH_HEX, STRETCH_END, REAL, SKIP,
+) = range(21)  # fmt: skip

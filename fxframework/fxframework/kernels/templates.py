@@ -13,13 +13,14 @@ from fxframework.kernels.annotations import (
     Bytes,
     Fallible,
     View,
+    f64,
     flag,
     i64,
     inline,
     status,
     u64,
 )
-from fxframework.kernels.buffers import view
+from fxframework.kernels.buffers import full, view
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 from fxframework.kernels.parts import (
@@ -35,8 +36,13 @@ from fxframework.kernels.parts import (
     NATURAL,
     NOTHING,
     QUOTED,
+    REAL,
     SECONDS,
     SIGNED,
+    SKIP,
+    STRETCH,
+    STRETCH_END,
+    STRETCH_HEX,
     TEXT,
 )
 
@@ -70,6 +76,7 @@ NONE = -1
 BEFORE = 0
 BETWEEN = 1
 BEHIND = 2
+NO_SOURCE = memoryview(bytes(8))
 
 
 class Templates(Kernel):
@@ -78,10 +85,13 @@ class Templates(Kernel):
     ``before``, ``between`` and ``behind`` surround the members of a row, if there are any. Numbers
     of texts (``text``) are valid until ``forget`` changes ``version``. A text of the kind QUOTED is
     quoted if it is empty or has a byte of ``special``; one that begins with a byte of ``formulas``
-    gets an apostrophe. Whole seconds are padded with blanks to ``width`` characters.
+    gets an apostrophe. Whole seconds are padded with blanks to ``width`` characters. Stretches are
+    of ``source`` (uint8).
     """
 
     out: Output
+    bits: Array[i64]
+    doubles: Array[f64]
     _braces: list[bytes]
     _numbers: dict[bytes, int]
     _columns: list[Any]
@@ -117,9 +127,12 @@ class Templates(Kernel):
         special: bytes = b"",
         formulas: bytes = b"",
         width: int = 6,
+        source: memoryview = NO_SOURCE,
     ) -> None:
         self._braces = [before, between, behind]
-        self.out = Output(self._braces, memoryview(bytes(8)))
+        self.out = Output(self._braces, source)
+        self.bits = full(1, "i8")
+        self.doubles = view(np.asarray(self.bits).view("f8"), np.float64)
         self._numbers = {}
         self._columns = []
         self._held = 0
@@ -175,14 +188,18 @@ class Templates(Kernel):
     def forget(self, most: int = ENDLESS) -> bool:
         """Forget all rows and columns of texts; also the texts if they take over ``most`` bytes."""
         self.out.used = 0
-        self._columns = []
-        self._held = 0
+        self.forget_columns()
         if self.out.held() <= most:
             return False
         self.out.forget(len(self._braces))
         self._numbers.clear()
         self.version += 1
         return True
+
+    def forget_columns(self) -> None:
+        """Forget all columns of texts; what was written with them stays."""
+        self._columns = []
+        self._held = 0
 
     def letters(self) -> NDArray[np.uint8]:
         """Return everything written since ``forget``, as a view."""
@@ -203,6 +220,7 @@ class Templates(Kernel):
         """Write rows; return begin and end of each in ``letters``, both of shape (rows,).
 
         Columns have the shape (rows,); those of MEMBERS and MEMBERS_END are indexes of members.
+        Raises IndexError if a stretch lies outside of the source.
         """
         bounds = np.empty(rows + 1, np.int64)
         bounds[0] = self.out.used
@@ -232,6 +250,7 @@ class Templates(Kernel):
         columns: list[Any] = []
         size = 0
         lead = b""
+        starts = np.zeros(0, np.int64)
         for part in (*parts, (NOTHING, 0)):
             if isinstance(part, bytes):
                 lead += part
@@ -245,6 +264,9 @@ class Templates(Kernel):
             steps.append(int(values.ndim > 0))
             columns.append(values)
             size += values.size
+            if kind == STRETCH_END:
+                self._check_stretches(starts, values)
+            starts = values
         filled = np.empty(size, np.int64)
         for place, values in zip(places, columns, strict=True):
             filled[place : place + values.size] = signed(values)
@@ -259,6 +281,13 @@ class Templates(Kernel):
             self.marks = np.zeros(rows, np.int64)
             self.marked = self.marks.data
         self.parts, self.row, self.rows = len(kinds), 0, rows
+
+    def _check_stretches(self, starts: NDArray[Any], ends: NDArray[Any]) -> None:
+        """Raise IndexError if a stretch lies outside of the source."""
+        total = len(self.out.source)
+        if starts.size and (starts.min() < 0 or ends.max() > total or (starts > ends).any()):
+            msg = f"a stretch lies outside of {total} bytes"
+            raise IndexError(msg)
 
     def _join(self) -> None:
         """Make one column of all that are held."""
@@ -286,7 +315,11 @@ class Templates(Kernel):
                 lead = self.leads[part]
                 if lead >= 0:
                     self.out.literal(lead)
-                self.cell(part, self.values[self.places[part] + self.steps[part] * row], row)
+                value = self.values[self.places[part] + self.steps[part] * row]
+                if self.kinds[part] == SKIP:
+                    part += value
+                else:
+                    self.cell(part, value, row)
                 part += 1
             self.ends[row] = self.out.used
             self.row = row + 1
@@ -301,6 +334,12 @@ class Templates(Kernel):
         elif kind in (MEMBERS, ITEMS):
             stop = self.values[self.places[part + 1] + self.steps[part + 1] * row]
             self.members(value, stop, kind == MEMBERS)
+        elif kind in (STRETCH, STRETCH_HEX):
+            stop = self.values[self.places[part + 1] + self.steps[part + 1] * row]
+            if kind == STRETCH:
+                self.out.json_text(value, stop - value)
+            else:
+                self.out.hexadecimal(value, stop - value)
         else:
             self.value(kind, value)
         return 0
@@ -318,6 +357,9 @@ class Templates(Kernel):
             self.copy(self.bounds[value], self.bounds[value + 1])
         elif kind == QUOTED:
             self.quote(self.bounds[value], self.bounds[value + 1])
+        elif kind == REAL:
+            self.bits[0] = value
+            self.out.real(self.doubles[0], value)
         elif kind == HEX:
             self.hexadecimal(value, 1)
         elif kind == HEX16:

@@ -34,7 +34,7 @@ BUFFER = 1 << 20
 """Bytes buffered before they are written."""
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, getstate_setstate=False)
 class LosslessRecord:
     """A record of a file. Records are equal if their fields and ``raw`` are; offsets are ignored.
 
@@ -51,6 +51,12 @@ class LosslessRecord:
     """Size in bytes."""
     raw: bytes | memoryview | None = None
     """Its bytes, where the fields would give others."""
+
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        """Return the record as ``pickle`` and ``copy`` take it: a view of the file as its bytes."""
+        if isinstance(self.raw, memoryview):
+            self.raw = bytes(self.raw)
+        return super().__reduce_ex__(protocol)
 
     def show(self, out: dict[str, Any]) -> None:
         """Put the fields into a JSON object."""
@@ -104,7 +110,7 @@ class DamagedRecord(LosslessRecord):
         return {"code": form.text("code")}
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, getstate_setstate=False)
 class UnknownRecord(LosslessRecord):
     """A record of a kind that the format does not define; ``raw`` is all of it."""
 
@@ -124,7 +130,7 @@ class UnknownRecord(LosslessRecord):
         return {"type": form.number("type")}
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, getstate_setstate=False)
 class PaddingRecord(LosslessRecord):
     """What lies between records and means nothing; ``raw`` is there where it is not zero."""
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from fxframework.model.capture import Record
 
-__all__ = ["PIECE", "LineKernel", "record_lines"]
+__all__ = ["PIECE", "RELEASED", "LineKernel", "record_lines"]
 
 RELEASED = 8 << 20
 """Bytes of the file that are released at a time."""

@@ -6,6 +6,7 @@ import abc
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import ClosedError
+from fxframework.model.turns import public_in_turns
 
 if TYPE_CHECKING:
     from fxframework.io.source import Source
@@ -21,13 +22,20 @@ KEPT_WHEN_CLOSED = frozenset(
 
 
 class Opened(abc.ABC):
-    """The base of captures: an input, its findings, and the end of both."""
+    """The base of captures: an input, its findings, and the end of both.
+
+    Threads may share a capture: what one of them reads, others wait for.
+    """
 
     source: Source
     """The bytes of the input."""
     strings: StringPool
     """The strings of its tables."""
     _findings: Diagnostics
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        public_in_turns(cls)
 
     @abc.abstractmethod
     def scan(self) -> None:

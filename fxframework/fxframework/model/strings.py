@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from threading import RLock
 from typing import Any, overload
 
 import numpy as np
@@ -24,14 +25,17 @@ KEPT = 1 << 14
 class _Texts(dict[int, str]):
     """A cache of the strings of a pool as text, by code; decoded on first use."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, lock: RLock) -> None:
         super().__init__()
         self._pool = pool
+        self._lock = lock
 
     def __missing__(self, code: int) -> str:
         if len(self) >= KEPT:
             self.clear()
-        text = self[code] = self._pool.bytes_of(code).decode("utf-8", "replace")
+        with self._lock:
+            data = self._pool.bytes_of(code)
+        text = self[code] = data.decode("utf-8", "replace")
         return text
 
     def make(self, codes: NDArray[np.intp]) -> None:
@@ -51,37 +55,44 @@ class StringPool(Sequence[str]):
     """The distinct strings of a capture; a ``code`` column indexes it, -1 being null.
 
     Strings are bytes first (``bytes_of``); as text, what is not UTF-8 becomes U+FFFD. Code 0 is
-    always the empty string. ``pool`` is what kernels fill.
+    always the empty string. ``pool`` is what kernels fill. They and all methods hold ``lock``,
+    since a pool that grows moves.
     """
 
     def __init__(self) -> None:
+        self.lock = RLock()
         self.pool = Pool()
-        self._texts = _Texts(self.pool)
+        self._texts = _Texts(self.pool, self.lock)
         self.intern(b"")
 
     def intern(self, value: bytes) -> int:
         """Return the code of ``value``, adding it to the pool if it is new."""
-        return self.pool.enter(value)
+        with self.lock:
+            return self.pool.enter(value)
 
     def intern_numbers(self, numbers: NDArray[Any]) -> NDArray[np.int32]:
         """Intern nonnegative numbers as decimal digits; return their codes. Both of shape (n,)."""
         codes = np.empty(numbers.size, np.int32)
         words = sum(int(np.count_nonzero(numbers >= bound)) for bound in (0, 10**8, 10**16))
-        self.pool.reserve(numbers.size, words + 3)
-        self.pool.enter_numbers(view(numbers, np.int64), codes.data)
+        with self.lock:
+            self.pool.reserve(numbers.size, words + 3)
+            self.pool.enter_numbers(view(numbers, np.int64), codes.data)
         return codes
 
     def release(self) -> None:
         """Let go of the file that strings were read from; the strings themselves are copies."""
-        self.pool.read_from(NOWHERE)
+        with self.lock:
+            self.pool.read_from(NOWHERE)
 
     def code(self, value: str | bytes) -> int:
         """Return the code of a string; -1 if it is not in the pool."""
-        return self.pool.look_up(value.encode() if isinstance(value, str) else value)
+        with self.lock:
+            return self.pool.look_up(value.encode() if isinstance(value, str) else value)
 
     def bytes_of(self, code: int) -> bytes:
         """Return the bytes of a code. Raises IndexError for a code that is not in the pool."""
-        return self.pool.bytes_of(code)
+        with self.lock:
+            return self.pool.bytes_of(code)
 
     def text(self, code: int) -> str:
         """Return the text of a code; the empty string for -1."""
@@ -105,8 +116,9 @@ class StringPool(Sequence[str]):
         """
         self.check(codes, least=0)
         pool = self.pool
-        starts, lengths = pool.array("starts")[codes], pool.array("lengths")[codes]
-        return TextColumn.gather(pool.array("words").view(np.uint8), 8 * starts, lengths)
+        with self.lock:
+            starts, lengths = pool.array("starts")[codes], pool.array("lengths")[codes]
+            return TextColumn.gather(pool.array("words").view(np.uint8), 8 * starts, lengths)
 
     def take(self, codes: NDArray[Any]) -> list[str | None]:
         """Return the texts of these codes, an integer array of shape (n,); None for -1.
@@ -118,7 +130,8 @@ class StringPool(Sequence[str]):
         if codes.size > 64:
             occurs = np.zeros(len(self) + 1, np.bool_)
             occurs[codes] = True  # code -1 (null) sets the last element
-            texts.make(np.flatnonzero(occurs[:-1]))
+            with self.lock:
+                texts.make(np.flatnonzero(occurs[:-1]))
         return [None if code < 0 else texts[code] for code in codes.tolist()]
 
     def texts(self) -> list[str]:

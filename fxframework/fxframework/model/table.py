@@ -161,7 +161,8 @@ class Table:
                 remedy=f"it has {', '.join(self.columns)}",
             ) from None
         if callable(column):
-            column = _read_only(column())
+            with self.pool.lock:  # what makes it may be shared with other columns
+                column = _read_only(column())
             if name != "row":  # large, and as fast to make as to fetch
                 self._columns[name] = column
         return column

@@ -21,8 +21,9 @@ from it are the records, one per kind::
 
 ``DRUMS.reader`` and ``DRUMS.writer`` are ordinary descriptors. Modules: ``fields`` (kinds of
 fields), ``records`` (families, records, parts), ``expressions`` (lengths and conditions), ``state``
-(tables and registers), ``format`` (walks over records), ``programs`` (declarations as operations
-for the interpreter ``fxframework.kernels.program``), ``capture``, ``encoder``, ``plugins``.
+(tables and registers), ``format`` and ``walk`` (one record after another), ``blocks`` (many records
+as columns of tables, docs/blocks.md), ``lines`` (record JSON from columns), ``capture``,
+``encoder``, ``plugins``.
 Records that cannot be declared are read by a ``PieceCapture`` of ``fxframework.kit``.
 """
 

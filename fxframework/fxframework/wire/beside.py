@@ -9,6 +9,7 @@ from fxframework.kit.json_fields import JsonFields
 from fxframework.wire.cursor import Cursor, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Values
+from fxframework.wire.known import START
 from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Surplus(Field):
     def read_many(self, c: Many) -> None:
         """Go to the ends of many parts."""
         left = c.limit - c.at()
+        c.keep_raw(left > 0)
         c.report(self.rule, left > 0, left // self.unit, c.start)
         c.go_to(c.limit)
 
@@ -112,8 +114,8 @@ class Spare(Octets):
             values[self.name] = data if any(data) else b""
 
     def read_many(self, c: Many) -> None:
-        """Go over the bytes of many records."""
-        c.take(self.own)
+        """Go over the bytes of many records; ``known`` has their places."""
+        c.known[self, START] = c.take(self.own)
 
     def own_bytes(self, value: Any) -> bytes:
         """Return its bytes of the value, which begins with those before them.

@@ -16,7 +16,7 @@ findings are put in place. If later records depend on it, the run ends there and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -127,7 +127,13 @@ class BlockReader:
     """Reads the records of a file into blocks. ``strings`` is the pool that gets the texts.
 
     ``watch`` are kinds of records that ``seen`` gets as objects, in the order of the file.
+    ``tables`` say which rows records make. ``fxframework.wire.lines`` makes lines of them instead.
     """
+
+    for_lines: ClassVar[bool] = False
+    """Whether lines are made, for which ``Reading`` keeps more."""
+    mirrored = False
+    """Whether bits of words count from the most significant one."""
 
     def __init__(
         self,
@@ -136,31 +142,32 @@ class BlockReader:
         limits: Limits,
         strings: StringPool,
         *,
+        tables: tuple[Rows, ...],
         watch: tuple[type[LosslessRecord], ...] = (),
         seen: Callable[[LosslessRecord], None] = lambda _: None,
         growing: bool = False,
     ) -> None:
         self.frames = frames_of(format, source, limits)
         self.format = format
+        self.tables = tables
         self.source = source
         self.strings = strings
         self.watch, self.seen = watch, seen
         self.numbers = FileNumbers(source.data if source.size else np.zeros(0, np.uint8))
         self.plan = plan_for(format)
         self.walk = Walk(format, source, None, limits)
-        self.frames.growing = self.walk.framing.growing = int(growing)
+        self.frames.growing = self.walk.frames.growing = int(growing)
         self.findings = Findings(limits.max_findings)
         self.registers: dict[Register, int] = {each: each.initial for each in format.registers}
         self.registrations = {table: Registrations() for table in format.text_tables}
         self.columns = {
-            name: TableColumns([rows for rows in format.tables if rows.table == name],
-                               strings.intern)
-            for name in dict.fromkeys(rows.table for rows in format.tables)
+            name: TableColumns([rows for rows in tables if rows.table == name], strings.intern)
+            for name in dict.fromkeys(rows.table for rows in tables)
         }  # fmt: skip
-        self.objects = [ObjectRows(rows, self.columns[rows.table]) for rows in format.tables]
+        self.objects = [ObjectRows(rows, self.columns[rows.table]) for rows in tables]
         self.candidates = candidates_of(format)
         self.needs_places = [
-            any(needs_places(rows) for rows in format.tables if rows.record in classes)
+            any(needs_places(rows) for rows in tables if rows.record in classes)
             for classes in self.candidates
         ]
         """Whether rows of an entry's records need the places of their fields."""
@@ -181,9 +188,7 @@ class BlockReader:
         self.pause = 1
         self.by_objects = 0
         """Records to be read as objects before the next run."""
-        least = min(
-            (least_item(rows) for rows in format.tables if rows.items is not None), default=0
-        )
+        least = min((least_item(rows) for rows in tables if rows.items is not None), default=0)
         self.block_bytes = min(BLOCK_BYTES, BLOCK_ITEMS * least) if least else BLOCK_BYTES
 
     def blocks(self) -> Iterator[Block]:
@@ -244,7 +249,7 @@ class BlockReader:
         notes: list[tuple[int, int, int, int]] = []
         while len(places) < most and self.walk.at < end:
             places.append(self.walk.at)
-            record, found = self._next_object()
+            record, found = self.next_object()
             sizes.append(record.nbytes)
             row = len(places) - 1
             notes += [(int(number), at, row, wrapped(value)) for number, at, value in found]
@@ -265,14 +270,14 @@ class BlockReader:
         self.records += len(places)
         self.handed += len(places)
 
-    def _next_object(self) -> tuple[LosslessRecord, Any]:
+    def next_object(self) -> tuple[LosslessRecord, Any]:
         """Return the next record as an object, and its findings."""
         walk = self.walk
         if walk.at == 0 and self.format.begin:
             head: tuple[LosslessRecord, Any] = walk.head()
             return head
-        walk.framing.big = int(walk.state.big)
-        entry = int(walk.framing.frame(walk.at))
+        walk.frames.big = int(walk.state.big)
+        entry = walk.frames.entry_at(walk.at)
         # Only with views does the reader keep the places of fields, and it takes its time then.
         walk.views = [] if entry >= 0 and self.needs_places[entry] else None
         return walk.next()
@@ -289,12 +294,26 @@ class BlockReader:
                 beyond |= each.add(ordinal, record, self.walk.last, registers)
         return beyond
 
+    def restarts_of(self, run: Run, register: Register) -> Change | None:  # noqa: ARG002 (for others)
+        """Return where a register begins again in a run, before a record; None for nowhere."""
+        return None
+
+    def watched_of(self, many: Many) -> I64:
+        """Return the rows of the sound records of a class that are wanted as objects, too."""
+        assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
+        is_watched = issubclass(many.layout.cls, self.watch)
+        return many.own.ordinals[many.own.sound if is_watched else []]
+
+    def take_run(self, block: Block, run: Run) -> None:
+        """Add the rows of a run to a block."""
+        self.take_rows(block, run.sources_of_rows(), run.places)
+
     def take_rows(self, block: Block, sources: list[list[RowSource]], places: I64) -> None:
-        """Add the rows of a run to a block; ``sources`` are by ``Format.tables``."""
+        """Add the rows of a run to a block; ``sources`` are by ``tables``."""
         for name in self.columns:
             of_table = [
                 source
-                for rows, some in zip(self.format.tables, sources, strict=True)
+                for rows, some in zip(self.tables, sources, strict=True)
                 for source in some
                 if rows.table == name and source.ordinals.size
             ]
@@ -332,7 +351,9 @@ class Run:
         self.entries = frames.entries[: self.count]
         self.orders = frames.orders[: self.count]
         registers: dict[Any, Any] = dict(reader.registers)
-        self.reading = Reading(reader.numbers, registers, mirrored=False)
+        self.reading = Reading(
+            reader.numbers, registers, mirrored=reader.mirrored, for_lines=reader.for_lines
+        )
         self.after: dict[Any, Any] = dict(registers)
         """The value of each register after each record."""
         self.read_classes: list[tuple[ClassPlan, Many]] = []
@@ -477,7 +498,7 @@ class Run:
 
     def _enter_columns(self, many: Many) -> None:
         """Let texts that columns of codes have be entered."""
-        for rows in self.reader.format.tables:
+        for rows in self.reader.tables:
             if rows.record is not many.layout.cls:
                 continue
             for name, source in rows.sources.items():
@@ -496,13 +517,28 @@ class Run:
             for plan, many in self.read_classes
             for effect in plan.effects
             if effect.register is register
-            for change in [change_of(effect, many)]
+            for change in [self._change_of(effect, many)]
             if change.ordinals.size
         ]
-        if changes:
+        restarts = self.reader.restarts_of(self, register)
+        if changes or restarts is not None:
             initial = self.reader.registers[register]
-            before, after = register_columns(initial, self.rows, changes)
+            before, after = register_columns(initial, self.rows, changes, restarts)
             self.reading.registers[register], self.after[register] = before, after
+
+    def _change_of(self, effect: Any, many: Many) -> Change:
+        """Return what the sound records of a class do to a register."""
+        own = many.own
+        happens = ~(own.short | own.odd)
+        if effect.field is not None:
+            happens &= many.known[effect.field, THERE]
+        keeps = many.full(effect.keeps.column(many))
+        beyond = np.flatnonzero(happens & (keeps != 0) & (keeps != 1))
+        if beyond.size:  # neither set nor added to: an object knows what becomes of it
+            own.odd[beyond] = True
+            self.cut(int(own.ordinals[beyond[0]]))
+        values = many.full(effect.value.column(many))
+        return Change(own.ordinals[happens], values[happens], keeps[happens] == 1)
 
     # --- What becomes of them -------------------------------------------------------------------
 
@@ -519,9 +555,8 @@ class Run:
         self._look_up()
         self._report_stretches()
         self._read_objects()
-        sources = self._rows()
+        reader.take_run(block, self)
         reader.add_findings(in_order(self.reading.notes))
-        reader.take_rows(block, sources, self.places)
         self._copy(block)
         self._settle()
         self._let_go()
@@ -584,6 +619,8 @@ class Run:
             unknown = codes < 0
             if unknown.any():
                 reference.note(unknown)
+        if self.reading.for_lines:  # which write the numbers themselves
+            return
         for reference in self.reading.references:
             sound = reference.own.sound
             assert sound is not None  # noqa: S101 (set by ``finish``)
@@ -667,15 +704,9 @@ class Run:
                 self.entries[row] = BAD_SIZE
 
     def _watched(self) -> I64:
-        """Return the rows of records that the capture wants as objects."""
-        watch = self.reader.watch
-        found = [np.zeros(0, np.int64)]
-        if watch:
-            for plan, many in self.read_classes:
-                if issubclass(plan.cls, watch):
-                    assert many.own.sound is not None  # noqa: S101 (set by ``finish``)
-                    found.append(many.own.ordinals[many.own.sound])
-        return np.concatenate(found)
+        """Return the rows of sound records that are wanted as objects, too."""
+        found = [self.reader.watched_of(many) for _, many in self.read_classes]
+        return np.concatenate([np.zeros(0, np.int64), *found])
 
     def _object_at(self, row: int) -> tuple[Any, Any]:
         """Return the record of a row as an object, and its findings."""
@@ -692,12 +723,12 @@ class Run:
         value = self.reading.registers[register]
         return int(value[row]) if isinstance(value, np.ndarray) else int(value)
 
-    def _rows(self) -> list[list[RowSource]]:
-        """Return the sources of rows, by ``Format.tables``; report times beyond 64 bits."""
+    def sources_of_rows(self) -> list[list[RowSource]]:
+        """Return the sources of rows, by ``BlockReader.tables``; report times beyond 64 bits."""
         reader = self.reader
         sources: list[list[RowSource]] = []
         beyond: list[I64] = [np.zeros(0, np.int64)]
-        for rows, objects in zip(reader.format.tables, reader.objects, strict=True):
+        for rows, objects in zip(reader.tables, reader.objects, strict=True):
             made = [objects.source()] if objects.ordinals else []
             for plan, many in self.read_classes:
                 if plan.cls is rows.record:
@@ -761,16 +792,7 @@ class Run:
         self.reading.forget()
         for _, many in self.read_classes:
             many.own.lists.clear()
-
-
-def change_of(effect: Any, many: Many) -> Change:
-    """Return what the sound records of a class do to a register."""
-    own = many.own
-    happens = ~(own.short | own.odd)
-    if effect.field is not None:
-        happens &= many.known[effect.field, THERE]
-    values = many.full(effect.value.column(many))
-    return Change(own.ordinals[happens], values[happens], effect.adds)
+            many.own.parts.clear()
 
 
 def enter_texts(many: Many, field: Any) -> None:

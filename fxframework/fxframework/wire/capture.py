@@ -1,11 +1,9 @@
-"""Capture: a file of a declared format, read by blocks into tables and by a program into lines."""
+"""Capture: a file of a declared format, read by blocks into tables or lines."""
 
 from __future__ import annotations
 
-import functools
 import math
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,128 +11,29 @@ from numpy.typing import NDArray
 
 from fxframework.io import arena
 from fxframework.io.source import Source
-from fxframework.io.words import view_of
-from fxframework.kernels.notes import Notes
-from fxframework.kernels.ops import AT_END, HANDED_OVER
-from fxframework.kernels.program import Program
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.record_lines import PIECE
+from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
-from fxframework.wire.expressions import Expression, wrapped
 from fxframework.wire.format import Format
-from fxframework.wire.operations import Compiled
-from fxframework.wire.programs import CODES, compile_lines
-from fxframework.wire.state import State, TextTable
+from fxframework.wire.framing import check_compiled
 from fxframework.wire.walk import Walk
 
 if TYPE_CHECKING:
     from fxframework.wire.blocks import Block, BlockReader
 
-__all__ = ["DeclaredCapture", "ProgramState", "capture_class"]
+__all__ = ["DeclaredCapture", "capture_class"]
 
 Cells = dict[str, Any]
 """Columns of a table by name, of the types of the schema."""
-LINES = ("/lines",)
-"""The key of the program for record JSON."""
 LEAST_FACTOR = 4
 ROW_BYTES = 16
 """Bytes of the columns that every row has: its number, and the offset of its record."""
 WIDTHS = {"code": 4, "bytes": 16, "text": 16}
 """Bytes of a cell by kind of column, at most, where they are not 8."""
-RELEASED = 8 << 20
-"""Bytes of the file that are released at a time."""
-
-
-class ProgramState(State):
-    """The state of a program, for the object decoder of records that it hands over."""
-
-    def __init__(self, compiled: Compiled, program: Program, data: memoryview) -> None:
-        super().__init__(compiled.registers, big=bool(program.framing.big))
-        self.compiled = compiled
-        self.program = program
-        self.data = data
-        for register, slot in compiled.registers.items():
-            self.registers[register] = program.slots[slot]
-
-    def text(self, table: TextTable, index: int) -> str | None:
-        """Return the text of a number; None if nothing declared it."""
-        texts = self.program.texts
-        number = texts.find(self.compiled.table_numbers[table], wrapped(index))
-        if number < 0:
-            return None
-        start, length = texts.starts[number], texts.lengths[number]
-        length = length if length >= 0 else -1 - length
-        return bytes(self.data[start : start + length]).decode(errors="surrogateescape")
-
-    def define(self, table: TextTable, index: int, text: str, start: int, nbytes: int) -> None:
-        """Declare a text of the file."""
-        del text
-        number = self.compiled.table_numbers[table]
-        self.program.texts.define(number, wrapped(index), start, nbytes)
-
-    def clear(self, table: TextTable) -> None:
-        """Forget all texts of a table."""
-        self.program.texts.forget(self.compiled.table_numbers[table])
-
-    def set(self, register: Expression, value: int) -> None:
-        """Set a register."""
-        super().set(register, value)
-        self.program.slots[self.compiled.registers[register]] = wrapped(value)  # type: ignore[index]
-
-
-class Run:
-    """One pass of the program for record JSON over a file; it hands records over to objects."""
-
-    def __init__(self, capture: DeclaredCapture, compiled: Compiled, most: int) -> None:
-        self.capture = capture
-        self.compiled = compiled
-        self.source = capture.source
-        limits = capture.request.limits
-        self.notes = Notes(CODES, limits.max_findings)
-        self.program = compiled.start(self.source, limits, self.notes, most)
-        self.data = view_of(self.source.data)
-        self.walk = Walk(compiled.format, self.source, None, limits)
-        self.behind = 0
-
-    def head(self) -> LosslessRecord | None:
-        """Read what is before the first record; None if there is nothing."""
-        if not (self.compiled.format.begin and self.source.size):
-            return None
-        return self._one(Walk.head)
-
-    def run(self) -> int:
-        """Run the program until it stops; return why."""
-        program = self.program
-        status = program.run()
-        if program.pos - self.behind > RELEASED:
-            self.source.passed(self.behind, program.pos)
-            self.behind = program.pos
-        return int(status)
-
-    def hand_over(self) -> LosslessRecord:
-        """Read the record at which the program stopped, as an object."""
-        return self._one(Walk.next)
-
-    def _one(self, read: Callable[[Walk], Any]) -> LosslessRecord:
-        program, walk = self.program, self.walk
-        state = walk.state = ProgramState(self.compiled, program, self.data)
-        walk.at = int(program.pos)
-        record: LosslessRecord
-        record, notes = read(walk)
-        for number, offset, value in notes:
-            self.notes.add(number, offset, program.records, wrapped(value))
-        program.records += 1
-        program.pos = walk.at
-        if record.record != "damaged":
-            program.sound = walk.at
-        program.framing.big = int(state.big)
-        for slot in self.compiled.parts:
-            program.slots[slot] = 0
-        return record
 
 
 class Growing:
@@ -279,44 +178,25 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
             yield record
 
     def records_json(self) -> Iterator[bytes]:
-        """Yield the same records as JSON lines, written by a program."""
-        findings = self.record_diagnostics
-        run = Run(self, lines_of(self.declared), PIECE)
-        out = run.program.out
-        reported = 0
+        """Yield the same records as JSON lines, block by block."""
+        check_compiled(self.declared)
+        from fxframework.wire.lines import LineReader
 
-        def line(record: LosslessRecord) -> None:
-            out.line(record.to_json())
-
-        head = run.head()
-        if head is not None:
-            line(head)
-        while True:
-            status = run.run()
-            if status == HANDED_OVER:
-                line(run.hand_over())
-            if findings is not None and run.notes.used > reported:
-                rows = np.asarray(run.notes.rows)[4 * reported : 4 * run.notes.used]
-                for number, offset, record, value in rows.reshape(-1, 4).tolist():
-                    findings.add(self.rules.numbered(number), offset, record, value)
-                reported = run.notes.used
-            if out.used >= PIECE or (status == AT_END and out.used):
-                self.check_budget()
-                yield out.take()
-            if status == AT_END:
-                break
-        totals = np.asarray(run.notes.totals)
-        limit = self.request.limits.max_findings
-        if findings is not None and limit:
-            for number in np.flatnonzero(totals > limit).tolist():
-                findings.add(self.rules.numbered(number), times=int(totals[number]) - limit)
+        diagnostics = self.record_diagnostics
+        reader = LineReader(self.declared, self.source, self.request.limits)
+        for lines in reader.lines():
+            found = reader.findings.taken()
+            if diagnostics is not None:
+                for number, offset, record, value in found.tolist():
+                    diagnostics.add(self.rules.numbered(number), offset, record, value)
+            self.check_budget()
+            yield lines
+        beyond = reader.findings.totals - reader.findings.limit
+        if diagnostics is not None:
+            for number in np.flatnonzero(beyond > 0).tolist():
+                diagnostics.add(self.rules.numbered(number), times=int(beyond[number]))
 
     # --- Tables ---------------------------------------------------------------------------------
-
-    @functools.cached_property
-    def _reading(self) -> threading.RLock:
-        """Held while a block is read: it enters texts into the pool that all threads share."""
-        return threading.RLock()
 
     def read_blocks(
         self, *, growing: bool = False
@@ -326,8 +206,6 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         Of a table without rows in a block there are no columns. Raises PluginError if the compiled
         loops are missing.
         """
-        from fxframework.wire.framing import check_compiled
-
         check_compiled(self.declared)
         from fxframework.wire.blocks import BlockReader
 
@@ -337,6 +215,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
             self.source,
             self.request.limits,
             self.strings,
+            tables=self.declared.tables,
             watch=self.watch,
             seen=lambda record: self.seen(context, record),
             growing=growing,
@@ -346,18 +225,13 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
     def _finished(
         self, context: Any, reader: BlockReader
     ) -> Iterator[tuple[int, dict[str, Cells]]]:
-        blocks = reader.blocks()
         behind = 0
-        while True:
-            with self._reading:
-                block = next(blocks, None)
-                if block is None:
-                    return
-                tables = {
-                    name: self.finish(context, name, self._joined(name, block))
-                    for name, parts in block.tables.items()
-                    if parts
-                }
+        for block in reader.blocks():
+            tables = {
+                name: self.finish(context, name, self._joined(name, block))
+                for name, parts in block.tables.items()
+                if parts
+            }
             if block.end - behind > RELEASED:
                 self.source.passed(behind, block.end)
                 behind = block.end
@@ -430,14 +304,6 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         if format.begin and not reader.header:
             return 0, b""
         return reader.sound, reader.header + b"".join(parts)
-
-
-def lines_of(format: Format) -> Compiled:
-    """Return the program for record JSON, compiled once."""
-    made = format.compiled.get(LINES)
-    if made is None:
-        made = format.compiled[LINES] = compile_lines(format)
-    return made
 
 
 def memory_factor(format: Format) -> int:

@@ -178,7 +178,9 @@ class Flag(Again):
 
     def read_many(self, c: Many) -> None:
         """Tell of many records whether the number is odd."""
-        c.known[self] = c.known[self.number] & 1
+        numbers = c.known[self.number]
+        c.keep_raw(numbers & -2 != 0)
+        c.known[self] = numbers & 1
 
     def number_to_write(self, value: Any) -> int:
         """Return 1 or 0."""

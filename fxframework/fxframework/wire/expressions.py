@@ -53,7 +53,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "*|": operator.mul,
     "u|": lambda number, _: number % (1 << 64),
 }
-"""By symbol; their order is that of the operations of a program. The last ones saturate."""
+"""By symbol. The last ones saturate."""
 
 
 CHECKSUMS: Mapping[str, Callable[[Any], int]] = {
@@ -61,16 +61,16 @@ CHECKSUMS: Mapping[str, Callable[[Any], int]] = {
     "sum": sum,
     "xor": lambda data: functools.reduce(operator.xor, data, 0),
 }
-"""By name; their order is that of the operation of programs."""
+"""By name."""
 
 
 def wrapped(number: int) -> int:
-    """Return the number that the low 64 bits are, with a sign, as in a program."""
+    """Return the number that the low 64 bits are, with a sign."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def calculated(symbol: str, left: int, right: int) -> int:
-    """Return the result of an operation on 64 bits with a sign, as in a program."""
+    """Return the result of an operation on 64 bits with a sign."""
     left, right = wrapped(left), wrapped(right)
     if symbol in ("<<", ">>") and not 0 <= right < 64:
         return 0
@@ -248,11 +248,6 @@ class Checksum(Expression):
         self.of = of or CHECKSUMS[kind]
         """Returns the checksum of some bytes."""
 
-    @property
-    def number(self) -> int:
-        """The number of the kind, for programs; -1 for a function of the format's own."""
-        return list(CHECKSUMS).index(self.kind) if self.kind in CHECKSUMS else -1
-
     def value(self, known: Mapping[Any, int]) -> int:
         """Return the checksum, once it was computed."""
         return known[self]
@@ -284,7 +279,7 @@ class Calculation(Expression):
         self.right = expression(right)
 
     def value(self, known: Mapping[Any, int]) -> int:
-        """Return the result, which wraps to 64 bits as in a program."""
+        """Return the result, which wraps to 64 bits."""
         return calculated(self.symbol, self.left.value(known), self.right.value(known))
 
     def column(self, many: Any) -> Any:

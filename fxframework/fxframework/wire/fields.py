@@ -429,7 +429,9 @@ class Number(Limited):
         """Report the numbers of many records that are not what they must be equal to."""
         assert self.equals is not None  # noqa: S101 (asked only then)
         numbers = c.known[self]
-        c.note(106, as_mask(self.equals.column(c) != numbers, numbers.size), numbers, None, self)
+        wrong = as_mask(self.equals.column(c) != numbers, numbers.size)
+        c.keep_raw(wrong)
+        c.note(106, wrong, numbers, None, self)
 
     def check(self, c: Cursor) -> None:
         """Report a number that is not what it must be equal to."""

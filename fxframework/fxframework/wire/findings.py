@@ -94,6 +94,12 @@ class Findings:
             keep[np.flatnonzero(rows[:, 0] == number)[:left]] = True
         return rows[keep]
 
+    def taken(self) -> I64:
+        """Return the findings that were listed since the last call, of shape (findings, 4)."""
+        listed = np.concatenate([np.zeros((0, FIELDS), np.int64), *self.listed])
+        self.listed = []
+        return listed
+
     @property
     def findings(self) -> Any:
         """The listed findings, four numbers each, one after another."""

@@ -64,12 +64,20 @@ class Float(Limited):
         at = c.at
         bits = c.number(self.nbytes)
         c.known[self] = bits
-        number: float = double_of(bits) if self.nbytes == 8 else _F32.unpack(_U32.pack(bits))[0]
-        if math.isnan(number):
-            number = Nan(bits if self.nbytes == 8 else widened(bits))
+        number = self.number_of(bits)
         self.check_limits(c)
         values[self.name] = number
         c.stretch(self.name, at, f"{number} {self.unit}".rstrip())
+
+    def number_of(self, bits: int) -> float:
+        """Return the number with these bits, which may be a ``Nan``."""
+        if self.nbytes == 8:
+            bits &= (1 << 64) - 1
+            number = double_of(bits)
+        else:
+            number = _F32.unpack(_U32.pack(bits))[0]
+            bits = widened(bits)
+        return Nan(bits) if math.isnan(number) else number
 
     def read_many(self, c: Many) -> None:
         """Read the bits of the numbers of many records."""

@@ -129,7 +129,7 @@ class Format:
         bind_all(self.tables, self)
         self.registers, self.text_tables = self._state()
         self.compiled: dict[tuple[str, ...], Any] = {}
-        """Programs that were made so far."""
+        """What was made of the declarations so far."""
         self.opened: Any = None
         """The class of captures, once one was opened."""
 

@@ -1,6 +1,6 @@
 """Framing: where the records of a file begin and end, as rows of numbers.
 
-``framing_of`` makes the loop (``fxframework.kernels.frames``) for a format. Each of its rows is a
+``frames_of`` makes the loop (``fxframework.kernels.frames``) for a format. Each of its rows is a
 record, or a damaged, unknown or padded stretch: place, size, number of the kind, entry (which kind
 of the format it is, or why it is not a record) and byte order. After damage it goes on where a
 record fits, so that damage never ends a block.
@@ -19,8 +19,6 @@ import numpy as np
 from fxframework.errors import PluginError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.kernels.buffers import view
-from fxframework.kernels.framing import Framing
 from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Again, Check
 from fxframework.wire.expressions import Constant, Expression, wrapped
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAD_SIZE", "CUT", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN", "check_compiled",
-    "frames_of", "framing_of", "item_size", "steady_size", "uncompiled",
+    "frames_of", "has_loops", "item_size", "uncompiled", "walk_of",
 ]  # fmt: skip
 
 NOWHERE = (0, 0, 0, 0)
@@ -63,15 +61,13 @@ class Prefix(NamedTuple):
     """The byte; -1 if there is no such text."""
 
 
-def numbers_of(
-    format: Format, limits: Limits | None, *, mirrored: bool
-) -> tuple[list[int], list[int]]:
+def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[int]]:
     """Return what the loops need to know of a format: its numbers, and four of each kind."""
 
     def place_of(place: Place | None) -> tuple[int, int, int, int]:
         if place is None:
             return NOWHERE
-        return place.offset, place.nbytes, place.shift_in(mirrored), place.mask
+        return place.offset, place.nbytes, place.shift_in(False), place.mask
 
     family = format.family
     places = [family.places[field] for field in family.kinds]
@@ -113,29 +109,12 @@ def numbers_of(
     return [wrapped(number) for number in numbers], kinds
 
 
-def framing_of(
-    format: Format, source: Source, limits: Limits | None = None, *, mirrored: bool = False
-) -> Framing:
-    """Return the framing for one record at a time; ``mirrored`` is that of ``State``."""
-    numbers, kinds = numbers_of(format, limits, mirrored=mirrored)
-    data = np.ascontiguousarray(source.data) if source.size else np.zeros(0, np.uint8)
-    words = data[: data.size // 8 * 8].view("<i8")
-    framing = Framing(
-        view(data, "u1"),
-        view(words if words.size else np.zeros(1, "<i8"), "i8"),
-        view(np.array(numbers, "i8"), "i8"),
-        view(np.array([wrapped(number) for number in kinds], "i8"), "i8"),
-    )
-    framing.big = int(format.order == "big")
-    return framing
-
-
 def frames_of(format: Format, source: Source, limits: Limits | None = None) -> Frames:
-    """Return the framing for many records at a time. Raises PluginError if it is not compiled."""
+    """Return the framing of a format's files. Raises PluginError if it is not compiled."""
     check_compiled(format)
     from fxframework.kernels.frames import Frames
 
-    numbers, kinds = numbers_of(format, limits, mirrored=False)
+    numbers, kinds = numbers_of(format, limits)
     sized = format.family.size is not None
     prefixes: list[int] = []
     for _, _, cls in kinds_of(format):
@@ -156,9 +135,14 @@ def frames_of(format: Format, source: Source, limits: Limits | None = None) -> F
 
 
 def check_compiled(format: Format) -> None:
-    """Raise PluginError if the loops that tables need are not compiled."""
-    if importlib.util.find_spec("fxframework.kernels.frames") is None:
-        raise uncompiled(f"tables of {format.name}")
+    """Raise PluginError if the loops that reading needs are not compiled."""
+    if not has_loops():
+        raise uncompiled(f"files of {format.name}")
+
+
+def has_loops() -> bool:
+    """Return whether the compiled loops are there."""
+    return importlib.util.find_spec("fxframework.kernels.frames") is not None
 
 
 def uncompiled(what: str) -> PluginError:
@@ -259,3 +243,25 @@ def steady_size(layout: Layout) -> int | None:
     found = prefix_of(layout)
     steady = found is not None and found.leaf is None and found.until < 0
     return found.plus if found is not None and steady else None
+
+
+def walk_of(layout: Layout) -> tuple[int, ...] | None:
+    """Return how ``kernels.stretches.Items`` finds the parts of a layout; None if it cannot.
+
+    Their size and head; or 0, the head, and place and meaning of the number that tells the size.
+    """
+    family = layout.family
+    if family.size is not None:
+        place, unit, plus = family.places[family.size], family.unit, family.plus
+        head = family.head
+    elif family.nbytes:
+        return family.nbytes, family.nbytes
+    else:
+        prefix = None if family.kinds else prefix_of(layout)
+        if prefix is None or prefix.until >= 0:
+            return None
+        if prefix.leaf is None:
+            return prefix.plus, prefix.plus
+        place, unit, plus = layout.places()[prefix.leaf], prefix.unit, prefix.plus
+        head = prefix.least
+    return 0, head, place.offset, place.nbytes, place.shift, wrapped(place.mask), unit, plus

@@ -11,13 +11,15 @@ else:
     from fxframework.kit.lazy import numpy as np
 
 __all__ = [
-    "CODE", "LENGTH", "START", "THERE", "WORD", "WORD_AT", "Codes", "Known", "as_mask",
+    "CODE", "LENGTH", "START", "STRANGE", "THERE", "WORD", "WORD_AT", "Codes", "Known", "as_mask",
 ]  # fmt: skip
 
 START, LENGTH = "start", "length"
 """Where the bytes of a field are: ``known[field, START]``, int64."""
 THERE = "there"
 """Whether a field with a condition is there, bool."""
+STRANGE = "strange"
+"""Whether the bytes of a text are not UTF-8, bool; absent if all are."""
 CODE = "code"
 """The codes of its texts (``Codes``)."""
 WORD, WORD_AT = "word", "word at"

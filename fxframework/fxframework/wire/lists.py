@@ -27,6 +27,8 @@ __all__ = ["Listed", "Texts"]
 
 TURNS = 32
 """Parts of a list that are read by their number, of many records together."""
+WORTHWHILE = 64
+"""Records whose next parts are read together, however many there were: objects take longer."""
 
 
 def stretches_of() -> ModuleType:
@@ -45,8 +47,8 @@ class Listed(Field):
         self.count = None if count is None else expression(count)
         self.in_rows = False
         """Whether columns are made of the items."""
-        self.steady_size = 0
-        """The size of the parts, if all fields have fixed sizes; a plan finds it (``plans``)."""
+        self.walk: tuple[int, ...] | None = None
+        """How a loop finds the parts (``framing.walk_of``), which a plan says; None if none can."""
         if not isinstance(item, Integer) and not hasattr(item, "layout"):
             raise PluginError(f"a list has parts or integers, not {item!r}")
         if self.least_item() < 1:
@@ -105,14 +107,15 @@ class Listed(Field):
             c.lose(~fits)
             counts = np.where(fits, counts, 0)
         c.go_to(at + counts * item.nbytes)
-        if self.in_rows:
+        if self.in_rows or c.reading.for_lines:
             records, index = flattened(counts)
             places = at[records] + index * item.nbytes
             numbers = c.items(None, places, c.limit[records], records, index)
             numbers.known[item] = c.reading.numbers.integers(
                 places, item.nbytes, big=c.big, signed=item.signed
             )
-            c.own.lists.setdefault(self, []).append(numbers)
+            kept = c.own.parts if c.reading.for_lines else c.own.lists
+            kept.setdefault(self, []).append(numbers)
 
     def packed(self, items: Iterable[Any], state: State | None, big: bool, at: int) -> bytes:
         """Return the bytes of all items, which begin at byte ``at`` of the record."""
@@ -178,22 +181,16 @@ def flattened(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.
 def read_lists(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
     """Read the parts of lists of many records, which have ``counts``, or fill the record.
 
-    Where parts say their size, all of them are found first and then read together; others are read
-    by their number within the list.
+    Where the size of parts is known, or a number in them tells it, all of them are found first and
+    then read together; others are read by their number within the list.
     """
     layout = field.item.layout
     family = layout.family
-    size = family.nbytes or (0 if family.kinds else field.steady_size)
-    if family.size is not None:
-        place = family.places[family.size]
-        head, shift = family.head, place.shift_in(False)
-        found = place.offset, place.nbytes, shift, place.mask, family.unit, family.plus
-        walker = stretches_of().Items(0, head, family.pad, c.big, *found)
-    elif size:
-        walker = stretches_of().Items(size, size, family.pad, c.big)
-    else:
+    if field.walk is None:
         read_in_turns(c, field, counts)
         return
+    size, head, *number = field.walk
+    walker = stretches_of().Items(size, head, family.pad, c.big, *number)
     at = c.at()
     limit = np.maximum(c.limit, at)
     many = np.full(at.size, -1) if counts is None else np.maximum(counts, 0)
@@ -210,18 +207,17 @@ def read_lists(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None
 
 
 def read_in_turns(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
-    """Read the first parts of all lists, then the second ones, and so on for some turns.
+    """Read the first parts of all lists, then the second ones, and so on.
 
-    Records with longer lists are left to be read one by one.
+    A few records with longer lists than others are left to be read one by one.
     """
     if counts is not None:
         c.lose(counts < 0)
     at = c.at().copy()
     pad = field.item.layout.family.pad
     left = np.flatnonzero(at < c.limit if counts is None else counts > 0)
-    for turn in range(TURNS):
-        if not left.size:
-            break
+    turn = 0
+    while left.size and (turn < TURNS or left.size >= WORTHWHILE):
         index = np.full(left.size, turn)
         parts = c.items(field.item.layout, at[left], c.limit[left], left, index)
         read_parts(parts, field)
@@ -232,7 +228,8 @@ def read_in_turns(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> N
         at[left] = to
         rows = c.rows_at(left)
         going = moved & ~c.own.short[rows] & ~c.own.odd[rows]
-        going &= (to < c.limit[left]) if counts is None else (counts[left] > turn + 1)
+        turn += 1
+        going &= (to < c.limit[left]) if counts is None else (counts[left] > turn)
         left = left[going]
     c.hand_over(np.isin(np.arange(at.size), left))
     c.go_to(at)
@@ -268,23 +265,25 @@ def read_kinds(parts: Many, field: Listed) -> None:
     """Read the fields of parts whose heads are there."""
     family = field.item.layout.family
     if not family.kinds:
-        read_class(parts, field.item.layout)
+        read_class(parts, field, field.item.layout)
         return
     for cls, there in family.choose_many(parts):
         if cls is None:
             parts.lose(np.isin(np.arange(parts.start.size), there))
         elif there.size == parts.start.size:
             parts.layout = cls.layout
-            read_class(parts, cls.layout)
+            read_class(parts, field, cls.layout)
         else:
             some = parts.some(there)
             some.layout = cls.layout
-            read_class(some, cls.layout)
+            read_class(some, field, cls.layout)
             parts.put_back(some, there)
 
 
-def read_class(parts: Many, layout: Any) -> None:
+def read_class(parts: Many, field: Listed, layout: Any) -> None:
     """Read the fields of parts of one class."""
+    if parts.reading.for_lines:
+        parts.own.parts.setdefault(field, []).append(parts)
     family = layout.family
     sized = family.size is not None
     if sized or family.nbytes or layout.size:
@@ -309,7 +308,9 @@ def check_padding(
     behind: NDArray[np.int64],
     to: NDArray[np.int64],
 ) -> None:
-    """Report padding behind parts that is not zero."""
+    """Report padding behind parts that is not zero, and mark records that end within it."""
+    is_cut = (to - c.start[records]) % parts.layout.family.pad != 0
+    c.keep_raw(records[is_cut])
     gaps = np.flatnonzero(to > behind)
     if not gaps.size:
         return

@@ -25,6 +25,8 @@ __all__ = ["ClassRows", "Entered", "FileNumbers", "Many", "Reading", "Reference"
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+RESERVED = 105
+"""The rule for bits and bytes that should be zero."""
 PIECES = {3: (2, 1), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
 """Integers of odd sizes, as integers of even ones that follow one another."""
 
@@ -75,6 +77,11 @@ class FileNumbers:
         return number
 
 
+def as_index(where: NDArray[Any]) -> I64:
+    """Return a mask as an index, and an index as it is."""
+    return np.flatnonzero(where) if where.dtype == bool else where
+
+
 def kind_of(nbytes: int, *, big: bool, signed: bool) -> str:
     """Return the type of an integer as numpy names it; 8 bytes have a sign, as columns do."""
     sign = "i" if signed or nbytes == 8 else "u"
@@ -89,8 +96,12 @@ class ClassRows:
     """Their rows in the run, in order."""
     short: Mask
     odd: Mask
+    raw: Mask
+    """Those whose fields alone would give other bytes."""
     lists: dict[Any, list[Many]] = attrs.field(factory=dict)
     """Of lists that rows are made of, the items, in groups that were read together."""
+    parts: dict[Any, list[Many]] = attrs.field(factory=dict)
+    """Of all lists, if ``Reading.for_lines``, the items by class, likewise."""
     sound: Mask | None = None
     """Which of them count, once all is read."""
     all_sound: bool = False
@@ -105,7 +116,8 @@ class ClassRows:
     @classmethod
     def of(cls, ordinals: I64) -> ClassRows:
         """Return records none of which is short or odd yet."""
-        return cls(ordinals, np.zeros(ordinals.size, bool), np.zeros(ordinals.size, bool))
+        short, odd, raw = np.zeros((3, ordinals.size), bool)
+        return cls(ordinals, short, odd, raw)
 
 
 @attrs.define(eq=False)
@@ -151,12 +163,21 @@ class Moment(NamedTuple):
 class Reading:
     """What reading a run of records needs and collects."""
 
-    def __init__(self, numbers: FileNumbers, registers: dict[Any, Any], *, mirrored: bool) -> None:
+    def __init__(
+        self,
+        numbers: FileNumbers,
+        registers: dict[Any, Any],
+        *,
+        mirrored: bool,
+        for_lines: bool = False,
+    ) -> None:
         self.numbers = numbers
         self.data = numbers.data
         self.registers = registers
         """The value of each register before each record: a column, or one number for all."""
         self.mirrored = mirrored
+        self.for_lines = for_lines
+        """Whether all items of lists are kept, by class; inline texts then get no codes."""
         self.notes: list[Noted] = []
         self.entered: list[Entered] = []
         self.references: list[Reference] = []
@@ -316,9 +337,19 @@ class Many:
         self.go_to(start + lengths)
         return start, lengths
 
-    def pad_to(self, end: I64, field: Any = None) -> None:
+    def pad_to(self, end: I64) -> None:
         """Go to these places, where they are farther; report bytes that are not zero."""
-        self._pad(np.maximum(end - self.at(), 0), field)
+        gap = np.maximum(end - self.at(), 0)
+        if gap.any():
+            self.check_end(self.at(), gap)
+        self._pad(gap, None)
+
+    def check_end(self, fields_end: I64, gap: I64) -> None:
+        """Mark records that have more padding behind their fields than their unit asks for."""
+        layout = self.layout
+        if not layout.fixed:
+            least = (self.start - fields_end - layout.tail) % layout.align
+            self.keep_raw((gap > 0) & (gap != least))
 
     def align(self, unit: int, field: Any = None) -> None:
         """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
@@ -328,7 +359,9 @@ class Many:
             is_power_of_two = unit & unit - 1 == 0
             so_far = self.start - start
             gap = so_far & unit - 1 if is_power_of_two else so_far % unit
-            self._pad(np.maximum(np.minimum(gap, self.limit - start), 0), field)
+            room = self.limit - start
+            self.keep_raw(gap > room)
+            self._pad(np.maximum(np.minimum(gap, room), 0), field)
 
     def _pad(self, gap: I64, field: Any) -> None:
         """Go over so many bytes; report those that are not zero."""
@@ -348,6 +381,12 @@ class Many:
         """Mark records that are read as objects."""
         self.own.odd[self.rows_at(np.flatnonzero(as_mask(where, self.start.size)))] = True
 
+    def keep_raw(self, where: Any) -> None:
+        """Mark records, by a mask or an index, whose fields alone would give other bytes."""
+        index = as_index(where)
+        if index.size:
+            self.own.raw[self.rows_at(index)] = True
+
     def note(
         self,
         number: Any,
@@ -363,6 +402,8 @@ class Many:
         takes the place of another, at the start of the record or the part. ``moment`` is when the
         finding was made, if that is not now.
         """
+        if number == RESERVED:
+            self.keep_raw(np.asarray(where))
         rules = self.layout.family.rules if field is None or not field.rules else field.rules
         if number in rules:
             number, offsets = rules[number], self.start
@@ -378,8 +419,7 @@ class Many:
         self, number: Any, where: Any, values: Any, offsets: I64, moment: Moment | None = None
     ) -> None:
         """Report a finding by just this rule."""
-        index = np.asarray(where)
-        index = np.flatnonzero(index) if index.dtype == bool else index
+        index = as_index(np.asarray(where))
         if not index.size:
             return
         moment = moment or self.now()
@@ -446,6 +486,8 @@ class Many:
         They are declared in a table under ``numbers``, if one is given.
         """
         codes = np.full(starts.size, -1, np.int32)
+        if self.reading.for_lines and table is None:
+            return codes
         rows = self.rows_at(np.arange(starts.size)) if self.rows is None else self.rows
         self.reading.entered.append(Entered(self.own, rows, starts, lengths, codes, table, numbers))
         return codes

@@ -15,10 +15,10 @@ import attrs
 from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import AT, SIZE
-from fxframework.wire.expressions import Calculation, Expression, Register
+from fxframework.wire.expressions import Calculation, Constant, Expression, Register
 from fxframework.wire.families import Fields
 from fxframework.wire.fields import Bits, Field, Number
-from fxframework.wire.framing import steady_size
+from fxframework.wire.framing import walk_of
 from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Text
 
@@ -31,11 +31,11 @@ __all__ = ["ClassPlan", "Effect", "Plan", "plan_of"]
 
 @attrs.frozen(eq=False)
 class Effect:
-    """What a record does to a register: it sets it, or adds to it."""
+    """What a record does to a register: it keeps it or not, 1 or 0, and adds a value."""
 
     register: Register
+    keeps: Expression
     value: Expression
-    adds: bool
     field: Field | None
     """The field that it comes with, if that may be absent; None: it always happens."""
 
@@ -74,7 +74,7 @@ def plan_of(format: Format) -> Plan:
     for layout in format.layouts():
         for field in layout.fields:
             if isinstance(field, Listed) and hasattr(field.item, "layout"):
-                field.steady_size = steady_size(field.item.layout) or 0
+                field.walk = walk_of(field.item.layout)
     classes = {cls: class_plan(cls) for cls in format.classes}
     for each in classes.values():
         same_kind = [
@@ -84,7 +84,8 @@ def plan_of(format: Format) -> Plan:
             each.uses |= set() if cls.layout.when is None else registers_in([cls.layout.when])
         if not is_framed(each.cls.layout):
             each.stops = each.stops_if_short = True  # it alone knows where the next one begins
-        if len({cls.layout.size for cls in same_kind}) > 1 and format.family.size is None:
+        sizes = {cls.layout.size for cls in same_kind if cls.layout.kind == each.cls.layout.kind}
+        if len(sizes) > 1 and format.family.size is None:
             each.one_by_one = each.stops = True  # the loop knows one size of a kind
         each.stops_if_short |= each.cls is format.marked  # it may be in the other byte order
     steps: list[ClassPlan | Register] = []
@@ -139,7 +140,8 @@ def next_step(
 
 def is_known(effect: Effect, unknown: Registers) -> bool:
     """Return whether the value of an effect depends on known registers alone."""
-    return not any(leaf in unknown for leaf in effect.value.leaves())
+    leaves = (*effect.keeps.leaves(), *effect.value.leaves())
+    return not any(leaf in unknown for leaf in leaves)
 
 
 def class_plan(cls: Any) -> ClassPlan:
@@ -169,30 +171,46 @@ def effects_of(layout: Layout) -> tuple[list[Effect], bool]:
         if not isinstance(field, Number):
             continue
         when = None if field.when is None else field
-        for register, adds in ((field.sets, False), (field.adds, True)):
+        for register, factor in ((field.sets, 0), (field.adds, 1)):
             if register is None:
                 continue
             if when is not None and register in found:
                 optional.add(register)
-            found[register] = Effect(register, field, adds, when)
+            found[register] = Effect(register, Constant(factor), field, when)
     for register, value in layout.sets.items():
         assert isinstance(register, Register)  # noqa: S101 (what records may set)
-        added = summand_of(value, register)
-        found[register] = Effect(
-            register, value if added is None else added, added is not None, None
-        )
+        keeps, added = parted(value, register) or (Constant(0), value)
+        found[register] = Effect(register, keeps, added, None)
         optional.discard(register)
     return list(found.values()), bool(optional)
 
 
-def summand_of(value: Expression, register: Register) -> Expression | None:
-    """Return what is added to a register if a value is a sum of both; None for another one."""
-    if isinstance(value, Calculation) and value.symbol == "+":
-        if value.left is register:
-            return value.right
-        if value.right is register:
-            return value.left
+def parted(value: Expression, register: Register) -> tuple[Expression, Expression] | None:
+    """Return a factor and a summand, neither of which depends on a register.
+
+    Their value is the register times the one, plus the other. None if it is not such a value.
+    """
+    if value is register:
+        return Constant(1), Constant(0)
+    if not any(leaf is register for leaf in value.leaves()):
+        return Constant(0), value
+    if not isinstance(value, Calculation):
+        return None
+    left, right = parted(value.left, register), parted(value.right, register)
+    if left is None or right is None:
+        return None
+    if value.symbol == "+":
+        return left[0] + right[0], left[1] + right[1]
+    if value.symbol == "*" and is_zero(right[0]):
+        return left[0] * value.right, left[1] * value.right
+    if value.symbol == "*" and is_zero(left[0]):
+        return right[0] * value.left, right[1] * value.left
     return None
+
+
+def is_zero(value: Expression) -> bool:
+    """Return whether an expression is the constant 0."""
+    return isinstance(value, Constant) and value.number == 0
 
 
 def late_fields(layout: Layout) -> Fields:

@@ -9,7 +9,7 @@ from fxframework.kit.json_fields import JsonFields, show_text
 from fxframework.wire.cursor import AT, Cursor, RefusalError, ShortError
 from fxframework.wire.expressions import Constant, Expression, expression
 from fxframework.wire.fields import Field, Number, Refs, Values, index_of
-from fxframework.wire.known import CODE, LENGTH, START, Codes
+from fxframework.wire.known import CODE, LENGTH, START, STRANGE, Codes
 from fxframework.wire.state import Entry, State
 
 if TYPE_CHECKING:
@@ -133,8 +133,21 @@ class Span(Field):
                 c.limit - at if self.nbytes is None else self.nbytes.column(c)
             )
         if self.pad:
-            lengths = c.trimmed(starts, lengths, self.pad[0])
+            whole, lengths = lengths, c.trimmed(starts, lengths, self.pad[0])
+            self._check_trimmed(c, starts + lengths, whole - lengths)
         return starts, lengths
+
+    def _check_trimmed(self, c: Many, ends: NDArray[np.int64], trimmed: NDArray[np.int64]) -> None:
+        """Mark the records in which padding was taken off that writing does not add again."""
+        if self.fixed is not None:
+            return
+        layout = c.layout
+        is_sized = bool(layout.fixed) or layout.family.size is not None
+        is_rest = self.nbytes is None and not self.until
+        if is_sized and is_rest and self.pad == b"\0":
+            c.check_end(ends, trimmed)  # zero bytes fill the record
+        else:
+            c.keep_raw(trimmed > 0)
 
     def seen_of_many(self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
         """Look at the bytes that were read of many records."""
@@ -299,6 +312,7 @@ class Text(Span):
         """Report texts that are not UTF-8, and define them in a table."""
         strange = c.not_utf8(starts, lengths)
         if strange.size:
+            c.known[self, STRANGE] = np.isin(np.arange(starts.size), strange)
             c.note(107, strange, starts if self.rules else 0, starts, self if self.rules else None)
         if self.defines is not None:
             indexes = c.full(self.defines.index.column(c))

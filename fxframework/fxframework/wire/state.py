@@ -125,17 +125,28 @@ class Change(NamedTuple):
     ordinals: I64
     """The rows of the records in the run, in order."""
     values: I64
-    adds: bool
+    adds: NDArray[np.bool_]
 
 
-def register_columns(initial: int, count: int, changes: list[Change]) -> tuple[I64, I64]:
+def register_columns(
+    initial: int, count: int, changes: list[Change], restarts: Change | None = None
+) -> tuple[I64, I64]:
     """Return a register before and after each of ``count`` records, int64 of shape (count,).
 
-    Sums wrap to 64 bits. No two changes are of one record.
+    Sums wrap to 64 bits. No two changes are of one record; ``restarts`` happen before records.
     """
+    changed = np.zeros(count, np.int64)
+    for change in changes:
+        changed[change.ordinals] = 1
+    so_far = np.cumsum(changed)
+    if restarts is not None:
+        changes = [restarts, *changes]  # a stable order has them before the others
+        restarted = np.zeros(count, np.int64)
+        restarted[restarts.ordinals] = 1
+        so_far += np.cumsum(restarted)
     ordinals = np.concatenate([change.ordinals for change in changes])
     values = np.concatenate([change.values for change in changes])
-    adds = np.concatenate([np.full(change.ordinals.size, change.adds) for change in changes])
+    adds = np.concatenate([change.adds for change in changes])
     order = np.argsort(ordinals, kind="stable")
     ordinals, values, adds = ordinals[order], values[order], adds[order]
     # After a change the register is the sum of all that was added so far, and what was left over
@@ -144,9 +155,6 @@ def register_columns(initial: int, count: int, changes: list[Change]) -> tuple[I
     last_set = np.maximum.accumulate(np.where(adds, -1, np.arange(values.size)))
     left_over = np.where(last_set < 0, initial, (values - sums)[last_set])
     held = np.concatenate([np.array([initial], np.int64), left_over + sums])
-    changed = np.zeros(count, np.int64)
-    changed[ordinals] = 1
-    so_far = np.cumsum(changed)
     return held[so_far - changed], held[so_far]
 
 

@@ -10,19 +10,17 @@ import attrs
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView, explain_stretch, view_of
-from fxframework.kernels import ops as status
-from fxframework.kernels.framing import Framing
 from fxframework.kit.explain import check_offset
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.wire.cursor import ShortError
 from fxframework.wire.format import Damaged, Format, Magic, Note, Padding, Unknown
-from fxframework.wire.framing import framing_of
+from fxframework.wire.framing import CUT, NO_ORDER, PADDING, UNKNOWN, frames_of
 from fxframework.wire.records import Record
 from fxframework.wire.state import State
 
 __all__ = ["Walk", "explain"]
 
-CUT_OFF, UNKNOWN_KIND, BAD_SIZE = 102, 103, 104
+CUT_OFF, UNKNOWN_KIND, SIZE_RULE = 102, 103, 104
 MORE = 64
 """Zero bytes behind the end of a growing file that show whether its last record takes more."""
 
@@ -41,7 +39,7 @@ class Walk:
         self.source = source
         self.data = view_of(source.data)
         self.state = format.state() if state is None else state
-        self.framing: Framing = framing_of(format, source, limits)
+        self.frames = frames_of(format, source, limits)
         self.longest = limits.max_record if limits else 0
         self.at = 0
         self.views: list[FieldView] | None = None
@@ -92,32 +90,32 @@ class Walk:
         """Return the bytes up to the next place where a record fits as a damaged stretch."""
         place, fits = self.at, self.format.base.fits
         while place == self.at or (place < self.source.size and not fits(self.data, place)):
-            place = int(self.framing.find(place + 1, self.at))
+            place = self.frames.next_fitting(place + 1, self.at)
         return self.damaged(place - self.at, number)
 
     def next(self) -> tuple[LosslessRecord, list[Note]]:
         """Return the record at ``at``, and go behind it."""
-        framing, state, at = self.framing, self.state, self.at
-        before = framing.big = int(state.big)
-        entry = framing.frame(at)
-        size = int(framing.size)
+        frames, state, at = self.frames, self.state, self.at
+        before = frames.big = int(state.big)
+        entry = frames.entry_at(at)
+        size = frames.found_size
         if entry >= 0:
-            state.big = bool(framing.big)
-        framing.big = before
-        if entry == status.PADDING:
+            state.big = bool(frames.big)
+        frames.big = before
+        if entry == PADDING:
             self.at += size
             return Padding(offset=at, nbytes=size), []
-        if entry == status.CUT and framing.growing:
+        if entry == CUT and frames.growing:
             return self.unfinished()
-        if entry < status.UNKNOWN:
-            reasons = {status.CUT: CUT_OFF, status.NO_ORDER: 101}
-            return self.lost(reasons.get(entry, BAD_SIZE))
+        if entry < UNKNOWN:
+            reasons = {CUT: CUT_OFF, NO_ORDER: 101}
+            return self.lost(reasons.get(entry, SIZE_RULE))
         cls = None
         if entry >= 0:
             family = self.format.family
             if not family.kinds and self.format.choosy and not self.format.base.fits(self.data, at):
                 state.big = bool(before)
-                return self.lost(BAD_SIZE)
+                return self.lost(SIZE_RULE)
             if family.kinds:
                 numbers = family.numbers(self.data, at, state.big)
                 cls = family.choose(numbers, state.registers)
@@ -125,9 +123,9 @@ class Walk:
                 cls = self.format.base
         if cls is None:
             if not size:
-                return self.lost(BAD_SIZE)
+                return self.lost(SIZE_RULE)
             self.at += size
-            kind = int(framing.kind)
+            kind = frames.found_kind
             raw = bytes(self.data[at : self.at])
             record = Unknown(type=kind, raw=raw, offset=at, nbytes=size)
             return record, [(UNKNOWN_KIND, at, kind)]
@@ -136,10 +134,10 @@ class Walk:
         except ShortError as problem:
             state.big = bool(before)
             if size:
-                return self.damaged(size, BAD_SIZE)
+                return self.damaged(size, SIZE_RULE)
             most = self.most_of(cls)
             may_follow = not most or problem.needed <= at + most
-            if framing.growing and problem.needed > self.source.size and may_follow:
+            if frames.growing and problem.needed > self.source.size and may_follow:
                 return self.unfinished()
             return self.lost(CUT_OFF)
 
@@ -152,7 +150,7 @@ class Walk:
         most = self.most_of(cls)
         if not record.nbytes or 0 < most < record.nbytes:
             raise ShortError
-        if self.framing.growing and at + record.nbytes == self.source.size:
+        if self.frames.growing and at + record.nbytes == self.source.size:
             more = memoryview(bytes(self.data[at:]) + bytes(MORE))
             self.state.absent = {}  # it is of the file as it is
             if cls.unpack(more, 0, len(more), self.state)[0].nbytes > record.nbytes:

@@ -305,7 +305,7 @@ class WallTime(
 class Pid(
     Fdr, kind=(META, MetadataKind.PID), size=METADATA_BYTES, section=METADATA_SECTION,
     sets={
-        Now.HAS_PROCESS: Now.HAS_PROCESS | (Now.SETTLED == 0),
+        Now.HAS_PROCESS: Now.HAS_PROCESS * Now.SETTLED + (Now.SETTLED == 0),
         Now.PROCESS: Now.PROCESS * Now.SETTLED + wire.field("process") * (Now.SETTLED == 0),
     },
 ):  # fmt: skip

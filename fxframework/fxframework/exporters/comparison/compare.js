@@ -8,10 +8,11 @@ const make = (tag, text, kind) => {
   if (kind) element.className = kind;
   return element;
 };
-const time = (ns, sign) => {
+const time = (ns, sign, minimumSignificantDigits = 4) => {
   if (ns === null) return "–";
   const size = Math.abs(ns), [unit, by] = size >= 1e9 ? ["s", 1e9] : size >= 1e6 ? ["ms", 1e6] : size >= 1e3 ? ["us", 1e3] : ["ns", 1];
-  return (sign && ns > 0 ? "+" : "") + (ns / by).toLocaleString("en", { maximumSignificantDigits: 4 }) + " " + unit;
+  const least = by === 1 && Number.isInteger(ns) ? 1 : minimumSignificantDigits;
+  return (sign && ns > 0 ? "+" : "") + (ns / by).toLocaleString("en", { minimumSignificantDigits: least, maximumSignificantDigits: 4 }) + " " + unit;
 };
 const often = (before, after) => before === after ? count(before) : `${count(before)} → ${count(after)}`;
 const count = (number) => number === null ? "–" : number.toLocaleString("en");
@@ -186,7 +187,8 @@ function ruler(pen, width, height) {
     pen.fillStyle = css("--line");
     pen.fillRect(x, 0, 1, height);
     pen.fillStyle = css("--soft");
-    if (x + 3 + pen.measureText(time(at)).width <= width) pen.fillText(time(at), x + 3, RULER / 2);
+    const text = time(at, false, 1);
+    if (x + 3 + pen.measureText(text).width <= width) pen.fillText(text, x + 3, RULER / 2);
   }
 }
 let span = [0, 1], whole = [0, 1], places = [];

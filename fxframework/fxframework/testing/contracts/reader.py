@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import pickle
 import re
 import time
 from collections import deque
@@ -204,6 +205,19 @@ class ReaderContract(Requests):
                 own = record.offset, record.nbytes
                 assert place == own, f"{where} has offset and nbytes {place}, the record {own}"
                 check_json(shown, where)
+
+    def test_records_can_be_pickled(self) -> None:
+        """Each kind of record is the same after pickling, so other processes can be given it."""
+        for sample, capture in self._opened():
+            # A kind of records shows with its class; the last of each is tried.
+            kinds = {(type(record), record.to_json().get("record")): record
+                     for record in capture.records()}  # fmt: skip
+            for record in kinds.values():
+                where = f"the record at byte {record.offset} of {sample.name}"
+                again = pickle.loads(pickle.dumps(record))  # noqa: S301 (it was just made)
+                assert again == record, f"{where} is another one after pickling: {again}"
+                shown = again.to_json()
+                assert shown == record.to_json(), f"{where} shows {shown} after pickling"
 
     # --- Tables ----------------------------------------------------------------------------
 

@@ -40,7 +40,9 @@ SLOW = 2.0
 whether memory is bounded, as machines differ."""
 STEEP = 8
 """Growth in bytes of memory per byte of file that buffers cannot explain."""
-THREADS = 4
+THREADS = 8
+SHORT_TURN = 1e-5
+"""Seconds that a thread runs before another one may, so that they meet in the middle of things."""
 
 _CHILD = """
 import json, sys
@@ -88,6 +90,24 @@ def hashes_of(digest: Mapping[str, Any]) -> dict[str, str]:
     return {
         name: hashlib.sha256(repr(value).encode()).hexdigest() for name, value in digest.items()
     }
+
+
+# --- Threads ------------------------------------------------------------------------------------
+
+
+def _check_in_threads(read: Callable[[], dict[str, Any]], alone: dict[str, Any], what: str) -> None:
+    """Fail if what several threads read at once is not what one alone reads."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(SHORT_TURN)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+            every = [pool.submit(read) for _ in range(THREADS)]
+            for one in every:
+                failed = one.exception()
+                assert failed is None, f"{what}: {type(failed).__name__}: {failed}"
+                check_same(one.result(), alone, what)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 # --- Another process ----------------------------------------------------------------------------
@@ -181,19 +201,21 @@ class Repetition(Captures):
     def test_threads_read_the_same(self) -> None:
         """Several threads, each with its own capture, read the same at once."""
         sample = self._small()[0]
-        alone = self._digest(sample.data)
+        what = f"{sample.name} reads differently in several threads"
         before = threading.gettrace()
         threading.settrace(_turns(self._plugin_name.partition(".")[0]))
         try:
-            with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-                what = f"{sample.name} reads differently in several threads"
-                every = [pool.submit(self._digest, sample.data) for _ in range(THREADS)]
-                for one in every:
-                    failed = one.exception()
-                    assert failed is None, f"{what}: {type(failed).__name__}: {failed}"
-                    check_same(one.result(), alone, what)
+            _check_in_threads(lambda: self._digest(sample.data), self._digest(sample.data), what)
         finally:
             threading.settrace(before)
+
+    def test_threads_may_share_a_capture(self) -> None:
+        """Several threads that read one capture at once get what one alone gets."""
+        for sample in (self._small()[0], self._small()[-1]):
+            what = f"{sample.name} reads differently by several threads that share a capture"
+            alone = self._digest(sample.data)
+            with self._open(sample.data) as capture:
+                _check_in_threads(functools.partial(digest_of, capture), alone, what)
 
     def test_another_process_reads_the_same(self) -> None:
         """Another process, with another hash seed, reads the same."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -49,14 +50,17 @@ class SharedTexts(TextColumn):
     """Values of properties, copied from their blocks at first use.
 
     Rows may share a string: ``bytes_of`` returns the same object for all rows that share a long
-    one.
+    one. Threads copy one after the other, under ``lock``.
     """
 
-    def __init__(self, offsets: I64, source: I32, copy: TextCopy, shared: dict[int, bytes]) -> None:
+    def __init__(
+        self, offsets: I64, source: I32, copy: TextCopy, shared: dict[int, bytes], lock: Lock
+    ) -> None:
         self.offsets = read_only(offsets)
         self._source = source
         self._copy = copy
         self._shared = shared
+        self._lock = lock
 
     def read_only(self) -> TextColumn:
         """Return the column itself: to lock its bytes as others do would copy them all."""
@@ -66,8 +70,13 @@ class SharedTexts(TextColumn):
     def data(self) -> NDArray[np.uint8]:  # type: ignore[override]
         """The bytes of all rows."""
         data: NDArray[np.uint8] = arena.empty(int(self.offsets[-1]), np.uint8)
-        TextColumnFill(self._copy, self._source.data, self.offsets.data, data.data).run()
+        self._fill(self._source, self.offsets, data)
         return read_only(data)
+
+    def _fill(self, source: I32, offsets: I64, data: NDArray[np.uint8]) -> None:
+        """Copy the texts of some blocks to where ``offsets`` says."""
+        with self._lock:
+            TextColumnFill(self._copy, source.data, offsets.data, data.data).run()
 
     def bytes_of(self, row: int) -> bytes:
         """Return the bytes of a row."""
@@ -78,8 +87,7 @@ class SharedTexts(TextColumn):
         found = self._shared.get(unit)
         if found is None or len(found) != nbytes:
             offsets, data = np.array([0, nbytes]), np.empty(nbytes, np.uint8)
-            source = self._source[row : row + 1]
-            TextColumnFill(self._copy, source.data, offsets.data, data.data).run()
+            self._fill(self._source[row : row + 1], offsets, data)
             found = self._shared[unit] = data.tobytes()
         return found
 
@@ -107,6 +115,8 @@ class TreeRows:
         self._paths: I32 | None = None
         self._weights: dict[str, I64 | None] = {}
         self._shared: dict[int, bytes] = {}
+        self._copying = Lock()
+        """Held while texts are copied: the copies have one state."""
 
     def count(self, name: str) -> int:
         """Return the number of rows of a table."""
@@ -237,7 +247,7 @@ class TreeRows:
                 remedy="read the table in batches, or raise the limit with -o max_memory=BYTES",
             )
         source = taken(self.rows_of_values[at:stop], self.raw.values.source)
-        return SharedTexts(offsets, source, self.raw.copy, self._shared)
+        return SharedTexts(offsets, source, self.raw.copy, self._shared, self._copying)
 
     # --- Slots ------------------------------------------------------------------------------------
 

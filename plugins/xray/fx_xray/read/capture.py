@@ -25,7 +25,6 @@ from fx_xray.read.events import EVENT, Events
 from fx_xray.read.first_pass import CallPass, Matcher, Rows
 from fx_xray.read.header import header_findings, read_header
 from fx_xray.read.log import BasicLog, FdrLog, GivenLog, Log
-from fx_xray.read.record_lines import lines_of
 from fx_xray.read.symbols import FunctionNames, Symbols
 from fx_xray.read.tables import SCHEMAS
 from fx_xray.rules import RULES
@@ -35,6 +34,7 @@ from fxframework.model.capture import CallColumns, OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Found
 from fxframework.model.schema import TableSchema
+from fxframework.wire.framing import has_loops
 
 __all__ = [
     "BasicCapture",
@@ -278,16 +278,14 @@ class FileCapture(EventCapture):
         return decoder.records(self.source.data)
 
     def records_json(self) -> Iterator[bytes]:
-        """Return the same records as JSON lines.
-
-        A program writes those that are sound (``record_lines.py``).
-        """
-        if self.header is None:
+        """Return the same records as JSON lines, those that are sound from columns."""
+        if self.header is None or not has_loops():
             return super().records_json()
+
+        from fx_xray.read.record_lines import lines_of
+
         self.first_pass(whole=False)  # it reports the findings
-        source = self.source
-        lines = lines_of(self._decoder, source, self.header, source.passed)
-        return self.checked_pieces(lines)
+        return self.checked_pieces(lines_of(self._decoder, self.source, self.header))
 
     def _heading(self) -> list[Found]:
         size = self.source.size

@@ -1,92 +1,199 @@
-"""Lines of record JSON: of a program of the declared records, and between them of a walk."""
+"""Lines of record JSON: from columns of the declared records, where the scan says they are sound.
+
+Where records begin and end, the scan knows (``framing.FrameList``). What is not a sound record is
+shown by the walk that reads records one at a time; so is one that was cut in half, and a run of
+columns then ends before it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
-from fx_xray.format import (
-    BASIC_FORM,
-    Basic,
-    BufferExtents,
-    EndOfBuffer,
-    Fdr,
-    FileHeader,
-    XrayRecord,
-)
-from fx_xray.read.decoder import RecordDecoder, Walk
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray import rules
+from fx_xray.format import BASIC_FORM, HEADER_BYTES, Basic, Fdr, FileHeader
+from fx_xray.read.decoder import NO_BUFFER, Frame, RecordDecoder
+from fx_xray.read.decoder import Walk as RecordWalk
+from fx_xray.read.events import array
 from fx_xray.read.framing import FrameList
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import view_of
-from fxframework.kernels.notes import Notes
-from fxframework.kit.record_lines import PIECE, record_lines
-from fxframework.model.capture import Record
-from fxframework.wire.expressions import wrapped
-from fxframework.wire.format import Format
-from fxframework.wire.operations import Compiled
-from fxframework.wire.programs import CODES, compile_lines
+from fxframework.kit.lossless import LosslessRecord
+from fxframework.wire.blocks import Run
+from fxframework.wire.expressions import Register
+from fxframework.wire.format import Format, kinds_of
+from fxframework.wire.framing import BAD_SIZE, ROOM
+from fxframework.wire.lines import LineReader
+from fxframework.wire.state import Change
 
 __all__ = ["lines_of"]
 
+I64 = NDArray[np.int64]
+BEGIN, END, FAULT, BLOCK, BASE, CALLED, BEGINS_BUFFER = range(7)
+"""What is listed of each record: a ``Frame``, but for what is noted, and one more."""
+ASKS = 2
+"""Why a run ends: an object tells what becomes of the next record (``kernels/frames.pyx``)."""
+
 
 @cache
-def program_of(form: str, *, mirrored: bool) -> Compiled:
-    """Return the program that writes the lines of a format's records."""
-    base = Basic if form == BASIC_FORM else Fdr
-    format = Format(form, form, base, codes="FXX")
-    return compile_lines(format, mirrored=mirrored, left=(BufferExtents, EndOfBuffer))
+def format_of(form: str) -> Format:
+    """Return the format of the records of a trace, behind its header."""
+    return Format(form, form, Basic if form == BASIC_FORM else Fdr, codes="FXX")
 
 
-def lines_of(
-    decoder: RecordDecoder,
-    source: Source,
-    header: FileHeader,
-    done: Callable[[int, int], None],
-) -> Iterator[bytes]:
+def lines_of(decoder: RecordDecoder, source: Source, header: FileHeader) -> Iterator[bytes]:
     """Return the JSON of all records of a trace, in pieces of whole lines.
 
-    Findings are not reported. ``done`` is called with bytes that are not read again.
+    Findings are not reported.
     """
     walk = decoder.walk(view_of(source.data), header)
-    both = _Both(walk, decoder, source)
-
-    def record(at: int) -> Record:
-        return both.record(at) if at else header
-
-    return record_lines(both.program, 1, source.size, PIECE, record, done)
+    reader = XrayLines(format_of(decoder.form), source, walk)
+    reader.show(header)
+    return reader.lines()
 
 
-class _Both:
-    """The records at which the program stops; it and the walk know the same of their buffers."""
+class XrayLines(LineReader):
+    """Reads the records behind the header of a trace into lines of record JSON."""
 
-    def __init__(self, walk: Walk, decoder: RecordDecoder, source: Source) -> None:
+    frames: Any
+    walk: Any
+
+    def __init__(self, format: Format, source: Source, walk: RecordWalk) -> None:
+        super().__init__(format, source, Limits())
+        self.mirrored = walk.state.mirrored
+        self.frames = XrayFrames(format, walk)
+        self.walk = SingleRecords(self.frames, walk)
+        self.registers = {each: walk.known[each] for each in self.registers}
+        self.at = HEADER_BYTES
+
+    def restarts_of(self, run: Run, register: Register) -> Change | None:
+        """Return where a register begins again in a run: in each buffer."""
+        if register not in NO_BUFFER:
+            return None
+        rows = np.flatnonzero(self.frames.begins_buffer[: run.rows])
+        return Change(rows, np.zeros(rows.size, np.int64), np.zeros(rows.size, bool))
+
+    def put_stretches(self, run: Run, entry: int, rows: I64) -> None:
+        """Make the lines of stretches that are not sound records."""
+        del entry
+        for place in run.places[rows].tolist():
+            self.show(self.walk.record_at(place))
+
+    def next_object(self) -> tuple[LosslessRecord, Any]:
+        """Return the next record as an object, and no findings."""
+        return self.walk.next()  # type: ignore[no-any-return]
+
+
+class XrayFrames:
+    """Where the records of a trace begin and end, in place of ``kernels.frames.Frames``.
+
+    The rows of the last ``read`` are its ``places``, ``sizes``, ``entries`` and ``orders``;
+    ``begins_buffer`` says which of them are the first of a buffer.
+    """
+
+    def __init__(self, format: Format, walk: RecordWalk) -> None:
         self.walk = walk
-        self.compiled = program_of(decoder.form, mirrored=walk.state.mirrored)
-        notes, limits = Notes(CODES, 0), Limits(max_record=walk.max_record)
-        self.program = self.compiled.start(source, limits, notes, PIECE)
-        self.program.sound_only = 1
-        self.program.framing.big = int(walk.state.big)
-        self.frames = FrameList(walk.scan, walk.scan, 1)
-        self.stop(0)
+        self.data = np.frombuffer(walk.view, np.uint8)
+        self.big = int(walk.state.big)
+        self.orders = np.full(ROOM, self.big, np.uint8)
+        self.entry_of, self.size_of = kinds_by_byte(format, walk)
+        self.list = FrameList(walk.scan, walk.scan, ROOM)
+        self.listed = np.zeros((BEGINS_BUFFER + 1, 0), np.int64)
+        """Columns of the records that were listed last, from ``BEGIN`` on."""
+        self.block = -1
+        """The buffer of the last one before them."""
 
-    def stop(self, at: int) -> None:
-        """Let the program stop at byte ``at``."""
-        self.program.total = self.program.framing.total = at
+    def read(self, at: int, most: int, end: int) -> tuple[int, int]:
+        """Find rows from byte ``at`` on; return how many, and why they end (``Frames.read``)."""
+        first = self.row_of(at)
+        # At least one row, and no row that begins at byte ``end`` or later.
+        behind = max(first + 1, int(np.searchsorted(self.listed[BEGIN], end)))
+        rows = self.listed[:, first : min(behind, first + most)]
+        self.places, self.sizes = rows[BEGIN], rows[END] - rows[BEGIN]
+        self.begins_buffer = rows[BEGINS_BUFFER]
+        # A stretch that is not a record may be too short for the byte that says the kind.
+        kind_places = np.minimum(self.places + self.walk.kind_byte, self.data.size - 1)
+        kinds = self.data[kind_places]
+        is_sound = rows[FAULT] == 0
+        self.entries = np.where(is_sound, self.entry_of[kinds], BAD_SIZE)
+        # The time of a record that was cut in half, only the scan knows.
+        usual_sizes = self.size_of[kinds]
+        is_cut = is_sound & (usual_sizes > 0) & (self.sizes != usual_sizes)
+        asking = np.flatnonzero(is_cut | (rows[FAULT] == rules.RECORD_TOO_LARGE))
+        return (int(asking[0]), ASKS) if asking.size else (self.places.size, 0)
 
-    def record(self, at: int) -> XrayRecord:
-        """Return the record at byte ``at`` by the walk."""
-        walk, slots = self.walk, self.program.slots
-        if at > walk.scan.at:
-            walk.scan.until = at
-            walk.scan.run()
-            walk.block = walk.scan.block
-            walk.known.update({each: slots[slot] for each, slot in self.compiled.registers.items()})
-        (frame,) = walk.listed(self.frames)
-        record = walk.record(frame)
-        for register, slot in self.compiled.registers.items():
-            slots[slot] = wrapped(walk.known[register])
-        for slot in self.compiled.parts:
-            slots[slot] = 0
-        self.stop(walk.sound_until)
-        return record
+    def row_of(self, at: int) -> int:
+        """Return the number of the record at a byte among those listed; list more for it."""
+        while not self.listed.size or at >= self.listed[END, -1]:
+            self.list_more()
+        return int(np.searchsorted(self.listed[BEGIN], at))
+
+    def list_more(self) -> None:
+        """List the next records."""
+        begin, count = int(self.walk.scan.at), self.list.run()
+        frames = self.list
+        columns = frames.end, frames.fault, frames.block, frames.base, frames.called
+        ends, faults, blocks, bases, called = (array(each, count) for each in columns)
+        begins = np.append(begin, ends[:-1])
+        is_first = blocks != np.append(self.block, blocks[:-1])
+        self.block = int(blocks[-1])
+        self.listed = np.stack([begins, ends, faults, blocks, bases, called, is_first])
+
+    def frame(self, row: int) -> Frame:
+        """Return a record as ``RecordWalk.record`` takes it."""
+        *frame, _ = self.listed[:, row].tolist()
+        return (*frame, 0)
+
+
+class SingleRecords:
+    """Reads the record at ``at`` as an object, in place of ``fxframework.wire.walk.Walk``."""
+
+    views = last = None
+
+    def __init__(self, frames: XrayFrames, walk: RecordWalk) -> None:
+        self.frames = frames
+        self.walk = walk
+        self.state = walk.state
+        self.at = 0
+
+    def next(self) -> tuple[LosslessRecord, Any]:
+        """Return the record, and no findings; go behind it, in the state."""
+        row = self.frames.row_of(self.at)
+        registers, known = self.state.registers, self.walk.known
+        known.update(registers)
+        if self.frames.listed[BEGINS_BUFFER, row]:
+            known.update(NO_BUFFER)
+        frame = self.frames.frame(row)
+        self.walk.block = frame[BLOCK]
+        record = self.walk.record(frame)
+        registers.update(known)
+        self.at += record.nbytes
+        return record, []
+
+    def record_at(self, place: int) -> LosslessRecord:
+        """Return what is not a sound record, and depends on no state."""
+        return self.walk.record(self.frames.frame(self.frames.row_of(place)))
+
+
+def kinds_by_byte(format: Format, walk: RecordWalk) -> tuple[I64, I64]:
+    """Return entry and size of the kinds of sound records, by the byte that says the kind.
+
+    Both have the shape (256,); the size is 0 where it differs.
+    """
+    entries = np.full(256, BAD_SIZE)
+    sizes = np.zeros(256, np.int64)
+    kinds = kinds_of(format)
+    head = bytearray(2)
+    for number in range(256):
+        head[walk.kind_byte] = number
+        found = walk.family.numbers(memoryview(head), 0, walk.state.big, walk.state.mirrored)
+        for entry, (*kind, cls) in enumerate(kinds):
+            if all(wanted in (-1, given) for wanted, given in zip(kind, found, strict=False)):
+                entries[number] = entry
+                sizes[number] = cls.layout.fixed
+    return entries, sizes
