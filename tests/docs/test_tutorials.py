@@ -20,7 +20,7 @@ import pytest
 from fxframework.templates.repository import KINDS, Name, render, write
 
 from ..install.environments import quick_compiler
-from ..install.test_kernel_plugin import FEW
+from ..properties import FEW
 from .commands import blocks, steps
 
 ROOT = Path(__file__).resolve().parents[2]

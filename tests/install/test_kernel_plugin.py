@@ -9,16 +9,11 @@ import pytest
 from fxframework.kernels import building, kernel
 from fxframework.kernels.native import is_compiled
 
+from ..properties import FEW
 from .environments import Environment, core, quick_compiler, with_requirements
 
 BUILDS = ("setuptools", "Cython")
 TESTS = ("pytest", "hypothesis")
-FEW = """
-import hypothesis
-hypothesis.settings.register_profile("few", max_examples=5, derandomize=True, database=None)
-hypothesis.settings.load_profile("few")
-"""
-"""A plugin of pytest: few examples, as the contracts themselves are tested elsewhere."""
 
 
 @pytest.fixture(scope="module")
