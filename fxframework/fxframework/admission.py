@@ -75,7 +75,7 @@ def _sets(item: Any) -> Iterator[str]:
     fields = _fields(item)
     for name in ("accepts", "replays"):
         value = fields.get(name, frozenset())
-        if isinstance(value, str) and type(item).__name__ == "Exporter" and value:
+        if name == "accepts" and isinstance(value, str) and value:
             continue  # the name of a format
         if not isinstance(value, frozenset | set):
             yield f"{name} is {value!r}, not a frozenset of names"

@@ -330,7 +330,7 @@ class Conversion:
         target = self.target
         assert isinstance(target, Writer)  # noqa: S101 (exporters do not merge)
         for capture in self.captures:
-            if target.merges(capture.tables):
+            if target.merges(capture.format, capture.tables):
                 continue
             several = len(self.captures) > 1 and capture.format == target.format
             raise UsageError(

@@ -335,10 +335,10 @@ class Writer:
     """Suffixes of outputs that select it, including the dot."""
     options: tuple[Option, ...] = ()
     """Options of the writer."""
-    accepts: frozenset[str] = frozenset()
-    """Tables of which a capture must have at least one for ``merge``."""
+    accepts: frozenset[str] | str = frozenset()
+    """Tables of which a capture must have at least one for ``merge``, or the name of a format."""
     merge: Callable[[Sink, Mapping[str, Any]], ExportSession] | None = None
-    """Opens a session that writes captures of any format, by their tables, into one file."""
+    """Opens a session that writes captures, as ``accepts`` says, into one file."""
     extract: Callable[[Capture, Selection, Sink, Mapping[str, Any]], Mapping[str, int]] | None = (
         None
     )
@@ -356,9 +356,11 @@ class Writer:
     exempt: Mapping[str, str] = attrs.field(factory=dict)
     """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
 
-    def merges(self, tables: Iterable[str]) -> bool:
-        """Return whether ``merge`` accepts a capture with these tables."""
-        return self.merge is not None and not self.accepts.isdisjoint(tables)
+    def merges(self, format: str, tables: Iterable[str]) -> bool:
+        """Return whether ``merge`` accepts a capture of a format with these tables."""
+        if self.merge is None or isinstance(self.accepts, str):
+            return self.merge is not None and self.accepts == format
+        return not self.accepts.isdisjoint(tables)
 
 
 def no_parts(format: str, path: str, remedy: str) -> UsageError:

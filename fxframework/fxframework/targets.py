@@ -40,7 +40,7 @@ def targets_for(host: Host, capture: Capture) -> list[Target]:
     writers = [
         writer
         for writer in host.writers.values()
-        if writer.format == capture.format or writer.merges(capture.tables)
+        if writer.format == capture.format or writer.merges(capture.format, capture.tables)
     ]
     writers.sort(key=lambda writer: writer.format != capture.format)
     exporters: dict[str, Exporter] = {}
@@ -54,7 +54,8 @@ def nothing_to_write(target: Target, capture: Capture) -> str:
     if isinstance(target, Exporter):
         wanted = target.rows
     else:
-        wanted = frozenset() if target.format == capture.format else target.accepts
+        by_tables = target.format != capture.format and not isinstance(target.accepts, str)
+        wanted = frozenset(target.accepts) if by_tables else frozenset()
     if not wanted or _has_row(capture, wanted):
         return ""
     tables = [name for name in capture.schemas if name in wanted] or sorted(wanted)

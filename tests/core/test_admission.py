@@ -59,7 +59,7 @@ def plugin(**hooks: Any) -> ModuleType:
         (Reader, {**READER, "options": (Option(**{**OPTION, "type": list}),)}, "option size is of type"),
         (Reader, {**READER, "options": (Option(**{**OPTION, "help": ""}),)}, "option size has no help text"),
         (Reader, {**READER, "options": (Option(**OPTION, flags="-s"),)}, "write the tuple ('-s',)"),
-        (Writer, {**WRITER, "accepts": "logs"}, "accepts is 'logs', not a frozenset of names"),
+        (Writer, {**WRITER, "accepts": ["logs"]}, "accepts is ['logs'], not a frozenset of names"),
         (Writer, {**WRITER, "extract": True}, "extract is True, not a function"),
         (Exporter, {**EXPORTER, "accepts": ["logs"]}, "accepts is ['logs'], not a frozenset"),
         (Exporter, {**EXPORTER, "accepts": frozenset({1})}, "whose members are not all strings"),

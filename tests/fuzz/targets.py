@@ -355,32 +355,26 @@ def log_kernels(data: bytes) -> None:
 
 
 def log_lines(data: bytes) -> None:
-    """Write record JSON of plain records; from each one that is not plain, go on behind it."""
-    from fx_log.read.framing import LogFramer, PacketFramer, RingFramer
-    from fx_log.read.jsonlines import JsonLines
-    from fx_log.read.packet_lines import PacketLines
-    from fx_log.rules import RULES
+    """Write record JSON as of a file of records, of packets, or of a ring's entries."""
+    from fx_log.format import RING_PAGE, RingHeader, StreamHeader
+    from fx_log.read.decoder import Records
+    from fx_log.read.lines import LineWriter
 
-    octets = _exact(data, "u1")
-    whole = octets[: octets.size // 8 * 8]
-    words, notes = view(whole.view("<i8"), np.int64), Notes(RULES.numbers, 1)
-    records = LogFramer(words, octets.size, notes, 1 << 15, 0)
-    entries = RingFramer(words, notes, 24, whole.size // 16, 4096)
-    for framer in (records, entries):
-        doubles = view(whole.view("<f8"), np.float64)
-        in_ring = int(framer is entries)
-        lines = JsonLines(framer, words, view(octets, np.uint8), doubles, 1 << 12, in_ring)
-        for _ in range(4):
-            lines.run()
-            lines.pos = min(lines.pos + 1, whole.size // 8)
-        lines.out.take()
-    packets = PacketLines(
-        PacketFramer(view(octets, np.uint8), notes, 16), view(octets, np.uint8), 1 << 12
-    )
-    for start in range(16, min(octets.size, 24)):
-        packets.pos = start
-        packets.run()
-    packets.out.take()
+    whole = data[: len(data) // 8 * 8]
+    # What surrounds the data lets all of it be read.
+    page = RingHeader(head=len(whole), tail=0).pack()
+    assert len(page) == RING_PAGE
+    files = {
+        "log": data,
+        "log-ring": page + whole,
+        "log-legacy": data,
+        "log-legacy-stream": StreamHeader().pack() + data,
+    }
+    for form, file in files.items():
+        octets = memoryview(_exact(file, "u1"))
+        for options in ({}, {"suffix": True}) if form == "log" else ({},):
+            for _ in LineWriter(Records(form, octets, BOUND, options)).lines():
+                pass
 
 
 def nesting(data: bytes) -> None:

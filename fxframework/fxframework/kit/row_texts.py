@@ -262,19 +262,6 @@ class Lines:
         if places.size:
             self._parts.append((places, *self.templates.write(places.size, *cells)))
 
-    def in_order(self) -> TextColumn | None:
-        """Return all texts as they were written if their places ascend, and forget them; else None.
-
-        They are a view, up to the next text that is written.
-        """
-        if len(self._parts) != 1 or (np.diff(self._parts[0][0]) < 0).any():
-            return None
-        ((_, starts, ends),) = self._parts
-        self._parts = []
-        first, behind = int(starts[0]), int(ends[-1])
-        offsets = np.append(starts, behind) - first
-        return TextColumn(offsets, self.templates.letters()[first:behind])
-
     def joined(self) -> tuple[TextColumn, I64]:
         """Return all texts in the order of their places, and the places; forget them."""
         none = np.zeros(0, np.int64)

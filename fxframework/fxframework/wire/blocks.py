@@ -286,13 +286,17 @@ class BlockReader:
         """Take a record that was read as an object; return whether a time does not fit 64 bits."""
         self.kinds[record.record] = self.kinds.get(record.record, 0) + 1
         if isinstance(record, self.watch):
-            self.seen(record)
+            self.see(record)
         beyond = False
         for each in self.objects:
             if type(record) is each.rows.record:
                 registers = self.walk.state.registers
                 beyond |= each.add(ordinal, record, self.walk.last, registers)
         return beyond
+
+    def see(self, record: LosslessRecord) -> None:
+        """Take a sound record that is wanted as an object, too."""
+        self.seen(record)
 
     def restarts_of(self, run: Run, register: Register) -> Change | None:  # noqa: ARG002 (for others)
         """Return where a register begins again in a run, before a record; None for nowhere."""
@@ -533,11 +537,13 @@ class Run:
         if effect.field is not None:
             happens &= many.known[effect.field, THERE]
         keeps = many.full(effect.keeps.column(many))
-        beyond = np.flatnonzero(happens & (keeps != 0) & (keeps != 1))
-        if beyond.size:  # neither set nor added to: an object knows what becomes of it
+        beyond = np.flatnonzero(happens & (keeps >> 1 != 0))
+        if beyond.size:  # neither 0 nor 1, set nor added to: an object knows what becomes of it
             own.odd[beyond] = True
             self.cut(int(own.ordinals[beyond[0]]))
         values = many.full(effect.value.column(many))
+        if happens.all():
+            return Change(own.ordinals, values, keeps == 1)
         return Change(own.ordinals[happens], values[happens], keeps[happens] == 1)
 
     # --- What becomes of them -------------------------------------------------------------------
@@ -691,7 +697,7 @@ class Run:
             reader.walk.views = [] if as_object and reader.needs_places[self.entries[row]] else None
             record, notes = self._object_at(row)
             if not as_object:
-                reader.seen(record)
+                reader.see(record)
                 continue
             reader.handed += 1
             for number, offset, value in notes:

@@ -1,22 +1,14 @@
-"""Writer: records of a declared format as bytes, given as objects or JSON; parts of captures."""
+"""Writer: records of a declared format as bytes, given as objects or JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fxframework.io.sink import Sink
 from fxframework.kit import lossless
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, RecordRewriter
-from fxframework.model.capture import Capture, Window
-from fxframework.model.selection import Selection
-from fxframework.model.strings import TextColumn
-from fxframework.registry import no_parts
 from fxframework.wire.beside import Computed
-from fxframework.wire.capture import DeclaredCapture
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import AT, SIZE, RefusalError, ShortError
 from fxframework.wire.expressions import Register
@@ -27,7 +19,7 @@ from fxframework.wire.records import Layout, Record
 from fxframework.wire.spans import Text
 from fxframework.wire.state import State
 
-__all__ = ["Encoder", "extract", "open_writer"]
+__all__ = ["Encoder", "open_writer"]
 
 
 class Encoder(lossless.Encoder):
@@ -156,42 +148,3 @@ def _is_plain(cls: type[Record]) -> bool:
 def open_writer(format: Format, sink: Sink) -> RecordRewriter:
     """Open a writer of records."""
     return RecordRewriter(sink, Encoder(format))
-
-
-def extract(
-    format: Format, capture: DeclaredCapture, selection: Selection, sink: Sink
-) -> Mapping[str, int]:
-    """Write the selected records and those without a row; return the counts of the others.
-
-    Raises UsageError where records that may be left out say something about later ones.
-    """
-    if format.parts_depend:
-        remedy = "convert all of it, or name an exporter with -t, such as csv"
-        raise no_parts(capture.format, capture.name, remedy)
-    part = Window(capture, selection)
-    outside = np.setdiff1d(_offsets(capture), _offsets(part))
-    reader, _ = capture.read_blocks()
-    reader.copied = format.classes
-    data = capture.source.data
-    left_out = 0
-    first = True
-    for block in reader.blocks():
-        if first:
-            sink.write(reader.header)
-            first = False
-        for starts, sizes in block.copies:
-            keep = ~np.isin(starts, outside)
-            left_out += int(np.count_nonzero(~keep))
-            sink.write(TextColumn.gather(data, starts[keep], sizes[keep]).data.tobytes())
-    lost = sum(reader.kinds.get(kind, 0) for kind in ("damaged", "unknown", "padding"))
-    counts = {"records": left_out, "damaged or unknown records": lost}
-    return {name: count for name, count in counts.items() if count}
-
-
-NONE = np.zeros(0, np.int64)
-
-
-def _offsets(capture: Capture) -> NDArray[np.int64]:
-    """Return the offsets of the records that have a row in any table."""
-    batches = (batch for name in capture.schemas for batch in capture.batches(name))
-    return np.concatenate([NONE, *(batch.array("offset") for batch in batches)])

@@ -190,11 +190,32 @@ class Format:
         return data
 
     @property
+    def opening(self) -> bytes:
+        """What a file begins with whose own header is lost: the magic, or a header of defaults.
+
+        Empty if a field of the header has no default.
+        """
+        public = () if self.header is None else self.header.layout.public
+        has_all = all(each.default is not attrs.NOTHING for each in public)
+        return self.magic if self.header is None or not has_all else self.header().pack()
+
+    @property
     def parts_depend(self) -> bool:
         """Whether records that a part by time may lack say something about later ones."""
         return any(
             "ts" in rows.sources and rows.record.layout.changes_state for rows in self.tables
         )
+
+    @property
+    def timed_tables(self) -> list[str]:
+        """The tables whose rows have times."""
+        return list(dict.fromkeys(rows.table for rows in self.tables if "ts" in rows.sources))
+
+    @property
+    def merges(self) -> bool:
+        """Whether captures can be merged: records have times, and none says something of others."""
+        layouts = every_layout(cls.layout for cls in self.classes)
+        return bool(self.timed_tables) and not any(each.changes_state for each in layouts)
 
     @property
     def choosy(self) -> bool:

@@ -34,7 +34,7 @@ from fxframework.kernels.parts import (
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.kit.record_lines import RELEASED
-from fxframework.kit.row_texts import Lines, Numbered, column_of
+from fxframework.kit.row_texts import Numbered, column_of
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.wire.beside import Spare
 from fxframework.wire.blocks import REASONS, SIZE_RULE, Block, BlockReader, Run
@@ -49,7 +49,6 @@ from fxframework.wire.lists import Listed
 from fxframework.wire.many import Many
 from fxframework.wire.records import Part, Record, is_reference
 from fxframework.wire.spans import Octets, Span, Text
-from fxframework.wire.state import TextTable
 
 __all__ = ["LineReader"]
 
@@ -59,6 +58,8 @@ BLOCK_BYTES = 1 << 19
 """Bytes of the file whose lines are made together: some ten times as many."""
 MOST_TEXTS = 1 << 20
 """Bytes of texts that are kept from one block to the next."""
+FEW = 8
+"""Rows that a copy of its own is worth while for."""
 SHOWS = {each.show for each in (Field, Number, Float, Octets, Spare, Text, Listed)}
 """How the kinds of fields are shown that columns can show."""
 EXPONENT = 0x7FF << 52
@@ -72,7 +73,6 @@ class LineReader(BlockReader):
 
     def __init__(self, format: Format, source: Source, limits: Limits) -> None:
         super().__init__(format, source, limits, StringPool(), tables=())
-        self.seen = self.show
         self.block_bytes = BLOCK_BYTES
         self.texts = RowTexts(self.numbers.data, self.strings)
         self.said: dict[Any, bool] = {}
@@ -97,15 +97,19 @@ class LineReader(BlockReader):
     def _joined(self) -> bytes:
         """Return all lines since the last call, in the order of the file."""
         objects = column_of(self.texts.templates, self.object_lines)
-        self.texts.lines.put(np.array(self.offsets, np.int64), (COPIED, objects))
+        self.texts.put(np.array(self.offsets, np.int64), (COPIED, objects))
         self.offsets = []
         self.object_lines = []
-        return self.texts.joined().data.tobytes()
+        return self.texts.joined()[0]
 
     def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
         """Take a record that was read as an object."""
         self.show(record)
         return super().add_object(ordinal, record)
+
+    def see(self, record: LosslessRecord) -> None:
+        """Take a sound record that columns do not show."""
+        self.show(record)
 
     def show(self, record: LosslessRecord) -> None:
         """Make the line of a record."""
@@ -160,7 +164,7 @@ class LineReader(BlockReader):
         offsets = run.places[rows]
         sizes = run.sizes[rows]
         if entry == PADDING:
-            self.texts.lines.put(offsets, *head_of("padding", offsets, sizes), b"}\n")
+            self.texts.put(offsets, *head_of("padding", offsets, sizes), b"}\n")
         elif entry == UNKNOWN:
             kinds: Cell = SIGNED, self.frames.kinds_found[rows]
             self.texts.put_raw("unknown", offsets, sizes, [b',"type":', kinds])
@@ -175,22 +179,45 @@ class RowTexts:
         self.data = data
         self.strings = strings
         self.templates = Templates(b"", b"", b"", source=data.data)
-        self.lines = Lines(self.templates)
+        self.rows: list[tuple[I64, I64, I64]] = []
+        """Places of rows, and where they begin and end in what is written."""
         self.made: dict[Field, Numbered] = {}
         """Texts that are made once for each different number, by field."""
         self.lists: dict[Field, RowTexts] = {}
         """What writes the items of lists."""
 
-    def joined(self) -> TextColumn:
-        """Return all rows in the order of their places, and forget them."""
-        column = self.lines.in_order() or self.lines.joined()[0]
+    def put(self, places: I64, *cells: Cell) -> None:
+        """Write rows of a template, each at its place among all rows."""
+        if places.size:
+            self.rows.append((places, *self.templates.write(places.size, *cells)))
+
+    def joined(self) -> tuple[bytes, I64]:
+        """Return all rows in the order of their places, and the bounds of each; forget them."""
+        if not self.rows:
+            return b"", np.zeros(1, np.int64)
+        places, starts, ends = map(np.concatenate, zip(*self.rows, strict=True))
+        order = np.argsort(places, kind="stable")
+        starts = starts[order]
+        ends = ends[order]
+        self.rows.clear()
+        bounds = np.append(0, np.cumsum(ends - starts))
+        letters = self.templates.letters()
+        # Rows that follow one another as they were written are copied at once.
+        breaks = np.flatnonzero(starts[1:] != ends[:-1])
+        if breaks.size * FEW > starts.size:
+            joined = TextColumn.gather(letters, starts, ends - starts).data.tobytes()
+        else:
+            begins = np.append(starts[0], starts[breaks + 1]).tolist()
+            stops = np.append(ends[breaks], ends[-1]).tolist()
+            pieces = zip(begins, stops, strict=True)
+            joined = b"".join([letters.data[begin:stop] for begin, stop in pieces])
         self.templates.forget(MOST_TEXTS)
-        return column
+        return joined, bounds
 
     def put_raw(self, record: str, offsets: I64, sizes: I64, cells: list[Cell]) -> None:
         """Write lines of what only its bytes can show."""
         raw = raw_of(offsets, sizes)
-        self.lines.put(offsets, *head_of(record, offsets, sizes), *cells, *raw, b"}\n")
+        self.put(offsets, *head_of(record, offsets, sizes), *cells, *raw, b"}\n")
 
     def put_records(self, many: Many, rows: I64, offsets: I64, sizes: I64) -> None:
         """Write lines of sound records."""
@@ -202,19 +229,19 @@ class RowTexts:
         if layout.word:  # the kind that was found may be that of another byte of the word
             for field, number in zip(layout.family.kinds, layout.kind, strict=False):
                 is_raw |= shown.column(field) != number
-        self.lines.put(offsets, *cells, *when(is_raw, raw_of, offsets, sizes), b"}\n")
+        self.put(offsets, *cells, *when(is_raw, raw_of, offsets, sizes), b"}\n")
         self.templates.forget_columns()
 
     def put_items(self, field: Listed, many: Many, rows: I64, places: I64) -> None:
         """Write items of a list, each with a comma behind it, at places among all of them."""
         if isinstance(field.item, Integer):
             kind = SIGNED if field.item.signed else NATURAL
-            self.lines.put(places, (kind, many.known[field.item][rows]), b",")
+            self.put(places, (kind, many.known[field.item][rows]), b",")
             return
         shown = ShownRows(self, many, rows)
         first, *cells = [*shown.fields(), *shown.refs(), b"},"]
         assert isinstance(first, bytes)  # noqa: S101 (see ``is_said``)
-        self.lines.put(places, b"{" + first.removeprefix(b","), *cells)
+        self.put(places, b"{" + first.removeprefix(b","), *cells)
         self.templates.forget_columns()
 
 
@@ -382,13 +409,14 @@ class ShownRows:
         is_signed = getattr(index_of(field), "signed", True)
         return SIGNED if is_signed else NATURAL, self.indexes(field)
 
-    def referred(self, field: Field, rows: Mask) -> list[Cell]:
+    def referred(self, field: Any, rows: Mask) -> list[Cell]:
         """Return texts of a table, which some rows have; numbers of those that it has not."""
         strings = self.texts.strings
         codes = self.column((field, CODE))
         is_known = codes >= 0
         known = rows & is_known
-        begin = orjson.dumps(table_of(field).unknown(0).removesuffix("0>"))[:-1]
+        table: Any = field.refers if isinstance(field, Number) else field.entry.table
+        begin = orjson.dumps(table.unknown(0).removesuffix("0>"))[:-1]
         return [
             *when(known, self.made, field, known, codes, lambda code: text_of(strings, code)),
             *when(rows & ~is_known, just, begin, self.reference_number(field), b'>"'),
@@ -425,12 +453,12 @@ class ShownRows:
             assert items.index is not None  # noqa: S101 (they are items)
             places = bounds[shown_owners] + items.index[shown_items]
             texts.put_items(field, items, shown_items, places)
-        column = texts.joined()
-        starts = column.offsets[bounds[:-1]]
-        ends = column.offsets[bounds[1:]]
+        data, item_bounds = texts.joined()
+        starts = item_bounds[bounds[:-1]]
+        ends = item_bounds[bounds[1:]]
         ends_without_comma = ends - (ends > starts)
         text_bounds = np.stack([starts, ends_without_comma], axis=1).reshape(-1)
-        return self.templates.column(column.data, text_bounds)[::2]
+        return self.templates.column(np.frombuffer(data, np.uint8), text_bounds)[::2]
 
     # --- Numbers of references ------------------------------------------------------------------
 
@@ -515,12 +543,6 @@ def text_of(strings: StringPool, code: int) -> str:
 
 
 # --- Fields and rows ------------------------------------------------------------------------------
-
-
-def table_of(field: Any) -> TextTable:
-    """Return the table of a reference."""
-    table: TextTable = field.refers if isinstance(field, Number) else field.entry.table
-    return table
 
 
 def index_of(field: Any) -> Any:

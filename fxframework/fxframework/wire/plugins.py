@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from fxframework.registry import Confidence, Probe, Reader, Writer, lazy_type
@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from fxframework.io.sink import Sink
     from fxframework.io.source import Source
     from fxframework.io.words import FieldView
+    from fxframework.kit.salvage import Loss
     from fxframework.model.capture import Capture, OpenRequest
     from fxframework.model.diagnostics import Diagnostics
     from fxframework.model.selection import Selection
-    from fxframework.registry import RecordWriter
+    from fxframework.registry import ExportSession, RecordWriter
     from fxframework.wire.format import Format
 
 __all__ = ["reader", "reader_of", "writer", "writer_of"]
@@ -94,14 +95,31 @@ def writer(
     ) -> Mapping[str, int]:
         """Write the selected records, with those that they need."""
         del options
-        from fxframework.wire.encoder import extract
+        from fxframework.wire.verbs.copies import extract
 
         return extract(load(), capture, selection, sink)
+
+    def salvage(capture: Any, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+        """Write the sound records; yield what is left out."""
+        del options
+        from fxframework.wire.verbs.copies import salvage
+
+        return salvage(load(), capture, sink)
+
+    def merge(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+        """Open a session that merges captures in the order of time."""
+        del options
+        from fxframework.wire.verbs.merge import Merger
+
+        return Merger(load(), sink)
 
     given = {
         "title": title or name,
         "suffixes": suffixes or (f".{name}",),
         "extract": extract,
+        "salvage": salvage,
+        "merge": merge,
+        "accepts": name,
         "derived": lambda: load().derived,
     }
     return Writer(format=name, open=open_, **{"lossless": True, **given, **options})
@@ -119,4 +137,6 @@ def writer_of(format: Format, **options: Any) -> Writer:
     """Return the writer of a format that is imported already."""
     if format.parts_depend:
         options = {"extract": None, **options}
+    if not format.merges:
+        options = {"merge": None, "accepts": frozenset(), **options}
     return writer(format.name, format, title=format.title, suffixes=format.suffixes, **options)

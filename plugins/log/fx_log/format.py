@@ -452,20 +452,15 @@ ARGUMENT_TYPES: Final = sum(1 << kind for kind in ArgType)
 """Types of arguments that logs have, a bit each."""
 NUMBER_TYPES: Final = sum(1 << kind for kind in NUMBERS)
 """Those of them whose value is a word."""
-MOST_ARGUMENTS: Final = MAX_RECORD_WORDS + 1
 ENTRY_HEADER_WORDS: Final = RING_ENTRY // WORD
 MAX_ENTRY_WORDS: Final = RING_MAX_ENTRY // WORD
-PACKET_TID, PACKET_TIME, PACKET_SEVERITY, PACKET_DROPPED = (
-    LegacyPacket.layout.place(name).offset
-    for name in ("tid", "timestamp", "severity", "dropped_logs")
-)
-"""Bytes of a legacy packet at which fields begin."""
+PACKET_SEVERITY: Final = LegacyPacket.layout.place("severity").offset
 CHAIN: Final = 64
 """Most arguments checked to find out whether they fill a record exactly."""
 SOUND_RUN: Final = 3
 """Number of plausible records in a row at which reading resumes after damage."""
 
-# --- Kinds of records, as the scans count them ----------------------------------------------------
+# --- Kinds of records, in the order of a summary --------------------------------------------------
 
 KINDS: Final = (
     "log", "attribution", "padding", "damaged", "ring_header", "ring_entry", "legacy_packet",

@@ -354,8 +354,8 @@ def fx_writers() -> Iterable[Writer]:
             options=(ATTRIBUTION, *REDACTION),
             accepts=frozenset({"logs"}),
             merge=lazy("fx_log.write.merge:open_merge"),
-            extract=lazy("fx_log.write.extract:extract"),
-            salvage=lazy("fx_log.write.salvage:salvage"),
+            extract=lazy("fx_log.write.copying:extract"),
+            salvage=lazy("fx_log.write.copying:salvage"),
         ),
         Writer(
             format="log-legacy",
@@ -363,7 +363,7 @@ def fx_writers() -> Iterable[Writer]:
             suffixes=(),
             open=lazy("fx_log.write.rewriter:open_legacy_writer"),
             lossless=True,
-            extract=lazy("fx_log.write.extract:extract"),
+            extract=lazy("fx_log.write.copying:extract"),
             options=REDACTION,
         ),
         Writer(
@@ -375,8 +375,8 @@ def fx_writers() -> Iterable[Writer]:
             options=(FOLD, *REDACTION),
             accepts=frozenset({"logs"}),
             merge=lazy("fx_log.write.merge:open_stream_merge"),
-            extract=lazy("fx_log.write.extract:extract"),
-            salvage=lazy("fx_log.write.salvage:salvage"),
+            extract=lazy("fx_log.write.copying:extract"),
+            salvage=lazy("fx_log.write.copying:salvage"),
         ),
         Writer(
             format="log-ring",
@@ -384,8 +384,8 @@ def fx_writers() -> Iterable[Writer]:
             suffixes=RING_SUFFIXES,
             open=lazy("fx_log.write.rewriter:open_ring_writer"),
             lossless=True,
-            extract=lazy("fx_log.write.extract:extract"),
-            salvage=lazy("fx_log.write.salvage:salvage"),
+            extract=lazy("fx_log.write.copying:extract"),
+            salvage=lazy("fx_log.write.copying:salvage"),
             options=REDACTION,
         ),
     ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from fx_log.format import KINDS
 from fx_log.severity import Level
 from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
 
@@ -53,15 +52,8 @@ LOG_TAGS = TableSchema(
 
 # --- Numbers for kernels --------------------------------------------------------------------------
 
-TRACE_LEVEL, DEBUG_LEVEL, FATAL_LEVEL = map(int, (Level.TRACE, Level.DEBUG, Level.FATAL))
-LEVEL_STEP = 0x10
 LOW32 = 0xFFFFFFFF
 LATEST = 0x7FFFFFFFFFFFFFFF
-LOG, ATTRIBUTION, PADDING, DAMAGED, RING_HEADER, RING_ENTRY, PACKET, STREAM_HEADER = range(
-    len(KINDS)
-)
-"""Kinds of records, as scans count them."""
-KIND_COUNT = len(KINDS)
 (
     EMPTY, PID, TID, TAG, MESSAGE, FILE, LINE, NUM_DROPPED, DROPPED_LOGS, VERBOSITY, ROLLED_OUT,
     MONIKER, URL, PRINTF, OWN_MONIKER, OWN_URL, OWN_ROLLED_OUT, UNKNOWN,
@@ -69,7 +61,3 @@ KIND_COUNT = len(KINDS)
 """Codes of the strings that the pool begins with."""
 NO_STRING = -1
 HAS_VERBOSITY = 64
-RARE_DROPPED, RARE_ROLLED_OUT, RARE_VERBOSITY = range(3)
-"""Columns of `logs` with values in few rows, as numbered by ``RareColumns``."""
-END, FULL, NOT_PLAIN = range(3)
-"""Why a writer of lines stopped: behind the last row, at its bound, at a row that is not plain."""

@@ -9,7 +9,7 @@ import pytest
 import fxframework as fxf
 from fx_log import format as wire
 from fx_log.read import records as fx
-from fx_log.write.extract import extract
+from fx_log.write.copying import extract
 from fxframework.io.sink import Sink
 from fxframework.model.selection import Selection
 

@@ -14,7 +14,7 @@ from fx_log.sample import sample
 
 from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
-from .streams import damaged, log_files, packet_files, ring_images
+from .streams import damaged, log_files, packet_files, packets, ring_images
 from .test_objects_and_tables import Tools, findings
 
 ODD = [
@@ -28,7 +28,11 @@ ODD = [
     log(("n", "uint64", (1 << 64) - 1), ("m", "int64", -(1 << 63)), tag_bits=(1 << 32) - 1),
     manifest(5, "core/a", "url"),
 ]
+EMPTY = log(("k", "string", ""))
 NOT_PLAIN = [
+    EMPTY[:16]
+    + (int.from_bytes(EMPTY[16:24], "little") | 0x8000 << 32).to_bytes(8, "little")
+    + EMPTY[24:],
     log(("d", "double", math.nan)),
     log(("d", "double", math.inf)),
     log(("k", "string", "caf\udce9")),
@@ -66,7 +70,7 @@ def test_each_record_by_itself_and_among_others(tools: Tools, record: bytes) -> 
 def test_pieces_are_bounded_and_of_whole_lines(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools.lines, "PIECE", 2000)
+    monkeypatch.setattr(tools.lines, "BLOCK_BYTES", 200)
     data = b"".join(ODD) * 20 + text_log("x") * 100 + bytes(3)
     agree(tools, data, {})
     pieces = list(tools.opened("log", data, {}).records_json())
@@ -104,13 +108,13 @@ def test_agree_on_suffixes(tools: Tools, data: bytes) -> None:
 def test_plain_records_are_not_decoded_one_by_one(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools.lines, "PIECE", 2000)
+    monkeypatch.setattr(tools.lines, "BLOCK_BYTES", 200)
     capture = tools.opened("log", sample(50_000), {})
 
     def refused(*_: Any) -> None:
         raise AssertionError("a plain record was decoded by itself")
 
-    monkeypatch.setattr(tools.walk, "record", refused)
+    monkeypatch.setattr(tools.objects, "log", refused)
     assert b"".join(capture.records_json()).count(b"\n") == 280
 
 
@@ -157,6 +161,11 @@ RING_ENTRIES = [
     entry(log(("k", "string", "caf\udce9"))),
     entry(b"x" * 5)[:-1] + b"\1",
 ]
+
+
+@hypothesis.given(data=packets() | damaged(packets()) | st.binary(max_size=100))
+def test_agree_on_any_packet(tools: Tools, data: bytes) -> None:
+    agree(tools, data, {}, "log-legacy")
 
 
 @cases("tail", [0, 8, 4096, (1 << 40) + 16])

@@ -40,9 +40,9 @@ class Tools:
 
     def __init__(self) -> None:
         self.capture = importlib.import_module("fx_log.read.capture")
-        self.blocks = importlib.import_module("fx_log.read.blocks")
-        self.lines = importlib.import_module("fx_log.read.record_lines")
-        self.walk = importlib.import_module("fx_log.read.decoder").LogWalk
+        self.frames = importlib.import_module("fx_log.read.frames")
+        self.lines = importlib.import_module("fx_log.read.lines")
+        self.objects = importlib.import_module("fx_log.read.decoder").Records
         self.limits = importlib.import_module("fxframework.io.limits").Limits
         self.source = importlib.import_module("fxframework.io.source").Source
         self.request = importlib.import_module("fxframework.model.capture").OpenRequest
@@ -268,7 +268,7 @@ def test_batches_are_the_table_wherever_they_break(
     octets = data.draw(FILES[format] | damaged(FILES[format]))
     whole, streamed = (tools.opened(format, octets, given) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tools.blocks, "ROOM", rows)
+        patch.setattr(tools.frames, "ROOM", rows)
         batches = {name: list(streamed.batches(name, rows)) for name in streamed.schemas}
     for name in whole.schemas:
         table = whole.table(name)

@@ -15,7 +15,9 @@ import fxframework as fxf
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.read import records as fx
-from fx_log.write.salvage import salvage
+from fx_log.read.capture import StreamCapture
+from fx_log.read.frames import ROOM
+from fx_log.write.copying import salvage
 from fxframework.errors import Severity
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
@@ -325,9 +327,20 @@ def test_a_large_file_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     bad = record[:16] + (0x16 | 5 << 16).to_bytes(8, "little") + record[24:]
     data = (20 * record + b"\xff" * 24 + bad + bytes(8)) * 30
     whole = salvaged(data)
-    monkeypatch.setattr("fx_log.write.salvage.PIECE", 64)
+    monkeypatch.setattr("fx_log.read.frames.BLOCK_BYTES", 64)
     assert salvaged(data) == whole
     assert sum(one.nbytes for one in whole[1]) + len(whole[0]) == len(data)
+
+
+def test_damage_is_read_by_as_many_stretches_as_records_are() -> None:
+    """However many there are: an empty packet is four bytes, and each is a loss."""
+    data = stream([]) + bytes(300_000)
+    with fxf.open(data, format="log-legacy-stream") as capture:
+        assert isinstance(capture, StreamCapture)
+        sizes = [frames.begin.size for frames in capture.frames()]
+    assert sum(sizes) == 75_000
+    assert max(sizes) == ROOM
+    assert len(salvaged(data, "log-legacy-stream")[1]) == 75_000
 
 
 @pytest.mark.parametrize("tail", [0, 65536 - 40, 7 * 65536 + 8])

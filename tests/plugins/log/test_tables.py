@@ -8,13 +8,12 @@ import pytest
 
 import fxframework as fxf
 from fx_log import format as wire
-from fx_log.read import blocks
+from fx_log.read import frames
 from fx_log.read.capture import LegacyCapture, LogCapture, RingCapture, StreamCapture
 from fx_log.sample import TAGS, sample
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.kernels import native
 from fxframework.model.capture import OpenRequest
 
 from ...cases import cases
@@ -301,7 +300,7 @@ def test_many_records_come_in_batches(
         "log-ring": ring([entry(text_log(text)) for text in texts], tail=60_000),
         "log-legacy-stream": stream([packet(text, "tag") for text in texts]),
     }[format]
-    monkeypatch.setattr(blocks, "ROOM", step)
+    monkeypatch.setattr(frames, "ROOM", step)
     capture = opened(data, OPEN[format])
     batches = list(capture.batches("logs", 5))
     assert max(map(len, batches)) <= 5
@@ -339,7 +338,7 @@ def test_damage_does_not_hide_the_sound_records_around_it() -> None:
 
 
 def test_a_fault_in_every_packet_is_counted_and_not_listed() -> None:
-    packets = 500_000 if native.is_compiled("fx_log.read.framing") else 5_000
+    packets = 500_000
     data = stream([]) + bytes(4 * packets)
     capture = opened(data, OPEN["log-legacy-stream"])
     summary = capture.summary()

@@ -595,7 +595,7 @@ class WriterContract(Sessions):
         return self._optional("merge")(sink, self._options(options or {}))
 
     def _takes(self, capture: Capture) -> bool:
-        return self.writer.merges(capture.tables)
+        return self.writer.merges(capture.format, capture.tables)
 
     def _check_output(self, output: bytes, capture: Capture, given: Input) -> None:
         self._check_readable(output, f"{given.name} merged")

@@ -1,13 +1,14 @@
 """Blocks: the records of a log file as columns, thousands at a time, and what is wrong in them.
 
-A framer (``framing``) finds the records, declarations (``fx_log.format``) say where their fields
-lie, and ``fx_log.meaning`` makes rows of them. Each block has the rows of the tables, and the
-findings about its records in the order of the file.
+``frames`` has the records, declarations (``fx_log.format``) say where their fields lie, and
+``fx_log.meaning`` makes rows of them. Each block has the rows of the tables, and the findings about
+its records in the order of the file.
 """
 
 from __future__ import annotations
 
 import abc
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -28,11 +29,10 @@ from fx_log.meaning import (
     first_of_each,
     is_level,
 )
-from fx_log.read.framing import ArgumentList, FrameList, Framer, PacketFramer
+from fx_log.read.frames import FramedFile, Frames
 from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.words import WORD
-from fxframework.kernels.buffers import view
 from fxframework.kernels.codes import codes_of
 from fxframework.kernels.stretches import not_utf8
 from fxframework.kit.scanned import FINDING_FIELDS
@@ -46,10 +46,6 @@ __all__ = ["BlockReader", "LogBlocks", "PacketBlocks"]
 I64 = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
-ROOM: Final = 1 << 14
-"""Most records of a block: few enough for their columns to stay in the processor's cache."""
-BLOCK_BYTES: Final = 4 << 20
-"""A block ends behind the first record that ends so many bytes after its first one."""
 
 
 def fields_of(layout: Any) -> dict[str, Any]:
@@ -78,34 +74,28 @@ IS_FOREIGN: Final = ~np.isin(np.arange(16), list(ArgType))
 
 
 class BlockReader(abc.ABC):
-    """Reads the records that a framer finds; classes derived from it know their fields.
+    """Reads the records of a file; classes derived from it know their fields."""
 
-    ``data`` (uint8) is what the framer moves over.
-    """
-
-    def __init__(
-        self, framer: Framer, data: NDArray[np.uint8], strings: StringPool, meaning: Meaning
-    ) -> None:
-        self.framer = framer
-        self.numbers = FileNumbers(data)
-        self.data = data
+    def __init__(self, file: FramedFile, strings: StringPool, meaning: Meaning) -> None:
+        self.file = file
+        self.framer = file.framer
+        self.data = file.data
+        self.numbers = FileNumbers(self.data)
         self.strings = strings
         self.meaning = meaning
-        self.frames = FrameList(framer, ROOM)
-        self.frames.nbytes = BLOCK_BYTES
+        self.kinds: Counter[str] = Counter()
+        """Number of records of each kind."""
         self.notes: list[I64] = []
         """Findings of the block: rule, offset, number of the record, value; of shape (n, 4)."""
-        self.index = np.zeros(0, np.int64)
-        """Number in the file of each record of the block."""
+        self.found = Frames.none()
+        """The records of the block."""
 
     def blocks(self) -> Iterator[tuple[LogRows, I64]]:
         """Yield the rows of each block and its findings, of shape (n, 4)."""
-        while not self.frames.done:
-            self.frames.run()
-            notes = self.framer.notes
-            self.notes = [np.array(notes.findings).reshape(-1, FINDING_FIELDS)]
-            notes.used = 0
-            self.index = self.framed("indexes")
+        for frames in self.file.blocks():
+            self.kinds += frames.kinds(self.file.record)
+            self.notes = [frames.notes]
+            self.found = frames.sound()
             rows = self.read()
             findings = np.concatenate(self.notes)
             order = np.lexsort((self.distance(findings[:, 1]), findings[:, 2]))
@@ -117,19 +107,15 @@ class BlockReader(abc.ABC):
 
     def no_rows(self) -> LogRows:
         """Return the rows of no records."""
-        self.frames.rows = 0
+        self.found = Frames.none()
         return self.read()
-
-    def framed(self, column: str) -> I64:
-        """Return a column of ``FrameList``, int64 of shape (records,)."""
-        return np.array(np.asarray(getattr(self.frames, column))[: self.frames.rows])
 
     def report(self, rule: Rule, record: I64, offset: I64, value: Any = 0) -> None:
         """Report findings about records, by their numbers in the block (``meaning.Report``)."""
         found = np.empty((record.size, FINDING_FIELDS), np.int64)
         found[:, 0] = int(rule)
         found[:, 1] = offset
-        found[:, 2] = self.index[record]
+        found[:, 2] = self.found.index[record]
         found[:, 3] = value
         self.notes.append(found)
 
@@ -159,25 +145,15 @@ class LogBlocks(BlockReader):
 
     def __init__(
         self,
-        framer: Framer,
-        data: NDArray[np.uint8],
+        file: FramedFile,
         strings: StringPool,
         meaning: Meaning,
         *,
         with_limits: bool,
     ) -> None:
-        super().__init__(framer, data, strings, meaning)
-        self.words = view(data[: data.size // WORD * WORD].view("<i8"), np.int64)
+        super().__init__(file, strings, meaning)
         self.with_limits = with_limits
         self.tag_bits_reported = False
-
-    def place(self, byte: I64) -> I64:
-        """Return offsets in the file of bytes of the data, which in a ring may wrap around."""
-        framer = self.framer
-        if not framer.base:
-            return byte
-        from_start = byte // WORD >= framer.wrap
-        return np.where(from_start, byte - framer.capacity, byte) + framer.base
 
     def distance(self, offset: I64) -> I64:
         """Return how far offsets in the file are from where reading began."""
@@ -186,16 +162,16 @@ class LogBlocks(BlockReader):
 
     def read(self) -> LogRows:
         """Return the rows of the records that the framer has found."""
-        starts = self.framed("starts") * WORD
-        records = self.many(LogRecord.layout, starts, starts + self.framed("sizes") * WORD)
+        found = self.found
+        records = self.many(LogRecord.layout, found.start, found.start + found.size)
         records.read_fields(HEAD)
         logs = Logs(
-            offset=self.framed("begins"),
-            spot=self.place(starts),
+            offset=found.offset,
+            spot=self.file.place(found.start),
             tag_bits=records.known[LOG["tag_bits"]],
             severity=records.known[LOG["severity"]],
             ts=records.known[LOG["timestamp"]],
-            tag=self.framed("tags"),
+            tag=found.tag,
             suffixes=self.suffixes(),
         )
         has_reserved_bits = self.check_headers(logs, records)
@@ -205,12 +181,12 @@ class LogBlocks(BlockReader):
 
     def suffixes(self) -> Suffixes | None:
         """Return the attribution behind records, where suffixes are read."""
-        suffix_word = self.framed("suffixes")
-        record = np.flatnonzero(suffix_word >= 0)
+        suffix = self.found.suffix
+        record = np.flatnonzero(suffix >= 0)
         if not record.size:
             return None
         limits = np.full(record.size, self.data.size)
-        many = self.many(Attribution.layout, suffix_word[record] * WORD, limits)
+        many = self.many(Attribution.layout, suffix[record], limits)
         Attribution.layout.read_many(many)
         moniker, url = (
             self.enter(many.known[SUFFIX[name], START], many.known[SUFFIX[name], LENGTH])
@@ -240,16 +216,11 @@ class BlockArguments:
 
     def __init__(self, reader: LogBlocks, records: Many) -> None:
         self.reader = reader
-        lister = ArgumentList(
-            reader.words, view(records.start // WORD, "i8"), view(records.limit // WORD, "i8")
-        )
-        lister.run()
-        listed = lister.places.filled()
-        self.record: I64 = listed["record"]
-        self.fault: NDArray[np.int32] = listed["fault"]
-        """The number of the rule by which an argument cannot be decoded; 0 for a sound one."""
-        starts = listed["word"] * WORD
-        self.offset = reader.place(starts)
+        places = reader.file.arguments(reader.found)
+        self.record = places.record
+        self.fault = places.fault
+        starts = places.begin
+        self.offset = reader.file.place(starts)
         self.many = reader.many(Argument.layout, starts, records.limit[self.record])
         Argument.layout.read_many(self.many)
         known = self.many.known
@@ -400,12 +371,9 @@ class BlockArguments:
 class PacketBlocks(BlockReader):
     """Reads legacy packets."""
 
-    framer: PacketFramer
-
     def read(self) -> LogRows:
         """Return the rows of the packets that the framer has found."""
-        starts, sizes = self.framed("starts"), self.framed("sizes")
-        offset = self.framed("begins")
+        starts, sizes, offset = self.found.start, self.found.size, self.found.offset
         many = self.many(LegacyPacket.layout, starts, starts + sizes)
         LegacyPacket.layout.read_many(many)
         known = many.known
@@ -434,7 +402,6 @@ class PacketBlocks(BlockReader):
         ):
             record = np.flatnonzero(mask)
             self.report(rule, record, offset[record], value[record])
-        self.framer.kinds[tables.PACKET] += offset.size
         return self.meaning.of_packets(packets, self.report)
 
     def tags(self, packets: Many) -> Arguments:

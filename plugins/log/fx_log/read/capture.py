@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.read.batches import batch_of
-from fx_log.read.first_pass import Chunk, LogPass, enter_known, framed, pass_over
-from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer, RingFramer
-from fx_log.read.record_lines import LINES, lines_of
+from fx_log.read.first_pass import Chunk, LogPass, enter_known, pass_over
+from fx_log.read.frames import FramedFile, Frames
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fx_log.tables import LOG_TAGS, LOGS
 from fxframework.io.source import Source
-from fxframework.kernels.notes import Notes
+from fxframework.io.words import view_of
 from fxframework.kit.scanned import Batch, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.schema import STANDARD_TABLES, TableSchema
@@ -31,14 +30,9 @@ __all__ = [
     "LogCapture",
     "RingCapture",
     "StreamCapture",
-    "frames_of",
 ]
 
-AnyFramer = LogFramer | RingFramer | PacketFramer
 I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-FRAMES = 1 << 12
-"""Records framed at a time without decoding them."""
 LISTED = 1000
 """Most components and tags in a summary."""
 
@@ -88,12 +82,21 @@ class LogCapture(ScannedCapture[LogPass, Chunk]):
     def records_json(self) -> Iterator[bytes]:
         """Return the same records as JSON lines.
 
-        Plain records are written in bulk (``jsonlines.py``).
+        They are written many at a time (``lines``).
         """
-        if self.format not in LINES or self.request.options.get("suffix"):
-            return super().records_json()
+        from fx_log.read.decoder import RecordDecoder
+        from fx_log.read.lines import LineWriter
+
         self.first_pass(whole=False)  # it reports the findings
-        return self.checked_pieces(lines_of(self.format, self.source, self.request))
+        limits, options = self.request.limits, self.request.options
+        decoder = RecordDecoder(self.format, limits=limits, options=options)
+        released = 0
+        for end, lines in LineWriter(decoder.read(view_of(self.source.data))).lines():
+            self.check_budget()
+            if lines:
+                yield lines
+            self._release(released, end)
+            released = end
 
     def resume(self) -> tuple[int, bytes] | None:
         """Return the offset after the last whole record, and the control records before it.
@@ -103,36 +106,25 @@ class LogCapture(ScannedCapture[LogPass, Chunk]):
         # Of equal control records, the last one is enough.
         controls: dict[bytes, None] = {}
         end = 0
-        suffixed = bool(self.request.options.get("suffix"))
-        for frames in self._frames():
-            whole = len(frames["begins"])
-            if suffixed and frames["suffixes"][-1] < 0:
-                whole -= 1
-            for frame in np.flatnonzero(frames["tags"][:whole] & wire.CONTROL).tolist():
-                start = int(frames["begins"][frame])
-                record = self.source.read(start, int(frames["ends"][frame]) - start)
+        for frames in self.frames():
+            sound = frames.sound()
+            if self.request.options.get("suffix") and (sound.suffix[-1:] < 0).any():
+                sound = sound.take(slice(-1))
+            for row in sound.take(np.flatnonzero(sound.tag & wire.CONTROL)).rows():
+                record = self.source.read(row.begin, row.end - row.begin)
                 controls.pop(record, None)
                 controls[record] = None
-            if whole:
-                end = int(frames["ends"][whole - 1])
+            end = int(sound.end[-1]) if sound.end.size else end
         return end, b"".join(controls)
 
-    def stretches(self) -> Iterator[tuple[I64, I64]]:
-        """Yield starts and ends of sound records with their suffixes, as byte offsets, in batches.
-
-        For structured records only; both arrays have shape (n,).
-        """
-        for frames in self._frames():
-            yield frames["begins"], frames["ends"]
-
-    def _frames(self) -> Iterator[Mapping[str, NDArray[Any]]]:
-        """Yield the frames of all records in batches, undecoded."""
-        return frames_of(self.framer())
-
-    def framer(self) -> AnyFramer:
-        """Return a framer of the records, from the first one on."""
+    def framed(self, *, splits: bool = False) -> FramedFile:
+        """Return where records are (``FramedFile``)."""
         limits, options = self.request.limits, self.request.options
-        return framed(self.format, self.source.data, limits, options, Notes(RULES.numbers, 1))[0]
+        return FramedFile(self.format, self.source.data, limits, options, splits=splits)
+
+    def frames(self) -> Iterator[Frames]:
+        """Yield all stretches, thousands at a time."""
+        return self.framed().blocks()
 
     # --- The pass over the whole file -------------------------------------------------------------
 
@@ -240,16 +232,6 @@ class StreamCapture(LegacyCapture):
         if self.source.size < wire.STREAM_HEADER:
             return 0, b""
         end = wire.STREAM_HEADER
-        for frames in self._frames():
-            end = int(frames["ends"][-1])
+        for frames in self.frames():
+            end = max([end, *frames.sound().end[-1:].tolist()])
         return end, self.source.read(0, wire.STREAM_HEADER)
-
-
-def frames_of(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:
-    """Yield what a framer finds in batches: columns of ``FrameList``."""
-    frames = FrameList(framer, FRAMES)
-    while frames.run():
-        yield {
-            name: np.array(np.asarray(getattr(frames, name))[: frames.rows])
-            for name in ("begins", "ends", "starts", "tags", "suffixes")
-        }

@@ -10,13 +10,11 @@ from functools import partial
 from typing import Any
 
 import attrs
-import numpy as np
 
 from fx_log import format as wire
 from fx_log.format import LegacyPacket
 from fx_log.plugin import FORMATS
 from fx_log.read.decoder import STATE, RecordDecoder
-from fx_log.read.framing import FrameList, Framer
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
 from fx_log.rules import RULES
 from fxframework.io.source import Source
@@ -24,9 +22,6 @@ from fxframework.io.words import FieldView, view_of
 from fxframework.kit.explain import Explainer, check_offset
 
 __all__ = ["explain", "explain_legacy", "explain_log", "explain_ring", "explain_stream"]
-
-FRAMES = 1 << 16
-"""Frames that are looked at in one go."""
 
 
 def explain(form: str, source: Source, offset: int) -> list[FieldView]:
@@ -37,12 +32,10 @@ def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     """
     check_offset(source, offset)
     distances = _Distances(source.size, ring=form == "log-ring")
-    walk = RecordDecoder(form).walk(view_of(source.data))
-    if form in ("log", "log-legacy-stream"):
-        walk.at = _frame_before(walk.framer, offset)
+    records = RecordDecoder(form).read(view_of(source.data))
     record = next(
         record
-        for record in walk.records()
+        for record in records.from_byte(0 if form == "log-ring" else offset)
         if distances.between(record.offset, offset) < record.nbytes
     )
     data = distances.bytes_of(view_of(source.data), record)
@@ -57,19 +50,6 @@ def explain(form: str, source: Source, offset: int) -> list[FieldView]:
 explain_log, explain_legacy, explain_stream, explain_ring = (
     partial(explain, form) for form in FORMATS
 )
-
-
-def _frame_before(framer: Framer, offset: int) -> int:
-    """Return where the last sound record begins that does so up to a byte; 0 if none does."""
-    frames = FrameList(framer, FRAMES)
-    start = 0
-    while frames.run():
-        begins = np.asarray(frames.begins)[: frames.rows]
-        count = int(np.searchsorted(begins, offset, "right"))
-        start = int(begins[count - 1]) if count else start
-        if count < begins.size:
-            break
-    return start
 
 
 class _Distances:

@@ -13,21 +13,18 @@ from fx_log import rules
 from fx_log.format import KINDS, RING_PAGE, STREAM_HEADER, StreamHeader
 from fx_log.meaning import Arguments, LogRows, Meaning
 from fx_log.read.blocks import BlockReader, LogBlocks, PacketBlocks
-from fx_log.read.framing import LogFramer, PacketFramer, RingFramer
+from fx_log.read.frames import FramedFile
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
 from fx_log.tables import LEVEL_NAMES, WELL_KNOWN
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
-from fxframework.io.words import WORD
-from fxframework.kernels.buffers import view
-from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import FINDING_FIELDS, FirstPass, Timeline, sketch
 from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings
 
-__all__ = ["Chunk", "LogPass", "enter_known", "framed", "pass_over", "words_of"]
+__all__ = ["Chunk", "LogPass", "enter_known", "pass_over"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -35,7 +32,6 @@ WINDOW: Final = 1 << 25
 """Bytes after which the pages of the file are released."""
 TABLES: Final = ("logs", "args", "log_tags")
 HALF: Final = 1 << 32
-ENDLESS: Final = (1 << 63) - 1
 LEVEL_OF: Final = np.array(LEVELS, np.uint8)
 ABOUT_NAMES: Final = (
     rules.WELL_KNOWN_OF_OTHER_TYPE,
@@ -148,13 +144,12 @@ def concatenated(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 class LogPass(FirstPass[Chunk]):
-    """Reads a file once from its beginning. ``unit`` is the bytes per position of the framer."""
+    """Reads a file once from its beginning."""
 
     def __init__(
         self,
         reader: BlockReader,
         strings: StringPool,
-        unit: int,
         ring: Ring | None,
         most_listed: int,
     ) -> None:
@@ -164,12 +159,11 @@ class LogPass(FirstPass[Chunk]):
         self.strings = strings
         self.totals = Totals()
         self.findings = Findings(most_listed, RULES.numbers)
-        self._unit = unit
 
     @property
     def position(self) -> int:
         """Bytes that are done with."""
-        return min(self._unit * int(self.framer.pos), self.reader.data.size)
+        return min(int(self.framer.unit * self.framer.pos), self.reader.data.size)
 
     def blocks(self) -> Iterator[tuple[LogRows, I64]]:
         """Yield the rows of each block of the rest of the file, and its findings."""
@@ -205,7 +199,7 @@ class LogPass(FirstPass[Chunk]):
 
     def count(self, kind: str, records: int = 1) -> None:
         """Count records that the framer does not see."""
-        self.framer.kinds[KINDS.index(kind)] += 1
+        self.reader.kinds[kind] += 1
         self.framer.record += records
 
     def note(self, rule: Rule, offset: int, value: int = 0) -> None:
@@ -262,8 +256,8 @@ class LogPass(FirstPass[Chunk]):
     @property
     def kinds(self) -> dict[str, int]:
         """Number of records of each kind."""
-        counted = zip(KINDS, np.asarray(self.framer.kinds).tolist(), strict=True)
-        return {name: count for name, count in counted if count}
+        kinds = self.reader.kinds
+        return {name: kinds[name] for name in KINDS if kinds[name]}
 
     @property
     def rows(self) -> dict[str, int]:
@@ -305,35 +299,12 @@ def enter_known(strings: StringPool) -> None:
         strings.pool.enter(text)
 
 
-def words_of(data: U8) -> memoryview:
-    """Return the whole words of some bytes, for kernels."""
-    return view(data[: data.size // WORD * WORD].view("<i8"), np.int64)
-
-
-def framed(
-    form: str, data: U8, limits: Limits, options: Mapping[str, Any], notes: Notes
-) -> tuple[LogFramer | RingFramer | PacketFramer, U8, Ring | None]:
-    """Return the framer of a file, the bytes that it frames, and the ring, if the file is one."""
-    if form == "log":
-        most = min(limits.max_record, ENDLESS)
-        suffixed = bool(options.get("suffix"))
-        return LogFramer(words_of(data), data.size, notes, most, suffixed), data, None
-    if form == "log-ring":
-        ring = Ring(data)
-        line = ring.line(0, max(0, ring.used))
-        wrap = (ring.capacity - ring.start) // WORD
-        framer = RingFramer(words_of(line), notes, ring.place(0), wrap, ring.capacity)
-        return framer, line, ring
-    start = -1 if form == "log-legacy" else STREAM_HEADER
-    return PacketFramer(view(data, np.uint8), notes, start), data, None
-
-
 def pass_over(
     form: str, data: U8, strings: StringPool, limits: Limits, options: Mapping[str, Any]
 ) -> LogPass:
     """Return a pass over a file of a format; what is before the first record is in it already."""
-    notes = Notes(RULES.numbers, 0)
-    framer, line, ring = framed(form, data, limits, options, notes)
+    file = FramedFile(form, data, limits, options)
+    ring = file.ring
     meaning = Meaning(
         strings,
         in_entries=ring is not None,
@@ -341,15 +312,15 @@ def pass_over(
         with_printf=bool(options.get("printf")),
     )
     reader: BlockReader
-    if isinstance(framer, PacketFramer):
-        reader = PacketBlocks(framer, line, strings, meaning)
-        scanned = LogPass(reader, strings, 1, None, limits.max_findings)
+    if form in ("log-legacy", "log-legacy-stream"):
+        reader = PacketBlocks(file, strings, meaning)
+        scanned = LogPass(reader, strings, None, limits.max_findings)
         if form == "log-legacy-stream" and data.size:
             scanned.stream_header(data[:STREAM_HEADER].tobytes())
         return scanned
     with_limits = bool(options.get("fidl_limits"))
-    reader = LogBlocks(framer, line, strings, meaning, with_limits=with_limits)
-    scanned = LogPass(reader, strings, WORD, ring, limits.max_findings)
+    reader = LogBlocks(file, strings, meaning, with_limits=with_limits)
+    scanned = LogPass(reader, strings, ring, limits.max_findings)
     if ring is not None:
         scanned.ring_header(ring)
     return scanned

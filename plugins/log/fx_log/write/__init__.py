@@ -1,4 +1,4 @@
 """Writing: calls and records to bytes; parts, merged captures, salvage.
 
-`writer` writes calls, `extract` a part, `merge` several captures, `salvage` what is sound.
+`writer` writes calls, `copying` a part or what is sound, `merge` several captures.
 """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import attrs
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.read.decoder import LogWalk, PacketWalk, RecordDecoder, RingWalk, StreamWalk
+from fx_log.read.decoder import Records
 from fx_log.read.records import (
     Attribution,
     Damaged,
@@ -23,6 +24,7 @@ from fx_log.read.records import (
     from_json,
 )
 from fxframework.errors import refusal
+from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
 from fxframework.kit.lossless import padding_of
 from fxframework.wire.packing import Packer
@@ -42,7 +44,6 @@ class RecordEncoder:
 
     def __init__(self, form: str) -> None:
         self.form = form
-        self._decoder = RecordDecoder(form)
         self._ring = _RingImage() if form == "log-ring" else None
 
     def encode(self, record: LogFileRecord | Mapping[str, Any]) -> bytes:
@@ -94,24 +95,18 @@ class RecordEncoder:
 
     def decoded(self, record: LogFileRecord, data: bytes) -> LogFileRecord | None:
         """Return the record that these bytes are; None unless exactly one."""
-        view, decoder = memoryview(data), self._decoder
-        found: LogFileRecord | None = None
-        if not data:
-            return None
-        if isinstance(record, LogRecord):
-            found = LogWalk(view, decoder).record(0)
-        elif isinstance(record, Attribution):
-            found = LogWalk(view, decoder).attribution(0)
-        elif isinstance(record, LegacyPacket):
-            walk = StreamWalk if self.form == "log-legacy-stream" else PacketWalk
-            found = PacketWalk.record(walk(view, decoder), 0)
-        elif isinstance(record, StreamHeader):
-            found = StreamWalk(view, decoder).header()
-        elif isinstance(record, RingHeader):
-            found = next(RingWalk(view, decoder).opening(), None)
-        elif len(data) % WORD == 0:
-            found = RingWalk.of_entry(view, decoder)
-        return found if found is not None and found.nbytes == len(data) else None
+        before: list[LogFileRecord] = []
+        if isinstance(record, Attribution):
+            before = [LogRecord(timestamp=0, severity=0)]
+        elif isinstance(record, RingEntry):
+            before = [RingHeader(head=len(data), tail=0)]
+        elif isinstance(record, LegacyPacket) and self.form == "log-legacy-stream":
+            before = [StreamHeader()]
+        with_suffix = {"suffix": isinstance(record, Attribution)}
+        whole = b"".join(one.pack() for one in before) + data
+        found = list(islice(Records(self.form, memoryview(whole), Limits(), with_suffix), 3))
+        is_one = len(found) == len(before) + 1 and found[-1].nbytes == len(data)
+        return found[-1] if is_one else None
 
 
 _RECORDS: Mapping[str, frozenset[type[LogFileRecord]]] = {

@@ -8,7 +8,6 @@ order.
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
@@ -20,9 +19,9 @@ from fx_log import format as wire
 from fx_log import rules
 from fx_log.export.presentation import SIGNED, UNSIGNED, Head, left_out, walk
 from fx_log.format import ArgType, LegacyPacket, LogRecord
-from fx_log.read.capture import LogCapture, StreamCapture, frames_of
+from fx_log.read.capture import LogCapture, StreamCapture
 from fx_log.read.decoder import STATE
-from fx_log.read.framing import PacketFramer
+from fx_log.read.frames import Frames
 from fx_log.read.records import Damaged, Padding, StreamHeader
 from fx_log.severity import Level
 from fx_log.write.arguments import (
@@ -52,89 +51,28 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import WORD
-from fxframework.kernels.sorting import stable_order
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture, OpenRequest, Window
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
+from fxframework.wire.verbs.merge import MergedPart, merged
 
 __all__ = ["Merger", "PacketMerger", "open_merge", "open_stream_merge"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-BUFFER: Final = 1 << 20
-CACHED: Final = 1 << 16
-"""Number of distinct arguments whose bytes are cached."""
 _ATTRIBUTION: Final = {
     wire.MONIKER: ArgType.STRING, wire.URL: ArgType.STRING, wire.ROLLED_OUT: ArgType.UINT64,
 }  # fmt: skip
 _KNOWN: Final = {
     name.encode(): int(kind) for name, kind in {**wire.WELL_KNOWN, **_ATTRIBUTION}.items()
 }
-SHORT: Final = 4096
-"""Longest text that is cached, in bytes."""
 EARLIEST: Final = -(1 << 63)
 _MESSAGE: Final = name_head("message")
-_WORD: Final = struct.Struct("<Q").pack
-_INT64: Final = struct.Struct("<q").pack
+_EMPTY: Final = text_argument(*_MESSAGE, b"")
+LONGEST_MESSAGE: Final = 8 * (MAX_VALUE_WORDS - len(_EMPTY) // 8)
+"""Bytes that fit into a record without anything else."""
 TIME_AT: Final = LegacyPacket.layout.place("timestamp").offset
-
-
-class _Key(NamedTuple):
-    """A row of `args`."""
-
-    name: int
-    kind: int
-    value: Any
-    """The value; for a string, or for bytes of an unknown type, its code."""
-
-
-class _Row(NamedTuple):
-    """A log, from the tables."""
-
-    ts: int
-    head: Head
-    message: bytes
-    keys: Sequence[_Key]
-    dropped: int
-    rolled_out: int
-    verbosity: int
-
-
-def _keys(args: Table) -> list[_Key]:
-    """Return the rows of `args` as keys."""
-    out = []
-    for name, kind, signed, unsigned, real, code in args.tuples(
-        "name", "type", "int", "uint", "float", "str"
-    ):
-        if kind == ArgType.STRING:
-            key = _Key(name, kind, code)
-        elif code >= 0:
-            key = _Key(name, -1 - kind, code)
-        elif kind in SIGNED:
-            key = _Key(name, ArgType.INT64, signed)
-        elif kind in UNSIGNED:
-            key = _Key(name, ArgType.UINT64, unsigned)
-        elif kind == ArgType.DOUBLE:
-            key = _Key(name, kind, real)
-        elif kind == ArgType.BOOL:
-            key = _Key(name, kind, bool(signed))
-        else:
-            key = _Key(name, ArgType.NULL, None)
-        out.append(key)
-    return out
-
-
-class _Shape(NamedTuple):
-    """The common parts of logs with the same ``Head``, as bytes of arguments."""
-
-    severity: int
-    start: bytes
-    """pid and tid."""
-    place: bytes
-    """file and line."""
-    tags: bytes
-    tag: int
-    """The tag of the component; 0 without one."""
 
 
 def _whole(capture: Capture) -> Capture:
@@ -153,6 +91,20 @@ def _decoded(data: bytes) -> str:
 # --- Rows -----------------------------------------------------------------------------------------
 
 
+class _Common(NamedTuple):
+    """What logs with the same ``Head`` have in common; arguments are bytes."""
+
+    severity: int
+    has_message: bool
+    start: bytes
+    """pid and tid."""
+    place: bytes
+    """file and line."""
+    tags: bytes
+    tag: int
+    """The tag of the component; 0 without one."""
+
+
 class _LogRows:
     """Encodes the rows of `logs` of a capture as structured records; manifests name components."""
 
@@ -162,166 +114,157 @@ class _LogRows:
         self._dropped = dropped
         self._components: dict[tuple[bytes, bytes], int] = {}
         """Tags of components, by moniker and url."""
-        self._texts: dict[int, bytes] = {}
-        self._names: dict[int, tuple[int, bytes]] = {}
-        self._arguments: dict[tuple[int, int], bytes] = {}
-        self._shapes: dict[Head, _Shape] = {}
+        self._texts: Memo[int, bytes] = Memo(
+            lambda code: self._pool.bytes_of(code) if code >= 0 else b"", 0
+        )
+        self._named = Memo(self._with_text)
+        """The bytes of string arguments, by codes of their names and values."""
+        self._common = Memo(self._common_of)
         self._manifests = b""
         """Those of components that are new in a row."""
 
-    def pieces(self) -> Iterator[bytearray]:
+    def pieces(self) -> Iterator[bytes]:
         """Yield the records, in pieces."""
-        buffer = bytearray()
-        for batch in walk(self._capture, _keys, self._dropped):
-            heads = {head: Head.of(head) for head in set(batch.heads)}
-            for row in map(
-                _Row,
-                np.asarray(batch.ts).tolist(),
-                map(heads.__getitem__, batch.heads),
-                batch.messages.raw(),
-                batch.args,
-                batch.dropped,
-                batch.rolled_out,
-                batch.verbosity,
-            ):
-                buffer += self._record(row)
-            if len(buffer) >= BUFFER:
-                yield buffer
-                buffer = bytearray()
-        yield buffer
+        for batch in walk(self._capture, self._keys, self._dropped):
+            yield b"".join(
+                map(
+                    self._record,
+                    np.asarray(batch.ts).tolist(),
+                    batch.heads,
+                    batch.messages.raw(),
+                    batch.args,
+                    zip(batch.dropped, batch.rolled_out, batch.verbosity, strict=True),
+                )
+            )
 
-    def _record(self, row: _Row) -> bytes:
+    def _record(
+        self,
+        ts: int,
+        head: tuple[Any, ...],
+        message: bytes,
+        keys: Sequence[bytes | None],
+        counts: tuple[int, int, int],
+    ) -> bytes:
         """Return the record of a row, with those that it needs before it."""
-        shape = self._shapes.get(row.head)
-        try:
-            if shape is None:
-                shape = self._shape(row.head)
-        except WriteRefusedError:
+        common = self._common[head]
+        if common is None:
             self._dropped["logs"] += 1
             return b""
-        if row.rolled_out:
+        dropped, rolled_out, verbosity = counts
+        start = common.start
+        if dropped:
+            start += argument_bytes("num_dropped", ArgType.UINT64, dropped)
+        start += common.place
+        if verbosity:
+            start += argument_bytes("verbosity", ArgType.INT64, verbosity)
+        if rolled_out:
             self._dropped["counts of logs rolled out"] += 1
         before, self._manifests = self._manifests, b""
-        message = row.message if row.head.has_message else None
-        try:
-            return before + self._whole(row, shape, self._body(row, shape, message))
-        except WriteRefusedError:  # logs of other formats may be larger than a record
-            return before + self._cut(row, shape)
-
-    @staticmethod
-    def _whole(row: _Row, shape: _Shape, body: bytes) -> bytes:
-        return record_bytes(shape.severity, row.ts, body, tag_bits=shape.tag)
-
-    def _cut(self, row: _Row, shape: _Shape) -> bytes:
-        """Return a part of a log that is too large: cut its message, then leave out its keys."""
-        for kept in (row, row._replace(keys=())):
+        text = message if common.has_message else None
+        for body in self._bodies(start, text, keys, common.tags):
             try:
-                rest = len(self._body(kept, shape, b""))
-            except WriteRefusedError:
+                return before + record_bytes(common.severity, ts, body, tag_bits=common.tag)
+            except WriteRefusedError:  # logs of other formats may be larger than a record
                 continue
-            room = 8 * MAX_VALUE_WORDS - rest
-            if room < 0:
-                continue
-            self._dropped["logs, in part"] += 1
-            if len(kept.keys) < len(row.keys):
-                self._dropped["keys"] += len(row.keys)
-            message = shortened(row.message, min(room, wire.MAX_STRING))
-            return self._whole(row, shape, self._body(kept, shape, message))
         self._dropped["logs"] += 1
-        return b""
+        return before
+
+    def _bodies(
+        self, start: bytes, message: bytes | None, keys: Sequence[bytes | None], tags: bytes
+    ) -> Iterator[bytes]:
+        """Yield the arguments in the reference writer's order, then what may fit in their place.
+
+        That is with a shorter message, and then without the keys.
+        """
+        sound = [key for key in keys if key is not None]
+        is_whole = len(sound) == len(keys)
+        if is_whole and (message is None or len(message) <= LONGEST_MESSAGE):
+            text = b"" if message is None else text_argument(*_MESSAGE, message)
+            yield b"".join((start, text, *sound, tags))
+        for kept in [sound, []] if is_whole else [[]]:
+            room = 8 * MAX_VALUE_WORDS - len(_EMPTY) - sum(map(len, (start, *kept, tags)))
+            if room >= 0:
+                self._dropped["logs, in part"] += 1
+                self._dropped["keys"] += len(keys) - len(kept)
+                shorter = shortened(message or b"", min(room, wire.MAX_STRING))
+                yield b"".join((start, text_argument(*_MESSAGE, shorter), *kept, tags))
+
+    def _common_of(self, key: tuple[Any, ...]) -> _Common | None:
+        """Return what all logs with a head have; None where that is too large for a record."""
+        head = Head.of(key)
+        start = place = b""
+        try:
+            if head.pid is not None:
+                start += argument_bytes("pid", ArgType.UINT64, head.pid)
+            if head.tid is not None:
+                start += argument_bytes("tid", ArgType.UINT64, head.tid)
+            if head.file >= 0:
+                place += argument_bytes("file", ArgType.STRING, self._texts[head.file])
+            if head.line is not None:
+                place += argument_bytes("line", ArgType.UINT64, head.line)
+            return _Common(
+                severity=head.severity if head.level >= 0 else int(Level.INFO),
+                has_message=head.has_message,
+                start=start,
+                place=place,
+                tags=b"".join(argument_bytes("tag", ArgType.STRING, tag) for tag in head.tags),
+                tag=self._tag(head),
+            )
+        except WriteRefusedError:
+            return None
 
     def _tag(self, head: Head) -> int:
         """Return the tag of a component; that of a new one gets a manifest."""
         if head.component < 0:
             return 0
-        who = self._text(head.component), self._text(head.url)
+        who = self._texts[head.component], self._texts[head.url]
         if who not in self._components:
             tag = len(self._components) + 1
             self._manifests += manifest_record(tag, *map(_decoded, who)).pack()
             self._components[who] = tag
         return self._components[who]
 
-    # --- arguments ---
+    # --- Keys
 
-    def _shape(self, head: Head) -> _Shape:
-        """Return the common parts of all logs with this head."""
-        start = place = b""
-        if head.pid is not None:
-            start += argument_bytes("pid", ArgType.UINT64, head.pid)
-        if head.tid is not None:
-            start += argument_bytes("tid", ArgType.UINT64, head.tid)
-        if head.file >= 0:
-            place += argument_bytes("file", ArgType.STRING, self._text(head.file))
-        if head.line is not None:
-            place += argument_bytes("line", ArgType.UINT64, head.line)
-        shape = _Shape(
-            severity=head.severity if head.level >= 0 else int(Level.INFO),
-            start=start,
-            place=place,
-            tags=b"".join(argument_bytes("tag", ArgType.STRING, tag) for tag in head.tags),
-            tag=self._tag(head),
-        )
-        if len(self._shapes) < CACHED:
-            self._shapes[head] = shape
-        return shape
+    def _keys(self, args: Table) -> list[bytes | None]:
+        """Return the bytes of rows of `args`; None for one that no record has room for."""
+        columns = ("name", "type", "int", "uint", "float", "str")
+        return [self._key(*row) for row in args.tuples(*columns)]
 
-    def _body(self, row: _Row, shape: _Shape, message: bytes | None) -> bytes:
-        """Return the arguments, in the order of the reference writer."""
-        parts = [shape.start]
-        if row.dropped:
-            parts.append(argument_bytes("num_dropped", ArgType.UINT64, row.dropped))
-        parts.append(shape.place)
-        if row.verbosity:
-            parts.append(argument_bytes("verbosity", ArgType.INT64, row.verbosity))
-        if message is not None:
-            parts.append(text_argument(*_MESSAGE, message))
-        return b"".join((*parts, *map(self._argument, row.keys), shape.tags))
-
-    def _text(self, code: int) -> bytes:
-        text = self._texts.get(code)
-        if text is None:
-            text = self._texts[code] = self._pool.bytes_of(code) if code >= 0 else b""
-        return text
-
-    def _argument(self, key: _Key) -> bytes:
-        """Return the bytes of a key; those of texts are cached."""
-        name, kind, value = key
+    def _key(
+        self, name: int, kind: int, signed: int, unsigned: int, real: float, code: int
+    ) -> bytes | None:
         if kind == ArgType.STRING:
-            made = self._arguments.get((name, value))
-            if made is None:
-                made = self._made(self._text(name), kind, self._text(value))
-                if len(self._arguments) < CACHED and len(made) < SHORT:
-                    self._arguments[name, value] = made
-            return made
-        if kind == ArgType.INT64:
-            head = self._names.get(name)
-            if head is not None:
-                return b"".join((_WORD(head[0] + 0x13), head[1], _INT64(value)))
-            text = self._text(name)
-            if text not in _KNOWN and len(text) < SHORT:
-                self._names[name] = name_head(text)
-        return self._made(self._text(name), kind, value)
-
-    def _made(self, name: bytes, kind: int, value: Any) -> bytes:
-        if kind < 0:
+            return self._named[name, code]
+        if code >= 0:
             self._dropped["values that are bytes"] += 1
             return b""
+        if kind in SIGNED:
+            return self._argument(name, ArgType.INT64, signed)
+        if kind in UNSIGNED:
+            return self._argument(name, ArgType.UINT64, unsigned)
+        if kind == ArgType.DOUBLE:
+            return self._argument(name, kind, real)
+        if kind == ArgType.BOOL:
+            return self._argument(name, kind, bool(signed))
+        return self._argument(name, ArgType.NULL, None)
+
+    def _with_text(self, codes: tuple[int, int]) -> bytes | None:
+        name, value = codes
+        return self._argument(name, ArgType.STRING, self._texts[value])
+
+    def _argument(self, name_code: int, kind: int, value: Any) -> bytes | None:
+        name = self._texts[name_code]
         if _KNOWN.get(name) == kind:
             self._dropped["names of keys, which got an underscore"] += 1
             name += b"_"
-        return argument_bytes(name, kind, value)
+        try:
+            return argument_bytes(name, kind, value)
+        except WriteRefusedError:
+            return None
 
 
 # --- Merging --------------------------------------------------------------------------------------
-
-
-class _Part(NamedTuple):
-    """The records of a capture: bytes, and columns of where in them each lies and what it says."""
-
-    data: U8
-    columns: dict[str, I64]
-    """``starts``, ``lengths`` and ``ts``; of structured records also ``tags``, their tag bits, and
-    ``components``, the number of what a manifest names (of other records -1)."""
 
 
 class _MergerBase:
@@ -336,7 +279,7 @@ class _MergerBase:
         self._sink = sink
         self._redactor = redactor
         self._dropped: Counter[str] = Counter()
-        self._parts: list[_Part] = []
+        self._parts: list[MergedPart] = []
 
     def write(self, capture: Capture) -> None:
         """Add the logs of a capture, whose bytes ``close`` copies."""
@@ -351,8 +294,8 @@ class _MergerBase:
     def close(self) -> Mapping[str, int]:
         """Write the records. Return the counts of what could not be written, by name."""
         self._sink.write(self.opening)
-        if self._parts:
-            self._write()
+        for piece in merged(self._finished(), self._change):
+            self._sink.write(piece)
         if self._redactor is not None:
             for what, count in self._redactor.counts.items():
                 self._dropped[f"redacted: {what}"] += count
@@ -374,60 +317,28 @@ class _MergerBase:
                 sink.write(piece)
             return kind(Source.spooled(spool, name=name), OpenRequest())
 
-    def _part(self, capture: Capture) -> _Part:
+    def _part(self, capture: Capture) -> MergedPart:
         """Return the records of a capture."""
         whole = _whole(capture)
         assert isinstance(whole, LogCapture)  # noqa: S101 (`_prepared` sees to it)
-        framer = whole.framer()
-        data = framer.data if isinstance(framer, PacketFramer) else framer.words
-        batches = list(frames_of(framer))
-        frames = {
-            name: np.concatenate([np.zeros(0, np.int64), *(each[name] for each in batches)])
-            for name in ("begins", "ends", "starts", "tags")
-        }
-        if isinstance(capture, Window):
-            keep = ~np.isin(frames["begins"], capture.offsets_left_out())
-            frames = {name: column[keep] for name, column in frames.items()}
-        return self._placed(whole.format, np.asarray(data).view(np.uint8), frames)
+        file = whole.framed()
+        left_out = capture.offsets_left_out() if isinstance(capture, Window) else None
+        blocks = [frames.sound() for frames in file.blocks()]
+        frames = Frames.joined(blocks)
+        if left_out is not None:
+            frames = frames.take(~np.isin(frames.offset, left_out))
+        return self._placed(whole.format, file.data, frames)
 
-    def _placed(self, form: str, data: U8, frames: Mapping[str, I64]) -> _Part:
+    def _placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
         """Return the records that some frames are."""
         raise NotImplementedError
 
-    def _write(self) -> None:
-        """Write the records in the order of time; those of a single capture in their own."""
-        columns = {
-            name: np.concatenate([part.columns[name] for part in self._parts])
-            for name in self._parts[0].columns
-        }
-        ts = columns["ts"]
-        several = len(self._parts) > 1
-        order = stable_order(ts) if several else None
-        if order is None:
-            order = np.arange(ts.size)
-        ends = np.cumsum(columns["lengths"][order])
-        cuts = np.arange(BUFFER, int(ends[-1]) if ends.size else 0, BUFFER)
-        for rows in np.split(order, np.searchsorted(ends, cuts)):
-            self._sink.write(self._gathered(rows, columns).data.data)
+    def _finished(self) -> list[MergedPart]:
+        """Return the parts, once all are there."""
+        return self._parts
 
-    def _gathered(self, rows: I64, columns: Mapping[str, I64]) -> TextColumn:
-        """Return the bytes of the records of some rows, in this order."""
-        bounds = np.cumsum([part.columns["ts"].size for part in self._parts])
-        of_parts = np.searchsorted(bounds, rows, "right")
-        grouped = np.argsort(of_parts, kind="stable")
-        begins = rows - np.append(0, bounds)[of_parts]
-        lengths = columns["lengths"][rows]
-        pieces = []
-        for part, mine in zip(
-            self._parts,
-            np.split(grouped, np.searchsorted(of_parts[grouped], np.arange(1, bounds.size))),
-            strict=True,
-        ):
-            starts = part.columns["starts"][begins[mine]]
-            pieces.append(TextColumn.gather(part.data, starts, lengths[mine]).data)
-        places = np.empty_like(rows)
-        places[grouped] = np.cumsum(lengths[grouped]) - lengths[grouped]
-        return TextColumn.gather(np.concatenate(pieces), places, lengths)
+    def _change(self, records: TextColumn, beside: Mapping[str, I64]) -> None:
+        """Change the bytes of some records; ``beside`` has further columns of theirs."""
 
 
 def _sound(capture: Capture) -> Iterator[Any]:
@@ -484,16 +395,15 @@ class Merger(_MergerBase):
             self._dropped[what] += lost[what]
         return made
 
-    def _placed(self, form: str, data: U8, frames: Mapping[str, I64]) -> _Part:
-        words, starts = data.view(np.int64), frames["starts"]
+    def _placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
+        words, starts = data[: data.size // WORD * WORD].view(np.int64), frames.start // WORD
         heads, ts = words[starts], words[starts + 1]
-        lengths = WORD * wire.SIZE.get(heads)
         tags = wire.HEADER_TAG.get(heads)
         components = np.full(starts.size, -1)
         named = np.zeros(starts.size, np.bool_)
         for row in np.flatnonzero(tags & wire.CONTROL).tolist():
             at = WORD * int(starts[row])
-            record, _ = LogRecord.unpack(data.data, at, at + int(lengths[row]), STATE)
+            record, _ = LogRecord.unpack(data.data, at, at + int(frames.size[row]), STATE)
             if rolled_out_of(record) is None:
                 named[row] = True
                 component = component_of(record)
@@ -501,28 +411,28 @@ class Merger(_MergerBase):
                     number = self._components.setdefault(component, len(self._components))
                     components[row], ts[row] = number, EARLIEST
         if form == "log-ring":
-            odd = ~named & (frames["tags"] >> wire.CONTROL.bit_length() - 1 != 0)
+            odd = ~named & (frames.tag >> wire.CONTROL.bit_length() - 1 != 0)
             self._dropped[TAGS] += int(np.count_nonzero(odd))
-            of_entries = np.where(odd, 0, frames["tags"]) | tags & wire.CONTROL
+            of_entries = np.where(odd, 0, frames.tag) | tags & wire.CONTROL
             tags = np.where(named, tags, of_entries)
-        columns = {"starts": WORD * starts, "lengths": lengths, "ts": ts, "tags": tags}
-        return _Part(data, columns | {"components": components})
+        beside = {"tags": tags, "components": components}
+        return MergedPart(data, frames.start, frames.size, ts, beside)
 
-    def _write(self) -> None:
-        if len(self._parts) > 1:
-            for part in self._parts:
-                self._retag(part.columns)
-        super()._write()
+    def _finished(self) -> list[MergedPart]:
+        for part in self._parts if len(self._parts) > 1 else []:
+            self._retag(part.beside)
+        return self._parts
 
-    def _gathered(self, rows: I64, columns: Mapping[str, I64]) -> TextColumn:
-        made = super()._gathered(rows, columns)
-        words, heads = made.data.view(np.int64), made.offsets[:-1] // WORD
+    def _change(self, records: TextColumn, beside: Mapping[str, I64]) -> None:
+        words, heads = records.data.view(np.int64), records.offsets[:-1] // WORD
         words[heads] &= ~wire.HEADER_TAG.mask
-        words[heads] |= columns["tags"][rows] << wire.HEADER_TAG.low
-        return made
+        words[heads] |= beside["tags"] << wire.HEADER_TAG.low
 
-    def _retag(self, columns: dict[str, I64]) -> None:
-        """Change tags of a part that are those of other components."""
+    def _retag(self, columns: Mapping[str, I64]) -> None:
+        """Change tags of a part that are those of other components.
+
+        ``tags`` are tag bits, ``components`` numbers of what a manifest names (elsewhere -1).
+        """
         tags, named = columns["tags"] & wire.COMPONENT, columns["components"]
         # A manifest holds up to the next one of its tag.
         order = np.argsort(tags, kind="stable")
@@ -532,7 +442,8 @@ class Merger(_MergerBase):
         components[order] = named[order][np.maximum.accumulate(holding)]
         pairs, which = np.unique(components * wire.CONTROL + tags, return_inverse=True)
         new = [self._tag(*divmod(pair, wire.CONTROL)) for pair in pairs.tolist()]
-        columns["tags"] += np.array(new, np.int64)[which] - tags
+        new_tags = np.array(new, np.int64)[which]
+        columns["tags"][:] += new_tags - tags
 
     def _tag(self, component: int, tag: int) -> int:
         """Return the tag of a component: its own, unless that is another's."""
@@ -591,14 +502,14 @@ class PacketMerger(_MergerBase):
             StreamCapture, map(RecordEncoder(StreamCapture.format).encode, packets)
         )
 
-    def _placed(self, form: str, data: U8, frames: Mapping[str, I64]) -> _Part:
-        starts, ends = frames["begins"], frames["ends"]
-        times = TextColumn.gather(data, frames["starts"] + TIME_AT, np.full(starts.size, 8))
+    def _placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
+        starts, ends = frames.begin, frames.end
+        times = TextColumn.gather(data, frames.start + TIME_AT, np.full(starts.size, 8))
         if form == "log-legacy":  # a container has the length of each
             data = np.concatenate((np.array([data.size], "<u4").view(np.uint8), data))
             ends = ends + wire.STREAM_LENGTH
         ts = times.data.view(np.int64)
-        return _Part(data, {"starts": starts, "lengths": ends - starts, "ts": ts})
+        return MergedPart(data, starts, ends - starts, ts)
 
 
 def open_stream_merge(sink: Sink, options: Mapping[str, Any]) -> PacketMerger:

@@ -1,0 +1,218 @@
+"""Copies: records that go from one file to another as bytes, and what is lost between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kit.lossless import DamagedRecord, PaddingRecord, UnknownRecord
+from fxframework.kit.record_lines import RELEASED
+from fxframework.kit.salvage import Loss
+from fxframework.model.capture import Capture, Window
+from fxframework.model.strings import StringPool, TextColumn
+from fxframework.registry import no_parts
+from fxframework.wire.blocks import REASONS, SIZE_RULE, Block, BlockReader, Run
+from fxframework.wire.framing import PADDING, UNKNOWN
+
+if TYPE_CHECKING:
+    from fxframework.io.limits import Limits
+    from fxframework.io.sink import Sink
+    from fxframework.io.source import Source
+    from fxframework.kit.lossless import LosslessRecord
+    from fxframework.model.selection import Selection
+    from fxframework.wire.capture import DeclaredCapture
+    from fxframework.wire.format import Format
+
+__all__ = ["Copies", "CopyReader", "copy", "extract", "salvage"]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+SOUND, WITHOUT_RULE = -1, 0
+"""What is said of a stretch in place of the number of a rule by which it is damaged."""
+
+
+@attrs.frozen(eq=False)
+class Copies:
+    """Records that follow one another, as columns of shape (records,).
+
+    ``offsets`` are those of the file, which tables have too; the bytes of each are ``sizes`` bytes
+    of ``data`` from ``starts`` on: of the file, or of what a format makes of records to mend them.
+    """
+
+    data: U8
+    starts: I64
+    sizes: I64
+    offsets: I64
+    losses: Sequence[Loss] = ()
+    """What is left out of this part of the file, in order; those within a record (``part``) that
+    is not copied either are at its offset."""
+
+    def without(self, offsets: I64) -> Copies:
+        """Return the records but for those at some offsets, which are in ascending order."""
+        is_copied = ~is_among(self.offsets, offsets)
+        # A loss within a record counts with the record; -1 is the offset of none.
+        record_offsets = [loss.offset if loss.part else -1 for loss in self.losses]
+        is_loss = ~is_among(np.array(record_offsets, np.int64), offsets)
+        return Copies(
+            data=self.data,
+            starts=self.starts[is_copied],
+            sizes=self.sizes[is_copied],
+            offsets=self.offsets[is_copied],
+            losses=tuple(compress(self.losses, is_loss)),
+        )
+
+    def joined(self) -> U8:
+        """Return the bytes of all records, one behind the other."""
+        return TextColumn.gather(self.data, self.starts, self.sizes).data
+
+
+def is_among(numbers: I64, others: I64) -> NDArray[np.bool_]:
+    """Return which numbers are among others, which are sorted."""
+    if not others.size:
+        return np.zeros(numbers.size, bool)
+    nearest = np.minimum(np.searchsorted(others, numbers), others.size - 1)
+    found: NDArray[np.bool_] = others[nearest] == numbers
+    return found
+
+
+def copy(
+    parts: Iterable[Copies], write: Callable[[Any], object], left_out: I64 | None = None
+) -> Iterator[Loss]:
+    """Write records, but for those at the offsets ``left_out``, sorted; yield the losses."""
+    for copies in parts:
+        selected = copies if left_out is None else copies.without(left_out)
+        yield from selected.losses
+        write(selected.joined().data)
+
+
+# --- Declared formats -----------------------------------------------------------------------------
+
+
+class CopyReader(BlockReader):
+    """Reads a file of a declared format into copies of its records.
+
+    Damage and padding are losses; records of unknown kinds are copied ``with_unknown``.
+    """
+
+    def __init__(
+        self, format: Format, source: Source, limits: Limits, *, with_unknown: bool
+    ) -> None:
+        super().__init__(format, source, limits, StringPool(), tables=())
+        self.with_unknown = with_unknown
+        self.stretches: list[tuple[I64, I64, I64]] = []
+        """Places, sizes, and numbers of rules (or SOUND, WITHOUT_RULE), in no order."""
+        self.as_objects: list[tuple[int, int, int]] = []
+        """The same of records that were read as objects."""
+
+    def copy(self, sink: Sink, left_out: I64 | None = None) -> Iterator[Loss]:
+        """Write all records but those at some offsets, sorted; yield the losses.
+
+        In place of a header that is damaged another one is written, if the format has one.
+        """
+        for number, part in enumerate(self.copies()):
+            if number == 0 and self.source.size and not self.header:
+                sink.write(self.format.opening)
+            yield from copy([part], sink.write, left_out)
+
+    def copies(self) -> Iterator[Copies]:
+        """Yield the records of each block."""
+        released = 0
+        for block in self.blocks():
+            yield self._taken()
+            if block.end - released > RELEASED:
+                self.source.passed(released, block.end)
+                released = block.end
+        if self.as_objects:  # there was only a header
+            yield self._taken()
+
+    def _taken(self) -> Copies:
+        """Return what was read since the last call, in the order of the file."""
+        by_objects = np.array(self.as_objects, np.int64).reshape(-1, 3).T
+        columns = zip(*self.stretches, tuple(by_objects), strict=True)
+        places, sizes, numbers = (np.concatenate(column) for column in columns)
+        self.stretches = []
+        self.as_objects = []
+        # The rows of a run come class by class, those of objects behind them.
+        order = np.argsort(places, kind="stable")
+        is_sound = numbers[order] == SOUND
+        sound, lost = order[is_sound], order[~is_sound]
+        losses = map(
+            self._loss, places[lost].tolist(), sizes[lost].tolist(), numbers[lost].tolist()
+        )
+        return Copies(self.source.data, places[sound], sizes[sound], places[sound], list(losses))
+
+    def _loss(self, offset: int, nbytes: int, number: int) -> Loss:
+        message = f"{nbytes} bytes are not a record; left out"
+        if number == WITHOUT_RULE:
+            return Loss(offset, nbytes, "padding", message)
+        return Loss(offset, nbytes, "damaged", message, self.format.rules.numbered(number).code)
+
+    def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
+        """Take a record that was read as an object."""
+        number = SOUND
+        if isinstance(record, PaddingRecord):
+            number = WITHOUT_RULE
+        elif isinstance(record, DamagedRecord):
+            number = int(self.format.rules[record.code])
+        if self.with_unknown or not isinstance(record, UnknownRecord):
+            self.as_objects.append((record.offset, record.nbytes, number))
+        return super().add_object(ordinal, record)
+
+    def take_run(self, block: Block, run: Run) -> None:
+        """Take the records of a run."""
+        del block
+        for _, many in run.read_classes:
+            own = many.own
+            self._add(run, own.ordinals[own.sound], SOUND)
+            self._add(run, own.ordinals[own.short & ~own.odd], SIZE_RULE)
+        for entry, rows in run.stretches:
+            if entry != UNKNOWN:
+                number = WITHOUT_RULE if entry == PADDING else REASONS.get(entry, SIZE_RULE)
+                self._add(run, rows, number)
+            elif self.with_unknown:
+                self._add(run, rows, SOUND)
+
+    def _add(self, run: Run, every_row: I64, number: int) -> None:
+        """Take some rows of a run."""
+        rows = every_row[every_row < run.count]
+        numbers = np.full(rows.size, number)
+        self.stretches.append((run.places[rows], run.sizes[rows], numbers))
+
+
+def salvage(format: Format, capture: Capture, sink: Sink) -> Iterator[Loss]:
+    """Write the sound records of a capture as they are; yield what is left out."""
+    limits = capture.request.limits
+    reader = CopyReader(format, capture.source, limits, with_unknown=True)
+    return reader.copy(sink)
+
+
+def extract(
+    format: Format, capture: DeclaredCapture, selection: Selection, sink: Sink
+) -> Mapping[str, int]:
+    """Write the selected records and those without a row; return the counts of the others.
+
+    Raises UsageError where records that may be left out say something about later ones.
+    """
+    if format.parts_depend:
+        remedy = "convert all of it, or name an exporter with -t, such as csv"
+        raise no_parts(capture.format, capture.name, remedy)
+    left_out = np.setdiff1d(offsets_of(capture), offsets_of(Window(capture, selection)))
+    limits = capture.request.limits
+    reader = CopyReader(format, capture.source, limits, with_unknown=False)
+    for _ in reader.copy(sink, left_out):
+        pass
+    lost = sum(reader.kinds.get(kind, 0) for kind in ("damaged", "unknown", "padding"))
+    counts = {"records": left_out.size, "damaged or unknown records": lost}
+    return {name: count for name, count in counts.items() if count}
+
+
+def offsets_of(capture: Capture) -> I64:
+    """Return the offsets of the records that have a row in any table."""
+    nothing = np.zeros(0, np.int64)
+    batches = (batch for name in capture.schemas for batch in capture.batches(name))
+    return np.concatenate([nothing, *(batch.array("offset") for batch in batches)])

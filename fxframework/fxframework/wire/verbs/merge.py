@@ -1,0 +1,174 @@
+"""Merging: the records of several captures in one file, in the order of time, as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.errors import UsageError
+from fxframework.kernels.sorting import stable_order
+from fxframework.model.capture import Capture, Window
+from fxframework.model.strings import TextColumn
+from fxframework.wire.capture import DeclaredCapture
+from fxframework.wire.verbs.copies import CopyReader, is_among, offsets_of
+
+if TYPE_CHECKING:
+    from fxframework.io.sink import Sink
+    from fxframework.wire.format import Format
+
+__all__ = ["MergedPart", "Merger", "merged"]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+PIECE = 1 << 20
+"""Bytes of records that are put together at a time."""
+EARLIEST = -(1 << 63)
+
+
+@attrs.define(eq=False)
+class MergedPart:
+    """The records of a capture, as columns of shape (records,).
+
+    Each is ``sizes`` bytes of ``data`` from ``starts`` on. ``times`` are those by which they are
+    put in order: int64 of a unit that all captures share.
+    """
+
+    data: U8
+    starts: I64
+    sizes: I64
+    times: I64
+    beside: Mapping[str, I64] = attrs.field(factory=dict)
+    """Further columns, for ``change``."""
+
+
+def merged(
+    parts: Sequence[MergedPart],
+    change: Callable[[TextColumn, Mapping[str, I64]], None] = lambda _records, _beside: None,
+) -> Iterator[memoryview]:
+    """Yield the records of all parts in the order of time, thousands at a time.
+
+    Those of one time are in the order of the parts; those of a single part keep their order. The
+    bytes of some records, and the columns ``beside`` of these, are given to ``change``, which may
+    change the bytes.
+    """
+    if not parts:
+        return
+    times = np.concatenate([part.times for part in parts])
+    sizes = np.concatenate([part.sizes for part in parts])
+    bounds = np.cumsum([0, *(part.times.size for part in parts)])
+    order = stable_order(times) if len(parts) > 1 else None  # a single part keeps its order
+    if order is None:
+        order = np.arange(times.size)
+    ends = np.cumsum(sizes[order])
+    piece_ends = np.arange(PIECE, int(ends[-1]) if ends.size else 0, PIECE)
+    for rows in np.split(order, np.searchsorted(ends, piece_ends)):
+        part_of_row = np.searchsorted(bounds, rows, "right") - 1
+        records = gathered(parts, part_of_row, rows - bounds[part_of_row])
+        beside = {
+            name: np.concatenate([part.beside[name] for part in parts])[rows]
+            for name in parts[0].beside
+        }
+        change(records, beside)
+        yield records.data.data
+
+
+def gathered(parts: Sequence[MergedPart], part_of_row: I64, rows: I64) -> TextColumn:
+    """Return records, each a row of a part, in this order."""
+    # First the bytes of each part, one behind the other; then each record is taken from there.
+    by_part = np.argsort(part_of_row, kind="stable")
+    part_begins = np.searchsorted(part_of_row[by_part], np.arange(1, len(parts)))
+    sizes = np.empty(rows.size, np.int64)
+    bytes_of_parts = []
+    for part, places_in_order in zip(parts, np.split(by_part, part_begins), strict=True):
+        own_rows = rows[places_in_order]
+        own_sizes = part.sizes[own_rows]
+        sizes[places_in_order] = own_sizes
+        bytes_of_parts.append(TextColumn.gather(part.data, part.starts[own_rows], own_sizes).data)
+    starts = np.empty(rows.size, np.int64)
+    starts[by_part] = np.cumsum(sizes[by_part]) - sizes[by_part]
+    return TextColumn.gather(np.concatenate(bytes_of_parts), starts, sizes)
+
+
+# --- Declared formats -----------------------------------------------------------------------------
+
+
+class Merger:
+    """Merges captures of a declared format (``fxframework.registry.ExportSession``).
+
+    Their headers must be the same, which is written once. A record without a time keeps its place
+    behind the one before it.
+    """
+
+    def __init__(self, format: Format, sink: Sink) -> None:
+        if not format.merges:
+            raise UsageError(
+                f"several {format.name} captures cannot be merged into one file: its records "
+                + ("depend on those before them" if format.timed_tables else "have no times"),
+                remedy="convert each of them, or name an exporter with -t, such as csv",
+            )
+        self._format = format
+        self._sink = sink
+        self._header: bytes | None = None
+        self._parts: list[MergedPart] = []
+        self._lost = 0
+
+    def write(self, capture: Capture) -> None:
+        """Add the records of a capture, whose bytes ``close`` copies."""
+        whole = capture.whole if isinstance(capture, Window) else capture
+        if not isinstance(whole, DeclaredCapture) or whole.format != self._format.name:
+            raise UsageError(
+                f"{whole.format} captures cannot be written as {self._format.name}",
+                path=whole.name,
+            )
+        limits = whole.request.limits
+        reader = CopyReader(self._format, whole.source, limits, with_unknown=True)
+        blocks = list(reader.copies())
+        offsets, sizes = (
+            np.concatenate([np.zeros(0, np.int64), *(getattr(block, name) for block in blocks)])
+            for name in ("offsets", "sizes")
+        )
+        self._lost += sum(len(block.losses) for block in blocks)
+        self._take_header(reader.header, whole.name)
+        keep = offsets >= len(reader.header)
+        if isinstance(capture, Window):
+            keep &= ~is_among(offsets, np.setdiff1d(offsets_of(whole), offsets_of(capture)))
+        offsets, sizes = offsets[keep], sizes[keep]
+        times = self._times(whole, offsets)
+        self._parts.append(MergedPart(whole.source.data, offsets, sizes, times))
+
+    def _take_header(self, header: bytes, name: str) -> None:
+        """Take what a file begins with. Raises UsageError if it is not that of the others."""
+        if self._header not in (None, header):
+            raise UsageError(
+                f"{self._format.name} captures with different headers cannot be merged", path=name
+            )
+        self._header = header
+
+    def _times(self, capture: DeclaredCapture, offsets: I64) -> I64:
+        """Return the time of each record: that of its first row, or of the record before it."""
+        tables = [capture.batches(name) for name in self._format.timed_tables]
+        batches = [
+            (batch.array("offset"), batch.array("ts")) for table in tables for batch in table
+        ]
+        nothing = np.zeros(0, np.int64)
+        row_offsets = np.concatenate([nothing, *(offset for offset, _ in batches)])
+        row_times = np.concatenate([nothing, *(time for _, time in batches)])
+        order = np.lexsort((row_times, row_offsets))  # the earliest row of each record first
+        row_offsets, row_times = row_offsets[order], row_times[order]
+        has_time = is_among(offsets, row_offsets)
+        # 5 - - 3 -: the records that times are taken from are 0 0 0 3 3; before a time, it is -1.
+        source = np.maximum.accumulate(np.where(has_time, np.arange(offsets.size), -1))
+        first_row = np.searchsorted(row_offsets, offsets[source])
+        times = np.append(row_times, EARLIEST)[np.minimum(first_row, row_times.size)]
+        return np.where(source < 0, EARLIEST, times)
+
+    def close(self) -> Mapping[str, int]:
+        """Write the records; return the number of stretches that are left out."""
+        self._sink.write(self._header or (self._format.opening if self._parts else b""))
+        for piece in merged(self._parts):
+            self._sink.write(piece)
+        return {"damaged stretches": self._lost} if self._lost else {}

@@ -1,0 +1,229 @@
+"""Lines of record JSON, from the columns that tables are made of too.
+
+``fxframework.wire.lines`` writes the fields of declared records. What columns do not say is shown
+by objects (``decoder``): damage, arguments that cannot be decoded, and what JSON has no word for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from fx_log import format as wire
+from fx_log.format import ArgType, Argument, Attribution, LegacyPacket, LogRecord
+from fx_log.read.blocks import ARGUMENT, HEAD, IS_FOREIGN, LOG, PACKET, USED_BITS
+from fx_log.read.decoder import Records
+from fx_log.read.frames import Frames
+from fx_log.read.records import LogFileRecord
+from fxframework.io.words import WORD
+from fxframework.kernels.parts import COPIED, NATURAL, STRETCH
+from fxframework.kernels.stretches import not_utf8
+from fxframework.kernels.templates import Cell
+from fxframework.kit.row_texts import column_of
+from fxframework.model.strings import StringPool
+from fxframework.wire.known import LENGTH, START, STRANGE
+from fxframework.wire.known import WORD as HEADER
+from fxframework.wire.lines import RowTexts, ShownRows, doubts, head_of, raw_of, stretch, when
+from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
+
+__all__ = ["LineWriter"]
+
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+BLOCK_BYTES = 1 << 20
+"""Bytes whose lines are written together: some ten times as many."""
+MOST_SEVERE: Final = 255
+TAGS: Final = PACKET["tags"]
+
+
+class LineWriter:
+    """Writes the lines of all records of a file, in reading order."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.file = records.file
+        self.numbers = FileNumbers(self.file.data)
+        self.texts = RowTexts(self.file.data, StringPool())
+        self.texts.lists[TAGS] = TagTexts(self.file.data, StringPool())
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield lines, and the byte of the framed bytes up to which their records are."""
+        yield 0, b"".join(map(line_of, self.records.opening()))
+        for frames in self.file.blocks(nbytes=BLOCK_BYTES):
+            yield int(self.file.framer.pos) * int(self.file.framer.unit), self.block(frames)
+        yield self.file.data.size, b"".join(map(line_of, self.records.rest()))
+
+    def block(self, frames: Frames) -> bytes:
+        """Return the lines of some stretches."""
+        sound = frames.sound()
+        by_objects = self.structured(sound) if self.file.has_arguments else self.packets(sound)
+        # Stretches that are not records, and among the records those that columns do not say.
+        needs_object = frames.fault != 0
+        needs_object[~needs_object] = by_objects
+        self.objects(frames.take(needs_object))
+        column = self.texts.joined()
+        return column.data.tobytes()
+
+    def objects(self, frames: Frames) -> None:
+        """Write the lines of stretches that their objects show."""
+        places: list[int] = []
+        lines: list[bytes] = []
+        for row in frames.rows():
+            for record in self.records.of_row(row):
+                # A suffix has a place of its own; entries that wrap have offsets before others'.
+                places.append(row.begin if self.file.ring is not None else record.offset)
+                lines.append(line_of(record))
+        if places:
+            cell = COPIED, column_of(self.texts.templates, lines)
+            self.texts.lines.put(np.array(places), cell)
+            self.texts.templates.forget_columns()
+
+    def many(self, layout: Any, start: I64, end: I64) -> Many:
+        """Return records of a layout, to be read."""
+        reading = Reading(self.numbers, {}, mirrored=False, for_lines=True)
+        own = ClassRows.of(np.arange(start.size))
+        return Many(reading, layout, own, start, end, big=False)
+
+    # --- Kinds of records
+
+    def structured(self, frames: Frames) -> Mask:
+        """Write structured records, or entries of a ring; return which their objects show."""
+        end = frames.start + frames.size
+        records = self.many(LogRecord.layout, frames.start, end)
+        records.read_fields(HEAD)
+        records.keep_raw(records.known[LOG["_reserved"]] != 0)
+        by_objects = self.arguments(frames, records)
+        if self.file.ring is not None:
+            entry_length = self.file.data.view("<i8")[frames.start // WORD - 1]
+            by_objects |= entry_length != frames.size
+        suffix = np.flatnonzero(~by_objects & (frames.suffix >= 0))
+        if suffix.size:
+            suffixes = self.many(Attribution.layout, frames.suffix[suffix], frames.end[suffix])
+            Attribution.layout.read_many(suffixes)
+            strange = in_doubt(suffixes)
+            by_objects[suffix[strange]] = True
+            rows = np.flatnonzero(~strange)
+            self.put("attribution", suffixes, rows, suffixes.start, suffixes.limit)
+        rows = np.flatnonzero(~by_objects)
+        if self.file.ring is None:
+            self.put("log", records, rows, frames.start, end)
+        else:
+            self.put_entries(frames.take(rows), records, rows)
+        return by_objects
+
+    def arguments(self, frames: Frames, records: Many) -> Mask:
+        """Read the arguments of records; return which records their objects show."""
+        places = self.file.arguments(frames)
+        first = np.searchsorted(places.record, places.record)
+        index = np.arange(first.size) - first
+        limits = records.limit[places.record]
+        parts = records.items(Argument.layout, places.begin, limits, places.record, index)
+        Argument.layout.read_many(parts)
+        records.own.parts[LOG["args"]] = [parts]
+        known = parts.known
+        stated_end = parts.start + known[ARGUMENT["_size_words"]] * WORD
+        kinds = known[ARGUMENT["type"]]
+        parts.keep_raw(stated_end != parts.at())
+        # An empty string is the reference 0; one of length 0 has to be kept.
+        parts.keep_raw((kinds == ArgType.STRING) & (known[ARGUMENT["_value_ref"]] == wire.INLINE))
+        parts.keep_raw(known[ARGUMENT["type"], HEADER] >> USED_BITS[kinds] != 0)
+        by_objects = in_doubt(records)
+        by_objects[places.record[(places.fault != 0) | IS_FOREIGN[kinds] | in_doubt(parts)]] = True
+        return by_objects
+
+    def packets(self, frames: Frames) -> Mask:
+        """Write packets; return which their objects show."""
+        packets = self.many(LegacyPacket.layout, frames.start, frames.end)
+        LegacyPacket.layout.read_many(packets)
+        packets.keep_raw((packets.at() != frames.end) | (frames.size > wire.MAX_PACKET))
+        by_objects = in_doubt(packets)
+        by_objects |= packets.known.get((PACKET["message"], STRANGE), False)
+        tags = packets.own.parts[TAGS] = packets.own.lists.get(TAGS, [])
+        for turn in tags:
+            starts, lengths = turn.known[TAGS, START], turn.known[TAGS, LENGTH]
+            by_objects[turn.rows_at(np.flatnonzero(not_utf8(self.file.data, starts, lengths)))] = (
+                True
+            )
+        rows = np.flatnonzero(~by_objects)
+        self.put("legacy_packet", packets, rows, frames.begin, frames.end, PacketRows)
+        return by_objects
+
+    # --- Lines
+
+    def put(
+        self,
+        record: str,
+        many: Many,
+        rows: I64,
+        begin: I64,
+        end: I64,
+        shows: type[ShownRows] = ShownRows,
+    ) -> None:
+        """Write the lines of some records, which are these bytes of a file, not of a ring."""
+        if not rows.size:
+            return
+        begin, sizes = begin[rows], (end - begin)[rows]
+        fields = shows(self.texts, many, rows).fields()
+        raw = when(many.own.raw[rows], raw_of, begin, sizes)
+        self.texts.lines.put(begin, *head_of(record, begin, sizes), *fields, *raw, b"}\n")
+        self.texts.templates.forget_columns()
+
+    def put_entries(self, frames: Frames, records: Many, rows: I64) -> None:
+        """Write the lines of entries of a ring, each filled by one of the records."""
+        if not rows.size:
+            return
+        first, *fields = ShownRows(self.texts, records, rows).fields()
+        assert isinstance(first, bytes)  # noqa: S101 (a key)
+        self.texts.lines.put(
+            frames.begin,
+            *head_of("ring_entry", frames.offset, frames.end - frames.begin),
+            b',"tag":',
+            (NATURAL, frames.tag),
+            b',"length":',
+            (NATURAL, frames.size),
+            b',"log":{' + first.removeprefix(b","),
+            *fields,
+            *when(records.own.raw[rows], raw_of, frames.start, frames.size),
+            b"}}\n",
+        )
+        self.texts.templates.forget_columns()
+
+
+class PacketRows(ShownRows):
+    """Packets as parts of a template."""
+
+    def value(self, field: Any) -> list[Cell]:
+        """Return the value of a field, with what is shown behind it."""
+        if field is TAGS:
+            return [b"[", (COPIED, self.items(field)), b"]"]
+        if field is not PACKET["severity"]:
+            return super().value(field)
+        clamped = self.column(field).clip(0, MOST_SEVERE)
+        return [*super().value(field), b',"raw_severity":', (NATURAL, clamped)]
+
+
+class TagTexts(RowTexts):
+    """Writes the tags of packets."""
+
+    def put_items(self, field: Any, many: Many, rows: I64, places: I64) -> None:
+        """Write tags, each with a comma behind it, at places among all of them."""
+        starts, lengths = many.known[field, START][rows], many.known[field, LENGTH][rows]
+        self.lines.put(places, *stretch(STRETCH, starts, lengths), b",")
+
+
+def in_doubt(many: Many) -> Mask:
+    """Return which records, or parts of some, their fields may not give back."""
+    own = many.own
+    is_doubtful: Mask = (own.short | own.odd)[many.rows_at(np.arange(many.start.size))]
+    for doubt in doubts(many):
+        is_doubtful |= doubt
+    return is_doubtful
+
+
+def line_of(record: LogFileRecord) -> bytes:
+    """Return the line of a record."""
+    return orjson.dumps(record.to_json()) + b"\n"
