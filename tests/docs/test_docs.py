@@ -332,6 +332,7 @@ def test_python_blocks_run(
 
 @pytest.mark.slow
 def test_the_plugin_of_the_page_keeps_the_contracts(tmp_path: Path) -> None:
+    """Takes seconds, as contracts do: the page is what authors copy."""
     package = tmp_path / "fx_beats"
     package.mkdir()
     (package / "__init__.py").write_text('"""Beats."""\n')

@@ -185,6 +185,7 @@ def test_the_tutorials_can_be_followed_literally(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="a compiler that fails is a program of POSIX here")
 def test_a_kernel_that_cannot_be_compiled_stays_plain(tmp_path: Path) -> None:
+    """Takes seconds: Cython comes before the compiler that fails, and setuptools around both."""
     write(render("kernel", Name.parse("pulse")), tmp_path / "fx-pulse")
 
     def build(**wish: str) -> subprocess.CompletedProcess[str]:

@@ -130,6 +130,7 @@ def findings(data: bytes, format: str) -> set[tuple[str, int]]:
 
 @pytest.mark.parametrize("format", BINARY)
 def test_a_field_as_high_as_it_goes(format: str) -> None:
+    """Takes seconds: each field of each kind of record, four times, in every table."""
     silent = []
     assert len(fields(format)) > 5
     before = {data: findings(data, format) for data in {field.data for field in fields(format)}}
@@ -154,6 +155,7 @@ NUMBER = re.compile(rb"(?P<key>[\w-]+)\"?: ?(?P<value>-?\d+)\b")
 
 @pytest.mark.parametrize("format", ["records", "llvm-yaml"])
 def test_a_number_as_high_as_it_goes(format: str) -> None:
+    """Takes seconds: each key of each kind of record, five times."""
     seen: dict[tuple[bytes, bytes], tuple[bytes, re.Match[bytes]]] = {}
     for seed in sorted(TARGETS[format].seeds(), key=len):
         data = seed[:LARGEST]

@@ -414,6 +414,7 @@ def named(folder: Path, kind: str, suffix: str = "") -> str:
 @pytest.mark.skipif(os.name == "nt", reason="names of files are bytes on POSIX only")
 @cases(("format", "target"), TARGETS)
 def test_any_name_of_a_file_is_exported(format: str, target: str, tmp_path: Path) -> None:
+    """Takes seconds: each target has a way of its own with the name of its input."""
     plain = tmp_path / "plain.in"
     plain.write_bytes(FILES[format])
     status = run_cli("convert", plain, tmp_path / "o", "-t", target).exit_code
@@ -433,6 +434,7 @@ def test_any_name_of_a_file_is_exported(format: str, target: str, tmp_path: Path
 def test_any_name_of_a_file_is_taken_or_refused(
     command: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Takes seconds: each command, over a file of each format."""
     monkeypatch.chdir(tmp_path)
     for format, data in FILES.items():
         path = named(Path(), kind, ".in")

@@ -31,6 +31,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def test_a_kernel_of_the_template_is_built_on_kernels_of_the_framework(
     environment: Environment, tmp_path: Path
 ) -> None:
+    """Takes seconds: one build and one run of its tests, apart from this checkout."""
     compiler = " ".join(f"{name}={path}" for name, path in quick_compiler(tmp_path).items())
 
     def run(command: str, folder: Path = tmp_path) -> str:

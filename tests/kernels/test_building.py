@@ -209,6 +209,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C comp
 
 @needs_compiler
 def test_a_compiler_gives_one_wheel_for_every_later_python(project: Path) -> None:
+    """Takes seconds: the one wheel that is compiled as wheels are, with Cython and optimised."""
     assert "ziglang" not in run(project, "requires").stdout
     result = run(project, "build_wheel", FXF_NATIVE="require")
     tag, folder = unpacked(project, result)
@@ -225,6 +226,7 @@ def test_a_compiler_gives_one_wheel_for_every_later_python(project: Path) -> Non
 
 
 def test_what_python_calls_is_compiled_for_size_and_loops_are_not(project: Path) -> None:
+    """Takes seconds: what Cython writes is looked through, which changes with its versions."""
     stage = project / "stage"
     sources = building.Sources([project / "python" / "fx_loops"])
     files = sources.stage(stage)
@@ -241,6 +243,7 @@ def test_what_python_calls_is_compiled_for_size_and_loops_are_not(project: Path)
 
 @needs_compiler
 def test_an_editable_install_is_compiled_in_place(project: Path, quick: dict[str, str]) -> None:
+    """Takes seconds: two builds, as whoever edits a kernel has them."""
     package = project / "python" / "fx_loops"
     (package / "types.py").write_text(TYPES.replace("= first", "= 1 * first"))
     assert run(project, "build_editable", FXF_NATIVE="require", **quick).returncode == 0
@@ -330,6 +333,7 @@ def test_never_is_pure(project: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="the compiler is a shell script")
 def test_a_broken_compiler_is_said_and_gives_a_pure_wheel(project: Path, tmp_path: Path) -> None:
+    """Takes seconds: Cython comes before the compiler that fails."""
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho out of order >&2\nexit 3\n")
     broken.chmod(0o755)
@@ -346,6 +350,7 @@ def test_a_broken_compiler_is_said_and_gives_a_pure_wheel(project: Path, tmp_pat
 def test_a_source_that_does_not_compile_gives_a_pure_wheel(
     project: Path, quick: dict[str, str]
 ) -> None:
+    """Takes seconds: Cython must come as far as the mistake."""
     source = project / "python" / "fx_loops" / "loops.py"
     text = source.read_text()
     # A Python object without the interpreter's lock.
@@ -397,6 +402,7 @@ def test_without_a_compiler_zig_is_asked_for(project: Path, tmp_path: Path) -> N
 
 @needs_compiler
 def test_the_example_of_the_documentation_compiles(project: Path, quick: dict[str, str]) -> None:
+    """Takes seconds: only compiling shows that what the page prints compiles."""
     text = (ROOT / "docs" / "kernels.md").read_text("utf-8")
     package = project / "python" / "fx_loops"
     for name in ("tally.py", "rules.py"):

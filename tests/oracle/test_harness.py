@@ -36,6 +36,7 @@ def test_what_it_refuses_is_an_error_and_no_end(perfetto: Perfetto) -> None:
 
 
 def test_a_crash_is_an_error_and_the_next_trace_gets_a_new_engine(perfetto: Perfetto) -> None:
+    """Takes seconds: an engine is started twice."""
     perfetto(MAGIC * 3).stats()
     assert perfetto._process is not None
     perfetto._process.kill()

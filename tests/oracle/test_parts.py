@@ -99,6 +99,7 @@ def test_parts_of_magic_trace(perfetto: Perfetto) -> None:
 def test_parts_of_generated_captures(
     perfetto: Perfetto, traces: list[bytes], first: int, length: int
 ) -> None:
+    """Takes seconds, as all with generated captures: Perfetto starts afresh for each."""
     for trace in traces:
         start, stop = span(trace)
         width = max(1, (stop - start) // 10)

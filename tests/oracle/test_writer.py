@@ -348,6 +348,7 @@ END_FIRST += fxt.event("async_begin", 10, OTHER, "load", [("a", "blob", b"xy")],
 def test_generated_captures_written_again(
     perfetto: Perfetto, made: list[tuple[bytes, Any, tuple[int, int]]]
 ) -> None:
+    """Takes seconds: Perfetto starts afresh for each capture, twice."""
     for trace, policy, few in made:
         loaded = perfetto(again(trace, policy, few))
         seen, complaints = compare.theirs(loaded), errors(loaded)

@@ -93,6 +93,7 @@ def test_a_small_format_is_a_module_and_its_test(name: str) -> None:
 
 
 def test_a_small_format_passes_its_test(tmp_path: Path) -> None:
+    """Takes seconds: what a newcomer does first, with pytest and with `plugins --check`."""
     done = run_cli("new-plugin", "format", "drums", "--small", "--into", tmp_path)
     assert done.exit_code == ExitCode.OK
     folder = tmp_path / "drums"
