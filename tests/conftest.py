@@ -30,6 +30,13 @@ def pytest_report_header() -> str:
     return f"fxframework: {fxframework.__version__} from {Path(fxframework.__file__).parent}"
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the benchmarks out before they are imported, where none of them would run."""
+    if collection_path == TESTS / "bench" and config.option.markexpr == "not bench":
+        return True
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give the tests of bench/ and oracle/, and the properties of contracts, their marks."""

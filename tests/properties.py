@@ -28,6 +28,12 @@ UNTIL = "FXF_EXPLORE_UNTIL"
 """The variable with the time at which exploring ends."""
 EXAMPLES = 24
 """Examples of each property that the tests try."""
+FEW = """
+import hypothesis
+hypothesis.settings.register_profile("few", max_examples=5, derandomize=True, database=None)
+hypothesis.settings.load_profile("few")
+"""
+"""A plugin of pytest for the tests of plugins that a test writes: few examples of each contract."""
 ROUND = 200
 """Examples of each property that a round of exploring tries."""
 

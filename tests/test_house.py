@@ -388,10 +388,10 @@ OWN_CHOICE = re.compile(r"\b(max_examples|derandomize|deadline|suppress_health_c
 
 
 def test_how_examples_are_chosen_is_said_once() -> None:
-    """A test takes a share of the profile's examples; tutorials are tried as their readers do."""
+    """A test takes a share of the profile's examples."""
     own = [
         path.relative_to(ROOT).as_posix()
         for path in files(".py", under=("tests",))
         if OWN_CHOICE.search(path.read_text("utf-8"))
     ]
-    assert own == ["tests/docs/test_tutorials.py", "tests/properties.py"]
+    assert own == ["tests/properties.py"]

@@ -77,6 +77,7 @@ def contents(dataset: Path) -> dict[str, str]:
 def test_rows_are_those_of_the_captures_and_damage_is_told_once(
     fleet: tuple[Path, list[Path]], whole: tuple[Path, Any]
 ) -> None:
+    """Takes seconds, with the batch that all tests here look at."""
     folder, spoiled = fleet
     out, report = whole
     rows: Counter[str] = Counter()

@@ -24,6 +24,7 @@ BLOCK = re.compile(
 )
 STATUS = re.compile(r"exit status (\d)")
 SHELL = re.compile(r"[|<>&;*$`]")
+LOOP = re.compile(r"for (?P<name>\w+) in (?P<words>[\w ]+); do (?P<command>[^;]+); done")
 INSTALL = re.compile(r"^python3 -m venv \S+ && \S+pip install .*? && ")
 MISSING_EXTRA = 5
 TIMES = (
@@ -87,6 +88,21 @@ def simple(command: str) -> list[str] | None:
     if command.startswith("fxf ") and not SHELL.search(re.sub(r"'[^']*'", "", command)):
         return shlex.split(command)[1:]
     return None
+
+
+def looped(command: str) -> list[list[str]] | None:
+    """The arguments of a command, or of each one of a loop over words; None where it takes a shell.
+
+    A shell would start an interpreter for each.
+    """
+    loop = LOOP.fullmatch(command)
+    if loop is None:
+        arguments = simple(command)
+        return None if arguments is None else [arguments]
+    turns = [
+        simple(loop["command"].replace(f"${loop['name']}", word)) for word in loop["words"].split()
+    ]
+    return None if None in turns else turns
 
 
 def run(step: Step) -> tuple[int, str]:

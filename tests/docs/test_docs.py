@@ -22,6 +22,8 @@ import fxframework as fxf
 from fxframework.errors import Severity
 from fxframework.registry import LIMIT_OPTIONS
 
+from ..properties import FEW
+
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON_PAGES = (
     "docs/python.md",
@@ -330,6 +332,7 @@ def test_python_blocks_run(
 
 @pytest.mark.slow
 def test_the_plugin_of_the_page_keeps_the_contracts(tmp_path: Path) -> None:
+    """Takes seconds, as contracts do: the page is what authors copy."""
     package = tmp_path / "fx_beats"
     package.mkdir()
     (package / "__init__.py").write_text('"""Beats."""\n')
@@ -337,11 +340,12 @@ def test_the_plugin_of_the_page_keeps_the_contracts(tmp_path: Path) -> None:
         first = code.partition("\n")[0]
         if first.startswith("# ") and first.endswith(".py"):
             (tmp_path / first.removeprefix("# ")).write_text(code)
+    (tmp_path / "few.py").write_text(FEW)
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
     environ.pop("PYTHONSAFEPATH", None)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-         "--hypothesis-profile=ci", "test_beats.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "few", "-p", "no:cacheprovider",
+         "test_beats.py"],
         cwd=tmp_path, env=environ, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

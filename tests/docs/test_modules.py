@@ -37,6 +37,7 @@ def test_the_text_format_is_the_example() -> None:
 
 @pytest.mark.timeout(300)
 def test_they_run_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes seconds: the page runs the contracts of three plugins."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     made = modules()

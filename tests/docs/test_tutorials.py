@@ -19,6 +19,8 @@ import pytest
 
 from fxframework.templates.repository import KINDS, Name, render, write
 
+from ..install.environments import quick_compiler
+from ..properties import FEW
 from .commands import blocks, steps
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,11 +37,6 @@ TESTED = re.compile(r"^python -m pytest -q (fx-\w+)$")
 """Run for all tutorials together."""
 LONG = "(memory or time_follows or another_process or many_records)"
 """Tests of contracts that take long however few examples they try."""
-FEW = """
-import hypothesis
-hypothesis.settings.register_profile("few", max_examples=5, derandomize=True, database=None)
-hypothesis.settings.load_profile("few")
-"""
 FOLLOW = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -65,6 +62,7 @@ class Workshop:
         environ = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
         environ.pop("PYTHONPATH", None)
         environ |= {"PYTHONPATH": str(self.environment), "PYTHONWARNINGS": "ignore"}
+        environ |= quick_compiler(self.environment)
         python = self.environment / "bin" / "python"
         return subprocess.run([python, *arguments], input=text, cwd=self.folder, env=environ,
                               capture_output=True, text=True, check=False)  # fmt: skip
@@ -187,6 +185,7 @@ def test_the_tutorials_can_be_followed_literally(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="a compiler that fails is a program of POSIX here")
 def test_a_kernel_that_cannot_be_compiled_stays_plain(tmp_path: Path) -> None:
+    """Takes seconds: Cython comes before the compiler that fails, and setuptools around both."""
     write(render("kernel", Name.parse("pulse")), tmp_path / "fx-pulse")
 
     def build(**wish: str) -> subprocess.CompletedProcess[str]:

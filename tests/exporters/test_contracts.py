@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pytest
 import toy
 
 from fxframework.model.capture import Capture
@@ -33,8 +32,8 @@ class _OfToys(ExporterContract):
 class TestRecordsExporter(_OfToys):
     name = "records"
 
-    def test_unknown_columns_are_passed_on_or_reported(self) -> None:
-        pytest.skip("it writes records, and looks at no table")
+    # It writes records, and looks at no table.
+    test_unknown_columns_are_passed_on_or_reported = None
 
     def check_output(self, output: bytes, capture: Capture) -> None:
         header, *records = [json.loads(line) for line in output.splitlines()]
@@ -101,8 +100,6 @@ class TestRecordsWriter(WriterContract):
     def many(self) -> Iterable[Mapping[str, Any]]:
         return itertools.repeat({"record": "damaged", "raw": "00" * 2000})
 
-    def test_suffixes_are_the_readers(self) -> None:
-        pytest.skip("a .jsonl file is written by the exporter of records")
-
-    def test_many_records_come_back(self) -> None:
-        pytest.skip("whatever was written is read as one record")
+    # A .jsonl file is written by the exporter of records, and read as one record.
+    test_suffixes_are_the_readers = None
+    test_many_records_come_back = None

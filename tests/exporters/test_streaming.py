@@ -115,6 +115,7 @@ def exported_samples() -> list[tuple[str, str]]:
 def test_parts_give_what_whole_tables_give(
     sample: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Takes seconds: every exporter of every sample, whole and in parts."""
     for module in (columnar, export, order):
         monkeypatch.setattr(module, "ROWS", ROWS)
     expected = output(sample, name)

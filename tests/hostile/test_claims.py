@@ -130,8 +130,10 @@ def findings(data: bytes, format: str) -> set[tuple[str, int]]:
 
 @pytest.mark.parametrize("format", BINARY)
 def test_a_field_as_high_as_it_goes(format: str) -> None:
+    """Takes seconds: each field of each kind of record, four times, in every table."""
     silent = []
     assert len(fields(format)) > 5
+    before = {data: findings(data, format) for data in {field.data for field in fields(format)}}
     for field in fields(format):
         width = field.high - field.low + 1
         values = {
@@ -140,10 +142,9 @@ def test_a_field_as_high_as_it_goes(format: str) -> None:
             1 << min(width - 1, 16),
             1 << min(width - 1, 32),
         }
-        before = findings(field.data, format)
         for value in sorted(values):
             after = findings(field.set_to(value), format)
-            if value == max(values) and CLAIM.search(field.name) and not after - before:
+            if value == max(values) and CLAIM.search(field.name) and not after - before[field.data]:
                 silent.append(field.name)
     assert {(format, name) for name in silent} == {each for each in SILENT if each[0] == format}
 
@@ -154,8 +155,9 @@ NUMBER = re.compile(rb"(?P<key>[\w-]+)\"?: ?(?P<value>-?\d+)\b")
 
 @pytest.mark.parametrize("format", ["records", "llvm-yaml"])
 def test_a_number_as_high_as_it_goes(format: str) -> None:
+    """Takes seconds: each key of each kind of record, five times."""
     seen: dict[tuple[bytes, bytes], tuple[bytes, re.Match[bytes]]] = {}
-    for seed in TARGETS[format].seeds():
+    for seed in sorted(TARGETS[format].seeds(), key=len):
         data = seed[:LARGEST]
         for found in NUMBER.finditer(data):
             # In records the key is that of a kind of record.

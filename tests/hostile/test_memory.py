@@ -68,6 +68,7 @@ def held(shape: str, data: bytes, name: str) -> int:
 def test_an_output_holds_little(
     name: str, shape: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """May take seconds: all that is allocated is counted, in files large enough to show growth."""
     for module, constant in (
         (order, "ROWS"),
         (order, "IN_MEMORY"),

@@ -17,7 +17,7 @@ import sysconfig
 import tomllib
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module, metadata
 from pathlib import Path
 from types import TracebackType
@@ -40,6 +40,7 @@ if __name__ == "__main__":
     sys.exit(main())
 """
 SERVER = Path(__file__).with_name("server.py")
+COMPILERS = ("cc", "gcc", "clang")
 CLONED = ("README.md", "LICENSE", "pyproject.toml", "hatch_build.py", "examples", "docs", "tests",
           "fxframework", "plugins", "emulator")  # fmt: skip
 BUILD = "import sys; from hatchling import build; print(build.build_editable(sys.argv[1]))"
@@ -96,7 +97,7 @@ class Environment:
         )  # fmt: skip
         return Done(done.returncode, done.stdout, done.stderr)
 
-    # --- Many commands, each in a process of its own ---
+    # --- Many commands, in processes that begin with the imports done ---
 
     def __enter__(self) -> Self:
         self._server = subprocess.Popen(
@@ -122,23 +123,34 @@ class Environment:
 
     def fxf(self, *arguments: object, folder: Path) -> Done:
         """Run `fxf` in a folder."""
-        return self._ask(folder, arguments=[str(argument) for argument in arguments])
+        (done,) = self.fxf_many([arguments], folder=folder)
+        return done
+
+    def fxf_many(self, commands: Iterable[Iterable[object]], folder: Path) -> list[Done]:
+        """Run `fxf` with each of these arguments in a folder, in one process."""
+        programs = [{"arguments": [str(argument) for argument in each]} for each in commands]
+        return list(self._ask(folder, programs))
 
     def exec(self, code: str, folder: Path) -> Done:
         """Run a program in a folder."""
-        return self._ask(folder, code=code)
+        (done,) = self._ask(folder, [{"code": code}])
+        return done
 
-    def _ask(self, folder: Path, **what: Any) -> Done:
+    def _ask(self, folder: Path, programs: list[dict[str, Any]]) -> Iterator[Done]:
+        if not programs:
+            return
         server = self._server
         assert server is not None
         assert server.stdin is not None
         assert server.stdout is not None
-        server.stdin.write(json.dumps({"folder": str(folder), **what}) + "\n")
-        answer = json.loads(server.stdout.readline())
-        out, err = (
-            base64.b64decode(answer[name]).decode("utf-8", "replace") for name in ("out", "err")
-        )
-        return Done(answer["status"], out, err)
+        server.stdin.write(json.dumps({"folder": str(folder), "programs": programs}) + "\n")
+        for program in programs:
+            answer = json.loads(server.stdout.readline())
+            assert answer["status"] >= 0, f"{program} was killed: {answer}"
+            out, err = (
+                base64.b64decode(answer[name]).decode("utf-8", "replace") for name in ("out", "err")
+            )
+            yield Done(answer["status"], out, err)
 
 
 class Here(Environment):
@@ -214,6 +226,21 @@ def editable(folder: Path, clone: Path) -> Environment:
         wheel.extractall(environment.site)
     environment.add_script()
     return environment
+
+
+def quick_compiler(folder: Path) -> dict[str, str]:
+    """Write a C compiler that does not optimise; return the variable that names it.
+
+    For tests that look at what is built, not at how fast that is: it takes a third of the time.
+    Empty where there is no compiler, or where a script cannot be one.
+    """
+    compiler = next((name for name in COMPILERS if shutil.which(name)), None)
+    if os.name != "posix" or compiler is None:
+        return {}
+    script = folder / "quick-cc"
+    script.write_text(f'#!/bin/sh\nexec {compiler} "$@" -O0\n')
+    script.chmod(0o755)
+    return {"CC": str(script)}
 
 
 def clone(folder: Path) -> Path:

@@ -1,7 +1,8 @@
-"""Runs programs for a test, each in a process of its own that begins with the imports done.
+"""Runs programs for a test, in processes that begin with the imports done.
 
-It reads requests from standard input, a line of JSON each: ``folder``, and ``arguments`` of `fxf`
-or ``code`` of Python. It answers with the exit status and what was written, in base64.
+It reads requests from standard input, a line of JSON each: ``folder``, and ``programs`` that one
+process runs after each other: ``arguments`` of `fxf` or ``code`` of Python. It answers with a line
+for each, of the exit status and what was written, in base64.
 """
 
 import atexit
@@ -36,22 +37,37 @@ def serve() -> None:
     os.dup2(null, 0)
     while line := requests.readline():
         asked = json.loads(line)
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            child = os.fork()
-            if not child:
-                os.chdir(asked["folder"])
-                os.dup2(out.fileno(), 1)
-                os.dup2(err.fileno(), 2)
-                end(status_of(asked))
-            _, ended = os.waitpid(child, 0)
-            out.seek(0)
-            err.seek(0)
-            answer = {
-                "status": os.waitstatus_to_exitcode(ended),
-                "out": base64.b64encode(out.read()).decode(),
-                "err": base64.b64encode(err.read()).decode(),
-            }
-        print(json.dumps(answer), file=answers, flush=True)
+        child = os.fork()
+        if not child:
+            os.chdir(asked["folder"])
+            *before, last = asked["programs"]
+            for program in before:
+                print(json.dumps(answer(program)), file=answers, flush=True)
+            print(json.dumps(answer(last, ending=True)), file=answers, flush=True)
+            os._exit(0)  # the system takes the memory back sooner than the interpreter does
+        _, ended = os.waitpid(child, 0)
+        if ended:  # it answered no more
+            died = {"status": os.waitstatus_to_exitcode(ended), "out": "", "err": ""}
+            print(json.dumps(died), file=answers, flush=True)
+
+
+def answer(asked: dict[str, object], *, ending: bool = False) -> dict[str, object]:
+    """Run a program, and at the end of the process what it left to do; say what came of it."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+        status = status_of(asked)
+        if ending:
+            atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        out.seek(0)
+        err.seek(0)
+        return {
+            "status": status,
+            "out": base64.b64encode(out.read()).decode(),
+            "err": base64.b64encode(err.read()).decode(),
+        }
 
 
 def status_of(asked: dict[str, object]) -> int:
@@ -71,14 +87,6 @@ def status_of(asked: dict[str, object]) -> int:
     except BaseException:  # noqa: BLE001 (as an interpreter does)
         traceback.print_exc()
         return 1
-
-
-def end(status: int) -> None:
-    """End the process as an interpreter does, but for the memory, which the system takes back."""
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import pytest
 from fxframework.kernels import building, kernel
 from fxframework.kernels.native import is_compiled
 
-from .environments import Environment, core, with_requirements
+from ..properties import FEW
+from .environments import Environment, core, quick_compiler, with_requirements
 
 BUILDS = ("setuptools", "Cython")
 TESTS = ("pytest", "hypothesis")
@@ -30,6 +31,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def test_a_kernel_of_the_template_is_built_on_kernels_of_the_framework(
     environment: Environment, tmp_path: Path
 ) -> None:
+    """Takes seconds: one build and one run of its tests, apart from this checkout."""
+    compiler = " ".join(f"{name}={path}" for name, path in quick_compiler(tmp_path).items())
+
     def run(command: str, folder: Path = tmp_path) -> str:
         done = environment.shell(f"PYTHONPATH={tmp_path}/fx-pulse {command}", folder)
         assert done.status == 0, done.stdout + done.stderr
@@ -41,11 +45,12 @@ def test_a_kernel_of_the_template_is_built_on_kernels_of_the_framework(
         project / "fx_pulse/read/scan.py"
     ).read_text("utf-8")
     assert not list(project.rglob("*.pxd"))
-    run("FXF_NATIVE=require python setup.py -q build_ext --inplace egg_info", project)
+    run(f"{compiler} FXF_NATIVE=require python setup.py -q build_ext --inplace egg_info", project)
     assert [path.suffix for path in (project / "fx_pulse").rglob("scan.*.*")] == [".so"]
     assert not list((project / "fx_pulse").rglob("*.pxd"))
     (line,) = (line for line in run("fxf doctor").splitlines() if "kernels of fx_pulse" in line)
     assert line.split()[-1] == "compiled"
-    assert " passed" in run("python -m pytest -q -p no:cacheprovider", project)
+    (project / "few.py").write_text(FEW)
+    assert " passed" in run("python -m pytest -q -p few -p no:cacheprovider", project)
     run("python -c \"import fx_pulse.sample as s; open('a.pulse', 'wb').write(s.sample(4000))\"")
     assert "findings  none" in run("fxf a.pulse")

@@ -17,6 +17,8 @@ import pytest
 
 from fxframework.kernels import building
 
+from ..install.environments import COMPILERS, quick_compiler
+
 ROOT = Path(__file__).parents[2]
 PROJECT = """
 [build-system]
@@ -94,7 +96,6 @@ sys.path.insert(0, sys.argv[1])
 import fx_loops.loops as loops
 print(loops.__file__.rpartition(".")[2], loops.Sum(bytes(range(256)) * 3).total())
 """
-COMPILERS = ("cc", "gcc", "clang")
 
 pytestmark = [
     pytest.mark.slow,
@@ -120,6 +121,12 @@ def project(tmp_path: Path) -> Path:
     (package / "types.py").write_text(TYPES)
     (package / "deeper.py").write_text("LOW = 0xFFFF\n")
     return folder
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> dict[str, str]:
+    """The variable with a compiler that does not optimise, where what it makes is not the point."""
+    return quick_compiler(tmp_path)
 
 
 def environment_for(project: Path, environment: dict[str, str]) -> dict[str, str]:
@@ -202,6 +209,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C comp
 
 @needs_compiler
 def test_a_compiler_gives_one_wheel_for_every_later_python(project: Path) -> None:
+    """Takes seconds: the one wheel that is compiled as wheels are, with Cython and optimised."""
     assert "ziglang" not in run(project, "requires").stdout
     result = run(project, "build_wheel", FXF_NATIVE="require")
     tag, folder = unpacked(project, result)
@@ -218,6 +226,7 @@ def test_a_compiler_gives_one_wheel_for_every_later_python(project: Path) -> Non
 
 
 def test_what_python_calls_is_compiled_for_size_and_loops_are_not(project: Path) -> None:
+    """Takes seconds: what Cython writes is looked through, which changes with its versions."""
     stage = project / "stage"
     sources = building.Sources([project / "python" / "fx_loops"])
     files = sources.stage(stage)
@@ -233,9 +242,21 @@ def test_what_python_calls_is_compiled_for_size_and_loops_are_not(project: Path)
 
 
 @needs_compiler
-def test_an_editable_install_is_compiled_in_place(project: Path) -> None:
+def test_an_editable_install_is_compiled_in_place(project: Path, quick: dict[str, str]) -> None:
+    """Takes seconds: two builds, as whoever edits a kernel has them."""
     package = project / "python" / "fx_loops"
-    assert run(project, "build_editable", FXF_NATIVE="require").returncode == 0
+    (package / "types.py").write_text(TYPES.replace("= first", "= 1 * first"))
+    assert run(project, "build_editable", FXF_NATIVE="require", **quick).returncode == 0
+    # After an edit, by hand.
+    (package / "types.py").write_text(TYPES)
+    done = subprocess.run(
+        [sys.executable, str(project / "hatch_build.py")],
+        capture_output=True, text=True, check=False, env=environment_for(project, quick),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (first, *_) = done.stdout.splitlines()
+    assert first.startswith("Compiling 1 of 3 modules with")
+    assert first.endswith(": fx_loops.types")
     assert used(package.parent) == ("so" if os.name == "posix" else "pyd", TOTAL)
     # Every file that it was built from counts: what it uses of another kernel, and constants.
     later = time.time_ns() + 10**10
@@ -251,43 +272,56 @@ def test_an_editable_install_is_compiled_in_place(project: Path) -> None:
     assert used(package.parent) == ("py", TOTAL)
 
 
-@needs_compiler
-def test_only_what_changed_is_compiled_again(project: Path) -> None:
+def test_only_what_changed_is_compiled_again(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which modules are chosen; the test before this one compiles after an edit in earnest."""
     package = project / "python" / "fx_loops"
     (package / "other.py").write_text(TYPES)
+    chosen: list[str] = []
 
-    def build() -> str:
-        command = [sys.executable, str(project / "hatch_build.py")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def compile_nothing(
+        sources: building.Sources, work: Path, say: object, names: list[str]
+    ) -> dict[str, Path]:
+        chosen.extend(names)
+        files = {name: work / f"{name.rpartition('.')[2]}.abi3.so" for name in names}
+        for name, file in files.items():
+            file.write_text(name)
+        return files
+
+    monkeypatch.setattr(building, "compile_kernels", compile_nothing)
+
+    def build() -> list[str]:
+        chosen.clear()
+        said: list[str] = []
+        building.update_in_place(project, [package], tmp_path, said.append)
+        assert bool(chosen) != (said == ["All 3 compiled modules are up to date"])
+        return [name.removeprefix("fx_loops.") for name in chosen]
 
     def edit(name: str, before: str, after: str) -> None:
         text = (package / name).read_text()
         assert before in text
         (package / name).write_text(text.replace(before, after))
 
-    assert "Compiling 3 of 4 modules" in build()
-    assert build() == "All 3 compiled modules are up to date\n"
+    assert build() == ["loops", "other", "types"]
+    assert build() == []
     edit("other.py", "= first", "= 1 * first")
-    assert "Compiling 1 of 4 modules with" in (output := build())
-    assert output.splitlines()[0].endswith(": fx_loops.other")
+    assert build() == ["other"]
     edit("types.py", "= first", "= 1 * first")  # which the kernel that uses it does not know
-    assert build().splitlines()[0].endswith(": fx_loops.types")
+    assert build() == ["types"]
     edit("types.py", "    last: i64", "    last: i64\n    more: i64")
     edit("types.py", "= last", "= last\n        self.more = 0")
-    assert build().splitlines()[0].endswith(": fx_loops.loops, fx_loops.types")
+    assert build() == ["loops", "types"]
     edit("deeper.py", "0xFFFF", "0xFFFE + 1")  # the same number: but the file is another
-    assert build().splitlines()[0].endswith(": fx_loops.loops")
-    compiled = next(package.glob("other.*.so"), None) or next(package.glob("other.*.pyd"))
-    compiled.write_bytes(b"from elsewhere")
-    assert build().splitlines()[0].endswith(": fx_loops.other")
+    assert build() == ["loops"]
+    (package / "other.abi3.so").write_bytes(b"from elsewhere")
+    assert build() == ["other"]
     (package / "other.py").rename(package / "renamed.py")
-    assert build().splitlines()[0].endswith(": fx_loops.renamed")
+    assert build() == ["renamed"]
     assert not [*package.glob("other.*")]
-    assert run(project, "build_editable", FXF_NATIVE="never").returncode == 0
-    assert "Compiling 3 of 4 modules" in build()
-    assert used(package.parent) == ("so" if os.name == "posix" else "pyd", TOTAL)
+    building.remove_compiled([package])
+    assert not [*package.glob("*.so")]
+    assert build() == ["loops", "renamed", "types"]
 
 
 def test_never_is_pure(project: Path) -> None:
@@ -299,6 +333,7 @@ def test_never_is_pure(project: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="the compiler is a shell script")
 def test_a_broken_compiler_is_said_and_gives_a_pure_wheel(project: Path, tmp_path: Path) -> None:
+    """Takes seconds: Cython comes before the compiler that fails."""
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho out of order >&2\nexit 3\n")
     broken.chmod(0o755)
@@ -307,19 +342,22 @@ def test_a_broken_compiler_is_said_and_gives_a_pure_wheel(project: Path, tmp_pat
     tag, folder = unpacked(project, result)
     assert tag == "py3-none-any"
     assert used(folder) == ("py", TOTAL)
+    (project / "python" / "fx_loops" / "loops.py").unlink()  # one kernel is enough, and sooner done
     refused = run(project, "build_wheel", CC=str(broken), FXF_NATIVE="require")
     assert refused.returncode
 
 
-def test_a_source_that_does_not_compile_gives_a_pure_wheel(project: Path) -> None:
+def test_a_source_that_does_not_compile_gives_a_pure_wheel(
+    project: Path, quick: dict[str, str]
+) -> None:
+    """Takes seconds: Cython must come as far as the mistake."""
     source = project / "python" / "fx_loops" / "loops.py"
     text = source.read_text()
     # A Python object without the interpreter's lock.
     source.write_text(text.replace("found = 0\n", "found = 0\n        str(found)\n"))
-    tag, folder = unpacked(project, run(project, "build_wheel"))
+    tag, folder = unpacked(project, run(project, "build_wheel", **quick))
     assert tag == "py3-none-any"
     assert used(folder) == ("py", TOTAL)
-    assert run(project, "build_wheel", FXF_NATIVE="require").returncode
 
 
 def test_a_declaration_that_is_missing_is_an_error(project: Path) -> None:
@@ -363,14 +401,17 @@ def test_without_a_compiler_zig_is_asked_for(project: Path, tmp_path: Path) -> N
 
 
 @needs_compiler
-def test_the_example_of_the_documentation_compiles(project: Path) -> None:
+def test_the_example_of_the_documentation_compiles(project: Path, quick: dict[str, str]) -> None:
+    """Takes seconds: only compiling shows that what the page prints compiles."""
     text = (ROOT / "docs" / "kernels.md").read_text("utf-8")
     package = project / "python" / "fx_loops"
     for name in ("tally.py", "rules.py"):
         block = re.search(rf"^# {re.escape(name)}\n.*?(?=^```$)", text, re.MULTILINE | re.DOTALL)
         assert block is not None
         (package / name).write_text(block[0])
-    _, folder = unpacked(project, run(project, "build_wheel", FXF_NATIVE="require"))
+    for name in ("loops.py", "types.py"):
+        (package / name).unlink()
+    _, folder = unpacked(project, run(project, "build_wheel", FXF_NATIVE="require", **quick))
     used_tally = """
 import sys
 sys.path.insert(0, sys.argv[1])

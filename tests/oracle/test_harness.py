@@ -36,12 +36,13 @@ def test_what_it_refuses_is_an_error_and_no_end(perfetto: Perfetto) -> None:
 
 
 def test_a_crash_is_an_error_and_the_next_trace_gets_a_new_engine(perfetto: Perfetto) -> None:
-    perfetto(MAGIC).stats()
+    """Takes seconds: an engine is started twice."""
+    perfetto(MAGIC * 3).stats()
     assert perfetto._process is not None
     perfetto._process.kill()
     with pytest.raises(PerfettoError, match="stopped"):
-        perfetto(MAGIC).stats()
-    assert perfetto(MAGIC).stats() == {}
+        perfetto(MAGIC * 4).stats()
+    assert perfetto(MAGIC * 4).stats() == {}
 
 
 def test_without_node_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -95,10 +95,11 @@ def test_parts_of_magic_trace(perfetto: Perfetto) -> None:
 
 
 @generated
-@given(st.lists(captures(), min_size=1, max_size=6), st.integers(0, 9), st.integers(1, 9))
+@given(st.lists(captures(), min_size=1, max_size=3), st.integers(0, 9), st.integers(1, 9))
 def test_parts_of_generated_captures(
     perfetto: Perfetto, traces: list[bytes], first: int, length: int
 ) -> None:
+    """Takes seconds, as all with generated captures: Perfetto starts afresh for each."""
     for trace in traces:
         start, stop = span(trace)
         width = max(1, (stop - start) // 10)
@@ -106,7 +107,7 @@ def test_parts_of_generated_captures(
 
 
 @generated
-@given(st.lists(captures(), min_size=1, max_size=6), st.integers(0, 9))
+@given(st.lists(captures(), min_size=1, max_size=3), st.integers(0, 9))
 def test_slices_closed_at_the_bounds(perfetto: Perfetto, traces: list[bytes], first: int) -> None:
     for trace in traces:
         start, stop = span(trace)
@@ -124,7 +125,7 @@ def test_slices_closed_at_the_bounds(perfetto: Perfetto, traces: list[bytes], fi
 
 
 @generated
-@given(st.lists(captures(), min_size=1, max_size=6), st.data())
+@given(st.lists(captures(), min_size=1, max_size=3), st.data())
 def test_parts_by_thread_and_category(
     perfetto: Perfetto, traces: list[bytes], hand: st.DataObject
 ) -> None:
@@ -157,7 +158,7 @@ def test_magic_trace_from_its_tables(perfetto: Perfetto) -> None:
 
 
 @generated
-@given(st.lists(captures(), min_size=1, max_size=6))
+@given(st.lists(captures(), min_size=1, max_size=3))
 def test_generated_captures_from_their_tables(perfetto: Perfetto, traces: list[bytes]) -> None:
     for trace in traces:
         mine = perfetto(from_tables(trace))

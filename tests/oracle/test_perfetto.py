@@ -20,7 +20,7 @@ from .perfetto import Perfetto
 
 FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
 MAGIC_TRACE = FILES / "magic_trace_sample.fxt"
-BATCH = 8
+BATCH = 4
 """Generated captures per example: most of the time goes into the exchange."""
 
 JSON_QUERIES = {
@@ -110,6 +110,7 @@ def test_magic_trace(perfetto: Perfetto) -> None:
 @generated
 @given(st.lists(captures(), min_size=1, max_size=BATCH))
 def test_generated_captures(perfetto: Perfetto, traces: list[bytes]) -> None:
+    """Takes seconds: Perfetto starts afresh for each, and nobody else says what FXT means."""
     for trace in traces:
         assert compare.differences(compare.theirs(perfetto(trace)), ours(trace)) == {}
 
@@ -135,6 +136,7 @@ def test_magic_trace_as_chrome_json(perfetto: Perfetto) -> None:
 @generated
 @given(st.lists(captures(), min_size=1, max_size=BATCH))
 def test_generated_captures_as_chrome_json(perfetto: Perfetto, traces: list[bytes]) -> None:
+    """Takes seconds: Perfetto starts afresh for each capture, twice."""
     for trace in traces:
         theirs = seen(perfetto, trace)
         if any(theirs.values()):

@@ -23,7 +23,7 @@ from . import compare, fxt
 from .captures import captures
 from .perfetto import LoadedTrace, Perfetto, PerfettoError
 
-BATCH = 6
+BATCH = 3
 """Generated captures per example: most of the time goes into the exchange."""
 POLICIES = st.sampled_from(["allocate", "reuse", "inline"])
 FEW = st.sampled_from([1, 2, 3, 255])
@@ -348,6 +348,7 @@ END_FIRST += fxt.event("async_begin", 10, OTHER, "load", [("a", "blob", b"xy")],
 def test_generated_captures_written_again(
     perfetto: Perfetto, made: list[tuple[bytes, Any, tuple[int, int]]]
 ) -> None:
+    """Takes seconds: Perfetto starts afresh for each capture, twice."""
     for trace, policy, few in made:
         loaded = perfetto(again(trace, policy, few))
         seen, complaints = compare.theirs(loaded), errors(loaded)

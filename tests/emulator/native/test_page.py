@@ -40,6 +40,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_commands_of_the_page(folder: Path) -> None:
+    """Takes seconds: the page compiles its programs."""
     build, test, build_inspect = [
         line[2:] for block in blocks("console") for line in block.splitlines()
     ]
@@ -69,6 +70,7 @@ def test_the_commands_of_the_page(folder: Path) -> None:
 
 
 def test_the_examples_run(tmp_path: Path) -> None:
+    """Takes seconds: the examples of the page are compiled and explored."""
     for path in EXAMPLES.iterdir():
         if path.is_file():
             shutil.copy(path, tmp_path)

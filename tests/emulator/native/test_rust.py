@@ -64,6 +64,7 @@ def line_of(text: str) -> int:
 
 @pytest.mark.parametrize(("level", "panic"), [("0", "unwind"), ("3", "abort")])
 def test_a_library_with_the_standard_library(tmp_path: Path, level: str, panic: str) -> None:
+    """Takes seconds: Rust's standard library is linked, and runs instruction by instruction."""
     path = build(tmp_path, level, "-C", f"panic={panic}", source=STD)
     with Target(cpus=2) as target:
         program = target.load(path)

