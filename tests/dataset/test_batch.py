@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -388,6 +388,7 @@ PATTERNS = st.lists(
 ).filter(lambda parts: any(glob.has_magic(part) for part in parts))
 
 
+@example([["a"]], ["a", "**", "**"])
 @given(st.lists(st.lists(PARTS, min_size=1, max_size=3), max_size=8), PATTERNS)
 def test_patterns_match_what_those_of_python_do(files: list[list[str]], parts: list[str]) -> None:
     """Without links; a folder that matches stands for its files."""

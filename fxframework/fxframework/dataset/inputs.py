@@ -112,9 +112,11 @@ def skipped_text(items: Sequence[Item]) -> str:
     names = [f"{count:,} {printable(kind)}" for kind, count in kinds[:SHOWN_KINDS]]
     if len(kinds) > SHOWN_KINDS:
         names.append("…")
-    folders = {item.file.split(os.sep)[0] for item in items if os.sep in item.file}
-    where = f", in {printable(*folders)}" if len(folders) == 1 and all(folders) else ""
-    return f"skipped {amount(len(items), 'file')} that are not captures: {', '.join(names)}{where}"
+    text = f"skipped {amount(len(items), 'file')} that are not captures: {', '.join(names)}"
+    folders = {Path(item.file).parts[0] for item in items}
+    if len(folders) == 1 and Path(items[0].file).name not in folders and "/" not in folders:
+        text += f", in {printable(*folders)}"
+    return text
 
 
 def _distinct(found: list[tuple[str, _Found]]) -> Iterator[tuple[str, _Found]]:
@@ -190,7 +192,9 @@ def _matches(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
         yield folder
         return
     first, *rest = parts
-    if first == "**":
+    if first == "**" and "**" in rest[:1]:  # once says the same
+        yield from _matches(folder, rest)
+    elif first == "**":
         for at, folders, _ in os.walk(folder) if rest else ():
             folders[:] = sorted(each for each in folders if not each.startswith("."))
             yield from _matches(Path(at), rest)
