@@ -41,7 +41,7 @@ if __name__ == "__main__":
 """
 SERVER = Path(__file__).with_name("server.py")
 COMPILERS = ("cc", "gcc", "clang")
-CLONED = ("README.md", "LICENSE", "pyproject.toml", "hatch_build.py", "examples", "docs", "tests",
+CLONED = ("README.md", "LICENSE", "pyproject.toml", "hatch_build.py", "examples", "docs",
           "fxframework", "plugins", "emulator")  # fmt: skip
 BUILD = "import sys; from hatchling import build; print(build.build_editable(sys.argv[1]))"
 
@@ -244,7 +244,7 @@ def quick_compiler(folder: Path) -> dict[str, str]:
 
 
 def clone(folder: Path) -> Path:
-    """Make a folder that has what a clone has: the sources, and nothing that was built."""
+    """Make a folder that has what a clone has but for tests: the sources, and nothing built."""
     compiled = f"*{sysconfig.get_config_var('EXT_SUFFIX')}", "*.abi3.so"
     left_out = shutil.ignore_patterns("__pycache__", "*.so", "build.txt", *compiled)
     folder.mkdir()
