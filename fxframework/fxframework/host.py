@@ -47,6 +47,7 @@ from fxframework.errors import (
 from fxframework.hookspecs import API, PROJECT
 from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
+from fxframework.model import turns
 from fxframework.registry import (
     HEAD,
     LIMIT_OPTIONS,
@@ -453,6 +454,8 @@ class Host:
         for frame, line in traceback.walk_tb(error.__traceback__):
             module = str(frame.f_globals.get("__name__", ""))
             package = module.partition(".")[0]
+            if module == turns.__name__:  # called in between, for whoever calls and is called
+                continue
             if package == PROJECT or package in packages:
                 plugin = None if package == PROJECT else self._plugins[packages[package]]
                 place = f"{module}, line {line}"

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 
 import attrs
 
-from fxframework.errors import FxError, Severity, WriteRefusedError
+from fxframework.errors import FxError, Severity, UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import UNSOUND
 from fxframework.model.capture import Capture
@@ -190,12 +190,16 @@ class WriterContract(Sessions):
         )
 
     def test_accepts_names_standard_tables(self) -> None:
-        """``accepts`` names standard tables, and only if there is a ``merge``."""
+        """``accepts`` names standard tables or one format, and only if there is a ``merge``."""
         writer = self.writer
         if writer.merge is None:
             assert not writer.accepts, "accepts is for merge, which is not given"
             return
         assert writer.accepts, "merge is given, but accepts no table"
+        if isinstance(writer.accepts, str):
+            own = writer.format
+            assert writer.accepts == own, f"accepts is {writer.accepts!r}, and the format {own!r}"
+            return
         unknown = sorted(writer.accepts - STANDARD_TABLES.keys())
         assert not unknown, f"accepts names {unknown}, which are not standard tables"
 
@@ -604,8 +608,11 @@ class WriterContract(Sessions):
             assert self._rows(merged) or not had, f"{given.name}: none of {had} rows was merged"
 
     def _inputs(self) -> Iterator[Input]:
-        """Yield the sound samples, and generated captures."""
-        self._optional("merge")
+        """Yield the sound samples, and generated captures; skip where none can be merged."""
+        try:
+            self._session(Sink.memory())
+        except UsageError as refused:
+            skip(str(refused))
         yield from (self._input(sample) for sample in self.samples() if sample.sound)
         yield from self._generated()
 
