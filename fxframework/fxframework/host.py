@@ -454,7 +454,7 @@ class Host:
         for frame, line in traceback.walk_tb(error.__traceback__):
             module = str(frame.f_globals.get("__name__", ""))
             package = module.partition(".")[0]
-            if module == turns.__name__:  # called in between, for whoever calls and is called
+            if module == turns.__name__:  # between a plugin and its caller
                 continue
             if package == PROJECT or package in packages:
                 plugin = None if package == PROJECT else self._plugins[packages[package]]
