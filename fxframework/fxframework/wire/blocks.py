@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.kernels.codes import codes_of
+from fxframework.kit.record_lines import RELEASED
 from fxframework.model.strings import StringPool
 from fxframework.wire.cells import (
     Cells,
@@ -192,7 +193,8 @@ class BlockReader:
         self.block_bytes = min(BLOCK_BYTES, BLOCK_ITEMS * least) if least else BLOCK_BYTES
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of the file, from its beginning."""
+        """Yield the blocks of the file, from its beginning; release the bytes behind them."""
+        released = 0
         block = Block({name: [] for name in self.columns}, 0)
         if self.format.begin and self.source.size:
             self._read_objects(block, 1, self.source.size)
@@ -202,6 +204,9 @@ class BlockReader:
             self._fill(block)
             block.end = self.at
             yield block
+            if self.at - released > RELEASED:
+                self.source.passed(released, self.at)
+                released = self.at
             block = Block({name: [] for name in self.columns}, 0)
         if any(block.tables.values()) or not self.source.size:
             yield block

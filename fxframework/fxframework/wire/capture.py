@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import TableSchema
@@ -234,16 +233,12 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
     def _finished(
         self, context: Any, reader: BlockReader
     ) -> Iterator[tuple[int, dict[str, Cells]]]:
-        behind = 0
         for block in reader.blocks():
             tables = {
                 name: self.finish(context, name, self._joined(name, block))
                 for name, parts in block.tables.items()
                 if parts
             }
-            if block.end - behind > RELEASED:
-                self.source.passed(behind, block.end)
-                behind = block.end
             yield block.end, tables
 
     def _joined(self, name: str, block: Block) -> Cells:

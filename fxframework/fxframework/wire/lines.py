@@ -33,7 +33,6 @@ from fxframework.kernels.parts import (
 )
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.row_texts import Numbered, column_of
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.wire.beside import Spare
@@ -86,12 +85,8 @@ class LineReader(BlockReader):
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of each block."""
-        behind = 0
-        for block in self.blocks():
+        for _ in self.blocks():
             yield self._joined()
-            if block.end - behind > RELEASED:
-                self.source.passed(behind, block.end)
-                behind = block.end
         if self.object_lines:  # there was only a header
             yield self._joined()
 

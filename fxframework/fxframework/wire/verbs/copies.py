@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.kit.lossless import DamagedRecord, PaddingRecord, UnknownRecord
-from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture, Window
 from fxframework.model.strings import StringPool, TextColumn
@@ -121,12 +120,8 @@ class CopyReader(BlockReader):
 
     def copies(self) -> Iterator[Copies]:
         """Yield the records of each block."""
-        released = 0
-        for block in self.blocks():
+        for _ in self.blocks():
             yield self._taken()
-            if block.end - released > RELEASED:
-                self.source.passed(released, block.end)
-                released = block.end
         if self.as_objects:  # there was only a header
             yield self._taken()
 

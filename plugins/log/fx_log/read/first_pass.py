@@ -163,7 +163,7 @@ class LogPass(FirstPass[Chunk]):
     @property
     def position(self) -> int:
         """Bytes that are done with."""
-        return min(int(self.framer.unit * self.framer.pos), self.reader.data.size)
+        return self.reader.file.position
 
     def blocks(self) -> Iterator[tuple[LogRows, I64]]:
         """Yield the rows of each block of the rest of the file, and its findings."""

@@ -173,6 +173,11 @@ class FramedFile:
         start = -1 if form == "log-legacy" else STREAM_HEADER
         return PacketFramer(self.data, notes, start)
 
+    @property
+    def position(self) -> int:
+        """The bytes of ``data`` whose stretches were found."""
+        return min(int(self.framer.unit * self.framer.pos), self.data.size)
+
     def place(self, byte: I64) -> I64:
         """Return offsets in the file of bytes of ``data``, which in a ring may wrap around."""
         framer = self.framer

@@ -54,7 +54,7 @@ class LineWriter:
         """Yield lines, and the byte of the framed bytes up to which their records are."""
         yield 0, b"".join(map(line_of, self.records.opening()))
         for frames in self.file.blocks(nbytes=BLOCK_BYTES):
-            yield int(self.file.framer.pos) * int(self.file.framer.unit), self.block(frames)
+            yield self.file.position, self.block(frames)
         yield self.file.data.size, b"".join(map(line_of, self.records.rest()))
 
     def block(self, frames: Frames) -> bytes:

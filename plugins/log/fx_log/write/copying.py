@@ -190,9 +190,8 @@ def _copies(capture: LogCapture, *, mends: bool) -> Iterator[Copies]:
         losses = _losses(file, frames, sound, damaged)
         yield _mended(file, sound, damaged, losses, mends=mends)
         if file.ring is None:  # whose bytes may be a copy
-            end = min(int(file.framer.unit * file.framer.pos), capture.source.size)
-            capture.source.passed(released, end)
-            released = end
+            capture.source.passed(released, file.position)
+            released = file.position
 
 
 def _losses(
