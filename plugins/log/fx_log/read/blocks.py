@@ -257,7 +257,11 @@ class BlockArguments:
     def enter(self, codes: Codes, field: Any, rows: Mask) -> None:
         """Put the codes of the texts of a field into their rows."""
         starts, lengths = self.stretches(field)
-        index = np.flatnonzero(rows & (lengths > 0))
+        has_bytes = rows & (lengths > 0)
+        if has_bytes.all():
+            codes[:] = self.reader.enter(starts, lengths)
+            return
+        index = np.flatnonzero(has_bytes)
         codes[index] = self.reader.enter(starts[index], lengths[index])
 
     def stretches(self, field: Any) -> tuple[I64, I64]:
@@ -275,7 +279,7 @@ class BlockArguments:
         for field in NUMBERS:
             if field in self.many.known:
                 value |= self.many.known[field]  # zero for arguments of other types
-        value[self.is_message] = starts[self.is_message]
+        np.copyto(value, starts, where=self.is_message)
         type_or_damage = self.type.astype(np.uint8)
         type_or_damage[~self.is_sound] = DAMAGED_TYPE
         name = self.name * self.is_sound  # damaged ones have none, which is code 0

@@ -19,6 +19,7 @@ from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
 from fx_log.tables import LEVEL_NAMES, WELL_KNOWN
 from fxframework.errors import Rule
+from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.kit.scanned import FINDING_FIELDS, FirstPass, Timeline, sketch
 from fxframework.model.strings import StringPool
@@ -119,7 +120,7 @@ def joined(blocks: list[LogRows]) -> LogRows:
     def together(parts: list[Arguments]) -> Arguments:
         records = [part.record + first for part, first in zip(parts, first_log, strict=True)]
         return Arguments(
-            np.concatenate(records),
+            concatenated(records),
             *(
                 concatenated([getattr(part, name) for part in parts])
                 for name in ("offset", "type", "name", "value", "nbytes")
@@ -140,7 +141,8 @@ def concatenated(parts: list[NDArray[Any]]) -> NDArray[Any]:
     is_steady = all(not part.size or not any(part.strides) for part in parts)
     if is_steady and len(values) == 1:
         return np.broadcast_to(values.pop(), sum(part.size for part in parts))
-    return np.concatenate(parts)
+    whole = arena.empty(sum(part.size for part in parts), parts[0].dtype)
+    return np.concatenate(parts, out=whole)
 
 
 class LogPass(FirstPass[Chunk]):
