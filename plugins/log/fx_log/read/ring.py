@@ -57,6 +57,10 @@ class Ring:
         """Return the offset in the image of the byte that lies ``at`` bytes behind the tail."""
         return wire.RING_PAGE + (self.start + at) % max(1, self.capacity)
 
+    def distance(self, offset: int) -> int:
+        """Return how many bytes behind the tail the byte of the ring at an offset lies."""
+        return (offset - wire.RING_PAGE - self.start) % self.capacity
+
     def line(self, begin: int, end: int) -> U8:
         """Return bytes ``begin`` to ``end`` behind the tail; a copy if they wrap."""
         begin, end = self.start + begin, self.start + end

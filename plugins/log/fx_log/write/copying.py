@@ -18,8 +18,7 @@ from fx_log import rules
 from fx_log.export.presentation import left_out
 from fx_log.format import LegacyPacket, LogRecord
 from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
-from fx_log.read.decoder import STATE
-from fx_log.read.frames import Arguments, FramedFile, Frames
+from fx_log.read.frames import STATE, Arguments, FramedFile, Frames
 from fx_log.read.framing import LogJudge
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingHeader, StreamHeader
 from fx_log.rules import RULES

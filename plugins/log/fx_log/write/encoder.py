@@ -7,10 +7,11 @@ from itertools import islice
 from typing import Any
 
 import attrs
+import numpy as np
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.read.decoder import Records
+from fx_log.read.frames import FramedFile, Records
 from fx_log.read.records import (
     Attribution,
     Damaged,
@@ -104,7 +105,8 @@ class RecordEncoder:
             before = [StreamHeader()]
         with_suffix = {"suffix": isinstance(record, Attribution)}
         whole = b"".join(one.pack() for one in before) + data
-        found = list(islice(Records(self.form, memoryview(whole), Limits(), with_suffix), 3))
+        file = FramedFile(self.form, np.frombuffer(whole, np.uint8), Limits(), with_suffix)
+        found = list(islice(Records(file), 3))
         is_one = len(found) == len(before) + 1 and found[-1].nbytes == len(data)
         return found[-1] if is_one else None
 
