@@ -22,9 +22,9 @@ if TYPE_CHECKING:
         to_legacy,
         to_structured,
     )
-    from fx_log.write.encoder import RecordEncoder
     from fx_log.write.handler import LogHandler
     from fx_log.write.redaction import redact
+    from fx_log.write.rewriter import RecordEncoder
     from fx_log.write.sinks import PacketWriter, RingWriter
     from fx_log.write.writer import LogWriter, add_dropped_count
 
@@ -60,7 +60,7 @@ __getattr__, __dir__ = lazy_names(
         "fx_log.severity": "Level",
         "fx_log.write.arguments": "Double Int64 Null String Uint64",
         "fx_log.write.convert": "convert_attribution legacy structured to_legacy to_structured",
-        "fx_log.write.encoder": "RecordEncoder",
+        "fx_log.write.rewriter": "RecordEncoder",
         "fx_log.write.handler": "LogHandler",
         "fx_log.write.redaction": "redact",
         "fx_log.write.sinks": "PacketWriter RingWriter",

@@ -18,7 +18,7 @@ from fx_log import format as wire
 from fx_log.format import Argument
 from fx_log.read import records as fx
 from fx_log.rules import RULES
-from fx_log.write.encoder import RecordEncoder
+from fx_log.write.rewriter import RecordEncoder
 from fxframework.errors import StrictError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics

@@ -17,7 +17,7 @@ from tests.reference.log.entries import Meaning
 
 from fx_log.rules import RULES
 from fx_log.sample import sample
-from fx_log.write.encoder import RecordEncoder
+from fx_log.write.rewriter import RecordEncoder
 from fxframework.errors import WriteRefusedError
 from fxframework.model.diagnostics import Diagnostics, Found
 

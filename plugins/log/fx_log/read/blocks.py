@@ -66,8 +66,10 @@ def fields_of(layout: Any) -> dict[str, Any]:
     return {field.name: field for field in layout.fields}
 
 
-LOG, ARGUMENT = fields_of(LogRecord.layout), fields_of(Argument.layout)
-SUFFIX, PACKET = fields_of(Attribution.layout), fields_of(LegacyPacket.layout)
+LOG = fields_of(LogRecord.layout)
+ARGUMENT = fields_of(Argument.layout)
+SUFFIX = fields_of(Attribution.layout)
+PACKET = fields_of(LegacyPacket.layout)
 HEAD: Final = tuple(field for name, field in LOG.items() if name != "args")
 """The fields of a record before its arguments."""
 NUMBERS: Final = tuple(
@@ -326,7 +328,8 @@ class LogBlocks(BlockReader):
         arguments = BlockArguments(self, records)
         arguments.check(logs.spot, has_reserved_bits)
         if self.for_lines:
-            self.records_read, self.arguments_read = records, arguments
+            self.records_read = records
+            self.arguments_read = arguments
         return self.meaning.of_records(logs, arguments.columns(), self.report)
 
     def suffixes(self) -> Suffixes | None:
@@ -540,7 +543,9 @@ class PacketBlocks(BlockReader):
 
     def read(self) -> LogRows:
         """Return the rows of the packets that the framer has found."""
-        starts, sizes, offset = self.found.start, self.found.size, self.found.offset
+        starts = self.found.start
+        sizes = self.found.size
+        offset = self.found.offset
         many = self.many(LegacyPacket.layout, starts, starts + sizes)
         LegacyPacket.layout.read_many(many)
         self.records_read = many if self.for_lines else None
@@ -580,7 +585,9 @@ class PacketBlocks(BlockReader):
         starts = np.concatenate([nothing, *(part.known[PACKET["tags"], START] for part in found)])
         lengths = np.concatenate([nothing, *(part.known[PACKET["tags"], LENGTH] for part in found)])
         order = np.argsort(starts, kind="stable")
-        record, starts, lengths = record[order], starts[order], lengths[order]
+        record = record[order]
+        starts = starts[order]
+        lengths = lengths[order]
         name = self.enter(starts, lengths)
         offset = starts - PACKET["tags"].size.nbytes
         nowhere = np.broadcast_to(np.int64(0), starts.size)

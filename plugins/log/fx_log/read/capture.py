@@ -164,7 +164,8 @@ class LogCapture(BlockCapture):
 
     def _read(self, *, for_lines: bool = False, all_listed: bool = False) -> BlockReader:
         """Return what reads the file from its beginning; it lists the first findings, or all."""
-        limits, options = self.request.limits, self.request.options
+        limits = self.request.limits
+        options = self.request.options
         if all_listed:
             limits = attrs.evolve(limits, max_findings=0)
         reader = reader_of(self.framed(), self.strings, limits, options)
@@ -193,7 +194,8 @@ class LogCapture(BlockCapture):
 
     def framed(self, *, splits: bool = False) -> FramedFile:
         """Return where records are (``FramedFile``)."""
-        limits, options = self.request.limits, self.request.options
+        limits = self.request.limits
+        options = self.request.options
         return FramedFile(self.format, self.source.data, limits, options, splits=splits)
 
     def frames(self) -> Iterator[Frames]:
@@ -218,7 +220,8 @@ class LogCapture(BlockCapture):
             logs: Cells = dict(rows.logs)
             if rendered:
                 logs["message"] = messages(logs, file.data, rows.printf, self.strings)
-            args, tags = rows.args, rows.tags
+            args = rows.args
+            tags = rows.tags
             yield (
                 int(file.position * share),
                 {
@@ -341,8 +344,10 @@ class StreamCapture(LegacyCapture):
 def log_columns(cells: Cells, data: U8) -> Columns:
     """Return the columns of `logs` for what was read of them (``fx_log.meaning.LogRows``)."""
     columns: Columns = dict(cells)
-    starts, lengths = cells["message_start"], cells["message_length"]
-    severity, given = cells["severity"], cells["log_given"]
+    starts = cells["message_start"]
+    lengths = cells["message_length"]
+    severity = cells["severity"]
+    given = cells["log_given"]
     del columns["message_start"], columns["message_length"]
     for name in ("pid", "tid", "dropped", "log_tag", "log_rolled_out"):
         columns[name] = cells[name].view(np.uint64)
@@ -379,7 +384,8 @@ def messages(logs: Cells, data: U8, values: Arguments, pool: StringPool) -> Text
         render_printf(plain.bytes_of(row), [value_of(values, at, pool) for at in range(*bounds)])
         for row, *bounds in zip(rows.tolist(), first.tolist(), last.tolist(), strict=True)
     )
-    starts, lengths = plain.offsets[:-1].copy(), np.diff(plain.offsets)
+    starts = plain.offsets[:-1].copy()
+    lengths = np.diff(plain.offsets)
     starts[rows] = plain.data.size + rendered.offsets[:-1]
     lengths[rows] = np.diff(rendered.offsets)
     return TextColumn.gather(np.concatenate((plain.data, rendered.data)), starts, lengths)
@@ -387,7 +393,8 @@ def messages(logs: Cells, data: U8, values: Arguments, pool: StringPool) -> Text
 
 def value_of(values: Arguments, row: int, pool: StringPool) -> Any:
     """Return the value of a positional argument."""
-    kind, value = int(values.type[row]), int(values.value[row])
+    kind = int(values.type[row])
+    value = int(values.value[row])
     if kind == ArgType.NULL:
         return None
     if kind == ArgType.INT64:

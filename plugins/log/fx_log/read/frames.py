@@ -283,7 +283,8 @@ class Records:
         """Yield a packet, with its length if it has one."""
         packet, c = LegacyPacket.unpack(self.data, row.start, row.end, STATE)
         is_whole = c.at == row.end and row.size <= wire.MAX_PACKET
-        packet.offset, packet.nbytes = row.offset, row.end - row.begin
+        packet.offset = row.offset
+        packet.nbytes = row.end - row.begin
         packet.raw = None if is_whole else self.data[row.begin : row.end].tobytes()
         yield packet
 
@@ -299,7 +300,8 @@ class Records:
             places = self.file.place(np.array([part.offset for part in parts])).tolist()
             for part, place in zip(parts, places, strict=True):
                 part.offset = place  # where in the file it is, which may be before the entry
-            entry.log, entry.payload = log, frame.payload[row.size :]
+            entry.log = log
+            entry.payload = frame.payload[row.size :]
         if any(padding):
             entry.raw = self.data[row.begin : row.end].tobytes()
         yield entry
@@ -308,7 +310,8 @@ class Records:
 
     def opening(self) -> Iterator[LogFileRecord]:
         """Yield what is before the first frame: a header, or damage in its place."""
-        whole, ring = view_of(self.file.whole), self.file.ring
+        whole = view_of(self.file.whole)
+        ring = self.file.ring
         size = min(len(whole), wire.RING_PAGE if ring else STREAM_HEADER)
         if self.file.form not in ("log-ring", "log-legacy-stream") or not size:
             return
@@ -355,7 +358,8 @@ class Records:
         begin = row.begin
         record, *suffix = self.of_row(row)
         if suffix and byte >= row.suffix:
-            record, begin = suffix[0], row.suffix
+            record = suffix[0]
+            begin = row.suffix
         data = self.data[begin : begin + record.nbytes]
         place_of = self.file.place
         return RecordAt(record, data, byte - begin, lambda at: int(place_of(np.int64(begin + at))))

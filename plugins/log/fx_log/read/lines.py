@@ -59,7 +59,8 @@ class LineWriter:
 
     def block(self) -> bytes:
         """Return the lines of the stretches that were just read."""
-        frames, sound = self.reader.frames, self.reader.found
+        frames = self.reader.frames
+        sound = self.reader.found
         by_objects = self.structured(sound) if self.file.has_arguments else self.packets(sound)
         # Stretches that are not records, and among the records those that columns do not say.
         needs_object = frames.fault != 0
@@ -85,7 +86,8 @@ class LineWriter:
 
     def structured(self, frames: Frames) -> Mask:
         """Write structured records, or entries of a ring; return which their objects show."""
-        records, suffixes = self.reader.records_read, self.reader.suffixes_read
+        records = self.reader.records_read
+        suffixes = self.reader.suffixes_read
         assert records is not None  # noqa: S101 (the reader was told to keep them)
         records.keep_raw(records.known[LOG["_reserved"]] != 0)
         by_objects = self.arguments(records)
@@ -132,7 +134,8 @@ class LineWriter:
         by_objects |= packets.known.get((PACKET["message"], STRANGE), False)
         tags = packets.own.parts[TAGS] = packets.own.lists.get(TAGS, [])
         for turn in tags:
-            starts, lengths = turn.known[TAGS, START], turn.known[TAGS, LENGTH]
+            starts = turn.known[TAGS, START]
+            lengths = turn.known[TAGS, LENGTH]
             by_objects[turn.rows_at(np.flatnonzero(not_utf8(self.file.data, starts, lengths)))] = (
                 True
             )
@@ -199,7 +202,8 @@ class TagTexts(RowTexts):
 
     def put_items(self, field: Any, many: Many, rows: I64, places: I64) -> None:
         """Write tags, each with a comma behind it, at places among all of them."""
-        starts, lengths = many.known[field, START][rows], many.known[field, LENGTH][rows]
+        starts = many.known[field, START][rows]
+        lengths = many.known[field, LENGTH][rows]
         self.put(places, *stretch(STRETCH, starts, lengths), b",")
 
 
