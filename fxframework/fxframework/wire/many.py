@@ -27,6 +27,8 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 RESERVED = 105
 """The rule for bits and bytes that should be zero."""
+NOT_DECLARED = 108
+"""The rule for numbers that nothing declared."""
 PIECES = {3: (2, 1), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
 """Integers of odd sizes, as integers of even ones that follow one another."""
 
@@ -146,8 +148,8 @@ class Reference:
     codes: NDArray[np.int32]
     unsigned: bool
     """Whether numbers below 0 are those from 2^63 on."""
-    note: Callable[[Mask], None]
-    """Reports numbers that nothing declared, given where they are."""
+    note: Callable[..., None]
+    """Reports numbers that nothing declared, given where they are, or by another rule."""
 
 
 class Moment(NamedTuple):
@@ -501,10 +503,10 @@ class Many:
         moment = self.now()
         ruled = field if field.index is not None else None
 
-        def note(unknown: Mask) -> None:
+        def note(unknown: Mask, number: int = NOT_DECLARED) -> None:
             missing = np.flatnonzero(unknown)
             where = missing if index is None else index[missing]
-            self.note(108, where, numbers, None, ruled, moment)
+            self.note(number, where, numbers, None, ruled, moment)
 
         some = numbers if index is None else numbers[index]
         codes = np.full(some.size, -1, np.int32)
