@@ -20,7 +20,7 @@ from fxframework.analysis.calls import (
     numbered,
 )
 from fxframework.analysis.figures import FIELDS, RECURSIONS, SORTS
-from fxframework.analysis.made import Made
+from fxframework.analysis.lazy import LazySequence
 from fxframework.analysis.spread import ALL, Spread, spreads
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture
@@ -82,7 +82,7 @@ class Account:
                 np.negative(column, out=column)
             order = np.argsort(column, kind="stable")
         entries, chosen = self.entries, order[:top]
-        return Made(len(chosen), lambda at: entries[int(chosen[at])])
+        return LazySequence(len(chosen), lambda at: entries[int(chosen[at])])
 
 
 def account(
@@ -171,7 +171,7 @@ def account(
             return None if column is None else column[which[shown]]
         return found.column(name)[shown]
 
-    return Account(Made(shown.size, entry), per_second, asynchronous, figure)
+    return Account(LazySequence(shown.size, entry), per_second, asynchronous, figure)
 
 
 def _named(capture: Capture, names: NDArray[np.int32], *, with_ids: bool) -> Functions:

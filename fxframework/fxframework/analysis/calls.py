@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.analysis.made import Made
+from fxframework.analysis.lazy import LazySequence
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io import arena
 from fxframework.io.spill import Spill
@@ -59,7 +59,7 @@ class Function:
     """Place of its declaration; None if unknown."""
 
 
-class Functions(Made[Function]):
+class Functions(LazySequence[Function]):
     """A sequence of n functions, stored as columns of shape (n,)."""
 
     def __init__(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
 from fxframework.analysis.calls import NO_THREAD, CallBatches, Calls, Functions, ThreadNames, in_ns
-from fxframework.analysis.made import Made
+from fxframework.analysis.lazy import LazySequence
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture
@@ -143,7 +143,7 @@ def call_tree(
     roots: Sequence[str] = ["all threads"]
     if per_thread:
         names = ThreadNames(capture)
-        roots = Made(ids.size, lambda at: names.get(int(ids[at]), NO_THREAD))
+        roots = LazySequence(ids.size, lambda at: names.get(int(ids[at]), NO_THREAD))
         numbers[ids + 1] = np.arange(ids.size, dtype=np.int32)
     builder = kernels.TreeBuilder(numbers.data, len(roots), ROOM, depth)
     nodes = Spill(np.int32)
