@@ -175,7 +175,7 @@ def _host_memory(device: Any) -> tuple[Memory, int, int]:
         vmo = device._vmo  # noqa: SLF001
         return device.memory, vmo.base, vmo.size
     if isinstance(device, Mapping):
-        return device._vmo.storage.memory, device._at, device.size  # noqa: SLF001
+        return device._vmo.storage.memory, device._start, device.size  # noqa: SLF001
     raise NativeError(f"{device!r} cannot be mapped; give a Memory or a Vmo")
 
 
