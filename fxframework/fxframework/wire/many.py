@@ -30,6 +30,8 @@ RESERVED = 105
 BEYOND, NOT_UTF8, STRAY_BITS, CUT_OFF = (
     stretches.TEXT_FLAGS[name] for name in ("beyond", "not utf8", "stray bits", "cut off")
 )
+NOT_DECLARED = 108
+"""The rule for numbers that nothing declared."""
 PIECES = {3: (2, 1), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
 """Integers of odd sizes, as integers of even ones that follow one another."""
 SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3}
@@ -163,8 +165,8 @@ class Reference:
     codes: NDArray[np.int32]
     unsigned: bool
     """Whether numbers below 0 are those from 2^63 on."""
-    note: Callable[[Mask], None]
-    """Reports numbers that nothing declared, given where they are."""
+    note: Callable[..., None]
+    """Reports numbers that nothing declared, given where they are, or by another rule."""
 
 
 class Moment(NamedTuple):
@@ -364,7 +366,7 @@ class Many:
     def check_end(self, fields_end: I64, gap: I64) -> None:
         """Mark records that have more padding behind their fields than their unit asks for."""
         layout = self.layout
-        if not layout.fixed:
+        if not layout.fixed and not layout.family.power:
             least = (self.start - fields_end - layout.tail) % layout.align
             self.keep_raw((gap > 0) & (gap != least))
 
@@ -540,10 +542,10 @@ class Many:
         moment = self.now()
         ruled = field if field.index is not None else None
 
-        def note(unknown: Mask) -> None:
+        def note(unknown: Mask, number: int = NOT_DECLARED) -> None:
             missing = np.flatnonzero(unknown)
             where = missing if index is None else index[missing]
-            self.note(108, where, numbers, None, ruled, moment)
+            self.note(number, where, numbers, None, ruled, moment)
 
         some = numbers if index is None else numbers[index]
         codes = np.full(some.size, -1, np.int32)
