@@ -256,6 +256,7 @@ OTHERWISE = {
         "read/record_lines.py": "read/lines.py",
         "write/salvage.py": "write/copying.py",
     },
+    "inspect": {"read/record_lines.py": "read/lines.py"},
     "xray": {"read/records.py": "format.py"},
 }
 """What a plugin may still have in place of one of them."""
