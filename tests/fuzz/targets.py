@@ -537,9 +537,9 @@ def inspect_kernels(data: bytes) -> None:
 def xray_kernels(data: bytes) -> None:
     """Lines, scan and timeline; for one input in two the matching of calls."""
     from fx_xray.read.decoder import RecordDecoder
-    from fx_xray.read.first_pass import Matcher
     from fx_xray.read.header import read_header
     from fx_xray.read.log import BasicLog, FdrLog
+    from fx_xray.read.match import Matcher
     from fx_xray.read.record_lines import lines_of
     from fxframework.io.source import Source
 
@@ -569,7 +569,7 @@ def xray_kernels(data: bytes) -> None:
     else:
         log = BasicLog(octets, version=1 + version % 3, byte_order=order, limits=BOUND)
     if way & 4:
-        Matcher(log, BOUND).add_all()
+        Matcher(log, BOUND).all_rows()
     else:
         for _ in log.chunks():
             pass

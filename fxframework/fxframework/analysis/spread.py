@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.analysis.made import Made
+from fxframework.analysis.lazy import LazySequence
 from fxframework.io import arena
 
 __all__ = ["ALL", "Spread", "Spreads", "spreads"]
@@ -55,7 +55,7 @@ class Spread:
         }
 
 
-class Spreads(Made[Spread]):
+class Spreads(LazySequence[Spread]):
     """Spreads of n groups, stored as columns of their fields: int64 of shape (n,).
 
     Counts and sums are stored. Order statistics are read from the lengths, which are stored group

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,12 @@ from fxframework.wire.walk import Walk
 if TYPE_CHECKING:
     from fxframework.wire.blocks import Block, BlockReader
 
-__all__ = ["DeclaredCapture", "capture_class"]
+__all__ = ["BlockCapture", "BlockPass", "DeclaredCapture", "capture_class"]
 
 Cells = dict[str, Any]
 """Columns of a table by name, of the types of the schema."""
+Tables = dict[str, tuple[int, Cells]]
+"""Some rows of each table: the number of the first, and the columns."""
 LEAST_FACTOR = 4
 ROW_BYTES = 16
 """Bytes of the columns that every row has: its number, and the offset of its record."""
@@ -80,15 +83,32 @@ class Growing:
         return made
 
 
-class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
+class BlocksRead(Protocol):
+    """What has read a file by blocks, and what it has found so far."""
+
+    findings: Any
+    """The findings (``fxframework.kit.scanned.Notes``)."""
+    handed: int
+    """Number of records that were read as objects."""
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Number of records by kind."""
+
+
+class BlockPass(FirstPass[Tables]):
     """A whole file, read once."""
 
-    def __init__(self, capture: DeclaredCapture, *, whole: bool) -> None:
+    def __init__(self, capture: BlockCapture, *, whole: bool) -> None:
         reader, batches = capture.read_blocks()
         self._rows = dict.fromkeys(capture.schemas, 0)
         first: int | None = None
         last: int | None = None
-        kept = {name: Growing() for name in capture.schemas} if whole else {}
+        columns_of = {name: Growing() for name in capture.schemas} if whole else {}
         for end, batch in batches:
             fraction = end / max(1, capture.source.size)
             for name, cells in batch.items():
@@ -99,14 +119,14 @@ class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
                     first = low if first is None else min(first, low)
                     last = high if last is None else max(last, high)
                 if whole and count:
-                    kept[name].add(cells, fraction)
+                    columns_of[name].add(cells, fraction)
             capture.check_budget()
         if whole:
             self.whole = {
-                name: (0, growing.taken()) for name, growing in kept.items() if growing.rows
+                name: (0, growing.taken()) for name, growing in columns_of.items() if growing.rows
             }
         self._range = first, last
-        # Not the reader itself, which has the capture, which has this.
+        # Not the reader itself, which may have the capture, which has this.
         self._findings, self._records, self._kinds = reader.findings, reader.records, reader.kinds
         self.handed = reader.handed
 
@@ -136,7 +156,30 @@ class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
         return self._range
 
 
-class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]):
+class BlockCapture(ScannedCapture[BlockPass, Tables]):
+    """A file whose tables are read block by block (``read_blocks``)."""
+
+    @abc.abstractmethod
+    def read_blocks(self) -> tuple[BlocksRead, Iterator[tuple[int, dict[str, Cells]]]]:
+        """Return what reads the file, and its blocks: where each ends, and columns by table.
+
+        Of a table without rows in a block there may be no columns. All have ``offset``, those of
+        rows with a time ``ts``.
+        """
+
+    def _run_pass(self, *, whole: bool) -> BlockPass:
+        return BlockPass(self, whole=whole)
+
+    def _parts(self, passed: BlockPass) -> Iterator[Tables]:
+        del passed
+        first = dict.fromkeys(self.schemas, 0)
+        for _, batch in self.read_blocks()[1]:
+            yield {name: (first[name], cells) for name, cells in batch.items()}
+            for name, cells in batch.items():
+                first[name] += len(cells["offset"])
+
+
+class DeclaredCapture(BlockCapture):
     """A file of a declared format.
 
     A format with columns that a declaration cannot say derives its own class, ``of=`` the format.
@@ -257,18 +300,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
                 cells[column] = np.concatenate([part[column] for _, part in parts])
         return cells
 
-    def _run_pass(self, *, whole: bool) -> DeclaredPass:
-        return DeclaredPass(self, whole=whole)
-
-    def _parts(self, passed: DeclaredPass) -> Iterator[dict[str, tuple[int, Cells]]]:
-        del passed
-        first = dict.fromkeys(self.schemas, 0)
-        for _, batch in self.read_blocks()[1]:
-            yield {name: (first[name], cells) for name, cells in batch.items()}
-            for name, cells in batch.items():
-                first[name] += len(cells["offset"])
-
-    def _batch(self, name: str, passed: DeclaredPass, part: dict[str, tuple[int, Cells]]) -> Batch:
+    def _batch(self, name: str, passed: BlockPass, part: Tables) -> Batch:
         del passed
         first, cells = part.get(name, (0, {}))
         return Batch.of(first, self._made_of(name, cells))

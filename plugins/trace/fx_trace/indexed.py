@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,11 @@ from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Cursor, Draft, RefusalError, order_of
 from fxframework.wire.fields import Bits, Field, Values, refusal_of_range
 from fxframework.wire.json_columns import Column, integers
+from fxframework.wire.known import LENGTH, START
 from fxframework.wire.spans import Octets, Text
+
+if TYPE_CHECKING:
+    from fxframework.wire.many import Many
 
 Koids = tuple[int, int] | str
 """A thread: (process koid, thread koid), or ``<thr#N>`` where index N was never registered."""
@@ -34,6 +38,10 @@ Koids = tuple[int, int] | str
 STRINGS = wire.table("str")
 THREADS = wire.table("thr")
 UNREGISTERED_THREAD = re.compile(r"<thr#(\d{1,3})>")
+
+
+LENT = 106
+"""The rule of fields for references to what the default provider registered."""
 
 
 def string_marker(index: int) -> str:
@@ -159,6 +167,7 @@ def string(reference: Any, rule: int = rules.NOT_UTF8) -> Any:
             105: rules.PADDING_NOT_ZERO,
             107: rule,
             108: rules.STRING_NOT_REGISTERED,
+            LENT: rules.OF_DEFAULT_PROVIDER,
             404: rules.STRING_TOO_LONG,
         },
     )
@@ -182,7 +191,8 @@ class Thread(Field):
     exact = True
 
     def __init__(self, reference: Any, **common: Any) -> None:
-        super().__init__(**common)
+        rule = {108: rules.THREAD_NOT_REGISTERED, LENT: rules.OF_DEFAULT_PROVIDER}
+        super().__init__(rules=rule, **common)
         self.index = reference
 
     def read(self, c: Any, values: Values) -> None:
@@ -266,6 +276,55 @@ class Thread(Field):
         value = values[self.name]
         return bool(value == thread_marker(index) or value == tables.thread(index))
 
+    def read_many(self, c: Many) -> None:
+        """Read the koids of many records (``START`` has their places), or look them up."""
+        indexes = c.known[self.index]
+        inline = np.flatnonzero(indexes == 0)
+        if inline.size:
+            part = c.some(inline)
+            self.read_inlines(part)
+            c.put_back(part, inline)
+        c.refer(self, THREADS, indexes, np.flatnonzero(indexes), unsigned=True)
+
+    def read_inlines(self, c: Many) -> None:
+        """Read the koids of records all of which have them."""
+        c.known[self, START] = c.take(2 * WORD)
+
+
+class Registered(Field):
+    """An entry of a table: the ``nbytes`` before it, under a number that is not 0.
+
+    ``TraceRecord.apply`` tells it of one record, this of many.
+    """
+
+    exact = True
+    changes_state = True
+
+    def __init__(self, table: Any, number: Any, nbytes: Any) -> None:
+        super().__init__()
+        self.table = table
+        self.number = number
+        self.nbytes = nbytes
+
+    def expressions(self) -> list[Any]:
+        """Return what it depends on."""
+        return [self.number]
+
+    def read(self, c: Any, values: Values) -> None:
+        """Leave it to ``apply``."""
+
+    def read_many(self, c: Many) -> None:
+        """Enter what many records register; objects know of the number 0."""
+        numbers = c.known[self.number]
+        c.hand_over(numbers == 0)
+        if isinstance(self.nbytes, Field):
+            starts, lengths = c.known[self.nbytes, START], c.known[self.nbytes, LENGTH]
+        else:
+            lengths = np.full(numbers.size, self.nbytes)
+            # Of a record that ends before them, which is damaged, they are not there.
+            starts = np.maximum(c.at() - lengths, 0)
+        c.enter(starts, lengths, self.table, numbers)
+
 
 class ThreadOrProcess(Thread):
     """A thread reference whose inline form some write as one word, the process.
@@ -303,6 +362,11 @@ class ThreadOrProcess(Thread):
                 number &= STRING_FIELD_BYTES
                 at += number + padding(number)
         return at
+
+    def read_inlines(self, c: Many) -> None:
+        """Leave records with inline koids to ``read``, which knows what follows."""
+        c.hand_over(True)
+        c.known[self, START] = c.start
 
     def is_one_word(self, c: Cursor) -> bool:
         """Return whether the inline form has one word."""
@@ -421,6 +485,11 @@ def thread(reference: Any) -> Any:
 def thread_or_process(reference: Any, *behind: Any, words: int = 0) -> Any:
     """Return the thread of a reference whose inline form may be a process."""
     return ThreadOrProcess(reference, *behind, words=words)
+
+
+def registered(table: Any, number: Any, nbytes: Any) -> Any:
+    """Return an entry of a table: a text before it, or so many bytes, under a number."""
+    return Registered(table, number, nbytes)
 
 
 def process(reference: Any, *behind: Any) -> Any:

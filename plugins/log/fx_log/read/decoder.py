@@ -16,7 +16,7 @@ import numpy as np
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import Attribution, LegacyPacket, LogRecord, RingHeader, StreamHeader
-from fx_log.read.first_pass import LogPass, enter_known, pass_over
+from fx_log.read.blocks import BlockReader, enter_known, reader_of
 from fx_log.read.frames import FramedFile, Row
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
 from fx_log.rules import RULES
@@ -79,7 +79,7 @@ class RecordDecoder:
         data = np.frombuffer(view, np.uint8)
         strings = StringPool()
         enter_known(strings)
-        return Findings(pass_over(self.form, data, strings, every, self.options))
+        return Findings(reader_of(self.form, data, strings, every, self.options))
 
     def read(self, view: memoryview) -> Records:
         """Return the records of a file, without findings."""
@@ -87,26 +87,26 @@ class RecordDecoder:
 
 
 class Findings:
-    """The findings of a pass over a file, record by record."""
+    """The findings about a file, record by record."""
 
-    def __init__(self, passed: LogPass) -> None:
-        self.passed = passed
-        self._blocks = passed.blocks()
+    def __init__(self, reader: BlockReader) -> None:
+        self.reader = reader
+        self._blocks = reader.blocks()
         self._waiting: deque[list[int]] = deque()
         self._records = 0
         """Records whose findings were read."""
 
     def of(self, index: int) -> list[Found]:
         """Return the findings about a record; those about the ones before are gone."""
-        passed = self.passed
+        reader = self.reader
         while self._records <= index and (block := next(self._blocks, None)) is not None:
             self._waiting += block[1].tolist()
-            self._records = passed.records
+            self._records = reader.records
         found = []
         while self._waiting and self._waiting[0][2] <= index:
             number, offset, _, value = self._waiting.popleft()
             rule = RULES.numbered(number)
-            found.append(Found(rule, offset, passed.shown(rule, value)))
+            found.append(Found(rule, offset, reader.shown(rule, value)))
         return found
 
 

@@ -108,7 +108,7 @@ class Frames:
 
     def sound(self) -> Frames:
         """Return those that are records."""
-        return self.take(np.flatnonzero(self.fault == 0))
+        return self.take(np.flatnonzero(self.fault == 0)) if self.fault.any() else self
 
 
 @attrs.frozen(eq=False)
@@ -191,7 +191,7 @@ class FramedFile:
         framer = self.framer
         while not framer.done:
             rows = framer.rows(ROOM, nbytes or BLOCK_BYTES)
-            columns = dict(zip(framing.COLUMNS, np.ascontiguousarray(rows.T), strict=True))
+            columns = dict(zip(framing.COLUMNS, rows, strict=True))
             for name in ("begin", "end", "start", "size"):
                 columns[name] *= framer.unit
             columns["suffix"][columns["suffix"] >= 0] *= framer.unit
@@ -202,15 +202,8 @@ class FramedFile:
 
     def arguments(self, records: Frames) -> Arguments:
         """Return the arguments of structured records."""
-        record_end = records.start + records.size
-        record, word, fault = framing.arguments(
-            words_of(self.data), records.start // WORD, record_end // WORD
-        )
-        begin = word * WORD
-        end = record_end[record]
-        follows = np.flatnonzero(record[1:] == record[:-1])
-        end[follows] = begin[follows + 1]
-        return Arguments(record, begin, end, fault)
+        columns = framing.arguments(words_of(self.data), records.start, records.size)
+        return Arguments(*columns)
 
 
 def words_of(data: U8) -> I64:
