@@ -55,7 +55,7 @@ class ThreadStates:
         """Return the states of threads by a table `sched`."""
         is_wakeup = sched.array("kind") == WAKEUP
         recorded = sched.array("prev_state")
-        state_left = np.where(recorded == LEFT_READY, IS_RUNNABLE, recorded)
+        state_left = np.where(recorded == LEFT_READY, IS_RUNNABLE, recorded.astype(np.int16))
         state_next = np.where(is_wakeup, IS_RUNNABLE, IS_RUNNING)
         # Each row may change two threads: the one that is left, then the next one.
         threads = np.column_stack((sched.array("prev"), sched.array("next")))
