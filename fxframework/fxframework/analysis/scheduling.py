@@ -83,6 +83,20 @@ class ThreadStates:
         place = np.searchsorted(self.ts[own], ts, "right") - 1
         return np.where(place >= 0, own.start + place, -1)
 
+    def ns_in_state(self, state: int, of_thread: slice, moments: I64) -> NDArray[np.float64]:
+        """Return the time that a thread was in a state until each moment.
+
+        ``of_thread`` are the indices of the thread's states.
+        """
+        ts, entered = self.ts[of_thread], self.state[of_thread]
+        until_change = np.zeros(ts.size)
+        np.cumsum(np.diff(ts) * (entered[:-1] == state), out=until_change[1:])
+        latest = np.searchsorted(ts, moments, "right") - 1
+        has_change = latest >= 0
+        latest = np.maximum(latest, 0)
+        since_change = np.where(entered[latest] == state, moments - ts[latest], 0)
+        return np.where(has_change, until_change[latest] + since_change, 0.0)
+
 
 class CpuRuns:
     """Which thread each CPU runs, from one context switch to the next."""
@@ -143,51 +157,34 @@ def waits_of(capture: Capture) -> Waits:
 
     Slices within slices count at each of them.
     """
-    states, slices = ThreadStates.of(capture.table("sched")), capture.table("slices")
-    chosen = np.flatnonzero((slices.array("dur") > 0) & (slices.array("kind") != ASYNC))
-    codes = slices.array("name")[chosen]
-    starts, threads = slices.array("ts")[chosen], slices.array("thread")[chosen]
-    ends = starts + slices.array("dur")[chosen]
-    distinct, name = np.unique(codes, return_inverse=True)
-    name = name.reshape(-1)
-    totals = {number: np.zeros(distinct.size) for number in np.unique(states.state).tolist()}
+    slices = capture.table("slices")
+    states = ThreadStates.of(capture.table("sched"))
+    rows = np.flatnonzero((slices.array("dur") > 0) & (slices.array("kind") != ASYNC))
+    starts = slices.array("ts")[rows]
+    ends = starts + slices.array("dur")[rows]
+    codes, name_of_slice = np.unique(slices.array("name")[rows], return_inverse=True)
+    name_of_slice = name_of_slice.reshape(-1)
+    ns_of_state = {state: np.zeros(codes.size) for state in np.unique(states.state).tolist()}
+    threads = slices.array("thread")[rows]
     by_thread = np.argsort(threads, kind="stable")
+    sorted_threads = threads[by_thread]
     for thread in np.unique(states.thread).tolist():
-        own = states.of_thread(thread)
-        first, last = np.searchsorted(threads[by_thread], [thread, thread + 1]).tolist()
-        rows = by_thread[first:last]
-        if not rows.size:
+        first, stop = np.searchsorted(sorted_threads, [thread, thread + 1]).tolist()
+        slices_of_thread = by_thread[first:stop]
+        if not slices_of_thread.size:
             continue
-        times, entered = states.ts[own], states.state[own]
-        for state, total in totals.items():
-            spent_before = np.zeros(times.size)
-            np.cumsum(np.diff(times) * (entered[:-1] == state), out=spent_before[1:])
-            at_end = _spent_until(ends[rows], times, entered, spent_before, state)
-            at_start = _spent_until(starts[rows], times, entered, spent_before, state)
-            np.add.at(total, name[rows], at_end - at_start)
+        states_of_thread = states.of_thread(thread)
+        names = name_of_slice[slices_of_thread]
+        for state, ns_of_names in ns_of_state.items():
+            until_end = states.ns_in_state(state, states_of_thread, ends[slices_of_thread])
+            until_start = states.ns_in_state(state, states_of_thread, starts[slices_of_thread])
+            np.add.at(ns_of_names, names, until_end - until_start)
+
     pool = slices.pool
-    texts = [pool.bytes_of(code) if code >= 0 else b"(no name)" for code in distinct.tolist()]
+    slice_names = [pool.bytes_of(code) if code >= 0 else b"(no name)" for code in codes.tolist()]
     waits: dict[tuple[bytes, str], int] = {}
-    for state, total in totals.items():
-        for place in np.flatnonzero(total).tolist():
-            key = texts[place], state_name(state)
-            waits[key] = waits.get(key, 0) + int(total[place])
+    for state, ns_of_names in ns_of_state.items():
+        for index in np.flatnonzero(ns_of_names).tolist():
+            key = (slice_names[index], state_name(state))
+            waits[key] = waits.get(key, 0) + int(ns_of_names[index])
     return waits
-
-
-def _spent_until(
-    moments: I64,
-    times: I64,
-    entered: NDArray[np.int16],
-    spent_before: NDArray[np.float64],
-    state: int,
-) -> NDArray[np.float64]:
-    """Return the time that a thread has spent in a state until each moment.
-
-    ``times`` are those at which it enters the states ``entered``, and ``spent_before`` is what it
-    has spent in the state until then.
-    """
-    place = np.searchsorted(times, moments, "right") - 1
-    known = np.maximum(place, 0)
-    since = np.where(entered[known] == state, moments - times[known], 0)
-    return np.where(place >= 0, spent_before[known] + since, 0.0)

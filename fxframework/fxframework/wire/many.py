@@ -366,7 +366,7 @@ class Many:
     def check_end(self, fields_end: I64, gap: I64) -> None:
         """Mark records that have more padding behind their fields than their unit asks for."""
         layout = self.layout
-        if not layout.fixed:
+        if not layout.fixed and not layout.family.power:
             least = (self.start - fields_end - layout.tail) % layout.align
             self.keep_raw((gap > 0) & (gap != least))
 

@@ -16,7 +16,7 @@ from fxframework.exporters.perfetto.wire import (
     runs,
     string,
 )
-from fxframework.exporters.rows import ArgumentStream, Columns
+from fxframework.exporters.rows import ArgumentStream, Columns, picked
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES
 from fxframework.model.strings import TextColumn
@@ -126,9 +126,7 @@ class Arguments:
             sizes = np.empty(parents.size, np.int64)
             for at in range(0, parents.size, CHUNK):
                 chunk = slice(at, at + CHUNK)
-                encoded, sizes[chunk] = self._encode(
-                    {name: column[chunk] for name, column in columns.items()}
-                )
+                encoded, sizes[chunk] = self._encode(picked(columns, chunk))
                 data.append(encoded)
             first_of_row = np.flatnonzero(np.append(True, parents[1:] != parents[:-1]))
             rows_with_arguments.append(parents[first_of_row])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fxframework.exporters.perfetto.order import Columns, columns_of
 from fxframework.exporters.perfetto.wire import Messages
+from fxframework.exporters.rows import picked
 from fxframework.kit.wakers import Wakers
 from fxframework.model.capture import Capture
 from fxframework.model.schema import THREAD_STATES, WAKEUP
@@ -122,7 +123,7 @@ class Scheduling:
             "state": np.column_stack((ends_elsewhere, states[:, LEFT], next_states)),
         }
         events = {name: column.reshape(-1) for name, column in events.items()}
-        self._task_states(_picked(events, events["state"] != 0))
+        self._task_states(picked(events, events["state"] != 0))
         self.named_wakers += int(np.count_nonzero(has_waker))
         waker_tids = self._waker_tids[wakers[has_waker]]
         self._wakings(ts[has_waker], cpu[has_waker], waker_tids, following[has_waker])
@@ -131,7 +132,7 @@ class Scheduling:
         """Write the states that threads enter."""
         comms = self._comms(events["thread"])
         for at in range(0, events["ts"].size, EVENTS):
-            chunk = _picked(events, slice(at, at + EVENTS))
+            chunk = picked(events, slice(at, at + EVENTS))
             body = Messages(chunk["ts"].size).varints(1, chunk["cpu"])
             body.padded(2, *comms(chunk["thread"])).varints(3, self._tids[chunk["thread"]])
             body.varints(4, chunk["state"]).varints(5, chunk["priority"].astype(np.int64))
@@ -154,10 +155,6 @@ class Scheduling:
     def _comms(self, threads: NDArray[Any]) -> Comms:
         ids = np.unique(threads)
         return _padded([name[:LONGEST_COMM] for name in self._names_of(ids)], ids)
-
-
-def _picked(columns: Columns, rows: Any) -> Columns:
-    return {name: column[rows] for name, column in columns.items()}
 
 
 def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
