@@ -55,7 +55,7 @@ class Step:
     slice: str | None
     """The innermost slice that it was in; None outside of all slices."""
     state: str
-    """``running`` (or runnable) until it sent the wakeup, or the state in which it waited itself."""
+    """``running`` (or runnable) until it sent the wakeup, or the state in which it waited."""
     ns: int
     waker: str | None = None
     """Of a wait: the thread that ended it; None if that is not known."""
@@ -140,7 +140,7 @@ class Why:
     slowest: tuple[Call, ...]
     """The slowest first."""
     typical: Call | None
-    """The median of all calls; None if there is only one."""
+    """The median of all calls, of an even number the lower one; None if there is only one."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON: the fields by name, those that are calls and parts likewise."""
@@ -152,8 +152,7 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
     """Return where the time of the ``top`` slowest calls of a name went, and of the typical one.
 
     A call's time is split at the edges of the slices within it, and at those of the states of its
-    thread. Of equally long calls, earlier ones come first; the typical call is number n/2 of n
-    calls sorted by time, counted from 0. Of a ``View``, its slices are the calls, and all of the
+    thread. Of equally long calls, earlier ones come first. Of a ``View``, its slices are the calls, and all of the
     capture says what happened meanwhile.
 
     Raises UsageError if the capture has no slices, or none of the name that ended.
@@ -169,8 +168,9 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
             remedy=f"it has {', '.join(capture.tables)}",
         )
     chosen = capture.table("slices")
+    names = chosen.array("name")  # texts may be known only once a column is made
     code = chosen.pool.code(name)
-    of_name = np.flatnonzero(chosen.array("name") == code) if code >= 0 else np.zeros(0, np.int64)
+    of_name = np.flatnonzero(names == code) if code >= 0 else np.zeros(0, np.int64)
     if not of_name.size:
         raise _unknown_name(capture, chosen, name)
     lengths = chosen.array("dur")[of_name]
@@ -183,8 +183,7 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
     order = ended[np.argsort(-chosen.array("dur")[ended], kind="stable")]
     meanwhile = _Meanwhile(_whole(capture))
     rows = chosen.array("row")[order].tolist()
-    # Number n/2 of those sorted by time, shortest first, as `fxf account` counts.
-    median = rows[::-1][len(rows) // 2] if len(rows) > 1 else None
+    median = rows[::-1][(len(rows) - 1) // 2] if len(rows) > 1 else None
     return Why(
         name=name,
         count=len(rows),
@@ -260,8 +259,8 @@ class _Slices:
         rows = candidates[is_within]
         return rows[np.lexsort((self._table.array("depth")[rows], self._ts[rows]))]
 
-    def edges(self, row: int, within: I64) -> I64:
-        """Return the times between start and end of a slice where others within begin or end."""
+    def edges(self, within: I64) -> I64:
+        """Return the times at which slices begin or end."""
         starts = self._ts[within]
         return np.concatenate((starts, starts + self._dur[within]))
 
@@ -423,7 +422,7 @@ class _Meanwhile:
 
     def _elapsed(self, row: int, within: I64) -> list[Part]:
         """Return the time of a call by the innermost slice alone."""
-        moments, spent = self._pieces(row, self._slices.edges(row, within))
+        moments, spent = self._pieces(row, self._slices.edges(within))
         sums: dict[str | None, int] = {}
         innermost = self._slices.innermost(row, within, moments).tolist()
         for slice_row, ns in zip(innermost, spent.tolist(), strict=True):
@@ -434,7 +433,7 @@ class _Meanwhile:
     def _by_state(self, row: int, within: I64, thread: int, scheduling: _Scheduling) -> list[Part]:
         """Return the time of a call by state of its thread, innermost slice and reason."""
         own = scheduling.states.of_thread(thread)
-        edges = np.concatenate((self._slices.edges(row, within), scheduling.states.ts[own]))
+        edges = np.concatenate((self._slices.edges(within), scheduling.states.ts[own]))
         moments, spent = self._pieces(row, edges)
         places = scheduling.states.at(thread, moments)
         innermost = self._slices.innermost(row, within, moments)
@@ -524,37 +523,40 @@ class _Meanwhile:
             if thread in followed or self._labels.is_idle(thread):
                 return
             followed.add(thread)
-            # Just before the wakeup: at its own time the thread may have been left already.
-            place = int(states.at(thread, np.array([until.ns - 1]))[0])
-            while place >= 0 and states.state[place] < 0 and states.ts[place] > since:
-                place = place - 1 if place > states.of_thread(thread).start else -1
-            is_wait = place >= 0 and states.state[place] >= 0
-            ran_since = max(self._wait_end(states, place), since) if is_wait else since
-            slice_name = self._slices.name(self._slices.around(thread, until.ns))
-            label = self._labels[thread]
+            wait = self._last_wait(states, thread, until.ns)
+            ran_since = since if wait < 0 else max(int(states.ts[wait + 1]), since)
             if until.ns > ran_since:
-                yield Step(label, slice_name, RUNNING, until.ns - ran_since)
+                slice_row = self._slices.around(thread, until.ns)
+                yield Step(
+                    self._labels[thread], self._slices.name(slice_row), RUNNING,
+                    until.ns - ran_since,
+                )  # fmt: skip
                 count += 1
-            if not is_wait or ran_since <= since:
+            if ran_since <= since:
                 return
-            ended_by = scheduling.wakeup_after(place)
-            waited = ran_since - max(int(states.ts[place]), since)
-            known = ended_by is not None and ended_by.thread >= 0
+            ended_by = scheduling.wakeup_after(wait)
+            is_known = ended_by is not None and ended_by.thread >= 0
             yield Step(
-                label,
+                self._labels[thread],
                 self._slices.name(self._slices.around(thread, ran_since)),
-                state_name(int(states.state[place])),
-                waited,
-                self._labels[ended_by.thread] if ended_by is not None and known else None,
-                ended_by is not None and known and ended_by.is_inferred,
+                state_name(int(states.state[wait])),
+                ran_since - max(int(states.ts[wait]), since),
+                self._labels[ended_by.thread] if ended_by is not None and is_known else None,
+                ended_by is not None and is_known and ended_by.is_inferred,
             )
             count += 1
             until = ended_by
 
     @staticmethod
-    def _wait_end(states: ThreadStates, place: int) -> int:
-        """Return when a wait ended that a later state of its thread follows."""
-        return int(states.ts[place + 1])
+    def _last_wait(states: ThreadStates, thread: int, moment: int) -> int:
+        """Return the index of the last wait of a thread that ended by a moment; -1 for none."""
+        own = states.of_thread(thread)
+        place = own.start + int(np.searchsorted(states.ts[own], moment, "right")) - 1
+        # A wait in which the thread still is has not ended; it may have begun at the moment.
+        place -= 1
+        while place >= own.start and states.state[place] < 0:
+            place -= 1
+        return max(place, -1) if place >= own.start else -1
 
     # --- What came from elsewhere, and what it said ----------------------------------------------
 

@@ -180,6 +180,10 @@ def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
     texts.append(
         f"… and {amount(more)} more; " * (more > 0) + f"all: fxf account --sort self {file}"
     )
+    slowest_name = slow.names[0].name
+    if len(slowest_name) <= NAME:  # else it is nothing to be typed
+        end_of_options = "-- " if slowest_name.startswith("-") else ""
+        texts.append(f"why: fxf why {end_of_options}{file} {shlex.quote(slowest_name)}")
     return [("slowest" if not at else "", text) for at, text in enumerate(texts)]
 
 

@@ -106,8 +106,8 @@ def _lines(call: Call, typical: Call | None, *, width: int, everything: bool) ->
               for place in range(len(heads))]  # fmt: skip
 
     def aligned(cells: Sequence[str]) -> str:
-        state, *numbers = (cell.ljust(size) if not place else cell.rjust(size)
-                           for place, (cell, size) in enumerate(zip(cells, widths, strict=True)))  # fmt: skip
+        state = cells[0].ljust(widths[0])
+        numbers = [cell.rjust(size) for cell, size in zip(cells[1:], widths[1:], strict=True)]
         return "  ".join((state, *numbers, ""))
 
     yield aligned(heads) + "where it went"
