@@ -314,11 +314,11 @@ class _WakersWriter:
     writer: TraceWriter
     target: KnowsWakers
 
-    def context_switch(self, **switch: int) -> None:
+    def context_switch(self, **switch: Any) -> None:
         """Write a context switch."""
         self.writer.context_switch(**switch)
 
-    def wakeup(self, **wakeup: int) -> None:
+    def wakeup(self, **wakeup: Any) -> None:
         """Write a wakeup, with the koid of its waker."""
         waker = self.target.waker
         args = {} if waker is None else {"waker": values.Koid(waker[1])}
