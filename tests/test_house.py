@@ -260,7 +260,7 @@ OTHERWISE = {
         "read/record_lines.py": "read/lines.py",
         "write/salvage.py": "write/copying.py",
     },
-    "xray": {"read/records.py": "format.py"},
+    "xray": {"read/records.py": "format.py", "read/scan.py": "read/frames.py"},
 }
 """What a plugin may still have in place of one of them."""
 MODULES = {"inspect": 41, "log": 36, "trace": 56, "xray": 49}
