@@ -38,6 +38,7 @@ ARGUMENTS = {
     "convert": ["boot.fxt", "out.json"],
     "verify": ["boot.fxt"],
     "diff": ["boot.fxt", "boot.fxt"],
+    "why": ["boot.fxt", "bind"],
     "account": ["spellcheck.xray"],
     "stack": ["spellcheck.xray"],
     "graph": ["spellcheck.xray"],

@@ -247,6 +247,9 @@ class RowTexts:
 
     def put_items(self, field: Listed, many: Many, rows: I64, places: I64) -> None:
         """Write items of a list, each with a comma behind it, at places among all of them."""
+        if isinstance(field.item, Float):
+            self.put(places, *ShownRows(self, many, rows).real_items(field.item), b",")
+            return
         if isinstance(field.item, Integer):
             kind = SIGNED if field.item.signed else NATURAL
             self.put(places, (kind, many.known[field.item][rows]), b",")
@@ -356,7 +359,7 @@ class ShownRows:
         text_numbers[rows] = texts(numbers[rows])[1]
         return [(TEXT, text_numbers)]
 
-    def real(self, field: Float) -> list[Cell]:
+    def real(self, field: Float, number_of: Callable[[int], float] | None = None) -> list[Cell]:
         """Return doubles, and those that JSON cannot hold by name."""
         own_bits = self.column(field)
         bits = own_bits
@@ -367,7 +370,12 @@ class ShownRows:
         # NaN are made of their own bits, which conversions to doubles change.
         is_special = bits & EXPONENT == EXPONENT
         usual = when(~is_special, just, (REAL, bits))
-        return usual + when(is_special, self.made, field, is_special, own_bits, field.number_of)
+        number_of = number_of or field.number_of
+        return usual + when(is_special, self.made, field, is_special, own_bits, number_of)
+
+    def real_items(self, item: Float) -> list[Cell]:
+        """Return doubles of a list, which has no place for the bits of a NaN."""
+        return self.real(item, lambda bits: float(item.number_of(bits)))
 
     def octets(self, field: Span) -> list[Cell]:
         """Return bytes in hex."""

@@ -41,7 +41,7 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 WINDOW = 64 << 20
 """Bytes of a file that are scanned before they are released."""
-AT_ONCE = 1 << 13
+AT_ONCE = 1 << 15
 """Events that are made at once."""
 
 
