@@ -416,6 +416,9 @@ class ShownRows:
         """Return in which rows a text is in the record, and where it is empty."""
         indexes = self.indexes(field)
         is_inline = indexes & field.inline != 0
+        has = has_field(self.many, field)
+        # In rows that have another value, the number may be anything.
+        is_inline &= has if has.ndim == 0 else has[self.selected]
         if field.empty is None:
             return is_inline, np.zeros(self.count, bool)
         return is_inline, ~is_inline & (indexes == field.empty)
