@@ -249,7 +249,11 @@ PLAN = ("plugin.py", "format.py", "rules.py", "sample.py", "steps.py", "read/cap
         "write/writer.py", "write/encoder.py", "write/salvage.py")  # fmt: skip
 """Modules that each plugin of a format has, with one meaning."""
 OTHERWISE = {
-    "trace": {"read/records.py": "records.py", "write/encoder.py": "read/decoder.py"},
+    "trace": {
+        "read/records.py": "records.py",
+        "read/record_lines.py": "read/lines.py",
+        "write/encoder.py": "read/decoder.py",
+    },
     "log": {
         "read/scan.py": "read/blocks.py",
         "read/tables.py": "tables.py",

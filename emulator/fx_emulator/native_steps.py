@@ -72,7 +72,7 @@ class NativeRun:
     def do(self, run: Run) -> Outcome:
         """Call the function. Fails where it returns something other than ``returns``."""
         program = _program(self, run)
-        arguments = [each.resolve(run) for each in self.arguments]
+        arguments = [argument.resolve(run) for argument in self.arguments]
         result = program.call(self.entry, *arguments, budget=self.budget)
         if self.returns is not None and result != self.returns:
             return Outcome.failed(f"it returned {result}, not {self.returns}", returned=result)
@@ -107,7 +107,7 @@ class NativeThread:
         program = _program(self, run)
         program.spawn(
             self.entry,
-            *[each.resolve(run) for each in self.arguments],
+            *[argument.resolve(run) for argument in self.arguments],
             process=self.process,
             thread=self.thread,
             priority=self.priority,
@@ -118,18 +118,18 @@ class NativeThread:
         return Outcome.ok()
 
 
-def _program(given: NativeRun | NativeThread, run: Run) -> Any:
+def _program(step: NativeRun | NativeThread, run: Run) -> Any:
     """Return the loaded program of an object file, which all steps of that file share."""
     from fx_emulator.native import MissingPackageError
 
-    path = run.file(given.object)
+    path = run.file(step.object)
 
     def load() -> Any:
         try:
-            return run.target.target.load(path, memory_order=given.memory_order)
+            return run.target.target.load(path, memory_order=step.memory_order)
         except MissingPackageError as error:
             raise MissingExtraError(
                 error.package, "native", purpose="a step of a native program"
             ) from None
 
-    return run.shared(("native", path, given.memory_order), load)
+    return run.shared(("native", path, step.memory_order), load)

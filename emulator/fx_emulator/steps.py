@@ -6,7 +6,7 @@ Only this module, ``native_steps`` and ``plugin`` import fxframework; the emulat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +17,7 @@ from fx_emulator import kernel as k
 from fx_emulator.clock import VirtualClock
 from fx_emulator.cpu import MOST_CPUS, MOST_NODE, Tsc
 from fx_emulator.errors import Crash, EmulatorError
-from fx_emulator.memory import WORD, Memory
+from fx_emulator.memory import WORD, Memory, StoreFault
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.target import Target
 from fx_emulator.trace_buffer import HEADER_BYTES, MODES, PAGE, TraceEngine
@@ -28,7 +28,6 @@ from fxframework.model.target import Program, SchedulerListener
 __all__ = ["Machine", "MachineThread"]
 
 INVALID = ("disconnect", "count")
-COUNTS = ("records", "dropped")
 DURABLE_FULL = ("drop", "stop", "pad")
 
 
@@ -83,11 +82,11 @@ class _Guarded:
         """Forward to the listener."""
         self._forward("wakeup", event)
 
-    def _forward(self, what: str, event: dict[str, int]) -> None:
+    def _forward(self, method: str, event: dict[str, int]) -> None:
         if self._listener is None:
             return
         try:
-            getattr(self._listener, what)(**event)
+            getattr(self._listener, method)(**event)
         except Crash as crash:
             self._listener = None
             self._machine.crashed(f"{crash}; in the kernel, which stops tracing")
@@ -105,8 +104,9 @@ class _Events(dict[str, _Count]):
     """Events by name, created at first use."""
 
     def __missing__(self, name: str) -> _Count:
-        self[name] = made = _Count(name)
-        return made
+        count = _Count(name)
+        self[name] = count
+        return count
 
 
 class Machine:
@@ -115,8 +115,8 @@ class Machine:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._events = _Events()
-        self._crashed: list[str] = []
-        """Crashes of the current run."""
+        self._crashes: list[str] = []
+        """Messages of the crashes of the current run."""
 
     @property
     def counter(self) -> Tsc:
@@ -139,14 +139,16 @@ class Machine:
         background: bool = False,
     ) -> MachineThread:
         """Start a thread in the process of a name, which is created at first use."""
-        made: list[MachineThread] = []
+        threads: list[MachineThread] = []
 
-        def body(thread: k.Thread) -> k.Body:
-            made.append(MachineThread(thread.ids, thread.counter, thread.clock))
-            return self._body(program(made[0]))
+        def body(kernel_thread: k.Thread) -> k.Body:
+            thread = MachineThread(kernel_thread.ids, kernel_thread.counter, kernel_thread.clock)
+            threads.append(thread)
+            return self._body(program(thread))
 
+        # The kernel calls ``body`` at once.
         self.target.spawn(process, name, body, priority=priority, cpu=cpu, background=background)
-        return made[0]
+        return threads[0]
 
     def _body(self, program: Generator[Any, Any, object]) -> k.Body:
         """Return a program as a body of the kernel, with signals and waits that count."""
@@ -162,9 +164,11 @@ class Machine:
                     case _Wait(name, timeout_ns):
                         event = self._events[name]
                         value = True
+                        # Woken threads compete for a signal; one that comes too late waits again.
                         while value and not event.signals:
                             value = yield k.Wait(event.event, timeout_ns)
-                        event.signals -= bool(value)
+                        if value:
+                            event.signals -= 1
                     case _:
                         value = yield action
         except StopIteration:
@@ -172,9 +176,15 @@ class Machine:
         finally:
             program.close()
 
-    def crashed(self, what: str) -> None:
+    def crashed(self, message: str) -> None:
         """Record a crash that did not end the run."""
-        self._crashed.append(what)
+        self._crashes.append(message)
+
+    @property
+    def waker(self) -> tuple[int, int] | None:
+        """Koids of process and thread that wake another thread at the moment; None for timers."""
+        waker = self.target.kernel.waker
+        return None if waker is None else waker.ids
 
     def listen(self, listener: SchedulerListener) -> None:
         """Call a listener for scheduler events, with ticks of the CPUs' counters.
@@ -189,10 +199,12 @@ class Machine:
             try:
                 self.target.run(until_ns, budget=budget)
             except Crash as crash:
-                self._crashed.append("; ".join([str(crash), *getattr(crash, "__notes__", ())]))
+                notes = getattr(crash, "__notes__", ())
+                self._crashes.append("; ".join([str(crash), *notes]))
             else:
-                crashed, self._crashed = self._crashed, []
-                return crashed
+                crashes = self._crashes
+                self._crashes = []
+                return crashes
 
     def trace_buffer(self, nbytes: int) -> TraceEngine:
         """Return a oneshot buffer with room for ``nbytes`` of records."""
@@ -270,13 +282,17 @@ class TargetDevice:
                 )
 
 
-def open_target(given: TargetDevice, run: Run, name: str) -> Machine:  # noqa: ARG001 (all kinds)
+def open_target(
+    parameters: TargetDevice,
+    run: Run,
+    name: str,  # noqa: ARG001 (the same for all kinds)
+) -> Machine:
     """Create the machine."""
-    options = attrs.asdict(given, recurse=False)
-    manual = options.pop("save") == "manual"
+    options = attrs.asdict(parameters, recurse=False)
     for duration in ("read_cost", "start", "suspended", "slice", "save_delay"):
         options[f"{duration}_ns"] = options.pop(duration)
-    options["save_delay_ns"] = None if manual else given.save_delay
+    if options.pop("save") == "manual":
+        options["save_delay_ns"] = None
     return Machine(Target(seed=run.seed, **options))
 
 
@@ -296,10 +312,10 @@ class TraceProvider:
             raise ValueError(f"invalid size {self.size}: must be a multiple of {PAGE} bytes")
 
 
-def open_provider(given: TraceProvider, run: Run, name: str) -> TraceEngine:
+def open_provider(parameters: TraceProvider, run: Run, name: str) -> TraceEngine:
     """Add a provider to the target."""
     engine: TraceEngine = run.target.target.trace_provider(
-        name, size=given.size, mode=given.mode, durable_full=given.durable_full
+        name, **attrs.asdict(parameters, recurse=False)
     )
     return engine
 
@@ -312,9 +328,9 @@ class VmoDevice:
     resizable: bool = parameter(False, help="whether its size may change")
 
 
-def open_vmo(given: VmoDevice, run: Run, name: str) -> Vmo:
+def open_vmo(parameters: VmoDevice, run: Run, name: str) -> Vmo:
     """Add a VMO to the target."""
-    vmo: Vmo = run.target.target.vmo(name, given.size, resizable=given.resizable)
+    vmo: Vmo = run.target.target.vmo(name, **attrs.asdict(parameters, recurse=False))
     return vmo
 
 
@@ -329,10 +345,10 @@ class LogSocket:
     )
 
 
-def open_log(given: LogSocket, run: Run, name: str) -> DatagramSocket:
+def open_log(parameters: LogSocket, run: Run, name: str) -> DatagramSocket:
     """Add a log socket to the target."""
     socket: DatagramSocket = run.target.target.log_socket(
-        name, capacity=given.capacity, datagrams=given.datagrams, invalid=given.invalid
+        name, **attrs.asdict(parameters, recurse=False)
     )
     return socket
 
@@ -360,18 +376,22 @@ class TargetRun:
         """Run the target."""
         machine: Machine = run.target
         kernel = machine.target.kernel
-        began, switches = kernel.now_ns, kernel.switches
-        until = self.until if self.for_ is None else began + self.for_
-        crashed = machine.run(until, budget=self.budget)
-        passed, switched = kernel.now_ns - began, kernel.switches - switches
-        facts = {"ns": passed, "context_switches": switched, "crashes": crashed}
-        message = f"{passed / 1e6:,.3f} ms, {switched:,} context switches"
-        if len(crashed) != self.crashes:
-            what = "; ".join(crashed) or "none did"
+        started_ns = kernel.now_ns
+        switches_before = kernel.switches
+        until_ns = self.until
+        if self.for_ is not None:
+            until_ns = started_ns + self.for_
+        crashes = machine.run(until_ns, budget=self.budget)
+        passed_ns = kernel.now_ns - started_ns
+        switches = kernel.switches - switches_before
+        facts = {"ns": passed_ns, "context_switches": switches, "crashes": crashes}
+        if len(crashes) != self.crashes:
+            reasons = "; ".join(crashes) or "none did"
             return Outcome.failed(
-                f"{len(crashed)} programs crashed, not {self.crashes}: {what}", **facts
+                f"{len(crashes)} programs crashed, not {self.crashes}: {reasons}", **facts
             )
-        return Outcome.ok("; ".join([message, *crashed]), **facts)
+        message = f"{passed_ns / 1e6:,.3f} ms, {switches:,} context switches"
+        return Outcome.ok("; ".join([message, *crashes]), **facts)
 
 
 @attrs.frozen
@@ -436,12 +456,13 @@ class TargetStop:
         """Stop the engines, which write the ends of their records."""
         target: Target = run.target.target
         target.stop()
-        providers = target.traces.providers
+        engines = {provider.name: provider.engine for provider in target.traces.providers}
         facts = {
-            each.name: {"records": each.engine.records, "dropped": each.engine.dropped}
-            for each in providers
+            name: {"records": engine.records, "dropped": engine.dropped}
+            for name, engine in engines.items()
         }
-        records, dropped = (sum(each[what] for each in facts.values()) for what in COUNTS)
+        records = sum(engine.records for engine in engines.values())
+        dropped = sum(engine.dropped for engine in engines.values())
         return Outcome("ok", f"{records:,} records, {dropped:,} dropped", facts)
 
 
@@ -487,8 +508,10 @@ class TargetSnapshot:
             "invalid": service.invalid,
             "lost": service.lost,
         }
-        some = (f"{count:,} {what}" for what, count in counts.items() if count)
-        return Outcome.ok(", ".join([message, *some]), bytes=len(data), **counts)
+        for noun, count in counts.items():
+            if count:
+                message += f", {count:,} {noun}"
+        return Outcome.ok(message, bytes=len(data), **counts)
 
 
 @attrs.frozen
@@ -516,7 +539,8 @@ class FaultCrash:
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""
-        return _arm_memory(run, self.device, lambda done: faults.CrashAfter(done + self.stores))
+        memory = _memory_of(run, self.device)
+        return _arm(memory, faults.CrashAfter(memory.stores + self.stores))
 
 
 @attrs.frozen
@@ -529,9 +553,8 @@ class FaultTornWrite:
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""
-        return _arm_memory(
-            run, self.device, lambda done: faults.TornWrite(done + self.store, self.nbytes)
-        )
+        memory = _memory_of(run, self.device)
+        return _arm(memory, faults.TornWrite(memory.stores + self.store, self.nbytes))
 
 
 @attrs.frozen
@@ -554,20 +577,20 @@ class FaultBitFlip:
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""
-        return _arm_memory(
-            run,
-            self.device,
-            lambda done: faults.BitFlip(
-                bit=self.bit,
-                store=None if self.store is None else done + self.store,
-                offset=self.offset,
-            ),
-        )
+        memory = _memory_of(run, self.device)
+        store = None
+        if self.store is not None:
+            store = memory.stores + self.store
+        return _arm(memory, faults.BitFlip(bit=self.bit, store=store, offset=self.offset))
 
 
-def _arm_memory(run: Run, name: str, make: Callable[[int], Any]) -> Outcome:
-    memory = run.target.memory_of(name)
-    memory.faults.append(make(memory.stores))
+def _memory_of(run: Run, name: str) -> Memory:
+    memory: Memory = run.target.memory_of(name)
+    return memory
+
+
+def _arm(memory: Memory, fault: StoreFault) -> Outcome:
+    memory.faults.append(fault)
     return Outcome.ok(stores=memory.stores)
 
 

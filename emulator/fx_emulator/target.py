@@ -289,8 +289,12 @@ class Target:
             service = self.log_services[name]
             service.drain()
             return service.capture()
-        memory = entry.device.memory if isinstance(entry.device, TraceEngine) else entry.device
-        return memory.read(0, memory.size)
+        if isinstance(entry.device, TraceEngine):
+            memory: Any = entry.device.memory
+        else:
+            memory = entry.device
+        data: bytes = memory.read(0, memory.size)
+        return data
 
     def archive(self) -> bytes:
         """Return the archive that the trace manager makes of all providers."""
@@ -344,6 +348,10 @@ class Target:
 
     def _check_name(self, name: str) -> None:
         self._check_running()
-        if not name or name in self.devices:
-            why = "another device has it" if name else "it is empty"
-            raise EmulatorError(f"invalid device name {name!r}: {why}; names must be unique")
+        reason = ""
+        if not name:
+            reason = "it is empty"
+        elif name in self.devices:
+            reason = "another device has it"
+        if reason:
+            raise EmulatorError(f"invalid device name {name!r}: {reason}; names must be unique")

@@ -334,7 +334,8 @@ def trace_bounds(data: bytes) -> None:
 def log_kernels(data: bytes) -> None:
     """Scan as a file of records, a packet, a file of packets or a ring."""
     from fx_log.format import RING_PAGE
-    from fx_log.read.first_pass import enter_known, pass_over
+    from fx_log.read.blocks import enter_known, reader_of
+    from fx_log.read.frames import FramedFile
 
     way = _choice(data, 8)
     octets = _exact(data, "u1")
@@ -349,15 +350,16 @@ def log_kernels(data: bytes) -> None:
     options = {"printf": way & 1, "fidl_limits": way & 1, "suffix": way == 7}
     strings = StringPool()
     enter_known(strings)
-    reading = pass_over(form, octets, strings, BOUND, options)
-    for _ in reading.chunks():
+    file = FramedFile(form, octets, BOUND, options)
+    for _ in reader_of(file, strings, BOUND, options).blocks():
         pass
 
 
 def log_lines(data: bytes) -> None:
     """Write record JSON as of a file of records, of packets, or of a ring's entries."""
     from fx_log.format import RING_PAGE, RingHeader, StreamHeader
-    from fx_log.read.decoder import Records
+    from fx_log.read.blocks import enter_known, reader_of
+    from fx_log.read.frames import FramedFile
     from fx_log.read.lines import LineWriter
 
     whole = data[: len(data) // 8 * 8]
@@ -371,9 +373,14 @@ def log_lines(data: bytes) -> None:
         "log-legacy-stream": StreamHeader().pack() + data,
     }
     for form, file in files.items():
-        octets = memoryview(_exact(file, "u1"))
+        octets = _exact(file, "u1")
         for options in ({}, {"suffix": True}) if form == "log" else ({},):
-            for _ in LineWriter(Records(form, octets, BOUND, options)).lines():
+            strings = StringPool()
+            enter_known(strings)
+            framed = FramedFile(form, octets, BOUND, options)
+            reader = reader_of(framed, strings, BOUND, options)
+            reader.for_lines = True
+            for _ in LineWriter(reader).lines():
                 pass
 
 

@@ -16,7 +16,7 @@ import attrs
 from fx_emulator.native.decode import LINE
 from fx_emulator.native.space import Region
 
-__all__ = ["PRIVATE", "Pending", "StoreBuffers"]
+__all__ = ["PRIVATE", "OrderSnapshot", "Pending", "StoreBuffers"]
 
 PRIVATE = frozenset({"stack", "thread variables"})
 """Regions whose stores are not buffered."""
@@ -31,7 +31,8 @@ class Pending:
     """A store in a buffer."""
 
     region: Region
-    at: int
+    offset: int
+    """In the region."""
     size: int
     value: int
     pc: int
@@ -39,13 +40,24 @@ class Pending:
     @property
     def address(self) -> int:
         """Guest address."""
-        return self.region.start + self.at
+        return self.region.start + self.offset
 
     @property
     def words(self) -> range:
         """Guest addresses of the words that it touches."""
-        first = self.address & -_WORD
-        return range(first, self.address + self.size, _WORD)
+        start = self.address & -_WORD
+        return range(start, self.address + self.size, _WORD)
+
+
+@attrs.frozen
+class OrderSnapshot:
+    """The store buffers at a point to return to, without the memory itself."""
+
+    waiting: dict[int, tuple[Pending, ...]]
+    """Buffers that are not empty, by the thread's number."""
+    hidden: dict[int, bytes]
+    owner: int | None
+    direct: int
 
 
 class StoreBuffers:
@@ -80,15 +92,18 @@ class StoreBuffers:
     def on_store(self, region: Region, _kind: int, address: int, size: int, value: int) -> None:
         """Buffer a store of the running thread, in two parts if it crosses a cache line."""
         pc = self.machine.pc()
-        if self.kernel or pc == self.direct or self.owner is None or address in self.machine.asked:
+        if self.kernel or pc == self.direct or self.owner is None:
+            return
+        if address in self.machine.counted_stores:
             return
         value &= (1 << 8 * size) - 1
-        first = LINE - address % LINE
-        if first < size:
-            self._buffer(region, address, first, value & (1 << 8 * first) - 1, pc)
-            self._buffer(region, address + first, size - first, value >> 8 * first, pc)
-        else:
+        to_line_end = LINE - address % LINE
+        if size <= to_line_end:
             self._buffer(region, address, size, value, pc)
+            return
+        low_bits = 8 * to_line_end
+        self._buffer(region, address, to_line_end, value & (1 << low_bits) - 1, pc)
+        self._buffer(region, address + to_line_end, size - to_line_end, value >> low_bits, pc)
 
     def put(self, address: int, data: bytes, pc: int) -> None:
         """Make a store of the running thread, of which the engine does not know."""
@@ -100,14 +115,14 @@ class StoreBuffers:
 
     def _buffer(self, region: Region, address: int, size: int, value: int, pc: int) -> None:
         assert self.owner is not None  # noqa: S101 (a thread is running)
-        entry = Pending(region, address - region.start, size, value, pc)
+        store = Pending(region, address - region.start, size, value, pc)
         queue = self.waiting(self.owner)
         if len(queue) >= CAPACITY:
             self.drain(self.owner)
-        for word in entry.words:
+        for word in store.words:
             if word not in self.hidden:
                 self.hidden[word] = self._load(word)
-        queue.append(entry)
+        queue.append(store)
 
     def locked(self, pc: int, *, fence: bool) -> None:
         """Drain the buffer before a locked instruction or fence."""
@@ -124,50 +139,55 @@ class StoreBuffers:
 
     def drain(self, thread: int) -> Pending:
         """Drain the oldest store of a thread, so that all threads see it."""
-        queue = self.waiting(thread)
-        entry = queue.popleft()
+        store = self.waiting(thread).popleft()
         self.draining = thread
         try:
-            self._announce(entry)
+            self._announce(store)
         finally:
             self.draining = None
-        for word in entry.words:
-            seen = self.hidden.get(word)
-            if seen is None:
-                self._store(word, _overlay(self._load(word), word, entry))
-                continue
-            seen = _overlay(seen, word, entry)
-            assert self.owner is not None  # noqa: S101 (only an owner's stores hide words)
-            mine = [each for each in self.waiting(self.owner) if word in each.words]
-            shown = seen
-            for each in mine:
-                shown = _overlay(shown, word, each)
-            self._store(word, shown)
-            if mine:
-                self.hidden[word] = seen
-            else:
-                del self.hidden[word]
+        for word in store.words:
+            self._drain_word(word, store)
         self.machine.apply_rewrites()
         if self.on_drain is not None:
-            self.on_drain(thread, entry)
-        return entry
+            self.on_drain(thread, store)
+        return store
 
-    def _announce(self, entry: Pending) -> None:
-        device = entry.region.shared
+    def _drain_word(self, word: int, store: Pending) -> None:
+        """Let a word show a store that drains, in both views."""
+        shared = self.hidden.get(word)
+        if shared is None:
+            # The owner has no buffered store to the word: its view is that of all threads.
+            self._store(word, _overlay(self._load(word), word, store))
+            return
+        shared = _overlay(shared, word, store)
+        assert self.owner is not None  # noqa: S101 (only an owner's stores hide words)
+        own_stores = [pending for pending in self.waiting(self.owner) if word in pending.words]
+        own_view = shared
+        for pending in own_stores:
+            own_view = _overlay(own_view, word, pending)
+        self._store(word, own_view)
+        if own_stores:
+            self.hidden[word] = shared
+        else:
+            del self.hidden[word]
+
+    def _announce(self, store: Pending) -> None:
+        """Tell the device, if the store goes into one."""
+        device = store.region.shared
         if device is not None:
-            with self._as_everybody():
-                device.land(entry.at, entry.size, entry.value, entry.pc)
+            with self._shared_view():
+                device.land(store.offset, store.size, store.value, store.pc)
 
     @contextlib.contextmanager
-    def _as_everybody(self) -> Iterator[None]:
+    def _shared_view(self) -> Iterator[None]:
         """Context in which the memory shows the other threads' view."""
-        mine = {word: self._load(word) for word in self.hidden}
-        for word, seen in self.hidden.items():
-            self._store(word, seen)
+        own_view = {word: self._load(word) for word in self.hidden}
+        for word, shared in self.hidden.items():
+            self._store(word, shared)
         try:
             yield
         finally:
-            for word, data in mine.items():
+            for word, data in own_view.items():
                 self._store(word, data)
 
     def switch(self, thread: int) -> None:
@@ -176,16 +196,17 @@ class StoreBuffers:
             return
         self.reveal()
         self.owner = thread
-        for entry in self.waiting(thread):
-            for word in entry.words:
-                shown = self._load(word)
-                self.hidden.setdefault(word, shown)
-                self._store(word, _overlay(shown, word, entry))
+        for store in self.waiting(thread):
+            for word in store.words:
+                view = self._load(word)
+                # Only the first of several stores to a word sees what all threads see.
+                self.hidden.setdefault(word, view)
+                self._store(word, _overlay(view, word, store))
 
     def reveal(self) -> None:
         """Switch the memory to the view of drained stores only."""
-        for word, seen in self.hidden.items():
-            self._store(word, seen)
+        for word, shared in self.hidden.items():
+            self._store(word, shared)
         self.hidden.clear()
         self.owner = None
 
@@ -202,24 +223,24 @@ class StoreBuffers:
 
     # --- exploration ---
 
-    def snapshot(self) -> Any:
-        """Return the state for ``restore``, without the memory itself."""
+    def snapshot(self) -> OrderSnapshot:
+        """Return the state for ``restore``."""
         waiting = {thread: tuple(queue) for thread, queue in self.pending.items() if queue}
-        return waiting, dict(self.hidden), self.owner, self.direct
+        return OrderSnapshot(waiting, dict(self.hidden), self.owner, self.direct)
 
-    def restore(self, kept: Any) -> None:
+    def restore(self, snapshot: OrderSnapshot) -> None:
         """Restore a snapshot."""
-        waiting, hidden, self.owner, self.direct = kept
-        self.pending = {thread: deque(queue) for thread, queue in waiting.items()}
-        self.hidden = dict(hidden)
+        self.pending = {thread: deque(stores) for thread, stores in snapshot.waiting.items()}
+        self.hidden = dict(snapshot.hidden)
+        self.owner = snapshot.owner
+        self.direct = snapshot.direct
 
 
-def _overlay(data: bytes, word: int, entry: Pending) -> bytes:
-    """Return the bytes of a word after a store."""
-    made = bytearray(data)
-    bytes_ = entry.value.to_bytes(entry.size, "little")
-    for number, byte in enumerate(bytes_):
-        within = entry.address + number - word
+def _overlay(data: bytes, word: int, store: Pending) -> bytes:
+    """Return the bytes of a word after a store, which may touch other words as well."""
+    changed = bytearray(data)
+    stored_bytes = store.value.to_bytes(store.size, "little")
+    for within, byte in enumerate(stored_bytes, store.address - word):
         if 0 <= within < _WORD:
-            made[within] = byte
-    return bytes(made)
+            changed[within] = byte
+    return bytes(changed)

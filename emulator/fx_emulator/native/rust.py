@@ -70,8 +70,8 @@ def error_text(machine: Any, number: int, at: int, size: int) -> int:
 
 def key_create(machine: Any, at: int, _destructor: int) -> int:
     """Create a thread-local key."""
-    machine.keys += 1
-    machine.store(at, machine.keys.to_bytes(4, "little"))
+    machine.last_key += 1
+    machine.store(at, machine.last_key.to_bytes(4, "little"))
     return 0
 
 
