@@ -347,6 +347,7 @@ def _faults(error: BaseException, path: str) -> Iterator[Fault]:
     if isinstance(error, _PlacedError):
         key = f"[{error.key}]" if isinstance(error.key, int) else f".{error.key}"
         yield from _faults(error.error, path + key)
+    # Before other groups: this one also knows the fields.
     elif isinstance(error, cattrs.ClassValidationError):
         yield from _faults_of_class(error, path)
     elif isinstance(error, BaseExceptionGroup):
