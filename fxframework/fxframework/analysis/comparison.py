@@ -725,7 +725,7 @@ def _doubts(sides: tuple[Side, Side], tests: _Tests, changes: Sequence[Change]) 
     """Return why the result may not be trusted."""
     notes = []
     pace = tests.pace
-    # A smaller change of pace is no reason for doubt; names are compared with it all the same.
+    # A smaller change of pace gives no reason for doubt; names are compared with it all the same.
     if pace is not None and abs(math.log(pace.ratio)) >= tests.threshold:
         word = "longer" if pace.ratio > 1 else "shorter"
         text = f"all {pace.names} names together took {pace.ratio:.2f} times as long ({word})"

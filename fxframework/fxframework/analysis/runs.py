@@ -449,8 +449,7 @@ def _figures(
     counts = counts[groups]
 
     def statistic(name: str) -> F64:
-        column: F64 = spreads_of_groups.column(name)[groups] * ns_per_tick
-        return column
+        return np.asarray(spreads_of_groups.column(name)[groups] * ns_per_tick, np.float64)
 
     lengths = spreads_of_groups.lengths.astype(np.float64)
     if ns_per_tick != 1.0:

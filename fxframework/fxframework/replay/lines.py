@@ -19,7 +19,7 @@ STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.
                     re.DOTALL)  # fmt: skip
 BLANK = re.compile(r"(?:\s|#[^\n]*)*")
 PLAIN = re.compile(r"[^,\]}\n#]*")
-"""A value that is no string, list or table."""
+"""A value that is not a string, list or table."""
 
 
 def lines_of(text: str) -> dict[str, int]:

@@ -189,7 +189,7 @@ def _converter() -> cattrs.Converter:
 def _structure_simple(value: Any, wanted: type) -> Any:
     if wanted is float and type(value) is int:
         return float(value)
-    # Not isinstance: true and false are no integers.
+    # Not isinstance: true and false are not integers here.
     if type(value) is not wanted:
         raise _InvalidValueError(f"is {shown(value)}, not {TYPE_NAMES[wanted]}")
     return value
