@@ -305,6 +305,8 @@ class Kernel:
         self.processes: list[Process] = []
         self.current: Thread | None = None
         """The thread whose body is running; None between bodies."""
+        self._signalling: Thread | None = None
+        """The thread that yielded the signal that is sent."""
         self.now_ns = clock.monotonic_ns()
         self._shown_ns = self.now_ns
         """The clock's monotonic time when ``now_ns`` was updated last."""
@@ -464,6 +466,11 @@ class Kernel:
             thread.answer = True
             self._wake(thread)
 
+    @property
+    def waker(self) -> Thread | None:
+        """The thread that wakes another one at the moment; None for timers and from outside."""
+        return self._signalling or self.current
+
     def pause(self, thread: Thread) -> None:
         """Suspend one thread until ``resume``."""
         if thread.state == ThreadState.DEAD or thread.paused:
@@ -569,7 +576,11 @@ class Kernel:
                     self._start_timer(thread, timeout_ns)
                 self._leave(core, ThreadState.BLOCKED)
             case Signal(event):
-                self.signal(event)
+                self._signalling = thread
+                try:
+                    self.signal(event)
+                finally:
+                    self._signalling = None
             case Yield():
                 thread.slice_ns = 0
                 self._give_way(core, thread)

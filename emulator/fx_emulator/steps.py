@@ -180,6 +180,12 @@ class Machine:
         """Record a crash that did not end the run."""
         self._crashes.append(message)
 
+    @property
+    def waker(self) -> tuple[int, int] | None:
+        """Koids of process and thread that wake another thread at the moment; None for timers."""
+        waker = self.target.kernel.waker
+        return None if waker is None else waker.ids
+
     def listen(self, listener: SchedulerListener) -> None:
         """Call a listener for scheduler events, with ticks of the CPUs' counters.
 

@@ -39,6 +39,13 @@ TABLES = frozenset({"slices", "instants", "counters"})
 SCOPES = {0: "t", 1: "p", 2: "g"}
 BETWEEN = b",\n"
 """What is before each event but the first."""
+NOBODY = Task(0, 0, None, None)
+"""The thread of rows without one."""
+# Kinds of slices, whose events differ; a closed one follows its open one.
+OPEN = 0
+CLOSED = 1
+ASYNC_OPEN = 2
+ASYNC_CLOSED = 3
 
 
 class ChromeExport(Export):
@@ -50,15 +57,16 @@ class ChromeExport(Export):
 
     def write(self, capture: Capture) -> None:
         """Write a capture's events. Raises WriteRefusedError if it has none."""
-        before = self._sink.written
+        written_before = self._sink.written
         threads = tasks(capture, distinct=True)
         events = _Events(capture, threads)
         for name in ("slices", "instants", "counters"):
             if name in capture.schemas:
                 for text in events.of(capture, name):
                     self._put(text)
-        if self._sink.written == before:
+        if self._sink.written == written_before:
             raise empty_refusal(capture, "it has no slices, instants or counters")
+        # Names last: a capture without events is refused, although it may have threads.
         self._put(b"".join(BETWEEN + event.encode() for event in _names(threads)))
         counts = capture.row_counts()
         self._dropped[BEFORE_ZERO] += events.before_zero
@@ -67,8 +75,9 @@ class ChromeExport(Export):
         )
         self._drop_rows(counts, but={*TABLES, "args", "threads", "processes"})
         for name, rows in counts.items():
-            for column in _unknown(capture, name) if rows and name in TABLES else ():
-                self._dropped[f"values of {name}.{column}"] += rows
+            if rows and name in TABLES:
+                for column in _unknown_columns(capture, name):
+                    self._dropped[f"values of {name}.{column}"] += rows
 
     def _put(self, events: bytes) -> None:
         if events and not self._begun:
@@ -84,31 +93,38 @@ class ChromeExport(Export):
         return super().close()
 
 
-def _unknown(capture: Capture, table: str) -> list[str]:
+def _unknown_columns(capture: Capture, table: str) -> list[str]:
     """Return the columns that the format added to a standard table."""
     known = {column.name for column in STANDARD_TABLES[table].all_columns}
-    return [c.name for c in capture.schemas[table].all_columns if c.name not in known]
+    columns = capture.schemas[table].all_columns
+    return [column.name for column in columns if column.name not in known]
 
 
 class _Events:
     """Renders rows of tables as events, each behind ``BETWEEN``."""
 
     def __init__(self, capture: Capture, threads: Mapping[int, Task]) -> None:
-        self._templates = templates = Templates(b"", b",", b"")
+        templates = Templates(b"", b",", b"")
+        self._templates = templates
         self._lines = Lines(templates)
         pool = capture.strings
         self._arguments = json_arguments(templates, pool, "{}:".format)
-        who = {number: (one.pid, one.tid) for number, one in threads.items()}
+
+        def category(code: int) -> str:
+            text = pool.text(code)
+            return f'"cat":{quoted(text)},' if text else ""
+
+        def ids(thread: int) -> str:
+            task = threads.get(thread, NOBODY)
+            return f'"pid":{task.pid},"tid":{task.tid}'
 
         def numbered(make: Callable[[int], str]) -> Numbered:
             return Numbered(templates, make, sparse=True)
 
         self._names = numbered(lambda code: quoted(pool.text(code)))
-        self._categories = numbered(
-            lambda code: f'"cat":{quoted(pool.text(code))},' if pool.text(code) else ""
-        )
+        self._categories = numbered(category)
         self._series = numbered(lambda code: quoted(pool.text(code) or "value"))
-        self._who = numbered(lambda thread: '"pid":{},"tid":{}'.format(*who.get(thread, (0, 0))))
+        self._ids = numbered(ids)
         self._scopes = numbered(lambda scope: SCOPES.get(scope, "t"))
         self.before_zero = 0
         """Rows with a time below 0."""
@@ -116,10 +132,10 @@ class _Events:
     def of(self, capture: Capture, name: str) -> Iterator[bytes]:
         """Yield the events of a table."""
         arguments = ArgumentMembers(capture, name, self._arguments)
-        makers = {"slices": self._slices, "instants": self._instants, "counters": self._counters}
+        writers = {"slices": self._slices, "instants": self._instants, "counters": self._counters}
         for batch, bounds in arguments.parts(capture.batches(name)):
             self.before_zero += int(np.count_nonzero(batch.array("ts") < 0))
-            makers[name](batch, bounds)
+            writers[name](batch, bounds)
             yield self._lines.joined()[0].data.tobytes()
 
     def _head(self, table: Table, rows: I64, ts: I64) -> list[Cell]:
@@ -132,24 +148,24 @@ class _Events:
             b',"ts":',
             (MICROS, ts[rows]),
             b",",
-            self._who(table.array("thread")[rows]),
+            self._ids(table.array("thread")[rows]),
         ]
 
     def _slices(self, table: Table, bounds: Bounds) -> None:
-        ts, dur, number = (table.array(name) for name in ("ts", "dur", "id"))
-        closed = dur >= 0
-        for group, rows in groups(2 * (table.array("kind") == ASYNC) + closed):
-            is_async, is_closed = divmod(group, 2)
+        ts = table.array("ts")
+        dur = table.array("dur")
+        kinds = np.where(table.array("kind") == ASYNC, ASYNC_OPEN, OPEN) + (dur >= 0)
+        for kind, rows in groups(kinds):
             event = self._head(table, rows, ts)
-            if is_async:
-                id: list[Cell] = [b',"id":"0x', (HEX, number[rows]), b'"']
-                event += [b',"ph":"b"', *id, *_args(bounds, rows)]
-                if is_closed:
-                    event += [*self._head(table, rows, ts + dur), b',"ph":"e"', *id, b"}"]
-            elif is_closed:
+            if kind == OPEN:
+                event += [b',"ph":"B"', *_args(bounds, rows)]
+            elif kind == CLOSED:
                 event += [b',"ph":"X","dur":', (MICROS, dur[rows]), *_args(bounds, rows)]
             else:
-                event += [b',"ph":"B"', *_args(bounds, rows)]
+                id: list[Cell] = [b',"id":"0x', (HEX, table.array("id")[rows]), b'"']
+                event += [b',"ph":"b"', *id, *_args(bounds, rows)]
+                if kind == ASYNC_CLOSED:
+                    event += [*self._head(table, rows, ts + dur), b',"ph":"e"', *id, b"}"]
             self._lines.put(rows, *event)
 
     def _instants(self, table: Table, bounds: Bounds) -> None:
@@ -181,16 +197,16 @@ def _number(value: float) -> str:
 
 def _names(threads: Mapping[int, Task]) -> Iterator[str]:
     """Yield the names of processes and threads as metadata events."""
-    named: set[int] = set()
-    for who in threads.values():
-        if who.process is not None and who.pid not in named:
-            named.add(who.pid)
+    named_pids: set[int] = set()
+    for task in threads.values():
+        if task.process is not None and task.pid not in named_pids:
+            named_pids.add(task.pid)
             yield (
-                f'{{"name":"process_name","ph":"M","pid":{who.pid},'
-                f'"args":{{"name":{quoted(who.process)}}}}}'
+                f'{{"name":"process_name","ph":"M","pid":{task.pid},'
+                f'"args":{{"name":{quoted(task.process)}}}}}'
             )
-        if who.thread is not None:
+        if task.thread is not None:
             yield (
-                f'{{"name":"thread_name","ph":"M","pid":{who.pid},"tid":{who.tid},'
-                f'"args":{{"name":{quoted(who.thread)}}}}}'
+                f'{{"name":"thread_name","ph":"M","pid":{task.pid},"tid":{task.tid},'
+                f'"args":{{"name":{quoted(task.thread)}}}}}'
             )

@@ -84,12 +84,12 @@ def arrow_schema(capture: Capture, table: str, schema: pa.Schema) -> pa.Schema:
 
 
 def _meaning(column: Column) -> dict[str, str]:
-    found = {"description": column.doc}
+    metadata = {"description": column.doc}
     if column.unit:
-        found["unit"] = column.unit
+        metadata["unit"] = column.unit
     if column.values:
-        found["values"] = ", ".join(f"{number}={name}" for number, name in column.values.items())
-    return found
+        metadata["values"] = ", ".join(f"{number}={name}" for number, name in column.values.items())
+    return metadata
 
 
 class _Rows:
@@ -118,27 +118,28 @@ class _Rows:
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield tables of ``ROWS`` rows each, except the last."""
-        held: list[pa.Table] = []
+        waiting: list[pa.Table] = []
         for rows in self._batches():
-            held.append(rows)
+            waiting.append(rows)
             del rows  # so that it is freed before the next batch is made
-            while sum(map(len, held)) >= ROWS:
-                joined = _joined(held)
-                held = [rest] if len(rest := joined.slice(ROWS)) else []
+            while sum(map(len, waiting)) >= ROWS:
+                joined = _joined(waiting)
+                remainder = joined.slice(ROWS)
+                waiting = [remainder] if len(remainder) else []
                 yield joined.slice(0, ROWS)
-                del joined, rest
-        if any(map(len, held)):
-            yield _joined(held)
+                del joined, remainder
+        if any(map(len, waiting)):
+            yield _joined(waiting)
 
     def _batches(self) -> Iterator[pa.Table]:
         """Yield the batches of the captures, with the same schema and one dictionary per column."""
-        whole = self.whole()
+        common = self.whole()
         captures = [capture for capture, _, _ in self._parts]
         for capture, shape, empty in self._parts:
             for batch in capture.batches(self._name, ROWS):
                 rows = shape.table(batch).cast(empty.schema)
                 if len(captures) > 1:
-                    rows = together([whole, rows]).unify_dictionaries().combine_chunks()
+                    rows = together([common, rows]).unify_dictionaries().combine_chunks()
                 yield rows
                 del rows
             spare(captures, capture)
@@ -291,7 +292,7 @@ def parquet_writer(sink: Sink, schema: pa.Schema, *, plain: bool = False) -> Any
         dictionary_pagesize_limit=1 << 30,
         version="2.6",
         store_schema=not plain,
-        memory_pool=pa.system_memory_pool(),  # others keep what is freed
+        memory_pool=pa.system_memory_pool(),  # other pools keep the memory that is freed
     )
 
 
@@ -308,15 +309,17 @@ def write_csv(rows: pa.RecordBatchReader, sink: Sink) -> None:
     from pyarrow import csv
 
     table = rows.read_all()
-    plain = [
-        column.cast(column.type.value_type)
-        if pa.types.is_dictionary(column.type)
-        else pa.array([None if each is None else str(each) for each in column.to_pylist()])
-        if pa.types.is_nested(column.type)
-        else column
-        for column in table.columns
-    ]
-    csv.write_csv(pa.table(plain, names=table.column_names), pa.PythonFile(_File(sink), "w"))
+
+    def plain(column: pa.ChunkedArray) -> Any:
+        if pa.types.is_dictionary(column.type):
+            return column.cast(column.type.value_type)
+        if pa.types.is_nested(column.type):
+            values = column.to_pylist()
+            return pa.array([None if value is None else str(value) for value in values])
+        return column
+
+    columns = [plain(column) for column in table.columns]
+    csv.write_csv(pa.table(columns, names=table.column_names), pa.PythonFile(_File(sink), "w"))
 
 
 def _plain(table: pa.Table) -> tuple[pa.Table, int]:
@@ -328,19 +331,21 @@ def _plain(table: pa.Table) -> tuple[pa.Table, int]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    total = 0
+    string_bytes = 0
     columns = list(table.columns)
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         if pa.types.is_dictionary(column.type):
-            strings = nbytes = 0
+            row_bytes = 0
+            dictionary_bytes = 0
             for chunk in column.chunks:
                 lengths = pc.cast(pc.binary_length(chunk.dictionary), pa.int64())
-                strings += pc.sum(lengths.take(chunk.indices)).as_py() or 0
-                nbytes += pc.sum(lengths).as_py() or 0
-            total += strings
-            if strings + 4 * len(column) <= nbytes:
-                columns[place] = column.cast(column.type.value_type)
-    return pa.table(columns, table.schema.names), total
+                row_bytes += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+                dictionary_bytes += pc.sum(lengths).as_py() or 0
+            string_bytes += row_bytes
+            # Strings of rows have an offset of 4 bytes each, too.
+            if row_bytes + 4 * len(column) <= dictionary_bytes:
+                columns[index] = column.cast(column.type.value_type)
+    return pa.table(columns, table.schema.names), string_bytes
 
 
 class DatabaseExport(Export):
@@ -359,8 +364,9 @@ class DatabaseExport(Export):
             # Beyond its memory limit, duckdb uses a file beside the database.
             connection = duckdb.connect(str(self._path), config={"memory_limit": MEMORY})
             self._connection = self._stack.enter_context(connection)
-        self._known: set[str] = set()
-        self._written = 0
+        self._created_tables: set[str] = set()
+        self._string_bytes = 0
+        """Bytes of strings so far, which the budget bounds."""
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -385,25 +391,25 @@ class DatabaseExport(Export):
                 self._insert(name, table, capture.name)
                 del table
 
-    def _insert(self, name: str, table: pa.Table, whose: str) -> None:
+    def _insert(self, name: str, table: pa.Table, capture_name: str) -> None:
         """Append rows to a table of the database; the first call for a name creates the table."""
         import pyarrow as pa
 
         table, nbytes = _plain(table)
         if self._sink.budget is not None:
-            self._written += nbytes
-            self._sink.budget.check_output(self._written, path=self._sink.name)
-        names = pa.DictionaryArray.from_arrays(
-            pa.nulls(len(table), pa.int32()).fill_null(0), [whose]
+            self._string_bytes += nbytes
+            self._sink.budget.check_output(self._string_bytes, path=self._sink.name)
+        capture_names = pa.DictionaryArray.from_arrays(
+            pa.nulls(len(table), pa.int32()).fill_null(0), [capture_name]
         )
-        self._connection.register("given", table.append_column("capture", names))
-        given = self._connection.table("given")
-        if name in self._known:
-            given.insert_into(name)
+        self._connection.register("given", table.append_column("capture", capture_names))
+        relation = self._connection.table("given")
+        if name in self._created_tables:
+            relation.insert_into(name)
         else:
-            given.create(name)
+            relation.create(name)
         self._connection.unregister("given")
-        self._known.add(name)
+        self._created_tables.add(name)
 
     def close(self) -> Mapping[str, int]:
         """Copy the database file to the output, which omits nothing."""

@@ -53,8 +53,9 @@ __all__ = ["CsvExport"]
 I64 = NDArray[np.int64]
 ASCII = 0x7F
 THREAD_FIELDS = ("pid", "tid", "process_name", "thread_name")
+CONTINUATION_MASK = 0xC0
 CONTINUED = 0x80
-"""Bits 6 and 7 of a UTF-8 continuation byte."""
+"""The bits of the mask in a UTF-8 continuation byte."""
 FORMULA = "=+-@\t\r"
 """Characters that start a formula in spreadsheets; some skip leading tabs and line ends."""
 
@@ -67,11 +68,11 @@ class CsvExport(Export):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        given = options["delimiter"]
-        self._delimiter = "\t" if given == "tab" else given
+        delimiter = options["delimiter"]
+        self._delimiter = "\t" if delimiter == "tab" else delimiter
         if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
             raise UsageError(
-                f"{given!r} cannot separate fields",
+                f"{delimiter!r} cannot separate fields",
                 remedy="-o delimiter takes one character, or `tab`",
             )
 
@@ -84,34 +85,42 @@ class CsvExport(Export):
         self._only_one_capture("a CSV file holds one table of one capture")
         counts = capture.row_counts()
         name = self._options["table"] or main_table(capture, counts)
+        has_threads = self._options["threads"]
+        has_args = self._options["args"]
         cells = _CellMaker(capture, self._delimiter, neutral=self._options["spreadsheet"])
-        templates = cells.templates
         threads = None
-        if self._options["threads"] and "threads" in capture.schemas:
+        if has_threads and "threads" in capture.schemas:
             threads = _ThreadColumns(capture, cells)
         texts = _argument_texts(cells, capture.strings)
-        args = ArgumentMembers(capture, name if self._options["args"] else None, texts)
-        between = self._delimiter.encode()
-        rows = 0
+        args = ArgumentMembers(capture, name if has_args else None, texts)
+        rows_written = 0
         for batch, (starts, stops) in args.parts(capture.batches(name)):
             columns = cells.columns(batch)
-            for column, field in () if threads is None else threads.of(batch):
-                columns.setdefault(column, (field,))
+            # A column of the table goes before an added one of the same name.
+            if threads is not None:
+                for added_column, field in threads.of(batch):
+                    columns.setdefault(added_column, (field,))
             if args.count:
                 columns.setdefault("args", ((MEMBERS, starts), (MEMBERS_END, stops)))
-            if not rows and len(batch):
+            if not rows_written and len(batch):
                 self._sink.write((self._delimiter.join(columns) + "\r\n").encode())
-            parts = [part for column in columns.values() for part in (between, *column)]
-            for piece in templates.pieces(len(batch), *parts[1:], b"\r\n"):
+            parts: list[Cell] = []
+            for fields in columns.values():
+                parts += [self._delimiter.encode(), *fields]
+            for piece in cells.templates.pieces(len(batch), *parts[1:], b"\r\n"):
                 self._sink.write(piece)
-            rows += len(batch)
-        if not rows:
+            rows_written += len(batch)
+        if not rows_written:
             raise WriteRefusedError(
                 f"the table {name!r} has no rows", path=capture.name, remedy="choose another one"
             )
         self._dropped += cells.dropped
-        used = {name, "threads", "processes"} if self._options["threads"] else {name}
-        self._drop_rows(counts, but={*used, "args"} if self._options["args"] else used)
+        tables_written = {name}
+        if has_threads:
+            tables_written |= {"threads", "processes"}
+        if has_args:
+            tables_written.add("args")
+        self._drop_rows(counts, but=tables_written)
 
 
 # --- Cells -------------------------------------------------------------------------------------
@@ -154,30 +163,22 @@ class _CellMaker:
         """Return the fields of a text column; invalid UTF-8 is replaced."""
         bounds = column.offsets - column.offsets[0]
         letters = column.data[int(column.offsets[0]) : int(column.offsets[-1])]
-        if letters.size and int(letters.max()) > ASCII:
-            starts = bounds[:-1][bounds[:-1] < bounds[1:]]
-            try:
-                letters.tobytes().decode()
-                whole = not (letters[starts] & 0xC0 == CONTINUED).any()
-            except UnicodeDecodeError:
-                whole = False
-            if not whole:
-                rows = range(len(column))
-                texts = [self.decoded(column.bytes_of(row)).encode() for row in rows]
-                return QUOTED, column_of(self.templates, texts)
+        if not _is_valid(letters, bounds):
+            texts = [self.decoded(column.bytes_of(row)).encode() for row in range(len(column))]
+            return QUOTED, column_of(self.templates, texts)
         return QUOTED, self.templates.column(letters, bounds)
 
     def columns(self, table: Table) -> dict[str, Parts]:
         """Return the fields of a table by name; a pair makes two."""
-        made: dict[str, Parts] = {}
+        fields: dict[str, Parts] = {}
         for name in table.columns:
             column = table[name]
             if not isinstance(column, TextColumn) and column.ndim > 1:
-                made[f"{name}_offset"] = (_numbers(column[:, 0]),)
-                made[f"{name}_length"] = (_numbers(column[:, 1]),)
+                fields[f"{name}_offset"] = (_numbers(column[:, 0]),)
+                fields[f"{name}_length"] = (_numbers(column[:, 1]),)
             else:
-                made[name] = (self._cell(column, table.schema.column(name)),)
-        return made
+                fields[name] = (self._cell(column, table.schema.column(name)),)
+        return fields
 
     def _cell(self, column: Any, kind: Column) -> Cell:
         if isinstance(column, TextColumn):
@@ -189,19 +190,33 @@ class _CellMaker:
         if column.dtype.kind == "b":
             return self.words(column.astype(np.int64), ("false", "true"))
         if kind.values:
-            values, places = np.unique(column, return_inverse=True)
-            return self.words(places, [self.named(kind.values, each) for each in values.tolist()])
+            values, indices = np.unique(column, return_inverse=True)
+            names = [self.named(kind.values, value) for value in values.tolist()]
+            return self.words(indices, names)
         return _numbers(column)
 
-    def words(self, places: NDArray[Any], words: Sequence[str]) -> Cell:
-        """Return the fields of indexes of words."""
+    def words(self, indices: NDArray[Any], words: Sequence[str]) -> Cell:
+        """Return the fields of indices of words."""
         numbers = [self.templates.text(word.encode()) for word in words]
-        return TEXT, np.array(numbers, np.int64)[places]
+        return TEXT, np.array(numbers, np.int64)[indices]
 
     def named(self, names: Mapping[int, str], value: int) -> str:
         """Return a value of an enumeration as a field: its name, or the number."""
         name = names.get(value)
         return self.quoted(name) if name else str(value)
+
+
+def _is_valid(letters: NDArray[np.uint8], bounds: I64) -> bool:
+    """Return whether all texts, given by their bytes and bounds, are valid UTF-8."""
+    if not letters.size or int(letters.max()) <= ASCII:
+        return True
+    try:
+        letters.tobytes().decode()
+    except UnicodeDecodeError:
+        return False
+    # All bytes together are valid; so is each text, if none starts within a character.
+    starts = bounds[:-1][bounds[:-1] < bounds[1:]]
+    return not bool((letters[starts] & CONTINUATION_MASK == CONTINUED).any())
 
 
 def _double(value: float) -> str:
@@ -220,9 +235,10 @@ class _ThreadColumns:
 
     def __init__(self, capture: Capture, cells: _CellMaker) -> None:
         self._cells = cells
-        self._threads = threads = Threads(capture.schemas, capture.table)
-        # The last names are those of no thread.
-        self._names = [np.append(each, -1) for each in (threads.process_names, threads.names)]
+        threads = Threads(capture.schemas, capture.table)
+        self._threads = threads
+        # The last names are those of no thread, whose row is -1.
+        self._names = [np.append(codes, -1) for codes in (threads.process_names, threads.names)]
         self._koid_fields = [self._by_row(koids) for koids in (threads.pids, threads.tids)]
 
     def _by_row(self, koids: NDArray[Any]) -> Numbered:

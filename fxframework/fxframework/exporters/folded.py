@@ -27,23 +27,26 @@ class FoldedExport(Export):
 
     def write(self, capture: Capture) -> None:
         """Write the stacks of a capture. Raises WriteRefusedError if it has no calls."""
-        options = self._options
-        tree = stacks_of(capture, options, self._dropped)
-        weight = options["weight"]
+        tree = stacks_of(capture, self._options, self._dropped)
+        weight = self._options["weight"]
         numbers = tree.count if weight == "count" else tree.own
-        values = view(tree.in_ns(numbers) if weight == "ns" else numbers, np.int64)
+        if weight == "ns":
+            numbers = tree.in_ns(numbers)
+        values = view(numbers, np.int64)
+        # Without threads, all have one root, which is not written.
+        first_level = 0 if self._options["thread"] else 1
         path: list[str] = []
         lines: list[str] = []
-        size = 0
+        letters = 0
         for node, depth in tree.walk():
             del path[depth:]
             path.append(tree.name(node).translate(_SPECIAL) or "(no name)")
             if depth and values[node]:
-                line = f"{';'.join(path if options['thread'] else path[1:])} {values[node]}\n"
+                line = f"{';'.join(path[first_level:])} {values[node]}\n"
                 lines.append(line)
-                size += len(line)
-                if size > CHUNK:
+                letters += len(line)
+                if letters > CHUNK:
                     self._sink.write("".join(lines).encode("utf-8", "replace"))
                     lines.clear()
-                    size = 0
+                    letters = 0
         self._sink.write("".join(lines).encode("utf-8", "replace"))

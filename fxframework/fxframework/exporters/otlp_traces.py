@@ -47,6 +47,7 @@ from fxframework.model.table import Table
 __all__ = ["TraceExport"]
 
 I64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Bounds = tuple[I64, I64]
 NOBODY = Task(0, 0, None, None)
 OWN_KEYS = frozenset({"thread.id", "thread.name", "fuchsia.category", "fuchsia.unfinished"})
@@ -74,8 +75,9 @@ class _Attributes:
     """Converts the arguments of slices to attributes, as members of templates."""
 
     def __init__(self, capture: Capture, templates: Templates) -> None:
+        pool = capture.strings
         self._templates = templates
-        self._pool = pool = capture.strings
+        self._pool = pool
         self._args = ArgumentStream(capture, "slices") if "args" in capture.schemas else None
         self._keys = Numbered(templates, self._key)
 
@@ -110,16 +112,18 @@ class _Attributes:
     def of(self, rows: I64) -> tuple[I64, I64, list[I64]]:
         """Return for each row the bounds of its attributes, and the columns of all."""
         if self._args is None:
-            none = np.zeros(rows.size, np.int64)
-            return none, none, list(np.zeros((4, 0), np.int64))
+            no_bounds = np.zeros(rows.size, np.int64)
+            return no_bounds, no_bounds, list(np.zeros((4, 0), np.int64))
         starts, stops, args = self._args.of(rows)
         kinds = self._args.kinds(args)
         kinds[np.isin(kinds, UNSIGNED_TYPES) & (args["uint"] > NS_MAX)] = LARGE
         columns = self._texts.of(args, kinds)
-        for row, times in repeated(args["parent"], self._keys(args["name"])[1]):
-            text = _opened(self._key(int(args["name"][row]), times))
-            before = self._texts.forms[int(kinds[row])].before
-            columns[0][row] = self._templates.text(f"{text}{before}".encode())
+        # Keys must differ within a span: replace what is before the value of each repeated one.
+        _, key_numbers = self._keys(args["name"])
+        for row, times in repeated(args["parent"], key_numbers):
+            opening = _opened(self._key(int(args["name"][row]), times))
+            before_value = self._texts.forms[int(kinds[row])].before
+            columns[0][row] = self._templates.text(f"{opening}{before_value}".encode())
         return starts, stops, columns
 
 
@@ -129,6 +133,7 @@ class TraceExport(Export):
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         self._between = RESOURCES
+        """What is before the next resource."""
 
     def write(self, capture: Capture) -> None:
         """Write the spans of a capture. Raises WriteRefusedError if it has no slices."""
@@ -152,7 +157,9 @@ class TraceExport(Export):
 
     def close(self) -> Mapping[str, int]:
         """End the object; return the counts of what could not be written, by name."""
-        self._sink.write((self._between if self._between == RESOURCES else b"") + b"]}\n")
+        if self._between == RESOURCES:  # nothing was written
+            self._sink.write(RESOURCES)
+        self._sink.write(b"]}\n")
         return super().close()
 
 
@@ -173,39 +180,39 @@ class _Spans:
             return otlp.member("fuchsia.category", otlp.string(text)) if text else ""
 
         self._names = Numbered(self._templates, lambda code: quoted(pool.text(code)))
-        self._items = [self._with_and_without_comma(each) for each in (self._thread, category)]
-        self._links: Bounds = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        """Sources and targets of links, by target."""
+        self._own_attributes = {
+            "thread": _OptionalMember(self._templates, self._thread),
+            "category": _OptionalMember(self._templates, category),
+        }
+        """Members of attributes by the column that they are for."""
+        self._link_sources = np.zeros(0, np.int64)
+        self._link_targets = np.zeros(0, np.int64)
+        """Places of spans, ascending; the sources are in the same order."""
         if "flows" in capture.schemas:
             source, target, lost = links(capture.table("flows"), spans)
             dropped[WITHOUT_SLICE] += lost
             order = np.argsort(target, kind="stable")
-            self._links = source[order], target[order]
+            self._link_sources = source[order]
+            self._link_targets = target[order]
 
     def of(self, batch: Table) -> Iterator[bytes]:
         """Yield the spans of a batch as JSON, process by process, in pieces."""
-        templates, spans = self._templates, self._spans
+        templates = self._templates
+        spans = self._spans
         templates.forget(KEPT)
         starts, stops, attributes = self._attributes.of(batch.array("row"))
         order, leads = self._by_process(batch.array("thread"))
-        batch, starts, stops = batch.select(order), starts[order], stops[order]
+        batch = batch.select(order)
+        starts = starts[order]
+        stops = stops[order]
         places = spans.places(batch.array("row"))
-        parents, linked, more = self._relations(places, attributes[0].size)
-        templates.hold(*np.concatenate((attributes, more), axis=1))
+        # The templates hold three kinds of members: attributes, parents, and links.
+        parents, linked, relations = self._relations(places, attributes[0].size)
+        templates.hold(*np.concatenate((attributes, relations), axis=1))
         unfinished = batch.array("dur") < 0
         self._dropped[UNFINISHED] += int(np.count_nonzero(unfinished))
-        some = starts < stops
-        items: list[Cell] = []
-        for numbered, column in zip(self._items, ("thread", "category"), strict=True):
-            first, later = (each(batch.array(column))[1] for each in numbered)
-            items.append((TEXT, np.where(some, later, first)))
-            some = some | (first != templates.text(b""))
-        first, later = (
-            where(templates, unfinished, text)[1] for text in (IS_UNFINISHED[1:], IS_UNFINISHED)
-        )
-        items.append((TEXT, np.where(some, later, first)))
-        some = some | unfinished
-        linking = linked[0] < linked[1]
+        own_attributes, has_attributes = self._own(batch, starts < stops, unfinished)
+        has_links = linked[0] < linked[1]
         yield from templates.pieces(
             len(batch),
             (TEXT, leads),
@@ -223,87 +230,133 @@ class _Spans:
             b'","endTimeUnixNano":"',
             (NATURAL, self._times(spans.end[places])),
             b'"',
-            where(templates, some, ',"attributes":['),
+            where(templates, has_attributes, ',"attributes":['),
             (MEMBERS, starts),
             (MEMBERS_END, stops),
-            *items,
-            where(templates, some, "]"),
-            where(templates, linking, ',"links":['),
+            *own_attributes,
+            where(templates, has_attributes, "]"),
+            where(templates, has_links, ',"links":['),
             (MEMBERS, linked[0]),
             (MEMBERS_END, linked[1]),
-            where(templates, linking, "]"),
+            where(templates, has_links, "]"),
             b"}",
         )
 
-    def _with_and_without_comma(self, make: Callable[[int], str]) -> tuple[Numbered, Numbered]:
-        return (
-            Numbered(self._templates, lambda code: make(code)[1:]),
-            Numbered(self._templates, make),
-        )
+    def _own(
+        self, batch: Table, has_arguments: Bools, unfinished: Bools
+    ) -> tuple[list[Cell], Bools]:
+        """Return the attributes that are not arguments, and which spans have any attributes.
+
+        ``has_arguments`` says which spans have attributes before these.
+        """
+        has_attributes = has_arguments
+        cells: list[Cell] = []
+        for column, member in self._own_attributes.items():
+            cell, is_present = member.of(batch.array(column), has_attributes)
+            cells.append(cell)
+            has_attributes = has_attributes | is_present
+        _, first = where(self._templates, unfinished, IS_UNFINISHED[1:])
+        _, further = where(self._templates, unfinished, IS_UNFINISHED)
+        cells.append((TEXT, np.where(has_attributes, further, first)))
+        return cells, has_attributes | unfinished
 
     def _thread(self, thread: int) -> str:
         """Return the attributes of a thread, each preceded by a comma."""
-        who = self._tasks.get(thread, NOBODY)
-        own = otlp.member("thread.id", otlp.integer(who.tid)) if who.tid else ""
-        return own + (otlp.member("thread.name", otlp.string(who.thread)) if who.thread else "")
+        task = self._tasks.get(thread, NOBODY)
+        attributes = ""
+        if task.tid:
+            attributes += otlp.member("thread.id", otlp.integer(task.tid))
+        if task.thread:
+            attributes += otlp.member("thread.name", otlp.string(task.thread))
+        return attributes
 
     def _by_process(self, threads: NDArray[np.int32]) -> tuple[I64, I64]:
         """Return the order of rows by process, and what is before each row in that order.
 
         Processes are in the order of their first rows.
         """
-        different, first, place = np.unique(threads, return_index=True, return_inverse=True)
-        ranks: dict[tuple[int, str | None], int] = {}
-        rank_of = np.zeros(different.size, np.int64)
-        for at in np.argsort(first).tolist():
-            who = self._tasks.get(int(different[at]), NOBODY)
-            rank_of[at] = ranks.setdefault((who.pid, who.process), len(ranks))
-        rank = rank_of[place]
-        order = np.argsort(rank, kind="stable")
+        distinct_threads, first_rows, thread_of_row = np.unique(
+            threads, return_index=True, return_inverse=True
+        )
+        rank_of_process: dict[tuple[int, str | None], int] = {}
+        rank_of_thread = np.zeros(distinct_threads.size, np.int64)
+        for thread in np.argsort(first_rows).tolist():
+            task = self._tasks.get(int(distinct_threads[thread]), NOBODY)
+            process = (task.pid, task.process)
+            rank_of_thread[thread] = rank_of_process.setdefault(process, len(rank_of_process))
+        rank_of_row = rank_of_thread[thread_of_row]
+        order = np.argsort(rank_of_row, kind="stable")
         leads = np.full(order.size, self._templates.text(b",\n"))
-        begins = np.flatnonzero(np.diff(rank[order], prepend=-1))
-        texts = [
-            (f"{END_OF_RESOURCE},\n" if at else "") + _resource(*process)
-            for at, process in enumerate(ranks)
-        ]
-        leads[begins] = self._templates.texts([text.encode() for text in texts])
+        first_of_process = np.flatnonzero(np.diff(rank_of_row[order], prepend=-1))
+        resources = [_resource(*process) for process in rank_of_process]
+        resources[1:] = [f"{END_OF_RESOURCE},\n{resource}" for resource in resources[1:]]
+        leads[first_of_process] = self._templates.texts([text.encode() for text in resources])
         return order, leads
 
     def _relations(self, places: I64, first: int) -> tuple[Bounds, Bounds, list[I64]]:
         """Return for each span the bounds of its parent and of its links, and columns of members.
 
-        ``first`` is the number of the first member. A link is two of them.
+        ``first`` is the number of the first member. Parents come first, then links; a link is two
+        members, of a trace id and a span id.
         """
-        spans, text = self._spans, self._templates.text
-        above = spans.parent[places]
-        parents = spans.span[above[above >= 0]]
-        stops = first + np.cumsum(above >= 0)
-        sources, targets = self._links
-        begin, end = (np.searchsorted(targets, places, side) for side in ("left", "right"))
-        count = end - begin
-        chosen = np.repeat(begin - np.cumsum(count) + count, count) + np.arange(count.sum())
-        sources = sources[chosen]
-        ids = np.stack((spans.trace[sources], spans.span[sources]), axis=1).reshape(-1)
-        heads = f'{{"traceId":"{spans.prefix}', '"spanId":"'
-        befores = np.full(parents.size, text(b',"parentSpanId":"'))
-        behinds = np.full(parents.size, text(b'"'))
+        spans = self._spans
+        text = self._templates.text
+        parent_places = spans.parent[places]
+        has_parent = parent_places >= 0
+        parents = spans.span[parent_places[has_parent]]
+        parent_stops = first + np.cumsum(has_parent)
+        parent_starts = parent_stops - has_parent
+        begin = np.searchsorted(self._link_targets, places, "left")
+        end = np.searchsorted(self._link_targets, places, "right")
+        link_counts = end - begin
+        # The links of each place one after another: begin, begin + 1, …, end - 1.
+        links_before = np.cumsum(link_counts) - link_counts
+        chosen = np.repeat(begin - links_before, link_counts) + np.arange(link_counts.sum())
+        sources = self._link_sources[chosen]
+        link_ids = np.stack((spans.trace[sources], spans.span[sources]), axis=1).reshape(-1)
+        before_ids = [text(f'{{"traceId":"{spans.prefix}'.encode()), text(b'"spanId":"')]
+        behind_ids = [text(b'"'), text(b'"}')]
+        before_parents = np.full(parents.size, text(b',"parentSpanId":"'))
+        behind_parents = np.full(parents.size, text(b'"'))
         columns = [
-            np.append(befores, np.tile([text(each.encode()) for each in heads], sources.size)),
-            np.full(parents.size + ids.size, HEX16),
-            signed(np.append(parents, ids)),
-            np.append(behinds, np.tile([text(b'"'), text(b'"}')], sources.size)),
+            np.append(before_parents, np.tile(before_ids, sources.size)),
+            np.full(parents.size + link_ids.size, HEX16),
+            signed(np.append(parents, link_ids)),
+            np.append(behind_parents, np.tile(behind_ids, sources.size)),
         ]
-        behind = first + parents.size + 2 * np.cumsum(count)
-        return (stops - (above >= 0), stops), (behind - 2 * count, behind), columns
+        link_starts = first + parents.size + 2 * links_before
+        link_stops = link_starts + 2 * link_counts
+        return (parent_starts, parent_stops), (link_starts, link_stops), columns
 
     def _times(self, ns: I64) -> I64:
         """Return the times since 1970, and count those before."""
-        edges = int(ns.min()) + self._offset, int(ns.max()) + self._offset
-        fits = edges[0] >= NS_MIN and edges[1] <= NS_MAX
-        moments = (ns if fits else ns.astype(object)) + self._offset
+        earliest = int(ns.min()) + self._offset
+        latest = int(ns.max()) + self._offset
+        if earliest >= NS_MIN and latest <= NS_MAX:
+            moments = ns + self._offset
+        else:
+            moments = ns.astype(object) + self._offset  # Python's integers do not overflow
         self._dropped[EARLY] += int(np.count_nonzero(moments < 0))
-        shown: I64 = np.clip(moments, 0, NS_MAX).astype(np.int64)
-        return shown
+        clipped: I64 = np.clip(moments, 0, NS_MAX).astype(np.int64)
+        return clipped
+
+
+class _OptionalMember:
+    """A member of an array for numbers that have one; ``make`` returns it after a comma."""
+
+    def __init__(self, templates: Templates, make: Callable[[int], str]) -> None:
+        self._templates = templates
+        self._first = Numbered(templates, lambda number: make(number)[1:])
+        self._further = Numbered(templates, make)
+
+    def of(self, numbers: NDArray[Any], has_members: Bools) -> tuple[Cell, Bools]:
+        """Return the members of rows, and which rows have one.
+
+        It is without the comma where ``has_members`` says that it is the first of the array.
+        """
+        _, first = self._first(numbers)
+        _, further = self._further(numbers)
+        return (TEXT, np.where(has_members, further, first)), first != self._templates.text(b"")
 
 
 def _resource(pid: int, name: str | None) -> str:

@@ -17,16 +17,20 @@ def page(package: str, name: str, data: Mapping[str, Any]) -> bytes:
 
     Its style follows that of all pages, page.css, which has their colours, dark ones too.
     """
-    text, style, script = (
-        files(package).joinpath(f"{name}.{suffix}").read_text("utf-8")
-        for suffix in ("html", "css", "js")
-    )
-    style = files("fxframework.exporters").joinpath("page.css").read_text("utf-8") + style
-    # Escape `<`, so that no data can end the script element.
+    folder = files(package)
+    text = folder.joinpath(f"{name}.html").read_text("utf-8")
+    shared_style = files("fxframework.exporters").joinpath("page.css").read_text("utf-8")
     # Sums of times may have more than 64 bits, which orjson rejects.
-    shown = json.dumps(encodable(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    parts = {"{style}": style, "{script}": script, "{data}": shown.replace("<", "\\u003c")}
-    for mark, part in parts.items():
-        before, _, after = text.partition(mark)
-        text = before + part + after
+    json_text = json.dumps(
+        encodable(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+    replacements = {
+        "{style}": shared_style + folder.joinpath(f"{name}.css").read_text("utf-8"),
+        "{script}": folder.joinpath(f"{name}.js").read_text("utf-8"),
+        # Escape `<`, so that no data can end the script element.
+        "{data}": json_text.replace("<", "\\u003c"),
+    }
+    for mark, replacement in replacements.items():
+        before, _, behind = text.partition(mark)
+        text = before + replacement + behind
     return text.encode()

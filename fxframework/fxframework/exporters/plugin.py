@@ -50,10 +50,10 @@ DEPTH = Option(
 )
 
 
-def _figure(name: str, shown: str, default: str) -> Option:
+def _figure(name: str, purpose: str, default: str) -> Option:
     """Return an option that selects a measure of the graph."""
-    figures = f"{', '.join(FIGURES[:-1])} or {FIGURES[-1]}"
-    return Option(name, default, f"{shown}: {figures}", choices=FIGURES)
+    choices = f"{', '.join(FIGURES[:-1])} or {FIGURES[-1]}"
+    return Option(name, default, f"{purpose}: {choices}", choices=FIGURES)
 
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -61,13 +61,13 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 def sniff(probe: Probe) -> Confidence:
     """Return CERTAIN if the first line is the header of a records file, else NONE."""
-    first, _, _ = probe.head.partition(b"\n")
-    if b'"fxframework"' not in first:
+    first_line, _, _ = probe.head.partition(b"\n")
+    if b'"fxframework"' not in first_line:
         return Confidence.NONE
     import orjson
 
     try:
-        header = orjson.loads(first.removeprefix(BYTE_ORDER_MARK))
+        header = orjson.loads(first_line.removeprefix(BYTE_ORDER_MARK))
     except orjson.JSONDecodeError:
         return Confidence.NONE
     if isinstance(header, dict) and header.get("fxframework") == "records":

@@ -22,10 +22,15 @@ from fxframework.model.strings import StringPool
 __all__ = ["PprofExport"]
 
 # Fields of the message Profile.
-SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRING_TABLE = 1, 2, 4, 5, 6
+SAMPLE_TYPE = 1
+SAMPLE = 2
+LOCATION = 4
+FUNCTION = 5
+STRING_TABLE = 6
+DURATION_NANOS = 10
+DEFAULT_SAMPLE_TYPE = 14
 CHUNK = 1 << 12
 """Fields written at a time."""
-TIME_NANOS, DURATION_NANOS, DEFAULT_SAMPLE_TYPE = 9, 10, 14
 
 
 class PprofExport(Export):
@@ -36,7 +41,9 @@ class PprofExport(Export):
         self._strings = StringPool()
         self._functions = Frames(self._strings)
         self._waiting: list[bytes] = []
-        self._duration = 0
+        """Fields of the profile to be written together."""
+        self._duration_ns = 0
+        """Of the longest capture."""
         self._begun = False
 
     def write(self, capture: Capture) -> None:
@@ -46,22 +53,23 @@ class PprofExport(Export):
         capture.trim()  # the tree has all that is written
         if not self._begun:
             self._begun = True
-            types = [
-                self._value_type(name, unit) for name, unit in (("calls", "count"), ("time", "ns"))
-            ]
-            self._sink.write(b"".join(message(SAMPLE_TYPE, each) for each in types))
-        locations = self._functions.numbers_of(tree.functions).data
-        counts, times = (view(column, np.int64) for column in (tree.count, tree.in_ns(tree.own)))
-        numbers = view(tree.function, np.int32)
+            calls = self._value_type("calls", "count")
+            time = self._value_type("time", "nanoseconds")
+            self._sink.write(message(SAMPLE_TYPE, calls) + message(SAMPLE_TYPE, time))
+        numbers = self._functions.numbers_of(tree.functions).data
+        counts = view(tree.count, np.int64)
+        times = view(tree.in_ns(tree.own), np.int64)
+        functions = view(tree.function, np.int32)
         path: list[int] = []
         thread = self._text("thread")
         label = b""
         for node, depth in tree.walk():
             if not depth:
+                # The first nodes are the roots, which are threads.
                 label = integer(1, thread) + integer(2, self._text(tree.roots[node]))
                 continue
             del path[depth - 1 :]
-            path.append(locations[numbers[node]] + 1)
+            path.append(numbers[functions[node]] + 1)  # ids of locations begin at 1
             if counts[node] or times[node]:
                 sample = (
                     message(1, _packed(reversed(path)))
@@ -70,28 +78,28 @@ class PprofExport(Export):
                 )
                 self._put(SAMPLE, sample)
         if summary.start_ns is not None and summary.end_ns is not None:
-            self._duration = max(self._duration, summary.end_ns - summary.start_ns)
+            self._duration_ns = max(self._duration_ns, summary.end_ns - summary.start_ns)
 
     def close(self) -> Mapping[str, int]:
         """Write the tables that samples refer to; return the counts of what was omitted."""
         if self._begun:
             unit = self._text("time")
-            for number, (called, source) in enumerate(self._functions, 1):
-                self._put(LOCATION, integer(1, number) + message(4, integer(1, number)))
-                self._put(FUNCTION, self._function(number, called, source))
+            for id, (name, source) in enumerate(self._functions, 1):
+                line = integer(1, id)  # of the function with the location's id
+                self._put(LOCATION, integer(1, id) + message(4, line))
+                self._put(FUNCTION, self._function(id, name, source))
             for code in range(len(self._strings)):
                 text = decoded(self._strings.bytes_of(code), self._dropped)
                 self._put(STRING_TABLE, text.encode())
-            self._put(DURATION_NANOS, self._duration)
+            self._put(DURATION_NANOS, self._duration_ns)
             self._put(DEFAULT_SAMPLE_TYPE, unit)
             self._sink.write(b"".join(self._waiting))
         return super().close()
 
     def _put(self, field: int, value: bytes | int) -> None:
         """Write a field of the profile, buffered."""
-        self._waiting.append(
-            integer(field, value) if isinstance(value, int) else message(field, value)
-        )
+        encoded = integer(field, value) if isinstance(value, int) else message(field, value)
+        self._waiting.append(encoded)
         if len(self._waiting) == CHUNK:
             self._sink.write(b"".join(self._waiting))
             self._waiting.clear()
@@ -100,15 +108,12 @@ class PprofExport(Export):
         return self._strings.intern(text.encode("utf-8", "replace"))
 
     def _value_type(self, name: str, unit: str) -> bytes:
-        unit = "nanoseconds" if unit == "ns" else unit
         return integer(1, self._text(name)) + integer(2, self._text(unit))
 
-    def _function(self, number: int, called: int, source: int) -> bytes:
+    def _function(self, id: int, name: int, source: int) -> bytes:
         file, line, _ = place_of(self._strings[source])
-        return (
-            integer(1, number) + integer(2, called) + integer(3, called)
-            + integer(4, self._text(file)) + integer(5, line or 0)
-        )  # fmt: skip
+        names = integer(2, name) + integer(3, name)  # for people, and of the system
+        return integer(1, id) + names + integer(4, self._text(file)) + integer(5, line or 0)
 
 
 def _packed(values: Iterable[int]) -> bytes:

@@ -81,15 +81,17 @@ def _header(capture: Capture) -> bytes:
 
 def _reading(capture: Capture) -> dict[str, Any]:
     """Return the portable reader options of a capture that differ from the defaults."""
-    given = capture.request.options
-    if not given:
+    request_options = capture.request.options
+    if not request_options:
         return {}
     host: Host = capture.request.host or default_host()
     reader = host.readers.get(capture.format)
+    if reader is None:
+        return {}
     return {
-        option.name: given[option.name]
-        for option in (() if reader is None else reader.options)
-        if option.portable and given.get(option.name, option.default) != option.default
+        option.name: request_options[option.name]
+        for option in reader.options
+        if option.portable and request_options.get(option.name, option.default) != option.default
     }
 
 
@@ -109,13 +111,13 @@ def open_records(source: Source, request: OpenRequest) -> Capture:
     ``max_claimed`` allows, PluginError if the writer raises anything but an FxError.
     """
     lines = _Lines(source)
-    first = next(lines, b"")
-    header = _parse(first)
-    given = request.options.get("format")
+    first_line = next(lines, b"")
+    header = _parse(first_line)
+    named_format = request.options.get("format")
     if not (isinstance(header, dict) and header.get("fxframework") == "records"):
-        if not given:
+        if not named_format:
             return OpaqueCapture(source, request)
-        header = {"format": given, "version": VERSION}
+        header = {"format": named_format, "version": VERSION}
         lines = _Lines(source)
     if header.get("version") != VERSION:
         raise UnreadableError(
@@ -134,10 +136,10 @@ def _rebuilt(
     reader = host.readers.get(str(format))
     writer = host.writers.get(str(format))
     if reader is None or writer is None:
-        both = host.readers.keys() & host.writers.keys()
+        convertible = host.readers.keys() & host.writers.keys()
         raise NoReaderError(
             f"the format of its records, {format!r}, cannot be both read and written here"
-            f"{did_you_mean(str(format), both)}",
+            f"{did_you_mean(str(format), convertible)}",
             path=source.name,
             remedy="`fxf plugins` lists what is installed",
         )
@@ -226,13 +228,16 @@ class _Rebuilding:
     ) -> None:
         """Write the records of a block of lines. Raises UnfitError if the block was not the way."""
         lines = attempt.lines
-        number, offset = lines.number, lines.offset
-        starts = itertools.accumulate((len(line) + 1 for line in block), initial=offset)
-        offsets = list(starts)
+        first_number = lines.number
+        offsets = list(
+            itertools.accumulate((len(line) + 1 for line in block), initial=lines.offset)
+        )
         records = _parse_block(block)
 
         def single(row: int) -> bytes:
-            lines.number, lines.offset = number + row, offsets[row]
+            # What is said of an invalid line needs its place.
+            lines.number = first_number + row
+            lines.offset = offsets[row]
             return self._write(attempt, block[row], records[row], target.encoder.encode) or b""
 
         data, ends = packer.pack(records, single)
@@ -246,17 +251,22 @@ class _Rebuilding:
         self, attempt: _Attempt, line: bytes, record: Any, write: Callable[[Any], T]
     ) -> T | None:
         """Write the record of a line; None if the line is invalid or empty."""
-        invalid, sink, lines = attempt.invalid, attempt.sink, attempt.lines
+        invalid = attempt.invalid
+        sink = attempt.sink
+        lines = attempt.lines
         if not line or line.isspace():
             return None
         if not isinstance(record, dict):
             invalid.add(lines.offset, lines.number, "not a JSON object")
             return None
-        claim = record.get("nbytes") if record.get("record") == "padding" else 0
-        if isinstance(claim, int) and claim > sink.room:
-            invalid.add(lines.offset, lines.number, f"it claims {claim} bytes; {sink.excess}")
-            return None
-        sink.claimed += claim if isinstance(claim, int) else 0
+        # A line of padding is short, whatever its size: refuse it before a writer makes the bytes.
+        claimed_bytes = record.get("nbytes") if record.get("record") == "padding" else 0
+        if isinstance(claimed_bytes, int):
+            if claimed_bytes > sink.room:
+                why = f"it claims {claimed_bytes} bytes; {sink.excess}"
+                invalid.add(lines.offset, lines.number, why)
+                return None
+            sink.claimed += claimed_bytes
         try:
             return write(record)
         except (PluginError, LimitError, OutputError):
@@ -270,13 +280,14 @@ class _Rebuilding:
 
 def _blamed(host: Host, writer: Writer, error: Exception, lines: _Lines, source: Source) -> FxError:
     """Return the error for an unexpected exception of a writer."""
-    made = host.blame(error) or PluginError(
+    blamed = host.blame(error) or PluginError(
         f"{type(error).__name__}: {error}, raised by the writer of {writer.format}",
         remedy=f"report it to the authors of {host.owner(writer).origin}, with this line",
     )
-    made.message += f", for line {lines.number}"
-    made.path, made.offset = source.name, lines.offset
-    return made
+    blamed.message += f", for line {lines.number}"
+    blamed.path = source.name
+    blamed.offset = lines.offset
+    return blamed
 
 
 class _BoundedSink(Sink):
@@ -294,8 +305,8 @@ class _BoundedSink(Sink):
         """Remaining bytes."""
         if not self._bound:
             return 1 << 62
-        taken = max(self.written, self.claimed)
-        return self._bound + EXPANSION * self._lines.end - taken
+        used = max(self.written, self.claimed)
+        return self._bound + EXPANSION * self._lines.end - used
 
     @property
     def excess(self) -> str:
@@ -321,8 +332,10 @@ def _settings(
     """Return the options under a key of the header; invalid options are findings."""
     options = {option.name: option for option in known}
     settings = {name: option.default for name, option in options.items()}
-    given = header.get(key, {})
-    for name, value in (given if isinstance(given, dict) else {}).items():
+    header_options = header.get(key)
+    if not isinstance(header_options, dict):
+        return settings
+    for name, value in header_options.items():
         if name not in options:
             invalid.add(0, 1, f"the header's option {name!r} is unknown")
         elif not options[name].portable:
@@ -384,10 +397,12 @@ class _Lines(Iterator[bytes]):
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._at = 0
-        self._rest = b""
-        self._ready: list[bytes] = []
-        self._next = 0
+        self._read_offset = 0
+        self._unfinished_line = b""
+        """The bytes that were read behind the last line end."""
+        self._ready_lines: list[bytes] = []
+        """Lines that were read, the next one last."""
+        self._next_offset = 0
         self.offset = 0
         self.number = 0
         self.name = source.name
@@ -395,40 +410,44 @@ class _Lines(Iterator[bytes]):
     @property
     def end(self) -> int:
         """The offset after the last line."""
-        return self._next
+        return self._next_offset
 
     def __next__(self) -> bytes:
-        while not self._ready:
-            chunk = self._source.read(self._at, CHUNK)
-            self._at += len(chunk)
+        while not self._ready_lines:
+            chunk = self._source.read(self._read_offset, CHUNK)
+            self._read_offset += len(chunk)
             if not chunk:
-                if not self._rest:
+                if not self._unfinished_line:
                     raise StopIteration
-                self._ready, self._rest = [self._rest], b""
+                self._ready_lines = [self._unfinished_line]
+                self._unfinished_line = b""
                 break
-            self._source.passed(max(0, self._at - 2 * CHUNK), self._at - len(chunk), self._at)
+            chunk_offset = self._read_offset - len(chunk)
+            release_from = max(0, self._read_offset - 2 * CHUNK)
+            self._source.passed(release_from, chunk_offset, self._read_offset)
             # A line may be as long as the file, so join its pieces only once.
-            pieces = [self._rest, chunk]
+            pieces = [self._unfinished_line, chunk]
             while b"\n" not in chunk and chunk:
-                chunk = self._source.read(self._at, CHUNK)
-                self._at += len(chunk)
+                chunk = self._source.read(self._read_offset, CHUNK)
+                self._read_offset += len(chunk)
                 pieces.append(chunk)
             lines = b"".join(pieces).split(b"\n")
-            self._rest = lines.pop()
+            self._unfinished_line = lines.pop()
             lines.reverse()
-            self._ready = lines
-        line = self._ready.pop()
-        self.offset = self._next
+            self._ready_lines = lines
+        line = self._ready_lines.pop()
+        self.offset = self._next_offset
         self.number += 1
-        self._next += len(line) + 1
+        self._next_offset += len(line) + 1
         return line.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else line
 
     def copy(self) -> _Lines:
         """Return an iterator over the same lines, from the next one on."""
-        other = _Lines(self._source)
-        other._at = other._next = self._next
-        other.number = self.number
-        return other
+        lines = _Lines(self._source)
+        lines._read_offset = self._next_offset
+        lines._next_offset = self._next_offset
+        lines.number = self.number
+        return lines
 
     def blocks(self) -> Iterator[Sequence[bytes]]:
         """Yield the other lines, many at once.
@@ -437,9 +456,10 @@ class _Lines(Iterator[bytes]):
         """
         for line in self:
             number = self.number
-            block = [line, *self._ready[:-BLOCK:-1]]
-            del self._ready[-BLOCK + 1 :]
-            self._next = self.offset + sum(map(len, block)) + len(block)
+            # The next lines are the last ones of ``_ready_lines``: this one, and up to BLOCK - 1.
+            block = [line, *self._ready_lines[:-BLOCK:-1]]
+            del self._ready_lines[-BLOCK + 1 :]
+            self._next_offset = self.offset + sum(map(len, block)) + len(block)
             yield block
             self.number = number + len(block) - 1
 
@@ -451,25 +471,25 @@ class _InvalidLines:
         self.ignored: list[str] = []
         """Options of the header that are not portable."""
         self._limit = limit
-        self._kept: list[tuple[int, str]] = []
-        self._more = 0
+        self._described: list[tuple[int, str]] = []
+        self._undescribed_count = 0
 
     def add(self, offset: int, number: int, why: str) -> None:
-        if len(self._kept) < self._limit:
-            self._kept.append((offset, f"line {number}: {why}"))
+        if len(self._described) < self._limit:
+            self._described.append((offset, f"line {number}: {why}"))
         else:
-            self._more += 1
+            self._undescribed_count += 1
 
     def __len__(self) -> int:
-        return len(self._kept) + self._more
+        return len(self._described) + self._undescribed_count
 
     def report(self, diagnostics: Diagnostics) -> None:
         for name in self.ignored:
             diagnostics.add(rules.IGNORED_OPTION, 0, value=name)
-        for offset, message in self._kept:
+        for offset, message in self._described:
             diagnostics.add(rules.INVALID_LINE, offset, value=message)
-        if self._more:
-            diagnostics.add(rules.INVALID_LINE, times=self._more)
+        if self._undescribed_count:
+            diagnostics.add(rules.INVALID_LINE, times=self._undescribed_count)
 
 
 # --- Bytes of an unknown format ----------------------------------------------------------------
@@ -535,15 +555,15 @@ class _RawWriter:
 
     def write(self, record: Any) -> None:
         """Write the bytes of a damaged record. Raises WriteRefusedError for any other."""
-        shown = record if isinstance(record, dict) else record.to_json()
-        if shown.get("record") != "damaged":
+        fields = record if isinstance(record, dict) else record.to_json()
+        if fields.get("record") != "damaged":
             raise WriteRefusedError("only damaged records can be written without a format")
-        if odd := shown.keys() - {"record", "offset", "nbytes", "code", "raw"}:
+        if unknown := fields.keys() - {"record", "offset", "nbytes", "code", "raw"}:
             raise WriteRefusedError(
-                f"a damaged record has no field {min(odd)!r}", remedy="leave it out"
+                f"a damaged record has no field {min(unknown)!r}", remedy="leave it out"
             )
         try:
-            raw = bytes.fromhex(shown["raw"])
+            raw = bytes.fromhex(fields["raw"])
         except (KeyError, TypeError, ValueError):
             raise WriteRefusedError(
                 "a damaged record must have its bytes in hex, as raw",

@@ -32,6 +32,7 @@ __all__ = [
     "Columns",
     "Task",
     "json_arguments",
+    "picked",
     "tasks",
 ]
 
@@ -69,7 +70,8 @@ def tasks(capture: Capture, *, distinct: bool = False) -> dict[int, Task]:
 
     With ``distinct``, no two have the same process and tid (``Threads.distinct_tids``).
     """
-    threads, pool = Threads(capture.schemas, capture.table), capture.strings
+    pool = capture.strings
+    threads = Threads(capture.schemas, capture.table)
     tids = threads.distinct_tids() if distinct else threads.tids
     columns = (threads.ids, threads.pids, tids, threads.process_names, threads.names)
 
@@ -77,8 +79,10 @@ def tasks(capture: Capture, *, distinct: bool = False) -> dict[int, Task]:
         return pool[code] if code >= 0 else None
 
     return {
-        number: Task(pid, tid, text(process), text(name))
-        for number, pid, tid, process, name in zip(*(c.tolist() for c in columns), strict=True)
+        id: Task(pid, tid, text(process), text(name))
+        for id, pid, tid, process, name in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
     }
 
 
@@ -114,31 +118,49 @@ class ArgumentMembers:
         """
         templates = self._texts.templates
         for batch in batches:
-            for some, (starts, stops, columns) in self._args(batch):
-                part = batch.select(some)
-                nbytes = string_bytes(part)
-                if columns:
-                    lengths = string_lengths(part.pool)
-                    behind = np.cumsum(lengths[columns["name"]] + lengths[columns["str"]])
-                    nbytes += np.append(0, behind)[stops] - np.append(0, behind)[starts]
-                for rows in stretches(nbytes, STRING_BYTES):
+            for rows, args in self._args(batch):
+                part = batch.select(rows)
+                for piece in stretches(_string_sizes(part, args), STRING_BYTES):
                     templates.forget(KEPT)
-                    first, last = starts[rows][0], stops[rows][-1]
-                    if self._stream is not None and columns:
-                        here = {name: column[first:last] for name, column in columns.items()}
-                        templates.hold(*self._texts.of(here, self._stream.kinds(here)))
-                    yield part.select(rows), (starts[rows] - first, stops[rows] - first)
+                    starts = args.starts[piece]
+                    stops = args.stops[piece]
+                    # Number the members from the first of this piece on.
+                    first = starts[0]
+                    if self._stream is not None and args.columns:
+                        columns = picked(args.columns, slice(first, stops[-1]))
+                        templates.hold(*self._texts.of(columns, self._stream.kinds(columns)))
+                    yield part.select(piece), (starts - first, stops - first)
 
     def _args(self, batch: Table) -> Iterator[tuple[slice, RowArgs]]:
         """Yield slices of the rows with their arguments."""
         if self._stream is None or not self.count:
-            none = np.zeros(len(batch), np.int64)
-            yield slice(None), RowArgs(none, none, {})
+            no_bounds = np.zeros(len(batch), np.int64)
+            yield slice(None), RowArgs(no_bounds, no_bounds, {})
         else:
             yield from self._stream.pieces(batch.array("row"))
 
 
-COLUMNS = ("parent", "name", "type", "int", "uint", "float", "str")
+def _string_sizes(table: Table, args: RowArgs) -> NDArray[np.int64]:
+    """Return the bytes of the strings of each row, and of those of its arguments."""
+    nbytes = string_bytes(table)
+    if args.columns:
+        lengths = string_lengths(table.pool)
+        argument_bytes = lengths[args.columns["name"]] + lengths[args.columns["str"]]
+        bytes_before = np.append(0, np.cumsum(argument_bytes))
+        nbytes += bytes_before[args.stops] - bytes_before[args.starts]
+    return nbytes
+
+
+COLUMN_TYPES = {
+    "parent": np.int64,
+    "name": np.int32,
+    "type": np.uint8,
+    "int": np.int64,
+    "uint": np.uint64,
+    "float": np.float64,
+    "str": np.int32,
+}
+"""Columns of `args` that are read."""
 Columns = dict[str, NDArray[Any]]
 
 
@@ -154,95 +176,105 @@ class ArgumentStream:
         """Total number of arguments."""
         self._types = np.full(256, NULL)
         """The standard number of each type."""
-        numbers = {name: number for number, name in ARG_TYPES.items()}
-        for number, name in capture.schemas["args"].column("type").values.items():
-            self._types[number] = numbers.get(name, NULL)
+        standard_numbers = {name: code for code, name in ARG_TYPES.items()}
+        for code, name in capture.schemas["args"].column("type").values.items():
+            self._types[code] = standard_numbers.get(name, NULL)
         self._batches = _argument_batches(capture, table)
         self._parts: list[Columns] = []
         """Arguments read ahead."""
-        self._last = -1
-        kept = []
+        self._last_parent = -1
+        """The last row whose arguments were read; more of them may follow."""
+        late_parts = []
         for _, late, size in _argument_batches(capture, table):
             self.count += size
             if late["parent"].size:
-                kept.append(late)
-        self._late = _joined(kept)
-        order = np.argsort(self._late["parent"], kind="stable")
-        self._late = {name: column[order] for name, column in self._late.items()}
+                late_parts.append(late)
+        all_late = _joined(late_parts)
+        self._late = picked(all_late, np.argsort(all_late["parent"], kind="stable"))
 
     def kinds(self, columns: Columns) -> NDArray[np.integer]:
         """Return the type of each argument by its value: what has a text is a string, or a blob."""
         types = self._types[columns["type"]]
-        numbers = np.where((types == STRING) | (types == BLOB), NULL, types)
-        return np.where(columns["str"] >= 0, np.where(types == STRING, STRING, BLOB), numbers)
+        has_text = columns["str"] >= 0
+        types_of_texts = np.where(types == STRING, STRING, BLOB)
+        types_of_numbers = np.where((types == STRING) | (types == BLOB), NULL, types)
+        return np.where(has_text, types_of_texts, types_of_numbers)
 
     def pieces(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, RowArgs]]:
         """Yield the results of ``of`` for slices of the rows, in bounded memory.
 
         A slice has at most the arguments of a batch and of a row.
         """
-        at = 0
-        while at < rows.size:
-            while self._last <= rows[at] and (batch := next(self._batches, None)) is not None:
-                self._read(batch[0])
-            # The arguments of a batch's last row may continue in the next batch.
-            more = self._last > rows[at]
-            stop = int(np.searchsorted(rows, self._last)) if more else rows.size
-            yield slice(at, stop), self.of(rows[at:stop])
-            at = stop
+        start = 0
+        while start < rows.size:
+            self._read_until(rows[start])
+            stop = rows.size
+            if self._last_parent > rows[start]:
+                # The arguments of a batch's last row may continue in the next batch.
+                stop = int(np.searchsorted(rows, self._last_parent))
+            yield slice(start, stop), self.of(rows[start:stop])
+            start = stop
 
     def of(self, rows: NDArray[np.int64]) -> RowArgs:
         """Return the arguments of rows, int64 of shape (n,), sorted and after earlier requests."""
         if not rows.size:
-            return self._args_of(rows, _joined([]))
-        first, last = int(rows[0]), int(rows[-1])
-        while self._last <= last and (batch := next(self._batches, None)) is not None:
-            self._read(batch[0])
-        found = _joined(self._parts)
-        start, stop = np.searchsorted(found["parent"], [first, last + 1]).tolist()
-        self._parts = [{name: column[stop:] for name, column in found.items()}]
-        here = {name: column[start:stop] for name, column in found.items()}
-        start, stop = np.searchsorted(self._late["parent"], [first, last + 1]).tolist()
+            return _args_of(rows, _joined([]))
+        first_row = int(rows[0])
+        last_row = int(rows[-1])
+        self._read_until(last_row)
+        ahead = _joined(self._parts)
+        start, stop = np.searchsorted(ahead["parent"], [first_row, last_row + 1]).tolist()
+        self._parts = [picked(ahead, slice(stop, None))]
+        columns = picked(ahead, slice(start, stop))
+        start, stop = np.searchsorted(self._late["parent"], [first_row, last_row + 1]).tolist()
         if stop > start:
-            late = {name: column[start:stop] for name, column in self._late.items()}
-            here = _joined([here, late])
-            order = np.argsort(here["parent"], kind="stable")
-            here = {name: column[order] for name, column in here.items()}
-        return self._args_of(rows, here)
+            columns = _joined([columns, picked(self._late, slice(start, stop))])
+            columns = picked(columns, np.argsort(columns["parent"], kind="stable"))
+        return _args_of(rows, columns)
 
-    def _args_of(self, rows: NDArray[np.int64], columns: Columns) -> RowArgs:
-        starts = np.searchsorted(columns["parent"], rows, "left")
-        stops = np.searchsorted(columns["parent"], rows, "right")
-        return RowArgs(starts, stops, columns)
+    def _read_until(self, row: int) -> None:
+        """Read all arguments of a row that are in order."""
+        while self._last_parent <= row:
+            batch = next(self._batches, None)
+            if batch is None:
+                break
+            columns, _, _ = batch
+            self._parts.append(columns)
+            if columns["parent"].size:
+                self._last_parent = int(columns["parent"][-1])
 
-    def _read(self, columns: Columns) -> None:
-        self._parts.append(columns)
-        if columns["parent"].size:
-            self._last = int(columns["parent"][-1])
+
+def picked(columns: Columns, rows: Any) -> Columns:
+    """Return rows of columns; ``rows`` is what numpy takes as an index."""
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def _args_of(rows: NDArray[np.int64], columns: Columns) -> RowArgs:
+    """Return the arguments of rows, given their columns in order of the rows."""
+    starts = np.searchsorted(columns["parent"], rows, "left")
+    stops = np.searchsorted(columns["parent"], rows, "right")
+    return RowArgs(starts, stops, columns)
 
 
 def _argument_batches(capture: Capture, table: str) -> Iterator[tuple[Columns, Columns, int]]:
     """Yield arguments of a table's rows: those in order of the rows, late ones, and the number."""
-    last = -1
+    last_parent = -1
     for batch in capture.batches("args"):
-        mine = batch.array("table") == TABLE_CODES[table]
-        if not mine.any():
+        of_table = batch.array("table") == TABLE_CODES[table]
+        if not of_table.any():
             continue
-        columns = {name: batch.array(name)[mine] for name in COLUMNS}
+        columns = {name: batch.array(name)[of_table] for name in COLUMN_TYPES}
         parents = columns["parent"]
-        highest = np.maximum.accumulate(np.append(last, parents))
-        late = parents < highest[:-1]
-        last = int(highest[-1])
-        yield (
-            {name: column[~late] for name, column in columns.items()},
-            {name: column[late] for name, column in columns.items()},
-            parents.size,
-        )
+        # Late arguments are those of a row before one that already had arguments.
+        highest_parents = np.maximum.accumulate(np.append(last_parent, parents))
+        is_late = parents < highest_parents[:-1]
+        last_parent = int(highest_parents[-1])
+        yield picked(columns, ~is_late), picked(columns, is_late), parents.size
 
 
 def _joined(parts: list[Columns]) -> Columns:
     if len(parts) == 1:
         return parts[0]
-    kinds = (np.int64, np.int32, np.uint8, np.int64, np.uint64, np.float64, np.int32)
-    empty = {name: np.zeros(0, kind) for name, kind in zip(COLUMNS, kinds, strict=True)}
-    return {name: np.concatenate([p[name] for p in parts or [empty]]) for name in COLUMNS}
+    if not parts:
+        return {name: np.zeros(0, dtype) for name, dtype in COLUMN_TYPES.items()}
+    return {name: np.concatenate([part[name] for part in parts]) for name in COLUMN_TYPES}

@@ -50,7 +50,7 @@ class SpeedscopeExport(Export):
         super().__init__(sink, options)
         self._frames = Frames()
         self._lines = Templates(b"", b"", b"")
-        self._profiles = 0
+        self._profile_count = 0
         self._name = ""
 
     def write(self, capture: Capture) -> None:
@@ -59,88 +59,121 @@ class SpeedscopeExport(Export):
         calls = Calls.of(capture, self._options["by"])
         if not len(calls):
             raise no_calls(capture)
-        frames = self._frames.numbers_of(calls.functions)
-        table = capture.table("slices")
-        start, length, depth = (table.array(name) for name in ("ts", "dur", "depth"))
-        if calls.asynchronous:
-            chosen = np.flatnonzero(table.array("kind") != ASYNC)
-            start, length, depth = start[chosen], length[chosen], depth[chosen]
         self._dropped[ASYNCHRONOUS] += calls.asynchronous
+        frames = self._frames.numbers_of(calls.functions)
+        start, length, depth = _columns(capture, calls)
         self._dropped[UNFINISHED] += int(np.count_nonzero(length < 0))
-        names = ThreadNames(capture)
+        thread_names = ThreadNames(capture)
         # Sort by depth, too, so that callees follow callers that begin at the same time.
         order = np.lexsort((depth, start, calls.thread)).astype(np.int32)
-        stops = np.flatnonzero(np.diff(calls.thread[order], append=np.int32(-2))) + 1
+        # A number that no thread has, so that the last thread ends with the last call.
+        thread_changes = np.diff(calls.thread[order], append=np.int32(-2))
+        stops = np.flatnonzero(thread_changes) + 1
         pairing = Pairing(len(calls))
-        first = 0
+        thread_start = 0
         for stop in map(int, stops):
-            some = order[first:stop]
-            first = stop
-            name = names.get(int(calls.thread[some[0]]), "")
-            parts = [some[at : at + CHUNK] for at in range(0, some.size, CHUNK)]
-            last = max(_last_end(start[part], length[part]) for part in parts)
-            self._begin(name, int(start[some[0]]), last)
-            pairing.begin(int(start[some[0]]), last)
+            places = order[thread_start:stop]
+            thread_start = stop
+            chunks = [places[index : index + CHUNK] for index in range(0, places.size, CHUNK)]
+            begin = int(start[places[0]])
+            end = max(_last_end(start[chunk], length[chunk]) for chunk in chunks)
+            self._begin_profile(thread_names.get(int(calls.thread[places[0]]), ""), begin, end)
+            pairing.begin(begin, end)
             between = b""
-            for part in [*parts, some[:0]]:
+            no_calls_left = places[:0]  # ends the calls that are still open
+            for chunk in [*chunks, no_calls_left]:
                 pairing.load(
-                    part, start[part], length[part], frames[calls.function[part]],
-                    calls.parent[part],
-                )  # fmt: skip
+                    chunk,
+                    start[chunk],
+                    length[chunk],
+                    frames[calls.function[chunk]],
+                    calls.parent[chunk],
+                )
                 pairing.run()
-                if written := self._moments(pairing):
-                    self._sink.write(between + written)
+                events = self._events(pairing)
+                if events:
+                    self._sink.write(between + events)
                     between = b",\n"
             self._sink.write(b"]}")
         self._dropped[OVERLAPS] += pairing.overlaps
         self._name = self._name or capture.name
 
-    def _begin(self, name: str, first: int, last: int) -> None:
-        head = {"type": "evented", "name": name, "unit": "nanoseconds", "startValue": first,
-                "endValue": last}  # fmt: skip
-        opening = b'{"profiles":[\n' if not self._profiles else b",\n"
-        self._profiles += 1
+    def _begin_profile(self, name: str, start: int, end: int) -> None:
+        """Write the beginning of a profile, up to its events."""
+        head = {
+            "type": "evented",
+            "name": name,
+            "unit": "nanoseconds",
+            "startValue": start,
+            "endValue": end,
+        }
+        opening = b",\n" if self._profile_count else b'{"profiles":[\n'
+        self._profile_count += 1
         self._sink.write(opening + orjson.dumps(encodable(head))[:-1] + b',"events":[\n')
 
-    def _moments(self, pairing: Pairing) -> bytes:
+    def _events(self, pairing: Pairing) -> bytes:
         """Return the events that were made, without the separator behind the last."""
         moments = pairing.moments.filled()
-        rows = moments["at"].size
         self._lines.forget(0)
-        kinds = np.array([self._lines.text(b"O"), self._lines.text(b"C")])
+        types = np.array([self._lines.text(b"O"), self._lines.text(b"C")])  # open, close
         self._lines.write(
-            rows, b'{"type":"', (TEXT, kinds[moments["ends"]]), b'","frame":',
-            (NATURAL, moments["frame"]), b',"at":', (SIGNED, moments["at"]), b"},\n",
-        )  # fmt: skip
+            moments["at"].size,
+            b'{"type":"',
+            (TEXT, types[moments["ends"]]),
+            b'","frame":',
+            (NATURAL, moments["frame"]),
+            b',"at":',
+            (SIGNED, moments["at"]),
+            b"},\n",
+        )
         return self._lines.letters()[:-2].tobytes()
 
     def close(self) -> Mapping[str, int]:
         """Write the frames; return the counts of what could not be written, by name."""
-        if self._profiles:
-            rest = {"$schema": SCHEMA, "name": self._name, "activeProfileIndex": 0,
-                    "exporter": "fxframework"}  # fmt: skip
-            self._sink.write(b"],\n" + orjson.dumps(encodable(rest))[1:-1])
+        if self._profile_count:
+            members = {
+                "$schema": SCHEMA,
+                "name": self._name,
+                "activeProfileIndex": 0,
+                "exporter": "fxframework",
+            }
+            self._sink.write(b"],\n" + orjson.dumps(encodable(members))[1:-1])
             self._sink.write(b',"shared":{"frames":[')
-            texts, between = self._frames.pool, b""
+            pool = self._frames.pool
+            between = b""
             codes = iter(self._frames)
-            while some := list(itertools.islice(codes, CHUNK)):
-                frames = [_frame(texts[name], texts[source]) for name, source in some]
+            while chunk := list(itertools.islice(codes, CHUNK)):
+                frames = [_frame(pool[name], pool[source]) for name, source in chunk]
                 self._sink.write(between + orjson.dumps(encodable(frames))[1:-1])
                 between = b","
             self._sink.write(b"]}}\n")
         return super().close()
 
 
+def _columns(capture: Capture, calls: Calls) -> tuple[I64, I64, I64]:
+    """Return start, length and depth of the calls: of all slices but asynchronous ones."""
+    table = capture.table("slices")
+    start = table.array("ts")
+    length = table.array("dur")
+    depth = table.array("depth")
+    if calls.asynchronous:
+        is_call = table.array("kind") != ASYNC
+        return start[is_call], length[is_call], depth[is_call]
+    return start, length, depth
+
+
 def _last_end(start: I64, length: I64) -> int:
     """Return when the last of some calls ends; one that never ends counts with its start."""
-    took = np.minimum(np.maximum(length, 0), NS_MAX - np.maximum(start, 0))
-    return int((start + took).max())
+    bounded = np.minimum(np.maximum(length, 0), NS_MAX - np.maximum(start, 0))
+    return int((start + bounded).max())
 
 
 def _frame(name: str, source: str) -> dict[str, Any]:
     frame: dict[str, Any] = {"name": name}
     if source:
         frame["file"], line, column = place_of(source)
-        numbers = (("line", line), ("col", column))
-        frame |= {key: number for key, number in numbers if number is not None}
+        if line is not None:
+            frame["line"] = line
+        if column is not None:
+            frame["col"] = column
     return frame

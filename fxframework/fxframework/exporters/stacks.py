@@ -31,17 +31,20 @@ DEEP = "calls that are too deep, added to those above"
 def left_out(capture: Capture) -> Counter[str]:
     """Count the rows and columns of a capture that are unrelated to its calls, by name."""
     dropped: Counter[str] = Counter()
+    calls = capture.calls
+    used_tables = {"slices", "threads", "processes"}
+    known_columns = {column.name for column in STANDARD_TABLES["slices"].all_columns}
+    if calls is not None:
+        used_tables.add(calls.functions)
+        known_columns |= {calls.function, calls.ticks, calls.ended}
     for name, rows in capture.row_counts().items():
-        if rows and name not in {"slices", "threads", "processes"}:
-            if capture.calls is None or name != capture.calls.functions:
-                dropped[f"rows of {name}"] += rows
+        if not rows:
             continue
-        if rows and name == "slices":
-            known = {column.name for column in STANDARD_TABLES[name].all_columns}
-            if capture.calls is not None:
-                known |= {capture.calls.function, capture.calls.ticks, capture.calls.ended}
+        if name not in used_tables:
+            dropped[f"rows of {name}"] += rows
+        if name == "slices":
             for column in capture.schemas[name].all_columns:
-                if column.name not in known:
+                if column.name not in known_columns:
                     dropped[f"values of slices.{column.name}"] += rows
     return dropped
 
@@ -58,14 +61,15 @@ def stacks_of(capture: Capture, options: Mapping[str, Any], dropped: Counter[str
     )
     if len(tree) == len(tree.roots):
         raise no_calls(capture)
-    found = {
+    omitted = {
         ASYNCHRONOUS: tree.asynchronous,
         UNFINISHED: int(tree.unfinished.sum()),
         DEEP: tree.deep,
-        TIMELESS: tree.timeless if options.get("weight", "count") != "count" else 0,
     }
+    if options.get("weight", "count") != "count":
+        omitted[TIMELESS] = tree.timeless
     dropped.update(left_out(capture))
-    dropped.update({name: count for name, count in found.items() if count})
+    dropped.update({name: count for name, count in omitted.items() if count})
     return tree
 
 
@@ -91,30 +95,30 @@ class Frames:
 
     def __init__(self, pool: StringPool | None = None) -> None:
         self._pool = pool
-        self._of_name = array("i")
+        self._number_of_name = array("i")
         """By code of the name, the number of the function without a source; -1 where unknown."""
-        self._of_place = PairMap()
+        self._number_of_place = PairMap()
         """By codes of name and source, the number of the function."""
         self._codes = array("i")
+        """Code of the name, then of the source (0 for none), of each function."""
 
     def numbers_of(self, functions: Functions) -> NDArray[np.int32]:
         """Return the numbers of functions, of shape (functions,); new ones are appended."""
         if self._pool is None:
             self._pool = functions.pool
-        shared = self._pool is functions.pool
-        found = np.empty(len(functions), np.int32)
-        source = -1
-        for place, code in enumerate(map(int, functions.codes)):
-            name = code if shared else self._pool.intern(functions.pool.bytes_of(code))
+        pool = self._pool
+        is_same_pool = pool is functions.pool
+        numbers = np.empty(len(functions), np.int32)
+        for index, name in enumerate(map(int, functions.codes)):
+            source = 0
             if functions.sources is not None:
-                source = int(functions.sources[place])
-            where = max(source, 0)
-            if where and not shared:
-                where = self._pool.intern(functions.pool.bytes_of(where))
-            number = found[place] = self._number(name, where)
-            if 2 * number == len(self._codes):
-                self._codes.extend((name, where))
-        return found
+                source = max(int(functions.sources[index]), 0)
+            if not is_same_pool:
+                name = pool.intern(functions.pool.bytes_of(name))
+                if source:
+                    source = pool.intern(functions.pool.bytes_of(source))
+            numbers[index] = self._number(name, source)
+        return numbers
 
     @property
     def pool(self) -> StringPool:
@@ -123,20 +127,22 @@ class Frames:
             self._pool = StringPool()
         return self._pool
 
-    def _number(self, name: int, where: int) -> int:
-        """The number of a function, which is the next one where it is new."""
-        following = len(self._codes) // 2
-        if where:
-            number = self._of_place.get(name, where)
-            if number < 0:
-                self._of_place.put(name, where, following)
+    def _number(self, name: int, source: int) -> int:
+        """Return the number of a function, given the codes of name and source (0: none)."""
+        if source:
+            number = self._number_of_place.get(name, source)
         else:
-            if name >= len(self._of_name):
-                self._of_name.extend(itertools.repeat(-1, name + 1 - len(self._of_name)))
-            number = self._of_name[name]
-            if number < 0:
-                self._of_name[name] = following
-        return following if number < 0 else number
+            missing = name + 1 - len(self._number_of_name)
+            self._number_of_name.extend(itertools.repeat(-1, max(missing, 0)))
+            number = self._number_of_name[name]
+        if number < 0:
+            number = len(self._codes) // 2
+            self._codes.extend((name, source))
+            if source:
+                self._number_of_place.put(name, source, number)
+            else:
+                self._number_of_name[name] = number
+        return number
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Yield the codes of name and source of each function, by number."""

@@ -42,15 +42,15 @@ class TextExport(Export):
         before = self._sink.written
         lines = _Lines(capture)
         names = [name for name in capture.schemas if name not in BESIDE]
-        timed = [name for name in names if lines.has_times(name)]
         for name in names:
-            if name not in timed:
+            if not lines.has_times(name):
                 for events in lines.of(name):
                     self._emit(events)
         with InTime(self._emit) as ordered:
-            for name in timed:
-                for events in lines.of(name):
-                    ordered.add(events, NS_MIN)
+            for name in names:
+                if lines.has_times(name):
+                    for events in lines.of(name):
+                        ordered.add(events, NS_MIN)
         if self._sink.written == before:
             raise empty_refusal(capture, "no table has any rows")
 
@@ -67,77 +67,101 @@ class _Lines:
         self._arguments = json_arguments(
             self._templates, capture.strings, lambda name: f"{_bare(name)}="
         )
-        self._labels = {number: who.label for number, who in tasks(capture).items()}
-        self._shown: dict[str, Numbered] = {}
+        self._labels = {id: task.label for id, task in tasks(capture).items()}
+        self._texts_by_column: dict[str, Numbered] = {}
+        """Texts of the numbers in columns of the current table."""
 
     def has_times(self, table: str) -> bool:
         """Return whether the rows of a table have times."""
-        return any(one.name == "ts" for one in self._capture.schemas[table].columns)
+        return any(column.name == "ts" for column in self._capture.schemas[table].columns)
 
     def of(self, name: str) -> Iterator[Events]:
         """Yield the lines of a table, in the order of its rows."""
-        self._shown = {}
-        timed = self.has_times(name)
+        self._texts_by_column = {}
+        has_times = self.has_times(name)
         arguments = ArgumentMembers(self._capture, name, self._arguments)
-        for batch, (starts, stops) in arguments.parts(self._capture.batches(name)):
-            ts = batch.array("ts") if timed else np.zeros(len(batch), np.int64)
+        for batch, bounds in arguments.parts(self._capture.batches(name)):
+            ts = batch.array("ts") if has_times else np.zeros(len(batch), np.int64)
             lines = Lines(self._templates)
-            never = batch.array("dur") == -1 if "dur" in batch else np.zeros(len(batch), np.bool_)
-            for without, rows in groups(never):
-                hidden = {*SILENT, "dur"} if without else SILENT
-                some = batch.select(rows)
-                parts: list[Cell] = [b"[", (SECONDS, ts[rows]), b"] "] if timed else []
-                parts.append(name.encode())
-                if "thread" in batch and self._labels:
-                    parts.append(self._text("", some.array("thread"), self._label))
-                for column in batch.schema.all_columns:
-                    if column.name not in hidden:
-                        parts += self._cells(some, column)
-                members: list[Cell] = [(MEMBERS, starts[rows]), (MEMBERS_END, stops[rows])]
-                lines.put(rows, *parts, *members, b"\n")
+            # Rows with and without a length have lines of different parts.
+            is_open = np.zeros(len(batch), np.bool_)
+            if "dur" in batch:
+                is_open = batch.array("dur") == -1
+            for has_no_length, rows in groups(is_open):
+                parts: list[Cell] = []
+                if has_times:
+                    parts += [b"[", (SECONDS, ts[rows]), b"] "]
+                hidden = SILENT | {"dur"} if has_no_length else SILENT
+                parts += self._row(name, batch.select(rows), hidden)
+                starts, stops = bounds
+                parts += [(MEMBERS, starts[rows]), (MEMBERS_END, stops[rows])]
+                lines.put(rows, *parts, b"\n")
             text, _ = lines.joined()
             sizes = np.diff(text.offsets)
-            yield Events(ts, text.data, text.offsets[:-1], sizes, np.zeros((0, ts.size), np.int64))
+            no_keys = np.zeros((0, ts.size), np.int64)
+            yield Events(ts, text.data, text.offsets[:-1], sizes, no_keys)
+
+    def _row(self, name: str, table: Table, hidden: frozenset[str]) -> Iterator[Cell]:
+        """Yield the parts of rows: the name of their table, the thread, and the other columns."""
+        yield name.encode()
+        if "thread" in table and self._labels:
+            yield self._text("", table.array("thread"), self._label)
+        for column in table.schema.all_columns:
+            if column.name not in hidden:
+                yield from self._cells(table, column)
 
     def _text(self, name: str, numbers: NDArray[Any], make: Callable[[int], str]) -> Cell:
         """Return the texts of a column of numbers, each made once."""
-        known = self._shown.get(name)
-        if known is None:
-            known = self._shown[name] = Numbered(self._templates, make, sparse=True)
-        return known(numbers)
+        texts = self._texts_by_column.get(name)
+        if texts is None:
+            texts = Numbered(self._templates, make, sparse=True)
+            self._texts_by_column[name] = texts
+        return texts(numbers)
 
     def _label(self, thread: int) -> str:
         label = self._labels.get(thread)
         return f" {label}" if label else ""
 
-    def _cells(self, table: Table, column: Column) -> list[Cell]:
-        """Return the parts of a column: a blank, its name and its value, if it has a meaning."""
-        name, values = column.name, table[column.name]
+    def _cells(self, table: Table, column: Column) -> Iterator[Cell]:
+        """Yield the parts of a column: a blank, its name and its value, if it has a meaning."""
+        name = column.name
+        values = table[name]
         if isinstance(values, TextColumn):
             texts = [_shown(name, text).encode() for text in values]
-            return [(TEXT, self._templates.texts(texts))]
-        if column.kind == "code":
+            yield TEXT, self._templates.texts(texts)
+        elif column.kind == "code":
             pool = table.pool
-            return [self._text(name, values, lambda code: _shown(name, pool.text(code)))]
-        if name in SIDES and self._labels:
-            return [self._text(name, values, lambda thread: _shown(name, self._labels.get(thread)))]
-        if column.values:
-            return [self._text(name, values, lambda at: _shown(name, column.values.get(at, at)))]
-        lead = f" {name}=".encode()
-        if values.ndim > 1:
-            return [lead, (SIGNED, values[:, 0]), b"+", (SIGNED, values[:, 1])]
-        if values.dtype.kind == "b":
-            return [
-                self._text(name, values.view(np.uint8), lambda true: f" {name}" if true else "")
-            ]
-        if values.dtype.kind == "f":
-            return [lead, doubles(self._templates, values, repr)]
-        return [lead, (NATURAL if values.dtype == np.uint64 else SIGNED, values)]
+            yield self._text(name, values, lambda code: _shown(name, pool.text(code)))
+        elif name in SIDES and self._labels:
+            # The threads of a switch, which are shown by name as the thread of any row is.
+            yield self._text(name, values, lambda id: _shown(name, self._labels.get(id)))
+        elif column.values:
+            meanings = column.values
+            yield self._text(
+                name, values, lambda number: _shown(name, meanings.get(number, number))
+            )
+        elif values.ndim > 1:
+            yield f" {name}=".encode()
+            yield SIGNED, values[:, 0]
+            yield b"+"
+            yield SIGNED, values[:, 1]
+        elif values.dtype.kind == "b":
+            flags = values.view(np.uint8)
+            yield self._text(name, flags, lambda flag: f" {name}" if flag else "")
+        else:
+            yield f" {name}=".encode()
+            if values.dtype.kind == "f":
+                yield doubles(self._templates, values, repr)
+            elif values.dtype == np.uint64:
+                yield NATURAL, values
+            else:
+                yield SIGNED, values
 
 
 def _bare(name: str) -> str:
     """Return a JSON name without its quotes if it is a plain word."""
-    return name[1:-1] if name[1:-1].replace("_", "").isalnum() else name
+    word = name[1:-1]
+    return word if word.replace("_", "").isalnum() else name
 
 
 def _shown(column: str, value: str | int | None) -> str:
@@ -145,7 +169,9 @@ def _shown(column: str, value: str | int | None) -> str:
     if value is None or value == "":
         return ""
     text = str(value).translate(_ESCAPES)
-    return f" {column}={text!r}" if " " in text or not text else f" {column}={text}"
+    if " " in text:
+        text = repr(text)
+    return f" {column}={text}"
 
 
 _ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}

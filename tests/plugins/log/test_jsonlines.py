@@ -114,7 +114,7 @@ def test_plain_records_are_not_decoded_one_by_one(
     def refused(*_: Any) -> None:
         raise AssertionError("a plain record was decoded by itself")
 
-    monkeypatch.setattr(tools.objects, "log", refused)
+    monkeypatch.setattr(tools.frames.Records, "log", refused)
     assert b"".join(capture.records_json()).count(b"\n") == 280
 
 

@@ -36,7 +36,7 @@ LONGEST = 300
 
 
 def write(
-    found: Comparison, sink: Sink, out: str, *, widths: str = "after",
+    comparison: Comparison, sink: Sink, out: str, *, widths: str = "after",
     timelines: Sequence[Mapping[str, Any]] = (),
 ) -> None:  # fmt: skip
     """Write a comparison as the suffix of ``out`` says: .html, .svg, .csv or .parquet.
@@ -44,34 +44,31 @@ def write(
     Raises UsageError for another suffix, WriteRefusedError for a flame graph without calls.
     """
     if out.endswith(".html"):
-        sink.write(_page(found, widths, timelines))
+        sink.write(_page(comparison, widths, timelines))
     elif out.endswith(".svg"):
-        if not len(found.paths):
+        if not len(comparison.paths):
             raise WriteRefusedError("there are no calls to draw", path=out)
-        title = f"{sums_up(found)}: red took longer, blue shorter; widths are {widths.upper()}"
-        for piece in in_pieces(picture(found, widths).svg(title)):
+        title = f"{sums_up(comparison)}: red took longer, blue shorter; widths are {widths.upper()}"
+        for piece in in_pieces(picture(comparison, widths).svg(title)):
             sink.write(piece)
     elif out.endswith(".csv"):
-        _csv(found, sink)
+        _csv(comparison, sink)
     elif out.endswith(".parquet"):
-        _parquet(found, sink)
+        _parquet(comparison, sink)
     else:
         raise UsageError(
             f"the suffix of {out} names no output", remedy=f"there are {', '.join(OUTPUTS)}"
         )
 
 
-def _csv(found: Comparison, sink: Sink) -> None:
+def _csv(comparison: Comparison, sink: Sink) -> None:
     """Write the table; a figure that a side does not have is an empty field."""
-    table = found.calls
+    table = comparison.calls
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(table.columns)
     for row in zip(*(table.plain(name) for name in table.columns), strict=True):
-        writer.writerow([
-            "" if one is None or (isinstance(one, float) and math.isnan(one)) else one
-            for one in row
-        ])  # fmt: skip
+        writer.writerow(["" if _is_missing(value) else value for value in row])
         if text.tell() > 1 << 16:
             sink.write(text.getvalue().encode("utf-8", "replace"))
             text.seek(0)
@@ -79,14 +76,18 @@ def _csv(found: Comparison, sink: Sink) -> None:
     sink.write(text.getvalue().encode("utf-8", "replace"))
 
 
-def _parquet(found: Comparison, sink: Sink) -> None:
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _parquet(comparison: Comparison, sink: Sink) -> None:
     try:
         import pyarrow  # noqa: F401, ICN001 (asked for first, so that nothing is written)
     except ImportError:
         raise MissingExtraError("pyarrow", "arrow", purpose="Parquet") from None
     from fxframework.exporters.columnar import parquet_writer
 
-    table = found.calls.to_arrow()
+    table = comparison.calls.to_arrow()
     with parquet_writer(sink, table.schema) as writer:
         writer.write_table(table)
 
@@ -94,88 +95,112 @@ def _parquet(found: Comparison, sink: Sink) -> None:
 # --- The page ------------------------------------------------------------------------------------
 
 
-def _page(found: Comparison, widths: str, timelines: Sequence[Mapping[str, Any]]) -> bytes:
-    shown = found.changes[:NAMES]
+def _page(comparison: Comparison, widths: str, timelines: Sequence[Mapping[str, Any]]) -> bytes:
+    changes = comparison.changes[:NAMES]
+    moves: dict[str, list[list[str]]] = {}
+    for title, changes_of_kind, shown in moved(comparison):
+        moves[title] = [
+            [move.verdict, move.label[:LONGEST], shown(move.before), shown(move.after)]
+            for move in changes_of_kind
+            if move.verdict != "same"
+        ][:NAMES]
+    explained = [
+        [
+            cause.change_ns,
+            finite(cause.share),
+            cause_text(cause),
+            " > ".join(cause.path)[:LONGEST],
+        ]
+        for cause in comparison.explained
+    ]
     data = {
-        "sides": [[run.name for run in side.runs] for side in (found.before, found.after)],
-        "summary": sums_up(found),
-        "notes": list(found.notes),
-        "widths": widths,
-        "explained": [
-            [one.change_ns, finite(one.share), cause_text(one), " > ".join(one.path)[:LONGEST]]
-            for one in found.explained
+        "sides": [
+            [run.name for run in side.runs] for side in (comparison.before, comparison.after)
         ],
-        "calls": [_call(one, found.runs) for one in shown],
-        "omitted": len(found.changes) - len(shown),
-        "frames": _frames(found, widths),
-        "shapes": _shapes(found),
-        "moves": {
-            title: [
-                [one.verdict, one.label[:LONGEST], shown(one.before), shown(one.after)]
-                for one in moves
-                if one.verdict != "same"
-            ][:NAMES]
-            for title, moves, shown in moved(found)
-        },
+        "summary": sums_up(comparison),
+        "notes": list(comparison.notes),
+        "widths": widths,
+        "explained": explained,
+        "calls": [_call(change, comparison.runs) for change in changes],
+        "omitted": len(comparison.changes) - len(changes),
+        "frames": _frames(comparison, widths),
+        "shapes": _shapes(comparison),
+        "moves": moves,
         "timelines": in_one_order(timelines) if len(timelines) == 2 else [],
     }
     return page("fxframework.exporters.comparison", "compare", data)
 
 
-def _call(one: Change, runs: tuple[int, int]) -> list[Any]:
-    ratio = one.ratio
-    sides = [
-        [None, None, None] if each is None else [each.count / number, each.mean_ns, each.p99_ns]
-        for each, number in zip((one.before, one.after), runs, strict=True)
-    ]
+def _call(change: Change, runs: tuple[int, int]) -> list[Any]:
+    """Return a row of the page's table; a side has calls a run, and mean and p99 in ns."""
+    sides: list[list[float | None]] = []
+    for figures, run_count in zip((change.before, change.after), runs, strict=True):
+        if figures is None:
+            sides.append([None, None, None])
+        else:
+            sides.append([figures.count / run_count, figures.mean_ns, figures.p99_ns])
+    ratio = change.ratio
+    ratio_columns: list[float | None] = [None, None, None]
+    if ratio is not None:
+        ratio_columns = [ratio.estimate, finite(ratio.low), finite(ratio.high)]
     return [
-        one.verdict,
-        one.label[:LONGEST],
-        None if ratio is None else ratio.estimate,
-        None if ratio is None else finite(ratio.low),
-        None if ratio is None else finite(ratio.high),
-        one.change_ns(runs),
+        change.verdict,
+        change.label[:LONGEST],
+        *ratio_columns,
+        change.change_ns(runs),
         *sides,
-        where_text(one.where),
+        where_text(change.where),
     ]
 
 
-def _frames(found: Comparison, widths: str) -> list[list[Any]]:
+def _frames(comparison: Comparison, widths: str) -> list[list[Any]]:
     """Return frames: name, depth, left edge, width, and the time before and after, in ns."""
-    size = len(found.paths)
-    before, after = (side.path_means("total", size) for side in (found.before, found.after))
+    size = len(comparison.paths)
+    before = comparison.before.path_means("total", size)
+    after = comparison.after.path_means("total", size)
     weight = before if widths == "before" else after
-    parents = np.array(found.paths.parents, np.int64)
-    order = np.argsort(-weight, kind="stable")[:FRAMES]
-    keep = np.zeros(size, np.bool_)
-    keep[order[weight[order] > 0]] = True
+    parents = np.array(comparison.paths.parents, np.int64)
+    widest = np.argsort(-weight, kind="stable")[:FRAMES]
+    is_drawn = np.zeros(size, np.bool_)
+    is_drawn[widest[weight[widest] > 0]] = True
     children: dict[int, list[int]] = {}
-    for at in np.flatnonzero(keep).tolist():
-        children.setdefault(max(int(parents[at]), -1), []).append(at)
-    out: list[list[Any]] = []
+    for path in np.flatnonzero(is_drawn).tolist():
+        children.setdefault(max(int(parents[path]), -1), []).append(path)
+    frames: list[list[Any]] = []
+    # Paths whose children are to be placed, with the depth and the left edge of these.
     stack = [(-1, 0, 0.0)]
     while stack:
         parent, depth, left = stack.pop()
-        for at in sorted(children.get(parent, ()), key=lambda one: -weight[one]):
-            name = found.paths.name(at)[:LONGEST]
-            out.append([name, depth, left, float(weight[at]), float(before[at]), float(after[at])])
-            stack.append((at, depth + 1, left))
-            left += float(weight[at])
-    return out
+        for path in sorted(children.get(parent, ()), key=lambda child: -weight[child]):
+            name = comparison.paths.name(path)[:LONGEST]
+            width = float(weight[path])
+            frames.append([name, depth, left, width, float(before[path]), float(after[path])])
+            stack.append((path, depth + 1, left))
+            left += width
+    return frames
 
 
-def _shapes(found: Comparison) -> dict[str, Any]:
+def _shapes(comparison: Comparison) -> dict[str, Any]:
     """Return the distributions of the names that changed most."""
-    edges = bin_edges()
+    if comparison.unclear:
+        # No change is sure: show those beyond the threshold.
+        changed = [change for change in comparison.changes if change.is_apart(comparison.threshold)]
+    else:
+        changed = [change for change in comparison.changes if change.changed]
     shapes = []
-    changed = [one for one in found.changes if one.changed]
-    if found.unclear:
-        changed = [one for one in found.changes if one.is_apart(found.threshold)]
-    for one in changed[:SHAPES]:
-        bins = [side.bins(one.number) for side in (found.before, found.after)]
-        used = np.flatnonzero(bins[0] + bins[1])
+    for change in changed[:SHAPES]:
+        bins_before = comparison.before.bins(change.number)
+        bins_after = comparison.after.bins(change.number)
+        used = np.flatnonzero(bins_before + bins_after)
         if used.size:
-            first, last = int(used[0]), int(used[-1]) + 1
-            parts = [each[first:last].tolist() for each in bins]
-            shapes.append([one.label[:LONGEST], first, *parts])
-    return {"edges": edges.tolist(), "names": shapes}
+            first = int(used[0])
+            stop = int(used[-1]) + 1
+            shapes.append(
+                [
+                    change.label[:LONGEST],
+                    first,
+                    bins_before[first:stop].tolist(),
+                    bins_after[first:stop].tolist(),
+                ]
+            )
+    return {"edges": bin_edges().tolist(), "names": shapes}

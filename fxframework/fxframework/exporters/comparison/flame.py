@@ -7,8 +7,6 @@ or gone. The change is that of the time of a run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -23,38 +21,46 @@ from fxframework.model.strings import StringPool
 __all__ = ["colour", "picture"]
 
 FULL = math.log(1.5)
-"""Change from which a colour is the darkest."""
-RED, BLUE, PALE = (201, 32, 32), (30, 96, 200), (236, 236, 236)
+"""Logarithm of the change from which a colour is the darkest."""
+# Colours as red, green and blue.
+RED = (201, 32, 32)
+BLUE = (30, 96, 200)
+PALE = (236, 236, 236)
 
 
 def colour(before: float, after: float) -> str:
     """Return the colour of a frame."""
     if before == after:
         share = 0.0
-    elif not before or not after:
-        share = 1.0 if after else -1.0
+    elif not before:
+        share = 1.0  # it is new
+    elif not after:
+        share = -1.0  # it is gone
     else:
         share = max(min(math.log(after / before) / FULL, 1.0), -1.0)
-    full = RED if share > 0 else BLUE
-    mixed = (round(low + (high - low) * abs(share)) for low, high in zip(PALE, full, strict=True))
-    red, green, blue = mixed
+    darkest = RED if share > 0 else BLUE
+    red, green, blue = (
+        round(pale + (dark - pale) * abs(share)) for pale, dark in zip(PALE, darkest, strict=True)
+    )
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def picture(found: Comparison, widths: str) -> Picture:
+def picture(comparison: Comparison, widths: str) -> Picture:
     """Return the flame graph; ``widths`` is the side whose times are the widths."""
-    size = len(found.paths)
-    (before, own_before), (after, own_after) = (
-        [side.path_means(column, size) for column in ("total", "own")]
-        for side in (found.before, found.after)
-    )
+    paths = comparison.paths
+    size = len(paths)
+    total_before = comparison.before.path_means("total", size)
+    total_after = comparison.after.path_means("total", size)
+    own_before = comparison.before.path_means("own", size)
+    own_after = comparison.after.path_means("own", size)
     own = own_before if widths == "before" else own_after
     pool = StringPool()
-    texts = [pool.intern(found.paths.name(at).encode("utf-8", "replace")) for at in range(size)]
-    parents = np.array(found.paths.parents, np.int32)
+    names = [pool.intern(paths.name(path).encode("utf-8", "replace")) for path in range(size)]
+    parents = np.array(paths.parents, np.int32)
+    # Node 0 is the root, and node 1 + path that of a path, whose parent is -1 at the top.
     tree = CallTree(
         roots=["all threads"],
-        functions=Functions(pool, np.array(texts, np.int32)),
+        functions=Functions(pool, np.array(names, np.int32)),
         parent=np.concatenate(([-1], np.maximum(parents, -1) + 1)).astype(np.int32),
         function=np.concatenate(([-1], np.arange(size))).astype(np.int32),
         count=np.zeros(size + 1, np.int64),
@@ -63,18 +69,17 @@ def picture(found: Comparison, widths: str) -> Picture:
         own=np.concatenate(([0], own)).astype(np.int64),
         per_second=NS_PER_SECOND,
     )
-    whole = (float(own_before.sum()), float(own_after.sum()))
+    root_times = (float(own_before.sum()), float(own_after.sum()))
 
-    def pair(node: int) -> tuple[float, float]:
-        return (float(before[node - 1]), float(after[node - 1])) if node > 0 else whole
+    def times(node: int) -> tuple[float, float]:
+        """Return the times of a node before and after, in ns."""
+        if node <= 0:
+            return root_times
+        return float(total_before[node - 1]), float(total_after[node - 1])
 
-    return Picture(tree, "ns", colour=lambda node, _name: colour(*pair(node)), title=_titles(pair))
-
-
-def _titles(pair: Callable[[int], tuple[float, float]]) -> Any:
     def title(node: int) -> str:
-        old, new = pair(node)
-        change = f", {(new - old) / old:+.1%}" if old and new else ""
-        return f"{brief(old)} before, {brief(new)} after{change}"
+        before, after = times(node)
+        change = f", {(after - before) / before:+.1%}" if before and after else ""
+        return f"{brief(before)} before, {brief(after)} after{change}"
 
-    return title
+    return Picture(tree, "ns", colour=lambda node, _name: colour(*times(node)), title=title)

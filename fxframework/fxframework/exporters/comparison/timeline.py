@@ -12,6 +12,7 @@ from fxframework.analysis.calls import ThreadNames
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC
+from fxframework.model.table import Table
 
 __all__ = ["in_one_order", "timeline"]
 
@@ -20,7 +21,9 @@ MOST = 4_000
 TRACKS = 12
 """Threads of a timeline: those with the most time in slices."""
 DEEPEST = 12
+"""Levels of slices of a timeline."""
 LONGEST = 200
+"""Characters of a name."""
 IDS = re.compile(r" \(\d+(/\d+)?\)$")
 """The ids behind the name of a thread."""
 
@@ -30,15 +33,15 @@ def in_one_order(timelines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
 
     Threads are alike by name, as their ids differ from run to run.
     """
-    ranks: dict[str, int] = {}
+    rank_of_name: dict[str, int] = {}
     ordered = []
     for side in timelines:
         names = [IDS.sub("", track) for track in side["tracks"]]
         for name in names:
-            ranks.setdefault(name, len(ranks))
-        order = sorted(range(len(names)), key=lambda track: ranks[names[track]])
-        place = {track: number for number, track in enumerate(order)}
-        slices = [[place[track], *rest] for track, *rest in side["slices"]]
+            rank_of_name.setdefault(name, len(rank_of_name))
+        order = sorted(range(len(names)), key=lambda track: rank_of_name[names[track]])
+        new_track = {track: number for number, track in enumerate(order)}
+        slices = [[new_track[track], *columns] for track, *columns in side["slices"]]
         tracks = [side["tracks"][track] for track in order]
         ordered.append({**side, "tracks": tracks, "slices": slices})
     return ordered
@@ -50,42 +53,56 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     The anchor is the start of the first slice of this name, or of the first slice of all. Raises
     UsageError if there is no slice of this name.
     """
-    found: dict[str, Any] = {"name": capture.name, "tracks": [], "names": [], "slices": []}
     if "slices" not in capture.schemas or not len(capture.table("slices")):
-        return found
+        return {"name": capture.name, "tracks": [], "names": [], "slices": []}
     table = capture.table("slices")
-    start, length = table.array("ts"), table.array("dur")
-    codes, threads = table.array("name"), table.array("thread")
-    pool = table.pool
-    base = int(start.min())
-    if anchor is not None:
-        code = pool.code(anchor.encode())
-        mine = np.flatnonzero(codes == code) if code >= 0 else np.zeros(0, np.int64)
-        if not mine.size:
-            known = [pool[one] for one in np.unique(codes).tolist() if one >= 0]
-            raise UsageError(
-                f"there is no slice {anchor!r} to align at{did_you_mean(anchor, known)}",
-                path=capture.name,
-                remedy="name a slice of both sides",
-            )
-        base = int(start[mine].min())
+    start = table.array("ts")
+    length = table.array("dur")
+    threads = table.array("thread")
     depth = table.array("depth")
-    chosen = (table.array("kind") != ASYNC) & (length >= 0) & (depth < DEEPEST)
-    ids, which = np.unique(threads[chosen], return_inverse=True)
-    which = which.reshape(-1)
-    times = np.bincount(which, length[chosen] * (depth[chosen] == 0), ids.size)
-    tracks = np.argsort(-times, kind="stable")[:TRACKS]
-    place = np.full(ids.size, -1, np.int64)
-    place[tracks] = np.arange(tracks.size)
-    rows = np.flatnonzero(chosen)[place[which] >= 0]
-    track = place[which][place[which] >= 0]
+    zero_time = int(start.min()) if anchor is None else _start_of(anchor, capture.name, table)
+    is_drawable = (table.array("kind") != ASYNC) & (length >= 0) & (depth < DEEPEST)
+    rows = np.flatnonzero(is_drawable)
+    ids, thread_index = np.unique(threads[rows], return_inverse=True)
+    thread_index = thread_index.reshape(-1)
+    # The busiest threads become tracks: slices within others add nothing to their time.
+    outermost_time = np.bincount(thread_index, length[rows] * (depth[rows] == 0), ids.size)
+    busiest = np.argsort(-outermost_time, kind="stable")[:TRACKS]
+    track_of_thread = np.full(ids.size, -1, np.int64)
+    track_of_thread[busiest] = np.arange(busiest.size)
+    tracks = track_of_thread[thread_index]
+    rows = rows[tracks >= 0]
+    tracks = tracks[tracks >= 0]
     if rows.size > MOST:
         longest = np.sort(np.argpartition(-length[rows], MOST)[:MOST])
-        rows, track = rows[longest], track[longest]
-    names = ThreadNames(capture)
-    found["tracks"] = [names.get(int(ids[at]), "no thread")[:LONGEST] for at in tracks.tolist()]
-    used, name = np.unique(codes[rows], return_inverse=True)
-    found["names"] = [pool[one][:LONGEST] if one >= 0 else "(no name)" for one in used.tolist()]
-    columns = track, depth[rows], name.reshape(-1), start[rows] - base, length[rows]
-    found["slices"] = [list(row) for row in zip(*(each.tolist() for each in columns), strict=True)]
-    return found
+        rows = rows[longest]
+        tracks = tracks[longest]
+    thread_names = ThreadNames(capture)
+    codes, name_index = np.unique(table.array("name")[rows], return_inverse=True)
+    columns = (tracks, depth[rows], name_index.reshape(-1), start[rows] - zero_time, length[rows])
+    return {
+        "name": capture.name,
+        "tracks": [
+            thread_names.get(int(ids[index]), "no thread")[:LONGEST] for index in busiest.tolist()
+        ],
+        "names": [
+            table.pool[code][:LONGEST] if code >= 0 else "(no name)" for code in codes.tolist()
+        ],
+        "slices": [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)],
+    }
+
+
+def _start_of(anchor: str, path: str, table: Table) -> int:
+    """Return when the first slice of a name begins. Raises UsageError if there is none."""
+    codes = table.array("name")
+    pool = table.pool
+    code = pool.code(anchor.encode())
+    rows = np.flatnonzero(codes == code) if code >= 0 else np.zeros(0, np.int64)
+    if not rows.size:
+        known = [pool[code] for code in np.unique(codes).tolist() if code >= 0]
+        raise UsageError(
+            f"there is no slice {anchor!r} to align at{did_you_mean(anchor, known)}",
+            path=path,
+            remedy="name a slice of both sides",
+        )
+    return int(table.array("ts")[rows].min())

@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -26,9 +26,18 @@ from fxframework.model.capture import Capture
 __all__ = ["FlameExport", "Picture"]
 
 I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
-WIDTH, ROW, TOP = 1200, 17, 44
-"""Pixels: width of the picture, height of a level, space above the first level."""
+Bools = NDArray[np.bool_]
+# Pixels.
+WIDTH = 1200
+"""Width of the picture."""
+ROW = 17
+"""Height of a level."""
+TOP = 44
+"""Space above the first level."""
+BOTTOM = 24
+"""Space below the last level."""
 NARROWEST = 0.1
 """Pixels; narrower siblings are drawn as one frame."""
 LETTER = 7
@@ -38,9 +47,21 @@ INVALID = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 """Characters that XML cannot contain, or that change the text direction."""
-Frame = tuple[int, float, float, str, float, int]
-"""Level, left edge and width in pixels, name, weight, and node, -1 for several."""
+SEVERAL = -1
+"""In place of a node: a frame of several nodes."""
 NARROW = "frames narrower than 0.1 px, which are drawn together"
+
+
+class Frame(NamedTuple):
+    """A frame of the picture; ``left`` and ``width`` are in pixels."""
+
+    level: int
+    left: float
+    width: float
+    name: str
+    weight: float
+    node: int
+    """The node of the tree, or ``SEVERAL``."""
 
 
 class FlameExport(Export):
@@ -84,86 +105,91 @@ class Picture:
     ) -> None:
         self._colour = colour or (lambda _node, name: _colour(name))
         self._title = title
-        own = tree.count if weight == "count" else tree.own
-        own = tree.in_ns(own) if weight == "ns" else own
         self._unit = UNITS[weight]
         self._tree = tree
+        own = tree.count if weight == "count" else tree.own
+        if weight == "ns":
+            own = tree.in_ns(own)
         depth = tree.depths()
         order = np.argsort(depth, kind="stable").astype(np.int32)
         bounds = np.cumsum(np.bincount(depth)) if depth.size else depth
         self._levels = np.split(order, bounds[:-1])
-        parent = tree.parent
         del depth, order
+        # A node weighs as much as itself and its callees: sum up from the lowest level.
         self._weights = own.astype(np.float64)
         for level in reversed(self._levels[1:]):
-            np.add.at(self._weights, parent[level], self._weights[level])
+            np.add.at(self._weights, tree.parent[level], self._weights[level])
         self.total = float(self._weights[self._levels[0]].sum())
         self.narrow = 0
         """Number of frames that are not drawn separately."""
-        self._frames = list(self._placed(parent))
+        self._frames = list(self._placed(tree.parent))
 
-    def _placed(self, parent: I32) -> Iterator[Frame]:
+    def _placed(self, parent_of: I32) -> Iterator[Frame]:
         """Yield the frames from the top level down."""
         scale = WIDTH / self.total if self.total else 0.0
         widths = self._weights * scale
         if not self.total:  # no call took any time: show the threads
             widths[self._levels[0]] = WIDTH / self._levels[0].size
         left = np.zeros(widths.size)
-        wide = np.zeros(widths.size, np.bool_)
+        is_wide = np.zeros(widths.size, np.bool_)
         for number, level in enumerate(self._levels):
-            whose = parent[level]
-            drawn = wide[whose] if number else np.ones(level.size, np.bool_)
-            self.narrow += int(np.count_nonzero(~drawn))
-            level, whose = level[drawn], whose[drawn]
-            wide[level] = widths[level] >= NARROWEST
-            names = [self._name(node) for node in level[wide[level]].tolist()]
-            ranks = np.zeros(level.size, np.int32)
-            by_name = np.argsort(np.array(names, object), kind="stable")
-            ranks[np.flatnonzero(wide[level])[by_name]] = np.arange(by_name.size)
-            order = np.lexsort((ranks, ~wide[level], whose)).astype(np.int32)
-            level, whose = level[order], whose[order]
-            del order, ranks, drawn
-            if not level.size:
+            nodes = level
+            if number:
+                nodes = level[is_wide[parent_of[level]]]
+            self.narrow += level.size - nodes.size
+            if not nodes.size:
                 return
-            first = np.flatnonzero(np.diff(whose, prepend=whose[0] - 1))
-            mine = widths[level]
-            before = np.cumsum(mine)
-            before -= mine
-            start = left[whose] if number else np.zeros(level.size)
-            start += before
-            start -= np.repeat(before[first], np.diff(first, append=level.size))
-            left[level] = start
-            del mine, before, start
-            for node in level[wide[level]].tolist():
-                yield (
-                    number, left[node], widths[node], self._name(node), self._weights[node], node
-                )  # fmt: skip
-            thin = ~wide[level]
-            self.narrow += int(np.count_nonzero(thin))
-            yield from self._merged_narrow(number, level[thin], whose[thin], left, widths)
+            is_wide[nodes] = widths[nodes] >= NARROWEST
+            nodes = self._siblings_in_order(nodes, parent_of, is_wide)
+            parents = parent_of[nodes]
+            left_of_parents = left[parents] if number else np.zeros(nodes.size)
+            left[nodes] = _left_edges(widths[nodes], parents, left_of_parents)
+            for node in nodes[is_wide[nodes]].tolist():
+                name = self._name(node)
+                yield Frame(number, left[node], widths[node], name, self._weights[node], node)
+            thin = nodes[~is_wide[nodes]]
+            self.narrow += thin.size
+            yield from self._merged_narrow(number, thin, parent_of[thin], left, widths)
+
+    def _siblings_in_order(self, nodes: I32, parent_of: I32, is_wide: Bools) -> I32:
+        """Return the nodes of a level by parent: first wide ones by name, then thin ones."""
+        wide = np.flatnonzero(is_wide[nodes])
+        names = [self._name(node) for node in nodes[wide].tolist()]
+        by_name = np.argsort(np.array(names, object), kind="stable")
+        ranks = np.zeros(nodes.size, np.int32)
+        ranks[wide[by_name]] = np.arange(by_name.size)
+        order = np.lexsort((ranks, ~is_wide[nodes], parent_of[nodes])).astype(np.int32)
+        in_order: I32 = nodes[order]
+        return in_order
 
     def _name(self, node: int) -> str:
         return _valid(self._tree.name(node)) or "(no name)"
 
     def _merged_narrow(
-        self, number: int, thin: I32, whose: I32, left: F64, widths: F64
+        self, level: int, thin: I32, parents: I32, left: F64, widths: F64
     ) -> Iterator[Frame]:
-        """Yield one frame for the narrow children of each frame, if it is wide enough."""
+        """Yield one frame for the thin children of each parent, if it is wide enough."""
         if not thin.size:
             return
-        first = np.flatnonzero(np.diff(whose, prepend=whose[0] - 1))
-        counts = np.diff(first, append=thin.size)
-        sums = np.add.reduceat(widths[thin], first)
-        weights = np.add.reduceat(self._weights[thin], first)
-        for at in np.flatnonzero(sums >= NARROWEST).tolist():
-            name = f"({counts[at]:,} narrow frames)"
-            yield number, left[thin[first[at]]], float(sums[at]), name, float(weights[at]), -1
+        firsts = _first_siblings(parents)
+        counts = np.diff(firsts, append=thin.size)
+        total_widths = np.add.reduceat(widths[thin], firsts)
+        total_weights = np.add.reduceat(self._weights[thin], firsts)
+        for group in np.flatnonzero(total_widths >= NARROWEST).tolist():
+            yield Frame(
+                level,
+                left[thin[firsts[group]]],
+                float(total_widths[group]),
+                f"({counts[group]:,} narrow frames)",
+                float(total_weights[group]),
+                SEVERAL,
+            )
 
     def svg(self, title: str) -> Iterator[str]:
         """Yield the picture, piece by piece."""
         folder = resources.files("fxframework.exporters.flamegraph")
-        levels = max((frame[0] for frame in self._frames), default=0) + 1
-        height = TOP + levels * ROW + 24
+        levels = max((frame.level for frame in self._frames), default=0) + 1
+        height = TOP + levels * ROW + BOTTOM
         yield (
             '<?xml version="1.0" encoding="UTF-8"?>\n'
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
@@ -175,25 +201,33 @@ class Picture:
             f'</text><text id="matched" x="{WIDTH - 8}" y="{height - 8}" text-anchor="end"></text>'
             f'<text x="8" y="{height - 8}">{self._note()}</text>\n'
         )
-        for level, left, width, name, weight, node in self._frames:
-            share = 100 * weight / self.total if self.total else 0
-            if self._title is None or node < 0:
-                about = f"{weight:,.0f} {self._unit}, {share:.2f}%"
-            else:
-                about = self._title(node)
-            y = TOP + level * ROW
-            letters = int((width - 4) / LETTER)
-            short = name if len(name) <= letters else f"{name[: letters - 2]}.."
-            shown = escape(short) if letters > 2 else ""
-            yield (
-                f'<g class="f"><title>{escape(name)} ({about})</title><rect x="{left:.2f}" y="{y}" '
-                f'width="{width:.2f}" height="{ROW - 1}" '
-                f'fill="{self._colour(node, name)}"/>'
-                f'<text x="{left + 3:.2f}" y="{y + 12}">{shown}</text>'
-                "</g>\n"
-            )
+        for frame in self._frames:
+            yield self._frame(frame)
         script = folder.joinpath("graph.js").read_text("utf-8")
         yield f"<script><![CDATA[{script}]]></script>\n</svg>\n"
+
+    def _frame(self, frame: Frame) -> str:
+        """Return the elements of a frame: tip, rectangle, and as much of its name as fits."""
+        if self._title is None or frame.node == SEVERAL:
+            share = 100 * frame.weight / self.total if self.total else 0
+            tip = f"{frame.weight:,.0f} {self._unit}, {share:.2f}%"
+        else:
+            tip = self._title(frame.node)
+        y = TOP + frame.level * ROW
+        letters = int((frame.width - 4) / LETTER)
+        label = frame.name
+        if letters <= 2:
+            label = ""
+        elif len(label) > letters:
+            label = f"{label[: letters - 2]}.."
+        return (
+            f'<g class="f"><title>{escape(frame.name)} ({tip})</title>'
+            f'<rect x="{frame.left:.2f}" y="{y}" '
+            f'width="{frame.width:.2f}" height="{ROW - 1}" '
+            f'fill="{self._colour(frame.node, frame.name)}"/>'
+            f'<text x="{frame.left + 3:.2f}" y="{y + 12}">{escape(label)}</text>'
+            "</g>\n"
+        )
 
     def _note(self) -> str:
         if not self.narrow:
@@ -202,6 +236,19 @@ class Picture:
             f"{len(self._frames):,} frames; {self.narrow:,} more, narrower than {NARROWEST} px or "
             "within such ones, are drawn together"
         )
+
+
+def _first_siblings(parents: I32) -> I64:
+    """Return the index of the first of each group of siblings; ``parents`` are in groups."""
+    return np.flatnonzero(np.diff(parents, prepend=parents[0] - 1))
+
+
+def _left_edges(widths: F64, parents: I32, left_of_parents: F64) -> F64:
+    """Return the left edges of nodes: siblings are beside one another within their parent."""
+    firsts = _first_siblings(parents)
+    before = np.cumsum(widths) - widths
+    before_siblings = np.repeat(before[firsts], np.diff(firsts, append=widths.size))
+    return left_of_parents + before - before_siblings
 
 
 def _valid(name: str) -> str:

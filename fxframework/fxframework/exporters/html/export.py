@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,10 +47,44 @@ LONGEST_TEXT = 400
 """Largest number of characters of a name or a message."""
 CONTEXT = 32
 """Number of bytes shown with a finding."""
-INSTANTS = "instants"
 Labels = Callable[[int], tuple[str, str, int]]
 NOBODY = ("", "", 0)
 """The label of an unknown thread."""
+OPERATIONS = -2
+"""In place of a thread's id: the track of asynchronous slices (-1 is that of no thread)."""
+
+
+@attrs.frozen(eq=False)
+class _Slices:
+    """The slices of a capture by columns, of shape (slices,)."""
+
+    capture: str
+    """Name of the capture."""
+    table: Table
+    start: I64
+    dur: I64
+    length: I64
+    """``dur``, but up to the last end for slices that never ended."""
+    depth: NDArray[np.int64]
+    thread: NDArray[np.int32]
+    """Ids of threads; ``OPERATIONS`` for asynchronous slices."""
+    last_end: int
+    """When the last slice ends."""
+
+    @classmethod
+    def of(cls, capture: Capture) -> _Slices:
+        table = capture.table("slices")
+        start = table.array("ts")
+        dur = table.array("dur")
+        last_end = _last_end(start, dur)
+        length = dur
+        if dur.min() < 0:
+            length = last_end - start
+            np.copyto(length, dur, where=dur >= 0)
+        is_async = table.array("kind") == ASYNC
+        thread = np.where(is_async, np.int32(OPERATIONS), table.array("thread"))
+        depth = table.array("depth")
+        return cls(capture.name, table, start, dur, length, depth, thread, last_end)
 
 
 class HtmlExport(Export):
@@ -59,11 +94,18 @@ class HtmlExport(Export):
         super().__init__(sink, options)
         self._names: dict[str, int] = {}
         self._data: dict[str, Any] = {
-            name: [] for name in ("captures", "tracks", "counters", "slowest", "byname", "flame")
+            "captures": [],
+            "tracks": [],
+            "counters": [],
+            "slowest": [],
+            "byname": [],
+            "flame": [],
+            "logs": [],
         }
-        self._data["logs"] = []
-        self._span: list[int] = []
-        self._room = MOST["slices"]
+        """The data of the page; its script says what it reads of them."""
+        self._times: list[int] = []
+        """Times (ns) among which the first and the last bound the report."""
+        self._drawable_left = MOST["slices"]
         self._utc_offset: int | None = None
         """Offset of time 0 from UTC in ns, of the first capture that knows it."""
         self._processes: dict[int, str] = {}
@@ -86,34 +128,34 @@ class HtmlExport(Export):
                 **_findings(capture),
             }
         )
-        self._span += [ns for ns in (summary.start_ns, summary.end_ns) if ns is not None]
-        has = capture.schemas.keys()
-        if "slices" in has and len(capture.table("slices")):
+        self._times += [ns for ns in (summary.start_ns, summary.end_ns) if ns is not None]
+        tables = capture.schemas.keys()
+        if "slices" in tables and len(capture.table("slices")):
             self._slices(capture)
             self._flame(capture)
-        if "counters" in has:
+        if "counters" in tables and len(capture.table("counters")):
             self._counters(capture)
-        if "logs" in has:
+        if "logs" in tables and len(capture.table("logs")):
             self._logs(capture)
 
     def close(self) -> Mapping[str, int]:
         """Write the page and return the counts of what it leaves out, by name."""
-        start = min(self._span, default=0)
-        names = [each["name"] for each in self._data["captures"]]
+        start = min(self._times, default=0)
+        names = [capture["name"] for capture in self._data["captures"]]
         self._data |= {
             "title": self._options["title"] or ", ".join(names),
             "begins": self._begins(start),
-            "length": max(self._span, default=0) - start,
+            "length": max(self._times, default=0) - start,
             "names": list(self._names),
         }
         for track in self._data["tracks"]:
             pid = track["pid"]
             track["process"] = track["process"] or self._processes.get(pid, f"process {pid}")
         for kind in ("tracks", "counters", "logs", "slowest"):
-            for each in self._data[kind]:
-                _move(each, start)
-        self._data["slowest"].sort(key=lambda each: -each["dur"])
-        self._data["slowest"] = self._data["slowest"][: MOST["slowest"]]
+            for entry in self._data[kind]:
+                _move(entry, start)
+        slowest = sorted(self._data["slowest"], key=lambda entry: -entry["dur"])
+        self._data["slowest"] = slowest[: MOST["slowest"]]
         self._sink.write(page("fxframework.exporters.html", "report", self._data))
         return super().close()
 
@@ -123,8 +165,8 @@ class HtmlExport(Export):
         if self._utc_offset is not None:
             texts.append(utc_text(start + self._utc_offset))
         if start:
-            seconds, rest = divmod(start, NS_PER_SECOND)
-            texts.append(f"{seconds:,}.{rest:09d} s on the clock of the capture")
+            seconds, ns = divmod(start, NS_PER_SECOND)
+            texts.append(f"{seconds:,}.{ns:09d} s on the clock of the capture")
         return ", ".join(texts)
 
     def _name(self, text: str) -> int:
@@ -133,59 +175,59 @@ class HtmlExport(Export):
     def _codes(self, table: Table, rows: I64) -> list[int]:
         """Return the indices of the names of rows in the names of the report."""
         codes = table.array("name")[rows]
-        texts = table.pool  # after the column, which may add strings to it
-        distinct, which = np.unique(codes, return_inverse=True)
-        numbers = [self._name(texts.text(code)) for code in distinct.tolist()]
-        taken: list[int] = np.array(numbers, np.int64)[which.reshape(-1)].tolist()
-        return taken
+        pool = table.pool  # after the column, which may add strings to it
+        distinct_codes, code_index = np.unique(codes, return_inverse=True)
+        indices = [self._name(pool.text(code)) for code in distinct_codes.tolist()]
+        indices_of_rows: list[int] = np.array(indices, np.int64)[code_index.reshape(-1)].tolist()
+        return indices_of_rows
 
     # --- Slices ----------------------------------------------------------------------------------
 
     def _slices(self, capture: Capture) -> None:
-        table = capture.table("slices")
-        start, dur = table.array("ts"), table.array("dur")
-        end = int(start.max())
-        for first in range(0, start.size, BLOCK):
-            begin, took = start[first : first + BLOCK], dur[first : first + BLOCK]
-            end = max(end, int((begin + np.minimum(np.maximum(took, 0), NS_MAX - begin)).max()))
-        self._span += [int(start.min()), end]
-        length = dur
-        if dur.min() < 0:
-            length = end - start
-            np.copyto(length, dur, where=dur >= 0)
-        depth = table.array("depth")
-        drawn = _longest(length, depth < LANES, self._room)
-        self._room -= drawn.size
-        self._dropped["slices that are shown in sum only"] += start.size - drawn.size
-        track = np.where(table.array("kind") == ASYNC, np.int32(-2), table.array("thread"))
+        """Add the tracks of a capture, its slowest slices, and the times by name."""
+        slices = _Slices.of(capture)
+        self._times += [int(slices.start.min()), slices.last_end]
+        drawn = _longest(slices.length, slices.depth < LANES, self._drawable_left)
+        self._drawable_left -= drawn.size
+        self._dropped["slices that are shown in sum only"] += slices.start.size - drawn.size
         labels = self._thread_labels(capture)
-        for each in dense(track)[1][: MOST["tracks"]].tolist():
-            mine = track == each
-            total = int(np.count_nonzero(mine))
-            rows = drawn[track[drawn] == each]
-            label, process, pid = labels(each)
-            if not label:
-                label, process = "no thread", " "
-            levels = depth[rows].tolist()
-            if each == -2:
-                label, process = "asynchronous", " "
-                levels = _lanes(start[rows].tolist(), length[rows].tolist())
-            found = {
-                "label": label,
-                "process": process,
-                "pid": pid,
-                "capture": capture.name,
-                "total": total,
-                "start": start[rows].tolist(),
-                "dur": dur[rows].tolist(),
-                "depth": levels,
-                "name": self._codes(table, rows),
-            }
-            if rows.size < total:
-                mine &= depth == (depth.min() if total == depth.size else depth[mine].min())
-                found["busy"] = _busy(start[mine], length[mine])
-            self._data["tracks"].append(found)
-        self._summed(table, length, labels)
+        _, threads = dense(slices.thread)
+        for thread in threads[: MOST["tracks"]].tolist():
+            self._data["tracks"].append(self._track(slices, thread, drawn, labels))
+        self._add_slowest(slices, labels)
+        self._add_times_by_name(slices)
+
+    def _track(self, slices: _Slices, thread: int, drawn: I64, labels: Labels) -> dict[str, Any]:
+        """Return the slices of a thread that are among those drawn, and its load if others are."""
+        on_track = slices.thread == thread
+        total = int(np.count_nonzero(on_track))
+        rows = drawn[slices.thread[drawn] == thread]
+        levels = slices.depth[rows].tolist()
+        label, process, pid = labels(thread)
+        if thread == OPERATIONS:
+            label = "asynchronous"
+            process = " "
+            levels = _lanes(slices.start[rows].tolist(), slices.length[rows].tolist())
+        elif not label:
+            label = "no thread"
+            process = " "
+        track = {
+            "label": label,
+            "process": process,
+            "pid": pid,
+            "capture": slices.capture,
+            "total": total,
+            "start": slices.start[rows].tolist(),
+            "dur": slices.dur[rows].tolist(),
+            "depth": levels,
+            "name": self._codes(slices.table, rows),
+        }
+        if rows.size < total:
+            # The outermost slices; the depth of all needs no copy if they are all on this track.
+            depths = slices.depth if total == slices.depth.size else slices.depth[on_track]
+            on_track &= slices.depth == depths.min()
+            track["busy"] = _busy(slices.start[on_track], slices.length[on_track])
+        return track
 
     def _thread_labels(self, capture: Capture) -> Labels:
         """Return a function from a thread's id to its name, its process's name, and the pid."""
@@ -194,98 +236,102 @@ class HtmlExport(Export):
             for row in np.flatnonzero(table.array("name") > 0).tolist():  # 0 is the empty string
                 name = table.pool[int(table.array("name")[row])]
                 self._processes[int(table.array("pid")[row])] = name[:LONGEST_TEXT]
-        threads, processes = Threads(capture.schemas, capture.table), self._processes
-        texts = capture.strings
+        threads = Threads(capture.schemas, capture.table)
+        processes = self._processes
+        pool = capture.strings
 
         def label(thread: int) -> tuple[str, str, int]:
             row = threads.row(thread)
             if row < 0:
                 return NOBODY
-            pid, tid, code = (int(a[row]) for a in (threads.pids, threads.tids, threads.names))
-            name = texts[code] if code > 0 else f"thread {tid}"
+            pid = int(threads.pids[row])
+            code = int(threads.names[row])
+            name = pool[code] if code > 0 else f"thread {int(threads.tids[row])}"
             return name[:LONGEST_TEXT], processes.get(pid, ""), pid
 
         return label
 
-    def _summed(
-        self,
-        table: Table,
-        length: I64,
-        labels: Labels,
-    ) -> None:
-        """Add the slowest slices, and the times of slices by name."""
-        slowest = _longest(length, np.ones(length.size, np.bool_), MOST["slowest"])
-        for row, name in zip(slowest.tolist(), self._codes(table, slowest), strict=True):
-            label, process, pid = labels(int(table.array("thread")[row]))
+    def _add_slowest(self, slices: _Slices, labels: Labels) -> None:
+        slowest = _longest(slices.length, np.ones(slices.length.size, np.bool_), MOST["slowest"])
+        threads = slices.table.array("thread")
+        for row, name in zip(slowest.tolist(), self._codes(slices.table, slowest), strict=True):
+            label, process, pid = labels(int(threads[row]))
             process = process or self._processes.get(pid, "")
             self._data["slowest"].append(
                 {
                     "name": name,
                     "thread": f"{process} / {label}" if process else label,
-                    "start": int(table.array("ts")[row]),
-                    "dur": int(length[row]),
-                    "open": bool(table.array("dur")[row] < 0),
+                    "start": int(slices.start[row]),
+                    "dur": int(slices.length[row]),
+                    "open": bool(slices.dur[row] < 0),
                 }
             )
-        which, codes = dense(table.array("name"))
-        count, longest = np.zeros(codes.size, np.int64), np.zeros(codes.size, np.int64)
+
+    def _add_times_by_name(self, slices: _Slices) -> None:
+        """Add number, total and longest time of the slices of each name."""
+        name_index, codes = dense(slices.table.array("name"))
+        count = np.zeros(codes.size, np.int64)
         total = np.zeros(codes.size)
-        for first in range(0, which.size, BLOCK):
-            some, lengths = which[first : first + BLOCK], length[first : first + BLOCK]
-            np.add.at(count, some, 1)
-            np.add.at(total, some, lengths)
-            np.maximum.at(longest, some, lengths)
-        texts = table.pool
-        for place in np.argsort(-total, kind="stable")[: MOST["names"]].tolist():
-            figures = int(count[place]), int(total[place]), int(longest[place])
-            self._data["byname"].append([self._name(texts.text(int(codes[place]))), *figures])
+        longest = np.zeros(codes.size, np.int64)
+        for first in range(0, name_index.size, BLOCK):
+            names = name_index[first : first + BLOCK]
+            lengths = slices.length[first : first + BLOCK]
+            np.add.at(count, names, 1)
+            np.add.at(total, names, lengths)
+            np.maximum.at(longest, names, lengths)
+        pool = slices.table.pool
+        for index in np.argsort(-total, kind="stable")[: MOST["names"]].tolist():
+            name = self._name(pool.text(int(codes[index])))
+            self._data["byname"].append(
+                [name, int(count[index]), int(total[index]), int(longest[index])]
+            )
 
     def _flame(self, capture: Capture) -> None:
         """Add the flame graph of a capture: name, depth, start, width (ns), calls."""
         tree = call_tree(capture, by="name", depth=LANES)
         total = tree.in_ns(tree.total)
-        shown = np.argsort(-total, kind="stable")[: MOST["frames"]].copy()
-        keep = np.zeros(len(tree), np.bool_)
-        keep[shown] = True
-        self._dropped["frames of the flame graph"] += len(tree) - shown.size
+        widest = np.argsort(-total, kind="stable")[: MOST["frames"]].copy()
+        is_drawn = np.zeros(len(tree), np.bool_)
+        is_drawn[widest] = True
+        self._dropped["frames of the flame graph"] += len(tree) - widest.size
         frames: list[list[int]] = []
-        place: dict[int, int] = {-1: 0}
-        above = tree.parent.data
+        # Where the next callee of each node starts: first where the node itself starts.
+        next_start: dict[int, int] = {-1: 0}
+        parents = tree.parent.data
         for node, depth in tree.walk(total):
-            if not keep[node]:
+            if not is_drawn[node]:
                 continue
-            place[node] = at = place.get(above[node], 0)
-            place[above[node]] = at + int(total[node])
-            frames.append(
-                [self._name(tree.name(node)), depth, at, int(total[node]), int(tree.count[node])]
-            )
-        if place[-1]:  # without a call that took time there is nothing to draw
+            start = next_start.get(parents[node], 0)
+            width = int(total[node])
+            next_start[node] = start
+            next_start[parents[node]] = start + width
+            frames.append([self._name(tree.name(node)), depth, start, width, int(tree.count[node])])
+        if next_start[-1]:  # without a call that took time there is nothing to draw
             self._data["flame"].append(
-                {"capture": capture.name, "total": place[-1], "frames": frames}
+                {"capture": capture.name, "total": next_start[-1], "frames": frames}
             )
 
     # --- Counters and logs -----------------------------------------------------------------------
 
     def _counters(self, capture: Capture) -> None:
         table = capture.table("counters")
-        if not len(table):
-            return
-        key = np.stack(
-            [table.array(name).astype(np.int64) for name in ("name", "series", "id")], axis=1
-        )
-        distinct, which = np.unique(key, axis=0, return_inverse=True)
-        which = which.reshape(-1)
-        texts = table.pool
-        times, values = table.array("ts"), table.array("value")
-        self._span += [int(times.min()), int(times.max())]
-        self._dropped["counters beyond the first"] += max(len(distinct) - MOST["counters"], 0)
-        for place, (name, series, _) in enumerate(distinct[: MOST["counters"]].tolist()):
-            rows = np.flatnonzero(which == place)
+        key_columns = [table.array(name).astype(np.int64) for name in ("name", "series", "id")]
+        keys = np.stack(key_columns, axis=1)
+        distinct_keys, counter_of_row = np.unique(keys, axis=0, return_inverse=True)
+        counter_of_row = counter_of_row.reshape(-1)
+        times = table.array("ts")
+        values = table.array("value")
+        self._times += [int(times.min()), int(times.max())]
+        omitted = max(len(distinct_keys) - MOST["counters"], 0)
+        self._dropped["counters beyond the first"] += omitted
+        for counter, (name, series, _) in enumerate(distinct_keys[: MOST["counters"]].tolist()):
+            rows = np.flatnonzero(counter_of_row == counter)
             rows = rows[np.argsort(times[rows], kind="stable")]
             if rows.size > MOST["points"]:
-                rows = rows[np.linspace(0, rows.size - 1, MOST["points"]).astype(np.int64)]
-                self._dropped["points of counters"] += int((which == place).sum()) - rows.size
-            label = ":".join(texts[code] for code in (name, series) if code >= 0)
+                shown = np.linspace(0, rows.size - 1, MOST["points"]).astype(np.int64)
+                self._dropped["points of counters"] += rows.size - shown.size
+                rows = rows[shown]
+            label = ":".join(table.pool[code] for code in (name, series) if code >= 0)
             self._data["counters"].append(
                 {
                     "label": label[:LONGEST_TEXT],
@@ -296,74 +342,84 @@ class HtmlExport(Export):
 
     def _logs(self, capture: Capture) -> None:
         table = capture.table("logs")
-        if not len(table):
-            return
         times = table.array("ts")
         level = log_levels(table)
-        self._span += [int(times.min()), int(times.max())]
+        self._times += [int(times.min()), int(times.max())]
         rows = np.arange(len(table))
         if rows.size > MOST["logs"]:
             rows = np.sort(np.argsort(-level, kind="stable")[: MOST["logs"]])
             self._dropped["logs of the least severities"] += len(table) - rows.size
         part = table.select(rows)
-        tags = [tag or component for tag, component in zip(
-            part.texts("tags"), part.texts("component"), strict=True)]  # fmt: skip
-        names = part.texts("severity_name")
+        tags_or_components = (
+            tag or component
+            for tag, component in zip(part.texts("tags"), part.texts("component"), strict=True)
+        )
         self._data["logs"].append(
             {
                 "total": len(table),
                 "start": times[rows].tolist(),
                 "level": level[rows].tolist(),
-                "severity": [name or "" for name in names],
+                "severity": [name or "" for name in part.texts("severity_name")],
                 "pid": part.array("pid").tolist(),
-                "tag": [(tag or "")[:LONGEST_TEXT] for tag in tags],
+                "tag": [(tag or "")[:LONGEST_TEXT] for tag in tags_or_components],
                 "message": [str(text)[:LONGEST_TEXT] for text in part["message"]],
             }
         )
 
 
-def _move(each: dict[str, Any], start: int) -> None:
+def _move(entry: dict[str, Any], start: int) -> None:
     """Make times relative to the start of the report."""
-    if isinstance(each["start"], list):
-        each["start"] = [time - start for time in each["start"]]
-        if "busy" in each:
-            each["busy"]["from"] -= start
+    if isinstance(entry["start"], list):
+        entry["start"] = [time - start for time in entry["start"]]
+        if "busy" in entry:
+            entry["busy"]["from"] -= start
     else:
-        each["start"] -= start
+        entry["start"] -= start
+
+
+def _last_end(start: I64, dur: I64) -> int:
+    """Return when the last slice ends, or begins, in blocks to save memory."""
+    end = int(start.max())
+    for first in range(0, start.size, BLOCK):
+        begins = start[first : first + BLOCK]
+        lengths = np.minimum(np.maximum(dur[first : first + BLOCK], 0), NS_MAX - begins)
+        end = max(end, int((begins + lengths).max()))
+    return end
 
 
 def _lanes(start: list[int], length: list[int]) -> list[int]:
     """Return the first free lane for each slice; the last lane if none is free."""
-    free = [NS_MIN] * LANES
+    busy_until = [NS_MIN] * LANES
     lanes = [LANES - 1] * len(start)
-    for place in sorted(range(len(start)), key=start.__getitem__):
-        lane = next((n for n, until in enumerate(free) if until <= start[place]), LANES - 1)
-        free[lane] = start[place] + length[place]
-        lanes[place] = lane
+    for row in sorted(range(len(start)), key=start.__getitem__):
+        free_lanes = (lane for lane, end in enumerate(busy_until) if end <= start[row])
+        lanes[row] = next(free_lanes, LANES - 1)
+        busy_until[lanes[row]] = start[row] + length[row]
     return lanes
 
 
-def _longest(length: I64, among: NDArray[np.bool_], most: int) -> I64:
+def _longest(length: I64, is_candidate: NDArray[np.bool_], most: int) -> I64:
     """Return the indices of the ``most`` longest slices, ascending; of equal ones the first."""
-    if np.count_nonzero(among) <= most:
-        return np.flatnonzero(among)
+    if np.count_nonzero(is_candidate) <= most:
+        return np.flatnonzero(is_candidate)
     if most <= 0:
         return np.zeros(0, np.int64)
-    sorted_out = length[among]
-    sorted_out.partition(sorted_out.size - most)
-    least = sorted_out[sorted_out.size - most]
-    del sorted_out
-    longer = np.flatnonzero(among & (length > least))
-    alike = np.flatnonzero(among & (length == least))[: most - longer.size].copy()
-    return np.sort(np.append(longer, alike))
+    candidates = length[is_candidate]
+    candidates.partition(candidates.size - most)
+    shortest = candidates[candidates.size - most]
+    del candidates
+    longer = np.flatnonzero(is_candidate & (length > shortest))
+    equal = np.flatnonzero(is_candidate & (length == shortest))[: most - longer.size].copy()
+    return np.sort(np.append(longer, equal))
 
 
 def _busy(begin: I64, length: I64) -> dict[str, Any]:
     """Return how much of each time interval the outermost slices of a track fill, in percent."""
     end = begin + length
-    first, last = int(begin.min()), int(end.max())
-    width = max((last - first) / BUCKETS, 1.0)
-    # Coverage is the difference of two sums: of slices begun, and of slices ended, by then.
+    first = int(begin.min())
+    width = max((int(end.max()) - first) / BUCKETS, 1.0)
+    # The time filled before an edge is the sum of the time since each begin, less that since each
+    # end.
     edges = first + width * np.arange(BUCKETS + 1, dtype=np.float64)
     filled = _sum_before(begin, edges) - _sum_before(end, edges)
     share = np.clip(np.diff(filled) / width * 100, 0, 100).astype(np.int64)
@@ -372,29 +428,32 @@ def _busy(begin: I64, length: I64) -> dict[str, Any]:
 
 def _sum_before(times: I64, edges: NDArray[Any]) -> NDArray[Any]:
     """Return, for each edge, the sum of the times from each earlier moment to the edge."""
-    order = times.astype(np.float64)
-    order.sort()
-    count = np.searchsorted(order, edges)
-    total = np.zeros(order.size + 1)
-    np.subtract(order, order[0], out=total[1:])
-    np.cumsum(total, out=total)
-    found: NDArray[Any] = count * (edges - order[0]) - total[count]
-    return found
+    moments = times.astype(np.float64)
+    moments.sort()
+    count = np.searchsorted(moments, edges)
+    # Sums of the moments before each, less the first of all to keep the numbers small.
+    sums = np.zeros(moments.size + 1)
+    np.subtract(moments, moments[0], out=sums[1:])
+    np.cumsum(sums, out=sums)
+    sums_to_edges: NDArray[Any] = count * (edges - moments[0]) - sums[count]
+    return sums_to_edges
 
 
 def _findings(capture: Capture) -> dict[str, Any]:
-    found = capture.diagnostics.sorted()
-    shown = [
-        {
-            "code": finding.code,
-            "severity": finding.severity.key,
-            "offset": finding.offset,
-            "record": finding.record,
-            "message": finding.message[:LONGEST_TEXT],
-            "hex": ""
-            if finding.offset is None
-            else capture.source.read(finding.offset, CONTEXT).hex(" ", 8),
-        }
-        for finding in found[: MOST["findings"]]
-    ]
-    return {"findings": shown, "counts": dict(capture.diagnostics.counts)}
+    """Return the first findings, and the numbers of all by code."""
+    findings = []
+    for finding in capture.diagnostics.sorted()[: MOST["findings"]]:
+        hex_context = ""
+        if finding.offset is not None:
+            hex_context = capture.source.read(finding.offset, CONTEXT).hex(" ", 8)
+        findings.append(
+            {
+                "code": finding.code,
+                "severity": finding.severity.key,
+                "offset": finding.offset,
+                "record": finding.record,
+                "message": finding.message[:LONGEST_TEXT],
+                "hex": hex_context,
+            }
+        )
+    return {"findings": findings, "counts": dict(capture.diagnostics.counts)}

@@ -16,7 +16,7 @@ from fxframework.exporters.perfetto.wire import (
     runs,
     string,
 )
-from fxframework.exporters.rows import ArgumentStream, Columns
+from fxframework.exporters.rows import ArgumentStream, Columns, picked
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES
 from fxframework.model.strings import TextColumn
@@ -29,13 +29,25 @@ DENSE = 8
 """Ids are looked up in a dense table if their range is at most this many times their number."""
 CHUNK = 1 << 15
 """Arguments encoded at a time."""
-SEQUENCE_FLAGS, INTERNED, NEEDED = 13, 12, 2
-"""Fields of TracePacket, and the flag of a packet that needs the interned state."""
+# Fields of TracePacket.
+INTERNED = 12
+SEQUENCE_FLAGS = 13
+NEEDED = 2
+"""Flag of a packet that needs the interned state."""
 DEBUG_ANNOTATIONS = 4
-ARGUMENT_NAMES, STRINGS = 3, 29
-"""Fields of InternedData."""
-NAME_IID, BOOL, UINT, INT, DOUBLE, STRING, POINTER, STRING_IID = 1, 2, 3, 4, 5, 6, 7, 17
-"""Fields of DebugAnnotation."""
+"""Field of TrackEvent."""
+# Fields of InternedData.
+ARGUMENT_NAMES = 3
+STRINGS = 29
+# Fields of DebugAnnotation.
+NAME_IID = 1
+BOOL = 2
+UINT = 3
+INT = 4
+DOUBLE = 5
+STRING = 6
+POINTER = 7
+STRING_IID = 17
 _TYPE = {name: number for number, name in ARG_TYPES.items()}
 _FIELDS = {
     BOOL: ("bool",),
@@ -51,39 +63,41 @@ class Interned:
     def __init__(self, capture: Capture, emit: Callable[[bytes], None]) -> None:
         self._capture = capture
         self._emit = emit
-        self._known: dict[int, NDArray[np.bool_]] = {}
-        self._fresh: dict[int, list[I64]] = {}
+        self._interned_by_field: dict[int, NDArray[np.bool_]] = {}
+        """Whether each code is interned. The last element is for null, whose code is -1."""
+        self._new_by_field: dict[int, list[I64]] = {}
+        """Codes to announce."""
 
     def need(self, field: int, codes: NDArray[Any]) -> NDArray[np.uint64]:
         """Return the iids of codes (0 for null); call ``announce`` before writing them.
 
         ``field`` is the field of InternedData for this use of the strings.
         """
-        known = self._known.get(field)
+        is_interned = self._interned_by_field.get(field)
         size = len(self._capture.strings)
-        if known is None or known.size < size + 1:
-            grown = np.zeros(size + size // 2 + 1, np.bool_)
-            if known is not None:
-                grown[: known.size - 1] = known[:-1]
-            grown[-1] = True  # index -1: null
-            known = self._known[field] = grown
-        fresh = codes[~known[codes]]
-        if fresh.size:
-            known[fresh] = True
-            self._fresh.setdefault(field, []).append(np.unique(fresh).astype(np.int64))
+        if is_interned is None or is_interned.size < size + 1:
+            enlarged = np.zeros(size + size // 2 + 1, np.bool_)
+            if is_interned is not None:
+                enlarged[: is_interned.size - 1] = is_interned[:-1]
+            enlarged[-1] = True  # null needs no string
+            self._interned_by_field[field] = is_interned = enlarged
+        new_codes = codes[~is_interned[codes]]
+        if new_codes.size:
+            is_interned[new_codes] = True
+            self._new_by_field.setdefault(field, []).append(np.unique(new_codes).astype(np.int64))
         return (codes.astype(np.int64) + 1).view(np.uint64)
 
     def announce(self) -> None:
         """Write the needed strings that are not interned yet."""
         bytes_of = self._capture.strings.bytes_of
-        for field in sorted(self._fresh):
-            codes = np.sort(np.concatenate(self._fresh.pop(field)))
+        for field in sorted(self._new_by_field):
+            codes = np.sort(np.concatenate(self._new_by_field.pop(field)))
             entries = (
                 message(field, integer(1, code + 1) + string(2, bytes_of(code)))
                 for code in codes.tolist()
             )
-            for _, some in runs(entries):
-                self._emit(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, b"".join(some)))
+            for _, run in runs(entries):
+                self._emit(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, b"".join(run)))
 
 
 class Arguments:
@@ -94,32 +108,30 @@ class Arguments:
         self._interned = interned
         self._stream = ArgumentStream(capture, table) if "args" in capture.schemas else None
 
-    def _of(self, rows: I64) -> Iterator[tuple[slice, Columns]]:
+    def _columns_of(self, rows: I64) -> Iterator[tuple[slice, Columns]]:
         """Yield slices of the rows with the columns of their arguments, in order of the rows."""
         if self._stream is not None and self._stream.count:
-            for some, found in self._stream.pieces(rows):
-                yield some, found.columns
+            for part, arguments in self._stream.pieces(rows):
+                yield part, arguments.columns
 
     def encoded(self, rows: I64) -> tuple[I64, U8, I64]:
         """Return the rows that have arguments, the encoded bytes, and the length per row."""
-        ids = [np.zeros(0, np.int64)]
+        rows_with_arguments = [np.zeros(0, np.int64)]
         lengths = [np.zeros(0, np.int64)]
         data = [np.zeros(0, np.uint8)]
-        for _, columns in self._of(rows):
+        for _, columns in self._columns_of(rows):
             parents = columns["parent"]
             if not parents.size:
                 continue
             sizes = np.empty(parents.size, np.int64)
             for at in range(0, parents.size, CHUNK):
-                some = slice(at, at + CHUNK)
-                letters, sizes[some] = self._encode(
-                    {name: column[some] for name, column in columns.items()}
-                )
-                data.append(letters)
-            first = np.flatnonzero(np.append(True, parents[1:] != parents[:-1]))
-            ids.append(parents[first])
-            lengths.append(np.add.reduceat(sizes, first))
-        return np.concatenate(ids), np.concatenate(data), np.concatenate(lengths)
+                chunk = slice(at, at + CHUNK)
+                encoded, sizes[chunk] = self._encode(picked(columns, chunk))
+                data.append(encoded)
+            first_of_row = np.flatnonzero(np.append(True, parents[1:] != parents[:-1]))
+            rows_with_arguments.append(parents[first_of_row])
+            lengths.append(np.add.reduceat(sizes, first_of_row))
+        return np.concatenate(rows_with_arguments), np.concatenate(data), np.concatenate(lengths)
 
     def _encode(self, columns: Columns) -> tuple[U8, I64]:
         kinds, names, texts = (columns[name] for name in ("type", "name", "str"))
@@ -130,8 +142,8 @@ class Arguments:
         body.fixed64(DOUBLE, columns["float"].astype("<f8"), kinds == _TYPE["double"])
         body.varints(STRING_IID, self._interned.need(STRINGS, texts), texts >= 0)
         body.constant(string(STRING, "null"), kinds == _TYPE["null"])
-        every = Messages(kinds.size).embed(DEBUG_ANNOTATIONS, body)
-        return every.data(), every.lengths
+        annotations = Messages(kinds.size).embed(DEBUG_ANNOTATIONS, body)
+        return annotations.data(), annotations.lengths
 
     def texts(self, rows: I64) -> Iterator[tuple[slice, Mapping[int, str]]]:
         """Yield slices of the rows with their arguments as text, ``name=value``, by row.
@@ -142,30 +154,37 @@ class Arguments:
             yield slice(rows.size), {}
         names = ("parent", "name", "type", "int", "uint", "float", "str")
         pool = self._capture.strings
-        for some, columns in self._of(rows):
-            found: dict[int, list[str]] = {}
-            for row, name, kind, signed, unsigned, number, text in zip(
+        for part, columns in self._columns_of(rows):
+            texts_by_row: dict[int, list[str]] = {}
+            for row, name, type_code, signed, unsigned, double, text in zip(
                 *(columns[column].tolist() for column in names), strict=True
             ):
-                value: object = {
-                    "double": number,
-                    "int32": signed,
-                    "int64": signed,
-                    "bool": "true" if unsigned else "false",
-                    "null": "null",
-                }.get(ARG_TYPES.get(kind, ""), unsigned)
+                type_name = ARG_TYPES.get(type_code, "")
+                value: object
+                # Whatever the type is called, a value with a string is a string or bytes.
                 if text >= 0:
-                    value = pool[text] if kind == _TYPE["string"] else pool.bytes_of(text).hex()
-                found.setdefault(row, []).append(f"{pool.text(name)}={value}")
-            yield some, {row: " ".join(parts) for row, parts in found.items()}
+                    value = pool[text] if type_name == "string" else pool.bytes_of(text).hex()
+                elif type_name == "double":
+                    value = double
+                elif type_name in {"int32", "int64"}:
+                    value = signed
+                elif type_name == "bool":
+                    value = "true" if unsigned else "false"
+                elif type_name == "null":
+                    value = "null"
+                else:
+                    value = unsigned
+                texts_by_row.setdefault(row, []).append(f"{pool.text(name)}={value}")
+            yield part, {row: " ".join(texts) for row, texts in texts_by_row.items()}
 
 
 class Tails:
     """Bytes to append to the fields of events (arguments and flows), by row id."""
 
     def __init__(self, ids: I64) -> None:
-        self._ids = ids
+        self._row_ids = ids
         self._parts: list[tuple[U8, I64, I64]] = []
+        """Bytes, and for each row where its tail starts in them, and how long it is."""
 
     def add(self, ids: I64, data: U8, lengths: I64) -> None:
         """Append bytes to rows: ``data`` has a stretch of ``lengths`` for each of ``ids``."""
@@ -175,33 +194,37 @@ class Tails:
         if not np.array_equal(order, np.arange(ids.size)):
             starts = np.cumsum(lengths) - lengths
             data = TextColumn.gather(data, starts[order], lengths[order]).data
-            ids, lengths = ids[order], lengths[order]
-        first = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
-        total = np.add.reduceat(lengths, first)
-        starts = np.cumsum(total) - total
-        place = _places(ids[first], self._ids)
-        found = ids[first][place] == self._ids
-        self._parts.append((data, starts[place], np.where(found, total[place], 0)))
+            ids = ids[order]
+            lengths = lengths[order]
+        # The parts of a row are beside one another now, and are one tail.
+        first_of_id = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+        tail_ids = ids[first_of_id]
+        tail_lengths = np.add.reduceat(lengths, first_of_id)
+        tail_starts = np.cumsum(tail_lengths) - tail_lengths
+        index = _indexes_of(tail_ids, self._row_ids)
+        has_tail = tail_ids[index] == self._row_ids
+        self._parts.append((data, tail_starts[index], np.where(has_tail, tail_lengths[index], 0)))
 
     def every(self) -> tuple[I64, U8]:
         """Return lengths and bytes of the tails of all rows."""
-        return self.of(np.arange(self._ids.size), np.ones(self._ids.size, np.bool_))
+        return self.of(np.arange(self._row_ids.size), np.ones(self._row_ids.size, np.bool_))
 
     def of(self, places: I64, shown: NDArray[np.bool_]) -> tuple[I64, U8]:
         """Return lengths and bytes of the tails at these indexes; empty where not ``shown``."""
-        parts = []
+        gathered = []
         for data, starts, sizes in self._parts:
             lengths = np.where(shown, sizes[places], 0)
-            parts.append((TextColumn.gather(data, starts[places], lengths).data, lengths))
-        total = sum((lengths for _, lengths in parts), np.zeros(places.size, np.int64))
-        return total, interleave(parts)
+            gathered.append((TextColumn.gather(data, starts[places], lengths).data, lengths))
+        total_lengths = sum((lengths for _, lengths in gathered), np.zeros(places.size, np.int64))
+        return total_lengths, interleave(gathered)
 
 
-def _places(ids: I64, asked: I64) -> I64:
+def _indexes_of(ids: I64, wanted: I64) -> I64:
     """Return the indexes of ids among sorted ones; an arbitrary index for a missing id."""
-    high = max(int(ids[-1]), int(asked.max(initial=0)))
-    if high > DENSE * (ids.size + asked.size):
-        return np.minimum(np.searchsorted(ids, asked), ids.size - 1)
-    table = np.zeros(high + 1, np.int64)
-    table[ids] = np.arange(ids.size)
-    return table[asked]
+    largest_id = max(int(ids[-1]), int(wanted.max(initial=0)))
+    # A table is faster, where it is not much larger than the ids themselves.
+    if largest_id > DENSE * (ids.size + wanted.size):
+        return np.minimum(np.searchsorted(ids, wanted), ids.size - 1)
+    index_of_id = np.zeros(largest_id + 1, np.int64)
+    index_of_id[ids] = np.arange(ids.size)
+    return index_of_id[wanted]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from fxframework.exporters.perfetto.arguments import (
     Interned,
     Tails,
 )
-from fxframework.exporters.perfetto.ids import SortedMap, distinct
 from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.order import (
     START,
@@ -36,14 +35,8 @@ from fxframework.exporters.perfetto.order import (
 )
 from fxframework.exporters.perfetto.scheduling import Scheduling
 from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
-from fxframework.exporters.perfetto.tracks import (
-    KeyedTracks,
-    Names,
-    Tracks,
-    grown,
-    process_uuids,
-    thread_uuids,
-)
+from fxframework.exporters.perfetto.threads import CaptureThreads, nameless, text_of, texts_of
+from fxframework.exporters.perfetto.tracks import KeyedTracks, Tracks, grown, process_uuids
 from fxframework.exporters.perfetto.wire import (
     Messages,
     integer,
@@ -72,15 +65,44 @@ I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 # --- Fields and numbers of perfetto_trace.proto ------------------------------------------------
-CLOCK_SNAPSHOT, TIMESTAMP, SEQUENCE, TRACK_EVENT, ANDROID_LOG = 6, 8, 10, 11, 39
+# Fields of TracePacket.
+CLOCK_SNAPSHOT = 6
+TIMESTAMP = 8
+SEQUENCE = 10
+TRACK_EVENT = 11
+ANDROID_LOG = 39
 TRACK_DESCRIPTOR = 60
 CLEARED = 1
 """Flag that clears the interned state of a packet sequence."""
-CATEGORY_IIDS, TYPE, NAME_IID, TRACK_UUID, COUNTER_VALUE = 3, 9, 10, 11, 30
-SOURCE_LOCATION, DOUBLE_COUNTER_VALUE, FLOW_IDS = 34, 44, 47
-BEGIN, END, INSTANT, COUNT = 1, 2, 3, 4
-CATEGORIES, NAMES, LOCATIONS = 1, 2, 4
-REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
+# Fields of TrackEvent.
+CATEGORY_IIDS = 3
+TYPE = 9
+NAME_IID = 10
+TRACK_UUID = 11
+COUNTER_VALUE = 30
+SOURCE_LOCATION = 34
+DOUBLE_COUNTER_VALUE = 44
+FLOW_IDS = 47
+# Types of TrackEvent.
+BEGIN = 1
+END = 2
+INSTANT = 3
+COUNT = 4
+# Fields of InternedData.
+CATEGORIES = 1
+NAMES = 2
+LOCATIONS = 4
+# Fields of AndroidLogPacket.LogEvent, which are field 1 of the packet.
+LOG_PID = 2
+LOG_TID = 3
+LOG_TIMESTAMP = 5
+LOG_TAG = 6
+LOG_PRIORITY = 7
+LOG_MESSAGE = 8
+# Clocks.
+REALTIME = 1
+MONOTONIC = 3
+BOOTTIME = 6
 ASYNC_SCOPE = 255
 """Scope of an instant of an asynchronous operation."""
 PRIORITIES = {"TRACE": 2, "DEBUG": 3, "INFO": 4, "WARN": 5, "ERROR": 6, "FATAL": 7}
@@ -114,8 +136,6 @@ TABLES = frozenset(
         "properties",
     }
 )
-ARGUED = frozenset({"instants", "logs"})
-"""Tables but `slices` whose rows are written with their arguments."""
 _PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
 """Priorities by level; logs without a severity (in traces) are INFO."""
 _INT, _UINT, _DOUBLE, *_OTHERS = PROPERTY_TYPES
@@ -128,7 +148,7 @@ class PerfettoExport(Export):
         super().__init__(sink, options)
         self._sequence = 0
         self._tracks = Tracks(self._descriptors)
-        self._flows = 0
+        self._used_flow_ids = 0
         self._shift: int | None = None
         """How much later all times are (ns); None until all captures are known."""
 
@@ -145,7 +165,7 @@ class PerfettoExport(Export):
         self._sequence += 1
         self._clock(_utc_offset(capture))
         writer = _CaptureWriter(capture, self._sequence, self._tracks, self._sink, self._dropped)
-        self._flows = writer.write(self._flows)
+        self._used_flow_ids = writer.write(self._used_flow_ids)
         functions = capture.calls.functions if capture.calls is not None else ""
         self._drop_rows(capture.row_counts(), but={*TABLES, functions})
         self._drop_arguments(capture, "flows", "sched")
@@ -162,21 +182,22 @@ class PerfettoExport(Export):
 
     def _descriptors(self, body: Messages, tails: Sequence[bytes]) -> None:
         """Write track descriptors, each followed by its tail."""
-        sizes = np.fromiter(map(len, tails), np.int64, len(tails))
+        tail_lengths = np.fromiter(map(len, tails), np.int64, len(tails))
         packet = Messages(body.rows).constant(integer(SEQUENCE, self._sequence))
-        packet.embed(TRACK_DESCRIPTOR, body, sizes)
-        framed = Messages(body.rows).embed(1, packet, sizes)
-        text = np.frombuffer(b"".join(tails), np.uint8)
-        self._sink.write(interleave([(framed.data(), framed.lengths), (text, sizes)]).data)
+        packet.embed(TRACK_DESCRIPTOR, body, tail_lengths)
+        framed = Messages(body.rows).embed(1, packet, tail_lengths)
+        tail_bytes = np.frombuffer(b"".join(tails), np.uint8)
+        parts = [(framed.data(), framed.lengths), (tail_bytes, tail_lengths)]
+        self._sink.write(interleave(parts).data)
 
     def _clock(self, offset: int) -> None:
         """Write a clock snapshot, and clear the sequence's interned state."""
-        first = max(0, -offset)
+        first_time = max(0, -offset)
         clocks = b"".join(
-            message(1, integer(1, clock) + integer(2, first + shift))
+            message(1, integer(1, clock) + integer(2, first_time + shift))
             for clock, shift in ((BOOTTIME, 0), (MONOTONIC, 0), (REALTIME, offset))
         )
-        head = integer(TIMESTAMP, first) + integer(SEQUENCE_FLAGS, CLEARED)
+        head = integer(TIMESTAMP, first_time) + integer(SEQUENCE_FLAGS, CLEARED)
         _write_packet(self._sink, self._sequence, head + message(CLOCK_SNAPSHOT, clocks))
 
 
@@ -198,145 +219,62 @@ class _CaptureWriter:
         # A bound method would form a cycle that keeps the capture in memory.
         self._packet = functools.partial(_write_packet, sink, sequence)
         self._interned = Interned(capture, self._packet)
-        texts = functools.partial(_texts, capture.strings)
-        self._operations = KeyedTracks(tracks, 3, lambda names, *_: texts(names))
-        self._counted = KeyedTracks(
-            tracks, 4, functools.partial(_counter_names, capture.strings), counter=True
+        self._threads = CaptureThreads(capture, tracks)
+        pool = capture.strings
+        # Keys are process, name and id of an operation, and process, name, series and id of a
+        # counter.
+        self._operations = KeyedTracks(tracks, 3, lambda names, *_: texts_of(pool, names))
+        self._counters_by_key = KeyedTracks(
+            tracks, 4, functools.partial(_counter_names, pool), counter=True
         )
 
     def write(self, flows: int) -> int:
         """Write everything; ``flows`` is the number of used flow ids before, the result after."""
-        self._threads()
-        has = self.capture.schemas.keys()
-        if "slices" in has:
+        self._threads.describe()
+        tables = self.capture.schemas.keys()
+        if "slices" in tables:
             flows = self._slices(flows)
-        for name, write in (
-            ("instants", self._instants),
-            ("counters", self._counters),
-            ("logs", self._logs),
-        ):
-            if name in has:
-                own = [Arguments(self.capture, name, self._interned)] if name in ARGUED else []
-                for batch in self.capture.batches(name, ROWS):
-                    if len(batch):
-                        write(batch, *own)
+        if "instants" in tables:
+            arguments = Arguments(self.capture, "instants", self._interned)
+            for batch in self._batches("instants"):
+                self._instants(batch, arguments)
+        if "counters" in tables:
+            for batch in self._batches("counters"):
+                self._counters(batch)
+        if "logs" in tables:
+            arguments = Arguments(self.capture, "logs", self._interned)
+            for batch in self._batches("logs"):
+                self._logs(batch, arguments)
         if self.capture.row_counts().get("sched"):
             self._sched()
-        if "properties" in has:
+        if "properties" in tables:
             self._properties()
         return flows
 
-    # --- Processes and threads -------------------------------------------------------------------
-
-    def _threads(self) -> None:
-        """Describe all processes and threads; keep small ids and names by thread id."""
-        self._pids = SortedMap()
-        if "processes" in self.capture.schemas:
-            table = self.capture.table("processes")
-            for at in range(0, len(table), CHUNK):
-                some = table.select(slice(at, at + CHUNK))
-                pids, names = some.array("pid").view(np.int64), some.array("name")
-                for name in self._texts(names[pids == 0]):
-                    self.tracks.name_process_0(name)
-                rows = np.flatnonzero(pids)
-                small = self.tracks.processes(pids[rows], self._names_of(names[rows]))
-                last, _ = distinct(pids[rows][::-1])
-                self._pids.put(pids[rows][::-1][last], small[::-1][last])
-        size = 0
-        if "threads" in self.capture.schemas:
-            table = self.capture.table("threads")
-            size = int(table.array("id").max(initial=-1)) + 1
-        # The last element is for rows without a thread (id -1).
-        self._process, self._tid = (np.zeros(size + 1, np.int32) for _ in range(2))
-        self._name = np.full(size + 1, -1, np.int32)
-        self._own_track = np.zeros(size + 1, np.int64)
-        """Uuids of tracks of threads with tid 0."""
-        if not size:
-            return
-        unknown = table.array("pid") == 0
-        tracked = self._tracked(size) if unknown.any() else np.zeros(size, np.bool_)
-        # Describe threads of known processes first, so that threads without one can match them.
-        order = np.argsort(unknown, kind="stable")
-        for at in range(0, order.size, CHUNK):
-            self._some_threads(table.select(order[at : at + CHUNK]), tracked)
-
-    def _some_threads(self, table: Table, tracked: Bools) -> None:
-        """Describe these threads; ``tracked`` says by id whether the track has events."""
-        ids, names = table.array("id"), table.array("name")
-        self._name[ids] = names
-        self._process[ids] = process = self._small_pids(table.array("pid"))
-        tids = table.array("tid").view(np.int64)
-        rows = np.flatnonzero(tids)
-        self._tid[ids[rows]] = self.tracks.threads(
-            process[rows], tids[rows], self._names_of(names[rows]), tracked[ids[rows]]
-        )
-
-    def _tracked(self, size: int) -> Bools:
-        """Return by thread id whether slices, instants or counters are on its track."""
-        found = np.zeros(size + 1, np.bool_)
-        for name in ("slices", "instants", "counters"):
-            if name in self.capture.schemas:
-                for batch in self.capture.batches(name, ROWS):
-                    found[batch.array("thread")] = True  # id -1 sets the last element
-        return found[:-1]
-
-    def _small_pids(self, pids: NDArray[Any]) -> I64:
-        """Return the small ids of processes, 0 for 0; describe new ones."""
-        given = pids.view(np.int64)
-        first, which = distinct(given)
-        own = given[first]
-        found = np.where(own == 0, 0, self._pids.get(own))
-        new = found < 0
-        if new.any():
-            found[new] = self.tracks.processes(own[new], _nameless)
-            self._pids.put(own[new], found[new])
-        return found[which]
-
-    def _texts(self, codes: NDArray[Any]) -> Iterator[bytes]:
-        return _texts(self.capture.strings, codes)
-
-    def _names_of(self, codes: NDArray[Any]) -> Names:
-        return lambda rows: self._texts(codes[rows])
-
-    def _thread_uuid(self, thread: NDArray[Any]) -> I64:
-        """Return the uuids of the tracks of threads; rows without a thread share a track."""
-        uuid = thread_uuids(self._tid[thread])
-        without = uuid == 0
-        if without.any():
-            no_thread = self._tid.size - 1
-            new = np.unique(thread[without] % self._tid.size)  # -1 becomes the last element
-            new = new[self._own_track[new] == 0]
-            if new.size and new[-1] == no_thread:
-                no_parent = np.zeros(1, np.int64)
-                self._own_track[-1:] = self.tracks.describe_all(no_parent, [b"no thread"])
-                new = new[:-1]
-            if new.size:
-                names = self._names_of(self._name[new])
-                process = self._process[new].astype(np.int64)
-                self._own_track[new] = thread_uuids(self.tracks.threads_of_tid_0(process, names))
-            uuid = np.where(without, self._own_track[thread], uuid)
-        return uuid
+    def _batches(self, table: str) -> Iterator[Table]:
+        """Yield the batches of a table that have rows."""
+        return filter(len, self.capture.batches(table, ROWS))
 
     # --- Slices ----------------------------------------------------------------------------------
 
     def _slices(self, flows: int) -> int:
-        through, flows = self._flows(flows)
+        """Write the slices; ``flows`` as in ``write``."""
+        flows_of_slices, flows = self._flows(flows)
         arguments = Arguments(self.capture, "slices", self._interned)
-        calls = self.capture.calls
-        source = self._sources()
-        own = [calls.function] if calls is not None and source is not None else []
+        locations = self._source_locations()
+        further_columns = [] if locations is None else [locations.column]
 
         def tails_of(rows: I64) -> tuple[I64, NDArray[np.uint8]]:
             tails = Tails(rows)
             tails.add(*arguments.encoded(rows))
-            tails.add(*through.of(rows))
+            tails.add(*flows_of_slices.of(rows))
             return tails.every()
 
-        places = (lambda columns: source(columns[own[0]])) if source is not None else None
-        lanes = _SliceEvents(self, SliceTracks(self._process, self._operations))
-        for part in in_order(self.capture, own, tails_of):
+        tracks = SliceTracks(self._threads.process_of_thread, self._operations)
+        lanes = _SliceEvents(self, tracks)
+        for part in in_order(self.capture, further_columns, tails_of):
             for slices, times, uuids in lanes.events(part):
-                self._slice_events(part, slices, times, uuids, places)
+                self._slice_events(part, slices, times, uuids, locations)
         for _, times, uuids in lanes.ends(OPEN):
             body = Messages(times.size).varints(TYPE, np.full(times.size, END))
             self._events(times, body.varints(TRACK_UUID, uuids))
@@ -349,7 +287,7 @@ class _CaptureWriter:
         slices: I64,
         times: I64,
         uuids: I64,
-        places_of: Callable[[Columns], NDArray[np.uint64]] | None,
+        locations: _SourceLocations | None,
     ) -> None:
         """Write events: index of the slice that begins or -1 for an end, time and track."""
         begins = slices >= 0
@@ -357,26 +295,30 @@ class _CaptureWriter:
         body = Messages(slices.size).varints(TYPE, np.where(begins, BEGIN, END))
         body.varints(TRACK_UUID, uuids)
         self._names(body, columns["category"], columns["name"], begins)
-        if places_of is not None:
-            places = places_of(columns)
-            body.varints(SOURCE_LOCATION, places, begins & (places > 0))
+        if locations is not None:
+            iids = locations.iids(columns)
+            body.varints(SOURCE_LOCATION, iids, begins & (iids > 0))
         sizes = np.where(begins, columns[TAIL], 0)
         tails = TextColumn.gather(part.tails, columns[START], sizes).data
         self._events(times, body, sizes, tails)
 
     def lane_uuids(self, track: I64, level: NDArray[np.int32]) -> I64:
         """Return the uuids of lanes by number of the track and level of the lane."""
-        threads = self._tid.size
+        # The first tracks are those of threads and of no thread, then operations follow.
+        first_operation = self._threads.thread_count + 1
         uuids = np.empty(track.size, np.int64)
-        of_thread, further = track < threads, level > 0
-        uuids[of_thread] = self._thread_uuid(track[of_thread])
-        uuids[~of_thread] = self._operations.uuids(track[~of_thread] - threads)
-        if further.any():
-            some = of_thread & further
-            names = itertools.repeat(b"overlapping", int(np.count_nonzero(some)))
-            uuids[some] = self.tracks.describe_all(uuids[some], names)
-            some = ~of_thread & further
-            uuids[some] = self._operations.again(track[some] - threads)
+        of_thread = track < first_operation
+        uuids[of_thread] = self._threads.uuids(track[of_thread])
+        uuids[~of_thread] = self._operations.uuids(track[~of_thread] - first_operation)
+        is_further = level > 0
+        if is_further.any():
+            below_thread = of_thread & is_further
+            names = itertools.repeat(b"overlapping", int(np.count_nonzero(below_thread)))
+            uuids[below_thread] = self.tracks.describe_all(uuids[below_thread], names)
+            beside_operation = ~of_thread & is_further
+            uuids[beside_operation] = self._operations.again(
+                track[beside_operation] - first_operation
+            )
         return uuids
 
     def _names(
@@ -391,201 +333,190 @@ class _CaptureWriter:
             iids = self._interned.need(kind, np.where(present, codes, -1))
             body.varints(field, iids, present)
 
-    def _flows(self, taken: int) -> tuple[_Flows, int]:
+    def _flows(self, used_ids: int) -> tuple[_Flows, int]:
         """Return the flows through slices, and the number of used ids."""
         names = ("ts", "slice", "id", "phase")
         parts: list[Columns] = [{name: np.zeros(0, np.int64) for name in names}]
         if "flows" in self.capture.schemas:
             parts += columns_of(self.capture, "flows", names)
         columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        slices, ids, taken = flow_points(columns, taken)
+        slices, ids, used_ids = flow_points(columns, used_ids)
         self._dropped[WITHOUT_SLICE] += columns["ts"].size - slices.size
         order = np.argsort(slices, kind="stable")
-        return _Flows(slices[order], ids[order]), taken
+        return _Flows(slices[order], ids[order]), used_ids
 
-    def _sources(self) -> Callable[[I64], NDArray[np.uint64]] | None:
-        """Write the source locations of functions; return a function that finds iids, or 0."""
+    def _source_locations(self) -> _SourceLocations | None:
+        """Write the source locations of functions; None if there are none."""
         calls = self.capture.calls
         if calls is None:
             return None
         functions = self.capture.table(calls.functions)
-        pool, names, texts = functions.pool, functions.array("name"), functions.array("source")
-        known = texts > 0  # 0 is the empty string
-        if not known.any():
+        if not (functions.array("source") > 0).any():  # 0 is the empty string
             return None
-        entries = (
-            message(LOCATIONS, _location(place + 1, _text(pool, names[place]), pool[texts[place]]))
-            for place in np.flatnonzero(known).tolist()
-        )
-        for _, some in runs(entries):
-            self._packet(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, b"".join(some)))
-        numbers = functions.array("id").astype(np.int64)
-        order = np.argsort(numbers)
-        ordered = numbers[order]
-
-        def find(asked: NDArray[Any]) -> NDArray[np.uint64]:
-            asked = asked.astype(np.int64)
-            found = order[np.minimum(np.searchsorted(ordered, asked), numbers.size - 1)]
-            good = (numbers[found] == asked) & known[found]
-            return np.where(good, found + 1, 0).astype(np.uint64)
-
-        return find
+        locations = _SourceLocations(calls.function, functions)
+        for _, run in runs(locations.entries()):
+            self._packet(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, b"".join(run)))
+        return locations
 
     # --- Instants and counters -------------------------------------------------------------------
 
     def _instants(self, table: Table, arguments: Arguments) -> None:
-        thread, scope = table.array("thread"), table.array("scope")
-        uuid = self._thread_uuid(thread)
-        apart = np.flatnonzero(scope == ASYNC_SCOPE)
-        if apart.size:
-            uuid[apart] = self._operations.uuids(
-                self._operations.numbers(
-                    process_uuids(self._process[thread[apart]]),
-                    table.array("name")[apart].astype(np.int64),
-                    table.array("id")[apart].view(np.int64),
-                )
+        threads = table.array("thread")
+        uuids = self._threads.uuids(threads)
+        async_rows = np.flatnonzero(table.array("scope") == ASYNC_SCOPE)
+        if async_rows.size:
+            numbers = self._operations.numbers(
+                process_uuids(self._threads.process_of_thread[threads[async_rows]]),
+                table.array("name")[async_rows].astype(np.int64),
+                table.array("id")[async_rows].view(np.int64),
             )
-        times, numbers = table.array("ts"), table.array("row")
-        category, name = table.array("category"), table.array("name")
-        tails = Tails(numbers)
-        tails.add(*arguments.encoded(numbers))
-        for at in range(0, times.size, CHUNK):
-            some = np.arange(at, min(at + CHUNK, times.size))
-            shown = np.ones(some.size, np.bool_)
-            body = Messages(some.size).varints(TYPE, np.full(some.size, INSTANT))
-            body.varints(TRACK_UUID, uuid[some])
-            self._names(body, category[some], name[some], shown)
-            self._events(times[some], body, *tails.of(some, shown))
+            uuids[async_rows] = self._operations.uuids(numbers)
+        times = table.array("ts")
+        row_ids = table.array("row")
+        category = table.array("category")
+        name = table.array("name")
+        tails = Tails(row_ids)
+        tails.add(*arguments.encoded(row_ids))
+        for first_row in range(0, times.size, CHUNK):
+            chunk = np.arange(first_row, min(first_row + CHUNK, times.size))
+            all_shown = np.ones(chunk.size, np.bool_)
+            body = Messages(chunk.size).varints(TYPE, np.full(chunk.size, INSTANT))
+            body.varints(TRACK_UUID, uuids[chunk])
+            self._names(body, category[chunk], name[chunk], all_shown)
+            self._events(times[chunk], body, *tails.of(chunk, all_shown))
 
     def _counters(self, table: Table) -> None:
-        uuid = self._counted.uuids(
-            self._counted.numbers(
-                process_uuids(self._process[table.array("thread")]),
-                table.array("name").astype(np.int64),
-                table.array("series").astype(np.int64),
-                table.array("id").view(np.int64),
-            )
+        numbers = self._counters_by_key.numbers(
+            process_uuids(self._threads.process_of_thread[table.array("thread")]),
+            table.array("name").astype(np.int64),
+            table.array("series").astype(np.int64),
+            table.array("id").view(np.int64),
         )
-        times, value, exact, whole = (
-            table.array(name) for name in ("ts", "value", "value_int", "is_int")
+        self._values(
+            self._counters_by_key.uuids(numbers),
+            table.array("ts"),
+            table.array("value"),
+            table.array("value_int"),
+            table.array("is_int"),
         )
-        self._values(uuid, times, value, exact, whole)
 
-    def _values(self, uuid: I64, times: I64, value: NDArray[Any], exact: I64, whole: Bools) -> None:
+    def _values(
+        self, uuids: I64, times: I64, value: NDArray[Any], exact_value: I64, is_int: Bools
+    ) -> None:
         """Write values of counters; an integer that does not fit int64 becomes a double."""
-        whole = whole & ((exact >= 0) | (value < 0))
-        for at in range(0, times.size, CHUNK):
-            some = slice(at, at + CHUNK)
-            count = times[some].size
-            body = Messages(count).varints(TYPE, np.full(count, COUNT))
-            body.varints(TRACK_UUID, uuid[some])
-            body.varints(COUNTER_VALUE, exact[some], whole[some])
-            body.fixed64(DOUBLE_COUNTER_VALUE, value[some].astype("<f8"), ~whole[some])
-            self._events(times[some], body)
+        # An exact value that wrapped around has another sign than the double.
+        is_int = is_int & ((exact_value >= 0) | (value < 0))
+        for first_row in range(0, times.size, CHUNK):
+            chunk = slice(first_row, first_row + CHUNK)
+            chunk_rows = times[chunk].size
+            body = Messages(chunk_rows).varints(TYPE, np.full(chunk_rows, COUNT))
+            body.varints(TRACK_UUID, uuids[chunk])
+            body.varints(COUNTER_VALUE, exact_value[chunk], is_int[chunk])
+            body.fixed64(DOUBLE_COUNTER_VALUE, value[chunk].astype("<f8"), ~is_int[chunk])
+            self._events(times[chunk], body)
 
     def _properties(self) -> None:
         """Write numeric properties of an Inspect tree as counters at time 0 of the capture."""
         table = self.capture.table("properties")
-        kinds = table.array("type")
-        rows = np.flatnonzero(np.isin(kinds, (_INT, _UINT, _DOUBLE)))
-        self._dropped[NOT_NUMBERS] += kinds.size - rows.size
+        types = table.array("type")
+        rows = np.flatnonzero(np.isin(types, (_INT, _UINT, _DOUBLE)))
+        self._dropped[NOT_NUMBERS] += types.size - rows.size
         if not rows.size:
             return
         nodes = self.capture.table("nodes")
-        ids, owners = nodes.array("id"), table.array("node")
-        last = max(int(ids.max(initial=-1)), int(owners.max(initial=-1)))
-        paths = np.full(last + 2, -1, np.int32)  # the last element is for no node (id -1)
+        ids = nodes.array("id")
+        node_of_property = table.array("node")
+        largest_id = max(int(ids.max(initial=-1)), int(node_of_property.max(initial=-1)))
+        paths = np.full(largest_id + 2, -1, np.int32)  # the last element is for no node (id -1)
         paths[ids] = nodes.array("path")
         group = self.tracks.named(0, f"Inspect {self.capture.name.rpartition('/')[2]}")
-        for at in range(0, rows.size, CHUNK):
-            some = rows[at : at + CHUNK]
-            places = paths[owners[some]], table.array("name")[some]
-            labels = (b"%b:%b" % each for each in zip(*map(self._texts, places), strict=True))
-            uuids = self.tracks.describe_all(np.full(some.size, group), labels, counter=True)
-            kind = kinds[some]
-            signed, unsigned, double = (
-                table.array(name)[some] for name in ("int", "uint", "float")
-            )
-            exact = np.where(kind == _UINT, unsigned.view(np.int64), signed)
+        for first_row in range(0, rows.size, CHUNK):
+            chunk = rows[first_row : first_row + CHUNK]
+            path_texts = texts_of(self.capture.strings, paths[node_of_property[chunk]])
+            names = texts_of(self.capture.strings, table.array("name")[chunk])
+            labels = (b"%b:%b" % label for label in zip(path_texts, names, strict=True))
+            uuids = self.tracks.describe_all(np.full(chunk.size, group), labels, counter=True)
+            chunk_types = types[chunk]
+            signed = table.array("int")[chunk]
+            unsigned = table.array("uint")[chunk]
+            double = table.array("float")[chunk]
+            exact_value = np.where(chunk_types == _UINT, unsigned.view(np.int64), signed)
             value = np.select(
-                (kind == _DOUBLE, kind == _UINT),
+                (chunk_types == _DOUBLE, chunk_types == _UINT),
                 (double, unsigned.astype("f8")),
                 signed.astype("f8"),
             )
-            times = np.zeros(some.size, np.int64)
-            self._values(uuids, times, value, exact, kind != _DOUBLE)
+            times = np.zeros(chunk.size, np.int64)
+            self._values(uuids, times, value, exact_value, chunk_types != _DOUBLE)
 
     # --- Switches and logs -----------------------------------------------------------------------
 
     def _sched(self) -> None:
+        threads = self._threads
         scheduling = Scheduling(
-            self.capture,
-            self._tid,
-            lambda threads: self._texts(self._name[threads]),
-            self._tids_of,
-            self._packets,
+            self.capture, threads.tid_of_thread, threads.names, threads.small_tids, self._packets
         )
         for batch in self.capture.batches("sched", ROWS):
             scheduling.write(batch)
         self._dropped += scheduling.dropped
         self._dropped["arguments of sched"] -= scheduling.named_wakers
 
-    def _tids_of(self, own: I64) -> I64:
-        """Return Perfetto's tids of the capture's own, whatever their processes."""
-        known = own != 0
-        found = np.zeros(own.size, np.int64)
-        count = int(np.count_nonzero(known))
-        no_process, undescribed = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-        found[known] = self.tracks.threads(no_process, own[known], _nameless, undescribed)
-        return found
-
     def _logs(self, table: Table, arguments: Arguments) -> None:
-        numbers, rows = table.array("row"), np.arange(len(table))
-        messages, tags, components = table["message"], table.array("tags"), table.array("component")
-        bundle: list[tuple[int, bytes, bytes]] = []
-        size = 0
-        for some, found in arguments.texts(numbers):
-            here = rows[some]
-            words = self._texts(tags[here]), self._texts(components[here])
-            columns = here.tolist(), numbers[some].tolist(), *words
-            for row, number, tag, component in zip(*columns, strict=True):
+        pool = self.capture.strings
+        row_ids = table.array("row")
+        rows = np.arange(len(table))
+        messages = table["message"]
+        tags = table.array("tags")
+        components = table.array("component")
+        bundle: list[_Log] = []
+        bundle_bytes = 0
+        for part, arguments_by_row in arguments.texts(row_ids):
+            columns = (
+                rows[part].tolist(),
+                row_ids[part].tolist(),
+                texts_of(pool, tags[part]),
+                texts_of(pool, components[part]),
+            )
+            for row, row_id, tag, component in zip(*columns, strict=True):
                 text = str(messages[row])
-                if number in found:
-                    text = f"{text} {found[number]}".strip()
-                bundle.append((row, tag or component, text.encode("utf-8", "replace")))
-                size += len(bundle[-1][1]) + len(bundle[-1][2])
-                if len(bundle) == BUNDLE or size > LONGEST_BUNDLE:
+                if row_id in arguments_by_row:
+                    text = f"{text} {arguments_by_row[row_id]}".strip()
+                log = _Log(row, tag or component, text.encode("utf-8", "replace"))
+                bundle.append(log)
+                bundle_bytes += len(log.tag) + len(log.text)
+                if len(bundle) == BUNDLE or bundle_bytes > LONGEST_BUNDLE:
                     self._log_bundle(table, bundle)
-                    bundle, size = [], 0
+                    bundle = []
+                    bundle_bytes = 0
         if bundle:
             self._log_bundle(table, bundle)
 
-    def _log_bundle(self, table: Table, bundle: list[tuple[int, bytes, bytes]]) -> None:
-        """Write logs, given as row, tag and text, with times on the real-time clock."""
-        places, labels, texts = zip(*bundle, strict=True)
-        rows = np.array(places)
-        pids = self._small_pids(table.array("pid")[rows])
+    def _log_bundle(self, table: Table, bundle: list[_Log]) -> None:
+        """Write logs in one packet, with times on the real-time clock."""
+        rows = np.array([log.row for log in bundle])
+        small_pids = self._threads.small_pids(table.array("pid")[rows])
         tids = table.array("tid")[rows].view(np.int64)
-        known = np.flatnonzero((pids > 0) & (tids != 0))
-        small = np.zeros(rows.size, np.int64)
-        small[known] = self.tracks.threads(pids[known], tids[known], _nameless)
-        times = table.array("ts")[rows]
-        body = (
-            Messages(rows.size)
-            .varints(2, pids)
-            .varints(3, small)
-            .varints(5, times + _utc_offset(self.capture))
+        has_thread = np.flatnonzero((small_pids > 0) & (tids != 0))
+        small_tids = np.zeros(rows.size, np.int64)
+        small_tids[has_thread] = self.tracks.threads(
+            small_pids[has_thread], tids[has_thread], nameless
         )
-        body.varints(7, _PRIORITIES[log_levels(table)[rows]])
+        times = table.array("ts")[rows]
+        body = Messages(rows.size).varints(LOG_PID, small_pids).varints(LOG_TID, small_tids)
+        body.varints(LOG_TIMESTAMP, times + _utc_offset(self.capture))
+        body.varints(LOG_PRIORITY, _PRIORITIES[log_levels(table)[rows]])
+        # Texts may be long, so they are not in the matrices of Messages, but interleaved with them.
         parts = [(body.data(), body.lengths)]
-        for field, values in ((6, labels), (8, texts)):
+        tags = [log.tag for log in bundle]
+        texts = [log.text for log in bundle]
+        for field, values in ((LOG_TAG, tags), (LOG_MESSAGE, texts)):
             sizes = np.fromiter(map(len, values), np.int64, len(values))
-            head = Messages(rows.size).header(field, sizes)
-            parts.append((head.data(), head.lengths))
+            header = Messages(rows.size).header(field, sizes)
+            parts.append((header.data(), header.lengths))
             parts.append((np.frombuffer(b"".join(values), np.uint8), sizes))
-        total = sum((sizes for _, sizes in parts), np.zeros(rows.size, np.int64))
-        head = Messages(rows.size).header(1, total)
-        events = interleave([(head.data(), head.lengths), *parts]).tobytes()
+        event_lengths = sum((lengths for _, lengths in parts), np.zeros(rows.size, np.int64))
+        event_headers = Messages(rows.size).header(1, event_lengths)
+        events = interleave([(event_headers.data(), event_headers.lengths), *parts]).tobytes()
         self._packet(integer(TIMESTAMP, int(times[0])) + message(ANDROID_LOG, events))
 
     # --- Packets ---------------------------------------------------------------------------------
@@ -614,11 +545,53 @@ class _CaptureWriter:
         self._sink.write(Messages(packets.rows).embed(1, packets).data().data)
 
 
+class _Log(NamedTuple):
+    """A log as it is written: its row in the table, and tag and text in UTF-8."""
+
+    row: int
+    tag: bytes
+    text: bytes
+
+
+class _SourceLocations:
+    """The source locations of functions: the iid of one is the row of its function and 1.
+
+    ``column`` is the column of slices that identifies functions.
+    """
+
+    def __init__(self, column: str, functions: Table) -> None:
+        self.column = column
+        self._functions = functions
+        self._has_source = functions.array("source") > 0
+        self._ids = functions.array("id").astype(np.int64)
+        self._rows_by_id = np.argsort(self._ids)
+        self._sorted_ids = self._ids[self._rows_by_id]
+
+    def entries(self) -> Iterator[bytes]:
+        """Yield the entries of InternedData."""
+        pool = self._functions.pool
+        names = self._functions.array("name")
+        sources = self._functions.array("source")
+        for row in np.flatnonzero(self._has_source).tolist():
+            location = _location(row + 1, text_of(pool, names[row]), pool[sources[row]])
+            yield message(LOCATIONS, location)
+
+    def iids(self, columns: Columns) -> NDArray[np.uint64]:
+        """Return the iids for slices, 0 for those whose functions have no location."""
+        wanted = columns[self.column].astype(np.int64)
+        index = np.minimum(np.searchsorted(self._sorted_ids, wanted), self._ids.size - 1)
+        rows = self._rows_by_id[index]
+        is_located = (self._ids[rows] == wanted) & self._has_source[rows]
+        return np.where(is_located, rows + 1, 0).astype(np.uint64)
+
+
 def _location(iid: int, name: str, source: str) -> bytes:
     """Encode a SourceLocation from ``file:line:column``."""
     file, line, _ = place_of(source)
-    found = integer(1, iid) + string(2, file) + string(3, name)
-    return found + integer(4, line) if line is not None and line < 1 << 31 else found
+    location = integer(1, iid) + string(2, file) + string(3, name)
+    if line is not None and line < 1 << 31:
+        location += integer(4, line)
+    return location
 
 
 def _utc_offset(capture: Capture) -> int:
@@ -627,21 +600,9 @@ def _utc_offset(capture: Capture) -> int:
     return offset if abs(offset) < 1 << 62 else 0
 
 
-def _text(pool: StringPool, code: int) -> str:
-    return pool.bytes_of(code).decode("utf-8", "replace") if code >= 0 else ""
-
-
-def _texts(pool: StringPool, codes: NDArray[Any]) -> Iterator[bytes]:
-    return (_text(pool, code).encode("utf-8", "replace") for code in codes.tolist())
-
-
-def _nameless(rows: I64) -> Iterator[bytes]:
-    return itertools.repeat(b"", rows.size)
-
-
 def _counter_names(pool: StringPool, names: I64, series: I64, ids: I64) -> Iterator[bytes]:
-    words = zip(_texts(pool, names), _texts(pool, series), ids.tolist(), strict=True)
-    return (b"%b:%b:%d" % (name, each, id & U64_MAX) for name, each, id in words)
+    columns = zip(texts_of(pool, names), texts_of(pool, series), ids.tolist(), strict=True)
+    return (b"%b:%b:%d" % (name, series_name, id & U64_MAX) for name, series_name, id in columns)
 
 
 class _SliceEvents:
@@ -652,8 +613,8 @@ class _SliceEvents:
         self._tracks = tracks
         self._nesting = Nesting()
         self._uuids = np.zeros(16, np.int64)
-        self._known = 0
-        self._most_open = 0
+        self._described_count = 0
+        self._open_at_last_end = 0
 
     @property
     def cut(self) -> int:
@@ -666,41 +627,44 @@ class _SliceEvents:
         track = self._tracks.of(columns, part.following)
         end = ends_of(columns["ts"], columns["dur"])
         self._nesting.load(track, columns["ts"], end, columns["depth"])
-        yield from self._made()
-        if self._nesting.open_count > 2 * self._most_open + ENDS:
+        yield from self._run_events()
+        # An end waits until a later slice begins on its lane. Make all that are due when many wait,
+        # but not before the open slices doubled: each of these sweeps goes through all of them.
+        if self._nesting.open_count > 2 * self._open_at_last_end + ENDS:
             yield from self.ends(part.following)
-            self._most_open = self._nesting.open_count
+            self._open_at_last_end = self._nesting.open_count
 
     def ends(self, limit: int) -> Iterator[tuple[I64, I64, I64]]:
         """Yield the ends before a time, if no later slice begins before it."""
         self._nesting.end_before(limit)
-        return self._made()
+        return self._run_events()
 
-    def _made(self) -> Iterator[tuple[I64, I64, I64]]:
+    def _run_events(self) -> Iterator[tuple[I64, I64, I64]]:
         nesting = self._nesting
-        more = True
-        while more:
-            more = bool(nesting.run())
+        has_more = True
+        while has_more:
+            has_more = bool(nesting.run())
             self._describe()
-            some = slice(nesting.count)
+            used = slice(nesting.count)
             if nesting.count:
                 yield (
-                    np.asarray(nesting.slices)[some],
-                    np.asarray(nesting.times)[some],
-                    self._uuids[np.asarray(nesting.lanes)[some]],
+                    np.asarray(nesting.slices)[used],
+                    np.asarray(nesting.times)[used],
+                    self._uuids[np.asarray(nesting.lanes)[used]],
                 )
 
     def _describe(self) -> None:
         """Describe the tracks of new lanes."""
-        known, count = self._known, self._nesting.lane_count
-        if count == known:
+        described = self._described_count
+        lane_count = self._nesting.lane_count
+        if lane_count == described:
             return
-        self._uuids = grown(self._uuids, count)
-        self._uuids[known:count] = self._writer.lane_uuids(
-            np.asarray(self._nesting.lane_track)[known:count],
-            np.asarray(self._nesting.lane_level)[known:count],
+        self._uuids = grown(self._uuids, lane_count)
+        self._uuids[described:lane_count] = self._writer.lane_uuids(
+            np.asarray(self._nesting.lane_track)[described:lane_count],
+            np.asarray(self._nesting.lane_level)[described:lane_count],
         )
-        self._known = count
+        self._described_count = lane_count
 
 
 class _Flows:
@@ -712,6 +676,9 @@ class _Flows:
 
     def of(self, rows: I64) -> tuple[I64, NDArray[np.uint8], I64]:
         """Return the flows of sorted rows: row, bytes and length of each."""
-        first, stop = np.searchsorted(self._rows, (rows[0], rows[-1] + 1)) if rows.size else (0, 0)
-        body = Messages(int(stop - first)).fixed64(FLOW_IDS, self._ids[first:stop])
+        if rows.size:
+            first, stop = np.searchsorted(self._rows, (rows[0], rows[-1] + 1)).tolist()
+        else:
+            first = stop = 0
+        body = Messages(stop - first).fixed64(FLOW_IDS, self._ids[first:stop])
         return self._rows[first:stop], body.data(), body.lengths

@@ -94,11 +94,12 @@ def columns_of(
 
 def parents_of(rows: I64, parents: I64) -> I64:
     """Return for each of sorted rows the index of its parent; its own index if there is none."""
-    own = np.arange(rows.size)
+    own_index = np.arange(rows.size)
     if not rows.size:
-        return own
-    place = np.minimum(np.searchsorted(rows, parents), rows.size - 1)
-    return np.where((parents >= 0) & (rows[place] == parents), place, own)
+        return own_index
+    index = np.minimum(np.searchsorted(rows, parents), rows.size - 1)
+    has_parent = (parents >= 0) & (rows[index] == parents)
+    return np.where(has_parent, index, own_index)
 
 
 class _Shape:
@@ -109,46 +110,53 @@ class _Shape:
         """Whether the slices of each thread are in order, outer ones first."""
         self._earliest: list[int] = []
         self._samples: list[I64] = []
-        self._last = np.full(1, -OPEN, np.int64)
+        self._latest = np.full(1, -OPEN, np.int64)
         """Latest time so far of asynchronous slices, of slices without a thread, and by thread."""
         names = ("row", "ts", "thread", "kind", "parent")
-        for each in columns_of(capture, "slices", names, ROWS):
-            times = each["ts"]
+        for columns in columns_of(capture, "slices", names, ROWS):
+            times = columns["ts"]
             self._earliest.append(int(times.min(initial=OPEN)))
             self._samples.append(times[:: max(1, times.size // SAMPLES)].copy())
             if self.ordered:
-                self.ordered = self._continues_order(each)
+                self.ordered = self._continues_order(columns)
 
     def _continues_order(self, columns: Columns) -> bool:
+        """Return whether the rows of the next batch are in order after those before."""
         times = columns["ts"]
         if bool((columns["parent"] > columns["row"]).any()):
             return False
-        key = np.where(columns["kind"] == ASYNC, 0, columns["thread"].astype(np.int64) + 2)
-        if key.size and (high := int(key.max()) + 1) > self._last.size:
-            more = np.full(high + high // 2 - self._last.size, -OPEN, np.int64)
-            self._last = np.append(self._last, more)
-        order = stable_order(key)
+        # Indexes in ``_latest``: 0 of asynchronous slices, 1 of no thread (id -1), then by thread.
+        threads = np.where(columns["kind"] == ASYNC, 0, columns["thread"].astype(np.int64) + 2)
+        thread_count = int(threads.max(initial=-1)) + 1
+        if thread_count > self._latest.size:
+            room = thread_count + thread_count // 2
+            unseen = np.full(room - self._latest.size, -OPEN, np.int64)
+            self._latest = np.append(self._latest, unseen)
+        order = stable_order(threads)
         if order is not None:
-            key, times = key[order], times[order]
-        change = np.append(True, key[1:] != key[:-1])
-        before = np.append(0, times[:-1])
-        before[change] = self._last[key[change]]
-        self._last[key] = times  # the last of equal keys wins
-        return bool((before <= times).all())
+            threads = threads[order]
+            times = times[order]
+        is_first_of_thread = np.append(True, threads[1:] != threads[:-1])
+        times_before = np.append(0, times[:-1])
+        times_before[is_first_of_thread] = self._latest[threads[is_first_of_thread]]
+        self._latest[threads] = times  # of several times of a thread, numpy keeps the last
+        return bool((times_before <= times).all())
 
     def following(self) -> list[int]:
-        """Return for each batch the earliest begin of any later row."""
-        later = [OPEN, *self._earliest[:0:-1]][: len(self._earliest)]
-        return list(itertools.accumulate(later, min))[::-1]
+        """Return for each batch the earliest begin of any row of a later batch."""
+        # From the last batch on: nothing follows it, then its own earliest begin, and so on.
+        backwards = [OPEN, *self._earliest[:0:-1]][: len(self._earliest)]
+        return list(itertools.accumulate(backwards, min))[::-1]
 
     def bounds(self) -> I64:
         """Return the bounds of the stretches of time into which slices are divided."""
         samples = np.sort(np.concatenate(self._samples))
-        some = max(1, -(-samples.size // len(self._samples)))
-        found = samples[some::some]
+        # As many stretches as batches, so that a stretch has about the rows of a batch.
+        samples_per_stretch = max(1, -(-samples.size // len(self._samples)))
+        bounds = samples[samples_per_stretch::samples_per_stretch]
         # A time with many slices becomes a separate stretch.
-        many = found[1:][found[1:] == found[:-1]]
-        return np.unique(np.concatenate((found, many + 1)))
+        crowded_times = bounds[1:][bounds[1:] == bounds[:-1]]
+        return np.unique(np.concatenate((bounds, crowded_times + 1)))
 
 
 class _Waiting:
@@ -157,9 +165,9 @@ class _Waiting:
     def __init__(self, bounds: I64) -> None:
         self._bounds = bounds
         self._blocks: list[_Block] = []
-        self._late = np.zeros(bounds.size + 1, np.bool_)
+        self._has_late = np.zeros(bounds.size + 1, np.bool_)
         """Whether each stretch has slices whose parents are later rows."""
-        self._next = 0
+        self._next_stretch = 0
         self._file: TemporaryFile | None = None
 
     def __enter__(self) -> Self:
@@ -171,109 +179,125 @@ class _Waiting:
 
     def add(self, columns: Columns, tails: U8) -> None:
         """Add rows, given by their columns and the bytes of their tails."""
-        which = np.searchsorted(self._bounds, columns["ts"], "right")
-        self._late[which[columns["parent"] > columns["row"]]] = True
-        rows = np.empty(which.size, [(name, column.dtype) for name, column in columns.items()])
-        order = stable_order(which)
+        stretches = np.searchsorted(self._bounds, columns["ts"], "right")
+        self._has_late[stretches[columns["parent"] > columns["row"]]] = True
+        rows = np.empty(stretches.size, [(name, column.dtype) for name, column in columns.items()])
+        order = stable_order(stretches)
         for name, column in columns.items():
             rows[name] = column if order is None else column[order]
         if order is not None and tails.size:
             starts = np.cumsum(columns[TAIL]) - columns[TAIL]
             tails = TextColumn.gather(tails, starts[order], rows[TAIL].copy()).data
-        counts = np.bincount(which, minlength=self._late.size)
+        counts = np.bincount(stretches, minlength=self._has_late.size)
         self._blocks.append(_Block(rows, tails, np.append(0, np.cumsum(counts))))
-        held = 0
+        bytes_in_memory = 0
         for block in reversed(self._blocks):
-            held += block.nbytes
-            if held > IN_MEMORY:
+            bytes_in_memory += block.nbytes
+            if bytes_in_memory > IN_MEMORY:
                 if self._file is None:
                     self._file = TemporaryFile()
                 block.move(self._file)
 
     def until(self, following: int) -> Iterator[SortedSlices]:
         """Yield the stretches that end before the earliest unknown slice."""
-        while self._next < self._late.size and (
-            following == OPEN
-            or (self._next < self._bounds.size and self._bounds[self._next] <= following)
-        ):
-            which = self._next
-            self._next += 1
+        while self._is_complete(self._next_stretch, following):
+            stretch = self._next_stretch
+            self._next_stretch += 1
             limit = following
-            if which < self._bounds.size:
-                limit = min(limit, int(self._bounds[which]))
-            yield from self._stretch(which, limit)
-            self._blocks = [block for block in self._blocks if not block.done(self._next)]
+            if stretch < self._bounds.size:
+                limit = min(limit, int(self._bounds[stretch]))
+            yield from self._sorted_stretch(stretch, limit)
+            self._blocks = [block for block in self._blocks if not block.done(self._next_stretch)]
 
-    def _stretch(self, which: int, following: int) -> Iterator[SortedSlices]:
-        found = [block for block in self._blocks if block.size(which)]
-        inside = 0 < which < self._bounds.size
-        if inside and self._bounds[which] == self._bounds[which - 1] + 1 and not self._late[which]:
-            # Slices of a single time that are in order can be passed on block by block.
-            for block in found:
-                yield _sorted([block.take(which)], int(self._bounds[which - 1]))
-        elif found:
-            yield _sorted([block.take(which) for block in found], following)
+    def _is_complete(self, stretch: int, following: int) -> bool:
+        """Return whether a stretch exists, and no slice from ``following`` on is in it."""
+        if stretch >= self._has_late.size:
+            return False
+        if following == OPEN:
+            return True
+        return stretch < self._bounds.size and bool(self._bounds[stretch] <= following)
+
+    def _sorted_stretch(self, stretch: int, following: int) -> Iterator[SortedSlices]:
+        blocks = [block for block in self._blocks if block.size(stretch)]
+        if self._is_single_time(stretch) and not self._has_late[stretch]:
+            # These slices are in order as they are, and may be too many to join.
+            for block in blocks:
+                yield _sorted([block.take(stretch)], int(self._bounds[stretch - 1]))
+        elif blocks:
+            yield _sorted([block.take(stretch) for block in blocks], following)
+
+    def _is_single_time(self, stretch: int) -> bool:
+        """Return whether all slices of a stretch begin at the same time."""
+        if not 0 < stretch < self._bounds.size:
+            return False
+        return bool(self._bounds[stretch] == self._bounds[stretch - 1] + 1)
 
 
 class _Block:
     """The rows of a batch, grouped by stretches; in memory or in a file."""
 
-    def __init__(self, rows: NDArray[Any], tails: U8, ends: I64) -> None:
+    def __init__(self, rows: NDArray[Any], tails: U8, row_bounds: I64) -> None:
         self._rows = rows
         self._tails = tails
-        self._ends = ends
-        self._tail_ends = np.append(0, np.cumsum(rows[TAIL]))[ends]
+        self._row_bounds = row_bounds
+        """The rows of stretch 2 begin at element 2 of these bounds, and end before element 3."""
+        self._tail_bounds = np.append(0, np.cumsum(rows[TAIL]))[row_bounds]
+        """The same for the bytes of their tails."""
         self._dtype = rows.dtype
         self._file: TemporaryFile | None = None
-        self._at = 0
+        self._file_offset = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
         return self._rows.nbytes + self._tails.nbytes
 
-    def size(self, which: int) -> int:
+    def size(self, stretch: int) -> int:
         """Return the number of rows of a stretch."""
-        return int(self._ends[which + 1] - self._ends[which])
+        return int(self._row_bounds[stretch + 1] - self._row_bounds[stretch])
 
-    def done(self, which: int) -> bool:
+    def done(self, stretch: int) -> bool:
         """Return whether there are no rows of this or later stretches."""
-        return bool(self._ends[which] == self._ends[-1])
+        return bool(self._row_bounds[stretch] == self._row_bounds[-1])
 
     def move(self, file: TemporaryFile) -> None:
         """Move the rows to a file, unless they are in one."""
         if self._file is None:
             self._file = file
-            self._at = file.seek(0, 2)
+            self._file_offset = file.seek(0, 2)
             file.write(self._rows.data)
             file.write(self._tails.data)
-            self._rows, self._tails = self._rows[:0].copy(), self._tails[:0].copy()
+            self._rows = self._rows[:0].copy()
+            self._tails = self._tails[:0].copy()
 
-    def take(self, which: int) -> tuple[NDArray[Any], U8]:
+    def take(self, stretch: int) -> tuple[NDArray[Any], U8]:
         """Return the rows of a stretch, and the bytes of their tails."""
-        (first, stop), (start, end) = (
-            ends[which : which + 2].tolist() for ends in (self._ends, self._tail_ends)
-        )
+        first_row, stop_row = self._row_bounds[stretch : stretch + 2].tolist()
+        first_byte, stop_byte = self._tail_bounds[stretch : stretch + 2].tolist()
         if self._file is None:
-            return self._rows[first:stop], self._tails[start:end]
-        rows, tails = np.empty(stop - first, self._dtype), np.empty(end - start, np.uint8)
-        behind = self._at + int(self._ends[-1]) * self._dtype.itemsize
-        for at, array in ((self._at + first * self._dtype.itemsize, rows), (behind + start, tails)):
-            self._file.seek(at)
-            self._file.readinto(array.view(np.uint8).data)
+            return self._rows[first_row:stop_row], self._tails[first_byte:stop_byte]
+        # In the file, the bytes of all tails are behind all rows of the block.
+        row_bytes = self._dtype.itemsize
+        tails_offset = self._file_offset + int(self._row_bounds[-1]) * row_bytes
+        rows = np.empty(stop_row - first_row, self._dtype)
+        self._file.seek(self._file_offset + first_row * row_bytes)
+        self._file.readinto(rows.view(np.uint8).data)
+        tails = np.empty(stop_byte - first_byte, np.uint8)
+        self._file.seek(tails_offset + first_byte)
+        self._file.readinto(tails.data)
         return rows, tails
 
 
-def _sorted(found: Sequence[tuple[NDArray[Any], U8]], following: int) -> SortedSlices:
+def _sorted(parts: Sequence[tuple[NDArray[Any], U8]], following: int) -> SortedSlices:
     """Sort rows, given in order of the table, by time."""
-    rows = np.concatenate([rows for rows, _ in found])
+    rows = np.concatenate([rows for rows, _ in parts])
     columns = {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
     del rows
     columns[START] = np.cumsum(columns[TAIL]) - columns[TAIL]
     order = _order(columns)
     if order is not None:
         columns = {name: column[order] for name, column in columns.items()}
-    return SortedSlices(columns, np.concatenate([tails for _, tails in found]), following)
+    return SortedSlices(columns, np.concatenate([tails for _, tails in parts]), following)
 
 
 def _order(columns: Columns) -> I64 | None:
@@ -288,13 +312,16 @@ def _first_rows(columns: Columns) -> I64:
 
     In a file, complete events may precede the event that encloses them.
     """
-    first: I64 = columns["row"].astype(np.int64)
-    parents, start = parents_of(first, columns["parent"]), columns["ts"]
-    late = np.flatnonzero((start[parents] == start) & (parents > np.arange(first.size)))
+    first_rows: I64 = columns["row"].astype(np.int64)
+    parents = parents_of(first_rows, columns["parent"])
+    begins = columns["ts"]
+    has_late_parent = (begins[parents] == begins) & (parents > np.arange(first_rows.size))
+    early = np.flatnonzero(has_late_parent)
+    # Each round passes the least row on to the next level of parents.
     for _ in range(MOST_LATE):
-        found = first.copy()
-        np.minimum.at(found, parents[late], first[late])
-        if np.array_equal(found, first):
+        updated = first_rows.copy()
+        np.minimum.at(updated, parents[early], first_rows[early])
+        if np.array_equal(updated, first_rows):
             break
-        first = found
-    return first
+        first_rows = updated
+    return first_rows

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fxframework.exporters.perfetto.order import Columns, columns_of
 from fxframework.exporters.perfetto.wire import Messages
+from fxframework.exporters.rows import picked
 from fxframework.kit.wakers import Wakers
 from fxframework.model.capture import Capture
 from fxframework.model.schema import THREAD_STATES, WAKEUP
@@ -34,15 +35,25 @@ Comms = Callable[[NDArray[Any]], tuple[U8, I64]]
 """Returns the names of threads by id: rows of a matrix of bytes, and the lengths in use."""
 
 # --- Fields and numbers of perfetto_trace.proto ------------------------------------------------
-FTRACE_EVENTS, TIMESTAMP, TASK_STATE_EVENT, SCHED_WAKING = 1, 8, 117, 20
-RUNNABLE, RUNNING, BLOCKED, STOPPED, DEAD, DESTROYED = 2, 3, 4, 6, 7, 8
+FTRACE_EVENTS = 1
+TIMESTAMP = 8
+SCHED_WAKING = 20
+TASK_STATE_EVENT = 117
+# Task states.
+RUNNABLE = 2
+RUNNING = 3
+BLOCKED = 4
+STOPPED = 6
+DEAD = 7
+DESTROYED = 8
 TASK_STATES = {"blocked": BLOCKED, "suspended": STOPPED, "dying": DEAD, "dead": DESTROYED}
 """Numbers of the states of switched-out threads; other states are runnable."""
 UNKNOWN = 0
 """Before the first event of a thread."""
 
 ENDED_BY_WAKEUP = (UNKNOWN, BLOCKED, STOPPED)
-LEFT, NEXT = 0, 1
+LEFT = 0
+NEXT = 1
 """Places of the changes of a row: of the thread that is left, and of the next one."""
 EVENTS = 1 << 15
 """Events encoded at a time."""
@@ -89,60 +100,61 @@ class Scheduling:
         """Write the rows of the next batch, in their order."""
         batch = slice(self._rows_done, self._rows_done + len(table))
         self._rows_done += len(table)
-        states, ran_on = self._states.states[batch], self._states.ran_on[batch]
-        ts, cpu = table.array("ts"), table.array("cpu").astype(np.int64)
-        threads = table.array("prev"), table.array("next")
-        priorities = table.array("prev_priority"), table.array("next_priority")
+        states = self._states.states[batch]
+        ran_on = self._states.ran_on[batch]
+        ts = table.array("ts")
+        cpu = table.array("cpu").astype(np.int64)
+        left, following = table.array("prev"), table.array("next")
+        left_priority, next_priority = table.array("prev_priority"), table.array("next_priority")
         wakers = self._wakers.of(table.array("row"))
+        # Events of ftrace have no order among CPUs, so none is written at the time of a switch.
         has_waker = (states[:, NEXT] == RUNNABLE) & (wakers >= 0)
         has_waker &= ~self._states.at_switch[batch]
-        # Of each row: that the next thread no longer runs elsewhere, then its changes.
+        # Of each row three events: that the next thread no longer runs elsewhere, that a thread is
+        # left, and that the next one runs or is woken. An event of state 0 is not written.
+        ends_elsewhere = np.where(ran_on >= 0, RUNNABLE, 0)
+        next_states = np.where(has_waker, 0, states[:, NEXT])
+        priorities = np.column_stack((next_priority, left_priority, next_priority))
         events = {
             "ts": np.column_stack((ts, ts, ts)),
             "cpu": np.column_stack((ran_on, cpu, cpu)),
-            "thread": np.column_stack((threads[NEXT], *threads)),
-            "priority": np.maximum(np.column_stack((priorities[NEXT], *priorities)), 0),
-            "state": np.column_stack(
-                (RUNNABLE * (ran_on >= 0), states[:, LEFT], states[:, NEXT] * ~has_waker)
-            ),
+            "thread": np.column_stack((following, left, following)),
+            "priority": np.maximum(priorities, 0),
+            "state": np.column_stack((ends_elsewhere, states[:, LEFT], next_states)),
         }
         events = {name: column.reshape(-1) for name, column in events.items()}
-        self._task_states(_picked(events, events["state"] != 0))
+        self._task_states(picked(events, events["state"] != 0))
         self.named_wakers += int(np.count_nonzero(has_waker))
-        wakers = self._waker_tids[wakers[has_waker]]
-        self._wakings(ts[has_waker], cpu[has_waker], wakers, threads[NEXT][has_waker])
+        waker_tids = self._waker_tids[wakers[has_waker]]
+        self._wakings(ts[has_waker], cpu[has_waker], waker_tids, following[has_waker])
 
     def _task_states(self, events: Columns) -> None:
         """Write the states that threads enter."""
         comms = self._comms(events["thread"])
         for at in range(0, events["ts"].size, EVENTS):
-            some = _picked(events, slice(at, at + EVENTS))
-            body = Messages(some["ts"].size).varints(1, some["cpu"])
-            body.padded(2, *comms(some["thread"])).varints(3, self._tids[some["thread"]])
-            body.varints(4, some["state"]).varints(5, some["priority"].astype(np.int64))
-            packet = Messages(body.rows).varints(TIMESTAMP, some["ts"])
+            chunk = picked(events, slice(at, at + EVENTS))
+            body = Messages(chunk["ts"].size).varints(1, chunk["cpu"])
+            body.padded(2, *comms(chunk["thread"])).varints(3, self._tids[chunk["thread"]])
+            body.varints(4, chunk["state"]).varints(5, chunk["priority"].astype(np.int64))
+            packet = Messages(body.rows).varints(TIMESTAMP, chunk["ts"])
             self._packets(packet.embed(TASK_STATE_EVENT, body))
 
-    def _wakings(self, ts: I64, cpu: I64, wakers: I64, thread: NDArray[Any]) -> None:
+    def _wakings(self, ts: I64, cpu: I64, wakers: I64, woken: NDArray[Any]) -> None:
         """Write wakeups by known threads; ``wakers`` are Perfetto's tids."""
-        comms = self._comms(thread)
+        comms = self._comms(woken)
         for at in range(0, ts.size, EVENTS):
-            some = slice(at, at + EVENTS)
-            waking = Messages(ts[some].size).padded(1, *comms(thread[some]))
-            waking.varints(2, self._tids[thread[some]]).varints(5, cpu[some])
-            event = Messages(waking.rows).varints(1, ts[some]).varints(2, wakers[some])
+            chunk = slice(at, at + EVENTS)
+            waking = Messages(ts[chunk].size).padded(1, *comms(woken[chunk]))
+            waking.varints(2, self._tids[woken[chunk]]).varints(5, cpu[chunk])
+            event = Messages(waking.rows).varints(1, ts[chunk]).varints(2, wakers[chunk])
             event.embed(SCHED_WAKING, waking)
-            bundle = Messages(waking.rows).varints(1, cpu[some]).embed(2, event)
-            packet = Messages(waking.rows).varints(TIMESTAMP, ts[some])
+            bundle = Messages(waking.rows).varints(1, cpu[chunk]).embed(2, event)
+            packet = Messages(waking.rows).varints(TIMESTAMP, ts[chunk])
             self._packets(packet.embed(FTRACE_EVENTS, bundle))
 
     def _comms(self, threads: NDArray[Any]) -> Comms:
         ids = np.unique(threads)
         return _padded([name[:LONGEST_COMM] for name in self._names_of(ids)], ids)
-
-
-def _picked(columns: Columns, rows: Any) -> Columns:
-    return {name: column[rows] for name, column in columns.items()}
 
 
 def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
@@ -152,9 +164,9 @@ def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
     data = b"".join(value.ljust(width, b"\0") for value in values)
     matrix = np.frombuffer(data, np.uint8).reshape(len(values), width)
 
-    def find(asked: NDArray[Any]) -> tuple[U8, I64]:
-        places = np.searchsorted(ids, asked)
-        return matrix[places], sizes[places]
+    def find(wanted: NDArray[Any]) -> tuple[U8, I64]:
+        index = np.searchsorted(ids, wanted)
+        return matrix[index], sizes[index]
 
     return find
 
@@ -183,14 +195,15 @@ class _States:
         is_far = columns["cpu"] >= MAX_CPUS
         self.dropped[FAR_CPUS] = int(np.count_nonzero(is_far))
         wakes = columns["kind"] == WAKEUP
-        left, following = tids[columns["prev"]], tids[columns["next"]]
-        threads = np.column_stack(
-            (np.where(wakes | is_far, 0, left), np.where(is_far, 0, following))
-        )
-        changes = np.flatnonzero(threads.reshape(-1))  # without thread 0, which is idle
-        order = np.lexsort((columns["ts"][changes // 2], threads.reshape(-1)[changes]))
-        changes = changes[order]
-        thread, rows, is_left = threads.reshape(-1)[changes], changes // 2, changes % 2 == LEFT
+        tids_left = np.where(wakes | is_far, 0, tids[columns["prev"]])
+        tids_next = np.where(is_far, 0, tids[columns["next"]])
+        # Number 2 * row of the changes is of the thread that is left, 2 * row + 1 of the next one.
+        threads = np.column_stack((tids_left, tids_next)).reshape(-1)
+        changes = np.flatnonzero(threads)  # without thread 0, which is idle
+        changes = changes[np.lexsort((columns["ts"][changes // 2], threads[changes]))]
+        thread = threads[changes]
+        rows = changes // 2
+        is_left = changes % 2 == LEFT
         is_woken = wakes[rows]
         state = np.where(is_woken, RUNNABLE, RUNNING)
         state[is_left] = _TASK_STATES[columns["prev_state"][rows[is_left]]]
@@ -200,6 +213,7 @@ class _States:
         is_spurious = is_woken & ~np.isin(state_before, ENDED_BY_WAKEUP)
         self.dropped[NOT_BLOCKED] = int(np.count_nonzero(is_spurious))
         self.states.reshape(-1)[changes] = np.where(is_spurious, 0, state)
+        # Number the times of each thread, to find the wakeups at the time of one of its switches.
         moment = np.cumsum(is_first | (np.diff(columns["ts"][rows], prepend=0) != 0))
         has_switch = np.zeros(moment.size + 1, np.bool_)
         has_switch[moment[~is_woken]] = True
@@ -218,11 +232,13 @@ class _States:
 
         ``switches`` are the places of the changes other than wakeups.
         """
-        goes_on = np.append(thread[switches][1:] == thread[switches][:-1], False)
+        switched = thread[switches]
+        goes_on = np.append(switched[1:] == switched[:-1], False)
         deaths = switches[goes_on & np.isin(state[switches], (DEAD, DESTROYED))]
         state[deaths] = BLOCKED
         self.dropped[NOT_LAST] = deaths.size
-        runs = ~is_left[switches]
-        earlier = np.flatnonzero(goes_on[:-1] & runs[:-1] & runs[1:])
-        again = rows[switches[earlier + 1]]
-        self.ran_on[again] = columns["cpu"][rows[switches[earlier]]]
+        # Two begins of running without an end between them: the second ends the first.
+        is_running = ~is_left[switches]
+        first_begins = np.flatnonzero(goes_on[:-1] & is_running[:-1] & is_running[1:])
+        second_rows = rows[switches[first_begins + 1]]
+        self.ran_on[second_rows] = columns["cpu"][rows[switches[first_begins]]]

@@ -25,7 +25,7 @@ class SliceTracks:
     """
 
     def __init__(self, process: NDArray[Any], operations: KeyedTracks) -> None:
-        self._process = process
+        self._process_of_thread = process
         self._operations = operations
         self._open: list[Columns] = []
         """Asynchronous slices that may enclose later ones, with name and id of the outermost
@@ -34,56 +34,62 @@ class SliceTracks:
     def of(self, columns: Columns, following: int) -> I64:
         """Return the tracks of slices; later slices do not begin before ``following`` (ns)."""
         thread = columns["thread"].astype(np.int64)
-        size = self._process.size
-        tracks: I64 = np.where(thread < 0, size - 1, thread)
-        chosen = np.flatnonzero(columns["kind"] == ASYNC)
-        if not chosen.size:
+        thread_count = self._process_of_thread.size
+        tracks: I64 = np.where(thread < 0, thread_count - 1, thread)
+        async_rows = np.flatnonzero(columns["kind"] == ASYNC)
+        if not async_rows.size:
             return tracks
-        chosen = chosen[np.argsort(columns["row"][chosen], kind="stable")]
-        some = {name: columns[name][chosen] for name in ("row", "parent", "ts", "dur", "name")}
-        some["id"] = columns["id"][chosen].view(np.int64)
-        some["end"] = ends_of(some["ts"], some["dur"])
-        self._look_up(some)
-        up = parents_of(some["row"], some["parent"])
-        while not np.array_equal(further := up[up], up):
-            up = further
-        outermost = {name: some[name][up] for name in ("name", "id")}
-        places = self._operations.numbers(
-            process_uuids(self._process[thread[chosen]]),
-            outermost["name"].astype(np.int64),
-            outermost["id"],
+        # Parents are looked up by row, and these columns are in order of time.
+        async_rows = async_rows[np.argsort(columns["row"][async_rows], kind="stable")]
+        names = ("row", "parent", "ts", "dur", "name")
+        operations = {name: columns[name][async_rows] for name in names}
+        operations["id"] = columns["id"][async_rows].view(np.int64)
+        operations["end"] = ends_of(operations["ts"], operations["dur"])
+        self._look_up(operations)
+        # From parent to grandparent to the fourth ancestor and so on, until all are outermost.
+        ancestors = parents_of(operations["row"], operations["parent"])
+        while not np.array_equal(further := ancestors[ancestors], ancestors):
+            ancestors = further
+        operations["name"] = operations["name"][ancestors]
+        operations["id"] = operations["id"][ancestors]
+        operation_numbers = self._operations.numbers(
+            process_uuids(self._process_of_thread[thread[async_rows]]),
+            operations["name"].astype(np.int64),
+            operations["id"],
         )
-        tracks[chosen] = size + places
-        self._keep({"row": some["row"], "end": some["end"], **outermost}, following)
+        tracks[async_rows] = thread_count + operation_numbers
+        self._keep({name: operations[name] for name in ("row", "end", "name", "id")}, following)
         return tracks
 
     def _look_up(self, columns: Columns) -> None:
         """Set name and id of slices inside open ones to those of the outermost slice."""
         parents = columns["parent"]
         for part in self._open:
-            place = np.minimum(np.searchsorted(part["row"], parents), part["row"].size - 1)
-            within = np.flatnonzero(part["row"][place] == parents)
+            index = np.minimum(np.searchsorted(part["row"], parents), part["row"].size - 1)
+            inside_open = np.flatnonzero(part["row"][index] == parents)
             for name in ("name", "id"):
-                columns[name][within] = part[name][place[within]]
+                columns[name][inside_open] = part[name][index[inside_open]]
 
     def _keep(self, columns: Columns, following: int) -> None:
         """Keep slices that may enclose later ones; forget finished ones."""
         self._open.append(columns)
         while True:
             part = self._open.pop()
-            on = part["end"] >= following
-            part = {name: column[on] for name, column in part.items()}
+            is_unfinished = part["end"] >= following
+            part = {name: column[is_unfinished] for name, column in part.items()}
             if not self._open or self._open[-1]["row"].size > 2 * part["row"].size:
                 break
-            before = self._open.pop()
-            both = {name: np.concatenate((before[name], part[name])) for name in part}
-            order = np.argsort(both["row"], kind="stable")
-            self._open.append({name: column[order] for name, column in both.items()})
+            # Join parts of similar size, so that there are few; filter what was joined again.
+            earlier = self._open.pop()
+            joined = {name: np.concatenate((earlier[name], part[name])) for name in part}
+            order = np.argsort(joined["row"], kind="stable")
+            self._open.append({name: column[order] for name, column in joined.items()})
         if part["row"].size:
             self._open.append(part)
 
 
 def ends_of(start: I64, dur: I64) -> I64:
     """Return the ends of slices; ``OPEN`` for a slice that was never closed."""
-    found: I64 = np.where(dur < 0, OPEN, start + np.minimum(dur, OPEN - 1 - np.maximum(start, 0)))
-    return found
+    longest = OPEN - 1 - np.maximum(start, 0)  # so that no end overflows, or is OPEN
+    ends: I64 = np.where(dur < 0, OPEN, start + np.minimum(dur, longest))
+    return ends

@@ -21,23 +21,32 @@ Names = Callable[[I64], Iterator[bytes]]
 """Yields the names of rows one by one, because they may be long."""
 Emit = Callable[[Messages, Sequence[bytes]], None]
 
-TRACK_DESCRIPTOR, PROCESS, THREAD, COUNTER = 60, 3, 4, 8
-UUID, NAME, PARENT, DESCRIPTION = 1, 2, 5, 14
+# Fields of TrackDescriptor.
+UUID = 1
+NAME = 2
+PROCESS = 3
+THREAD = 4
+PARENT = 5
+COUNTER = 8
+DESCRIPTION = 14
 NAMES = {PROCESS: 6, THREAD: 5}
 """Fields of the names of processes and threads."""
-MARK = (1 << 62) - 1
+NAME_HASH = (1 << 62) - 1
+"""The bits of a hash that identify a name, so that it is not negative."""
+# Uuids do not collide because their lowest two bits say of what: 0 a named track, 1 a process,
+# 2 a thread.
 PROCESS_0 = 1
 """Uuid of the track of process 0, which other tracks do not refer to."""
 
 
-def process_uuids(small: NDArray[Any]) -> I64:
+def process_uuids(small_ids: NDArray[Any]) -> I64:
     """Return the uuids of process tracks by small id; 0 for 0."""
-    return np.where(small == 0, 0, 4 * small.astype(np.int64) + 1)
+    return np.where(small_ids == 0, 0, 4 * small_ids.astype(np.int64) + 1)
 
 
-def thread_uuids(small: NDArray[Any]) -> I64:
+def thread_uuids(small_ids: NDArray[Any]) -> I64:
     """Return the uuids of thread tracks by small id; 0 for 0."""
-    return np.where(small == 0, 0, 4 * small.astype(np.int64) + 2)
+    return np.where(small_ids == 0, 0, 4 * small_ids.astype(np.int64) + 2)
 
 
 class Tracks:
@@ -52,12 +61,12 @@ class Tracks:
         self._emit = emit
         self._named: dict[tuple[int, str], int] = {}
         """Uuids of named tracks, by parent and name."""
-        self._reserved = 0
+        self._named_count = 0
         self._ids = Ids()
         self._process_0_named = False
-        self._names = SortedMap()
+        self._name_hashes = SortedMap()
         """Hashes of the names of processes, by original id."""
-        self._others: dict[tuple[int, int], int] = {}
+        self._renamed: dict[tuple[int, int], int] = {}
         """Small ids of processes that another capture names differently, by id and name hash."""
 
     @property
@@ -75,33 +84,39 @@ class Tracks:
         If another capture names a process of the same id differently, they are two processes.
         Within a call, the first name is used.
         """
-        every = names(np.arange(pids.size))
-        marks = np.fromiter((hash(name) & MARK if name else -1 for name in every), np.int64)
-        order = (marks < 0).argsort(kind="stable")
-        first, which = distinct(pids[order])
-        if first.size < pids.size:
-            rows = order[first]
-            found = self.processes(pids[rows], lambda some: names(rows[some]))
-            whole = np.empty(pids.size, np.int64)
-            whole[order] = found[which]
-            return whole
-        known = self._names.get(pids)
-        named = marks >= 0
-        other = named & (known >= 0) & (known != marks)
-        found = np.empty(pids.size, np.int64)
-        found[~other], fresh = self._ids.processes(pids[~other])
-        new = named & (known < 0)
-        new[~other] |= fresh
-        self._names.put(pids[named & (known < 0)], marks[named & (known < 0)])
-        for row in np.flatnonzero(other).tolist():
-            key = int(pids[row]), int(marks[row])
-            if key not in self._others:
-                self._others[key] = int(self._ids.processes(pids[[row]], again=True).ids[0])
-                new[row] = True
-            found[row] = self._others[key]
-        rows = np.flatnonzero(new)
-        self._describe(PROCESS, found[rows], pids[rows], names(rows))
-        return found
+        all_names = names(np.arange(pids.size))
+        name_hashes = np.fromiter(
+            (hash(name) & NAME_HASH if name else -1 for name in all_names), np.int64
+        )
+        # Of the rows of a process, the first with a name decides, else the first.
+        order = (name_hashes < 0).argsort(kind="stable")
+        first_rows, group_of_row = distinct(pids[order])
+        if first_rows.size < pids.size:
+            deciding_rows = order[first_rows]
+            distinct_ids = self.processes(
+                pids[deciding_rows], lambda rows: names(deciding_rows[rows])
+            )
+            small_ids = np.empty(pids.size, np.int64)
+            small_ids[order] = distinct_ids[group_of_row]
+            return small_ids
+        known_hashes = self._name_hashes.get(pids)
+        has_name = name_hashes >= 0
+        is_renamed = has_name & (known_hashes >= 0) & (known_hashes != name_hashes)
+        gets_name = has_name & (known_hashes < 0)
+        small_ids = np.empty(pids.size, np.int64)
+        small_ids[~is_renamed], is_new = self._ids.processes(pids[~is_renamed])
+        needs_description = gets_name.copy()
+        needs_description[~is_renamed] |= is_new
+        self._name_hashes.put(pids[gets_name], name_hashes[gets_name])
+        for row in np.flatnonzero(is_renamed).tolist():
+            key = (int(pids[row]), int(name_hashes[row]))
+            if key not in self._renamed:
+                self._renamed[key] = int(self._ids.processes(pids[[row]], again=True).ids[0])
+                needs_description[row] = True
+            small_ids[row] = self._renamed[key]
+        rows = np.flatnonzero(needs_description)
+        self._describe(PROCESS, small_ids[rows], pids[rows], names(rows))
+        return small_ids
 
     def name_process_0(self, name: bytes) -> None:
         """Name process 0, once: that of threads whose process nobody recorded."""
@@ -117,20 +132,31 @@ class Tracks:
         identified with the thread of a known process with the same id. It is described only if it
         is ``tracked``, because another capture may still name its process.
         """
-        first, which = distinct(process, tids)
-        owner, own = process[first], tids[first]
-        found = np.empty(own.size, np.int64)
-        fresh = np.zeros(own.size, np.bool_)
-        shown = np.ones(own.size, np.bool_) if tracked is None else tracked[first]
-        some = owner > 0
-        if some.any():
-            found[some], fresh[some] = self._ids.threads(owner[some], own[some])
-        some = owner == 0
-        if some.any():
-            found[some], fresh[some] = self._ids.loose_threads(own[some], shown[some])
-        rows = np.flatnonzero(fresh)
-        self._describe(THREAD, found[rows], own[rows], names(first[rows]), owner[rows])
-        return found[which]
+        first_rows, group_of_row = distinct(process, tids)
+        processes = process[first_rows]
+        distinct_tids = tids[first_rows]
+        small_ids = np.empty(distinct_tids.size, np.int64)
+        is_new = np.zeros(distinct_tids.size, np.bool_)
+        is_owned = processes > 0
+        # Threads of known processes first: those of unknown ones may turn out to be them.
+        if is_owned.any():
+            small_ids[is_owned], is_new[is_owned] = self._ids.threads(
+                processes[is_owned], distinct_tids[is_owned]
+            )
+        is_loose = ~is_owned
+        if is_loose.any():
+            if tracked is None:
+                loose_tracked = np.ones(int(np.count_nonzero(is_loose)), np.bool_)
+            else:
+                loose_tracked = tracked[first_rows][is_loose]
+            small_ids[is_loose], is_new[is_loose] = self._ids.loose_threads(
+                distinct_tids[is_loose], loose_tracked
+            )
+        rows = np.flatnonzero(is_new)
+        self._describe(
+            THREAD, small_ids[rows], distinct_tids[rows], names(first_rows[rows]), processes[rows]
+        )
+        return small_ids[group_of_row]
 
     def threads_of_tid_0(self, process: I64, names: Names) -> I64:
         """Return new small ids of threads with tid 0, described; ``process`` has small ids.
@@ -144,24 +170,31 @@ class Tracks:
         return small_ids
 
     def _describe(
-        self, kind: int, small: I64, own: I64, names: Iterator[bytes], process: I64 | None = None
+        self,
+        kind: int,
+        small_ids: I64,
+        original_ids: I64,
+        names: Iterator[bytes],
+        process: I64 | None = None,
     ) -> None:
         """Write the descriptors of processes or threads, with names and original ids if changed."""
-        for some, texts in runs(names):
-            ids = small[some]
-            tails = [message(NAMES[kind], text) if text else b"" for text in texts]
-            body, inner = Messages(ids.size), Messages(ids.size)
+        for run, names_of_run in runs(names):
+            ids_of_run = small_ids[run]
+            tails = [message(NAMES[kind], text) if text else b"" for text in names_of_run]
+            body = Messages(ids_of_run.size)
+            inner = Messages(ids_of_run.size)
             if process is None:
-                body.varints(UUID, process_uuids(ids))
-                inner.varints(1, ids)
+                body.varints(UUID, process_uuids(ids_of_run))
+                inner.varints(1, ids_of_run)
             else:
                 # Process 0 has no track, and Perfetto ignores a track with an unknown parent.
-                parents = process_uuids(process[some])
-                body.varints(UUID, thread_uuids(ids)).varints(PARENT, parents, parents > 0)
-                inner.varints(1, process[some]).varints(2, ids)
+                parents = process_uuids(process[run])
+                body.varints(UUID, thread_uuids(ids_of_run)).varints(PARENT, parents, parents > 0)
+                inner.varints(1, process[run]).varints(2, ids_of_run)
             body.embed(kind, inner, np.fromiter(map(len, tails), np.int64, len(tails)))
-            for row in np.flatnonzero(ids != own[some]).tolist():
-                tails[row] += string(DESCRIPTION, f"id {int(own[some][row]) & U64_MAX}")
+            originals_of_run = original_ids[run]
+            for row in np.flatnonzero(ids_of_run != originals_of_run).tolist():
+                tails[row] += string(DESCRIPTION, f"id {int(originals_of_run[row]) & U64_MAX}")
             self._emit(body, tails)
 
     def named(self, parent: int, name: str) -> int:
@@ -174,15 +207,16 @@ class Tracks:
 
     def describe_all(self, parents: I64, names: Iterable[bytes], *, counter: bool = False) -> I64:
         """Describe new tracks below others (0: none); return their uuids."""
-        uuids = 4 * np.arange(self._reserved + 1, self._reserved + 1 + parents.size)
-        self._reserved += parents.size
-        for some, texts in runs(names):
-            body = Messages(len(texts)).varints(UUID, uuids[some])
-            body.varints(PARENT, parents[some], parents[some] > 0)
+        first_number = self._named_count + 1
+        uuids = 4 * np.arange(first_number, first_number + parents.size)
+        self._named_count += parents.size
+        for run, names_of_run in runs(names):
+            body = Messages(len(names_of_run)).varints(UUID, uuids[run])
+            body.varints(PARENT, parents[run], parents[run] > 0)
             if counter:
                 body.constant(message(COUNTER, b""))
-            body.header(NAME, np.fromiter(map(len, texts), np.int64, len(texts)))
-            self._emit(body, texts)
+            body.header(NAME, np.fromiter(map(len, names_of_run), np.int64, len(names_of_run)))
+            self._emit(body, names_of_run)
         return uuids
 
 
@@ -203,6 +237,7 @@ class KeyedTracks:
     ) -> None:
         self._tracks = tracks
         self._maps = [PairMap() for _ in range(columns - 1)]
+        """For each column after the first, numbers by the number of those before and its value."""
         self._label = label
         self._counter = counter
         self._uuids = np.zeros(16, np.int64)
@@ -211,30 +246,33 @@ class KeyedTracks:
 
     def numbers(self, *key: I64) -> I64:
         """Return the numbers of tracks for the columns of their keys, int64 of shape (rows,)."""
-        known = len(self._maps[-1])
-        found = key[0]
-        for pairs, column in zip(self._maps, key[1:], strict=True):
-            found = _numbered(pairs, found, column)
-        count = len(self._maps[-1])
-        if count > known:
-            self._uuids, self._parents, self._names = (
-                grown(each, count) for each in (self._uuids, self._parents, self._names)
-            )
-            fresh = np.flatnonzero(found >= known)
-            new = np.empty(count - known, np.int64)
-            new[found[fresh] - known] = fresh
-            parent, *rest = (column[new] for column in key)
-            names = self._label(*rest)
-            uuids = self._tracks.describe_all(parent, names, counter=self._counter)
-            self._uuids[known:count] = uuids
-            self._parents[known:count] = parent
-            self._names[known:count] = rest[0]
-        return found
+        # A key of several columns gets its number by pairs: the number of the first two columns
+        # and the third give the next number, and so on; the last numbers are those of the tracks.
+        known_count = len(self._maps[-1])
+        numbers = key[0]
+        for numbers_of_pairs, column in zip(self._maps, key[1:], strict=True):
+            numbers = _numbered(numbers_of_pairs, numbers, column)
+        new_count = len(self._maps[-1])
+        if new_count > known_count:
+            self._uuids = grown(self._uuids, new_count)
+            self._parents = grown(self._parents, new_count)
+            self._names = grown(self._names, new_count)
+            # A row of each new track; which one does not matter, as their keys are equal.
+            rows_of_new = np.flatnonzero(numbers >= known_count)
+            row_of_track = np.empty(new_count - known_count, np.int64)
+            row_of_track[numbers[rows_of_new] - known_count] = rows_of_new
+            parents, name_codes, *further = (column[row_of_track] for column in key)
+            names = self._label(name_codes, *further)
+            uuids = self._tracks.describe_all(parents, names, counter=self._counter)
+            self._uuids[known_count:new_count] = uuids
+            self._parents[known_count:new_count] = parents
+            self._names[known_count:new_count] = name_codes
+        return numbers
 
     def uuids(self, numbers: I64) -> I64:
         """Return the uuids of tracks by number."""
-        found: I64 = self._uuids[numbers]
-        return found
+        uuids: I64 = self._uuids[numbers]
+        return uuids
 
     def again(self, numbers: I64) -> I64:
         """Describe new tracks with the parents and names of these; return their uuids."""
@@ -249,10 +287,12 @@ def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
     return np.append(array, np.zeros(size + size // 2 - array.size, array.dtype))
 
 
-def _numbered(pairs: PairMap, first: I64, second: I64) -> I64:
+def _numbered(numbers_of_pairs: PairMap, first: I64, second: I64) -> I64:
     """Return the numbers of pairs in a map."""
-    rows, which = distinct(first, second)
-    keys = zip(first[rows].tolist(), second[rows].tolist(), strict=True)
-    numbers = np.fromiter((pairs.number(*key) for key in keys), np.int64, rows.size)
-    found: I64 = numbers[which]
-    return found
+    first_rows, group_of_row = distinct(first, second)
+    pairs = zip(first[first_rows].tolist(), second[first_rows].tolist(), strict=True)
+    numbers = np.fromiter(
+        (numbers_of_pairs.number(*pair) for pair in pairs), np.int64, first_rows.size
+    )
+    numbers_of_rows: I64 = numbers[group_of_row]
+    return numbers_of_rows

@@ -20,19 +20,21 @@ __all__ = ["Messages", "integer", "interleave", "message", "runs", "string", "va
 U8 = NDArray[np.uint8]
 RUN = 1 << 18
 """Bytes of names written at a time."""
-VARINT, FIXED64, LENGTH = 0, 1, 2
-"""Wire types."""
+# Wire types.
+VARINT = 0
+FIXED64 = 1
+LENGTH = 2
 
 
 def varint(value: int) -> bytes:
     """Encode a 64-bit integer as a varint; negative ones as two's complement."""
     value &= (1 << 64) - 1
-    out = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    out.append(value)
-    return bytes(out)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def tag(number: int, wire: int) -> bytes:
@@ -70,7 +72,7 @@ class Messages:
     def constant(self, data: bytes, present: NDArray[np.bool_] | None = None) -> Messages:
         """Append the same bytes to every message, or to those that are ``present``."""
         matrix = np.broadcast_to(np.frombuffer(data, np.uint8), (self.rows, len(data)))
-        return self._whole(matrix, present)
+        return self._append_rows(matrix, present)
 
     def varints(
         self, number: int, values: Any, present: NDArray[np.bool_] | None = None
@@ -87,7 +89,7 @@ class Messages:
         """Append a field of eight bytes: float64 or uint64 values."""
         self.constant(tag(number, FIXED64), present)
         matrix = np.ascontiguousarray(values).view(np.uint8).reshape(self.rows, 8)
-        return self._whole(matrix, present)
+        return self._append_rows(matrix, present)
 
     def padded(self, number: int, matrix: U8, sizes: NDArray[np.int64]) -> Messages:
         """Append a field of bytes: the first ``sizes`` of each row of a (rows, width) matrix.
@@ -118,28 +120,28 @@ class Messages:
         return self
 
     def _raw_varints(self, values: NDArray[Any], present: NDArray[np.bool_] | None) -> Messages:
-        rest = (
-            values.astype(np.uint64, copy=False)
-            if values.dtype != np.int64
-            else values.view(np.uint64)
-        )
+        if values.dtype == np.int64:
+            bits_left = values.view(np.uint64)  # two's complement
+        else:
+            bits_left = values.astype(np.uint64, copy=False)
         columns: list[NDArray[np.uint8]] = []
         used: list[NDArray[np.bool_]] = []
-        more = np.ones(self.rows, np.bool_) if present is None else present
-        while more.any():
-            used.append(more)
-            self.lengths += more
-            low = rest.astype(np.uint8) & np.uint8(0x7F)
-            rest = rest >> np.uint64(7)
-            more = more & (rest != 0)
-            low[more] |= np.uint8(0x80)
-            columns.append(low)
+        continues = np.ones(self.rows, np.bool_) if present is None else present
+        # Each round makes one byte of all varints: 7 bits, and a high bit if more bytes follow.
+        while continues.any():
+            used.append(continues)
+            self.lengths += continues
+            low_bits = bits_left.astype(np.uint8) & np.uint8(0x7F)
+            bits_left = bits_left >> np.uint64(7)
+            continues = continues & (bits_left != 0)
+            low_bits[continues] |= np.uint8(0x80)
+            columns.append(low_bits)
         if columns:
             self._bytes.append(np.stack(columns, axis=1))
             self._used.append(np.stack(used, axis=1))
         return self
 
-    def _whole(self, matrix: U8, present: NDArray[np.bool_] | None) -> Messages:
+    def _append_rows(self, matrix: U8, present: NDArray[np.bool_] | None) -> Messages:
         """Append all bytes of each row, or of those that are ``present``."""
         if present is None:
             used = np.broadcast_to(np.True_, matrix.shape)
@@ -162,17 +164,19 @@ class Messages:
 
 def runs(texts: Iterable[bytes]) -> Iterator[tuple[slice, list[bytes]]]:
     """Yield byte strings in runs of bounded size, with the slice of each run."""
-    at = size = 0
-    some: list[bytes] = []
+    run_start = 0
+    run: list[bytes] = []
+    run_bytes = 0
     for text in texts:
-        some.append(text)
-        size += len(text) + 1
-        if size > RUN:
-            yield slice(at, at + len(some)), some
-            at += len(some)
-            some, size = [], 0
-    if some:
-        yield slice(at, at + len(some)), some
+        run.append(text)
+        run_bytes += len(text) + 1
+        if run_bytes > RUN:
+            yield slice(run_start, run_start + len(run)), run
+            run_start += len(run)
+            run = []
+            run_bytes = 0
+    if run:
+        yield slice(run_start, run_start + len(run)), run
 
 
 def interleave(parts: Iterable[tuple[U8, NDArray[np.int64]]]) -> U8:
@@ -180,17 +184,19 @@ def interleave(parts: Iterable[tuple[U8, NDArray[np.int64]]]) -> U8:
 
     A part has the concatenated bytes of its rows, and the length of each row.
     """
-    taken = [(data, lengths) for data, lengths in parts if data.size]
-    if len(taken) == 1:
-        return taken[0][0]
-    if not taken:
+    nonempty = [(data, lengths) for data, lengths in parts if data.size]
+    if len(nonempty) == 1:
+        return nonempty[0][0]
+    if not nonempty:
         return np.zeros(0, np.uint8)
-    rows = taken[0][1].size
-    starts, sizes = (np.empty((rows, len(taken)), np.int64) for _ in range(2))
-    before = 0
-    for place, (data, lengths) in enumerate(taken):
-        starts[:, place] = np.cumsum(lengths) - lengths + before
-        sizes[:, place] = lengths
-        before += data.size
-    whole = np.concatenate([data for data, _ in taken])
-    return TextColumn.gather(whole, starts.reshape(-1), sizes.reshape(-1)).data
+    rows = nonempty[0][1].size
+    # Where in the joined bytes the bytes of each row and part are, row by row.
+    starts = np.empty((rows, len(nonempty)), np.int64)
+    sizes = np.empty((rows, len(nonempty)), np.int64)
+    part_start = 0
+    for column, (data, lengths) in enumerate(nonempty):
+        starts[:, column] = np.cumsum(lengths) - lengths + part_start
+        sizes[:, column] = lengths
+        part_start += data.size
+    joined = np.concatenate([data for data, _ in nonempty])
+    return TextColumn.gather(joined, starts.reshape(-1), sizes.reshape(-1)).data
