@@ -163,10 +163,12 @@ def account(
     def figure(name: str) -> NDArray[Any] | None:
         if name == "unmatched":
             return unmatched[shown]
-        if name in {"funcid", "source"}:
-            column = functions.ids if name == "funcid" else functions.sources
-            return None if column is None else column[groups.function[shown]]
-        return figures.column(name)[shown]
+        if name not in {"funcid", "source"}:
+            return figures.column(name)[shown]
+        column: NDArray[Any] | None = functions.ids
+        if name == "source":
+            column = functions.sources
+        return None if column is None else column[groups.function[shown]]
 
     return Account(LazySequence(shown.size, entry), per_second, asynchronous, figure)
 
@@ -257,12 +259,10 @@ def _functions_named(capture: Capture, names: NDArray[np.int32], *, with_ids: bo
 
 def _joined(first: Functions, second: Functions) -> Functions:
     """Return the functions of both, which have one pool."""
-    return Functions(
-        first.pool,
-        np.concatenate((first.codes, second.codes)),
-        _joined_columns(first.ids, len(first), second.ids, len(second)),
-        _joined_columns(first.sources, len(first), second.sources, len(second)),
-    )
+    codes = np.concatenate((first.codes, second.codes))
+    ids = _joined_columns(first.ids, len(first), second.ids, len(second))
+    sources = _joined_columns(first.sources, len(first), second.sources, len(second))
+    return Functions(first.pool, codes, ids, sources)
 
 
 def _joined_columns(
@@ -284,7 +284,8 @@ def _unmatched_ends(capture: Capture, *, per_thread: bool) -> tuple[I64, I64]:
     The thread is 0 unless ``per_thread``.
     """
     ends_of_batches = [np.zeros(0, np.int64)]
-    for batch in capture.batches("instants") if "instants" in capture.schemas else ():
+    batches = capture.batches("instants") if "instants" in capture.schemas else iter(())
+    for batch in batches:
         # Before the code is looked up: strings may be known only once a column is made.
         categories = batch.array("category")
         category = capture.strings.code(UNMATCHED_EXIT)

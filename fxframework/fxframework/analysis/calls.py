@@ -83,14 +83,13 @@ class Functions(LazySequence[Function]):
 def _function(
     pool: StringPool, codes: I32, ids: I64 | None, sources: I32 | None, index: int
 ) -> Function:
-    function_id = -1 if ids is None else int(ids[index])
-    source_code = -1 if sources is None else int(sources[index])
-    source = pool[source_code] if source_code >= 0 else ""
-    return Function(
-        name=pool[codes[index]],
-        id=None if function_id < 0 else function_id,
-        source=source or None,
-    )
+    function_id: int | None = None
+    if ids is not None and ids[index] >= 0:
+        function_id = int(ids[index])
+    source: str | None = None
+    if sources is not None and sources[index] >= 0:
+        source = pool[int(sources[index])] or None
+    return Function(pool[codes[index]], function_id, source)
 
 
 @attrs.frozen(eq=False)
@@ -143,19 +142,21 @@ class Calls:
         if "row" in columns:
             parent = _indexes_of_callers(capture, columns["row"], parent, left_out=leaves_out)
         function, distinct = dense(columns[column.name])
+        functions = functions_of(capture, column, distinct)
+        marked = is_asynchronous if asynchronous and not leaves_out else None
         length = columns[length_name]
         longest = NS_MAX // max(length.size, 1)
         if length.size and int(length.max()) > longest:
             length = np.minimum(length, longest)
         return cls(
-            functions=functions_of(capture, column, distinct),
+            functions=functions,
             function=np.ascontiguousarray(function, np.int32),
             parent=np.ascontiguousarray(parent, np.int64),
             length=np.ascontiguousarray(length, np.int64),
             thread=np.ascontiguousarray(columns["thread"], np.int32),
             per_second=per_second,
             asynchronous=asynchronous,
-            marked=is_asynchronous if asynchronous and not leaves_out else None,
+            marked=marked,
         )
 
     def __len__(self) -> int:
@@ -545,8 +546,8 @@ def numbered(table: Table, numbers: I64) -> Functions:
     source_codes = table.array("source")
     if not np.array_equal(ids, numbers):
         rows, is_present = rows_of(ids, numbers)
-        name_codes = np.where(is_present, name_codes[rows] if ids.size else -1, -1)
-        source_codes = np.where(is_present, source_codes[rows] if ids.size else -1, -1)
+        name_codes = _codes_at(name_codes, rows, is_present)
+        source_codes = _codes_at(source_codes, rows, is_present)
     is_unnamed = name_codes <= 0  # none, or the empty string
     if is_unnamed.any():
         name_codes = name_codes.copy()
@@ -557,6 +558,13 @@ def numbered(table: Table, numbers: I64) -> Functions:
         numbers,
         source_codes.astype(np.int32, copy=False),
     )
+
+
+def _codes_at(codes: NDArray[Any], rows: I64, is_present: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the codes of some rows; -1 where there is no row."""
+    codes_at = np.full(rows.size, -1, codes.dtype)
+    codes_at[is_present] = codes[rows[is_present]]
+    return codes_at
 
 
 def rows_of(values: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, NDArray[np.bool_]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -107,11 +108,9 @@ class Comparison:
     def verdicts(self) -> Mapping[str, int]:
         """The number of calls, counters, messages and entries of each verdict that changed."""
         moves = (*self.counters, *self.logs, *self.instants, *self.entries)
-        counts: dict[str, int] = {}
-        for result in (*self.changes, *moves):
-            if result.verdict not in UNCHANGED:
-                counts[result.verdict] = counts.get(result.verdict, 0) + 1
-        return counts
+        verdicts = [change.verdict for change in self.changes]
+        verdicts += [move.verdict for move in moves]
+        return dict(Counter(verdict for verdict in verdicts if verdict not in UNCHANGED))
 
     @property
     def times(self) -> tuple[float, float]:
@@ -367,7 +366,8 @@ class _NameFigures:
         has_noise = ~np.isnan(noise)
         runs_with_noise = np.maximum(has_noise.sum(axis=0), 1)
         mean_noise = np.where(has_noise, noise, 0.0).sum(axis=0) / runs_with_noise
-        return np.maximum(mean_noise, rounding)
+        least: F64 = np.maximum(mean_noise, rounding)
+        return least
 
     def median_ratios(self) -> Estimate:
         """Return the ratios of the medians of two runs; intervals from their order statistics."""
@@ -725,6 +725,7 @@ def _doubts(sides: tuple[Side, Side], tests: _Tests, changes: Sequence[Change]) 
     """Return why the result may not be trusted."""
     notes = []
     pace = tests.pace
+    # A smaller change of pace gives no reason for doubt; names are compared with it all the same.
     if pace is not None and abs(math.log(pace.ratio)) >= tests.threshold:
         word = "longer" if pace.ratio > 1 else "shorter"
         text = f"all {pace.names} names together took {pace.ratio:.2f} times as long ({word})"

@@ -7,6 +7,7 @@ parts of all paths add up exactly to the change of the whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import attrs
@@ -59,6 +60,9 @@ def causes(paths: Names, sides: tuple[Side, Side]) -> Sequence[Cause]:
         if not change or unexplained <= enough:
             break
         unexplained -= abs(change)
+        share = math.nan
+        if whole_change:
+            share = change / whole_change
         if REASONS[reason] == "self":
             value_before = before.own_per_call[path]
             value_after = after.own_per_call[path]
@@ -70,7 +74,7 @@ def causes(paths: Names, sides: tuple[Side, Side]) -> Sequence[Cause]:
                 path=tuple(paths.path(path)),
                 reason=REASONS[reason],
                 change_ns=change,
-                share=change / whole_change if whole_change else np.nan,
+                share=share,
                 before=float(value_before),
                 after=float(value_after),
             )

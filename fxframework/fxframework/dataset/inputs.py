@@ -182,7 +182,7 @@ def _matching(name: str, out: str) -> Iterator[str]:
     path = Path(name)
     dataset = _dataset(out)
     pattern = path.relative_to(path.anchor).parts
-    files = []
+    files: list[str] = []
     for match in _matches(Path(path.anchor), pattern):
         files += _below(match, out) if match.is_dir() else [match.as_posix()]
     if dataset is not None:

@@ -19,7 +19,7 @@ STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.
                     re.DOTALL)  # fmt: skip
 BLANK = re.compile(r"(?:\s|#[^\n]*)*")
 PLAIN = re.compile(r"[^,\]}\n#]*")
-"""A value that is no string, list or table."""
+"""A value that is not a string, list or table."""
 
 
 def lines_of(text: str) -> dict[str, int]:
@@ -34,6 +34,10 @@ def line_of(lines: dict[str, int], path: str) -> int | None:
             return lines[path]
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return None
+
+
+def _member(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
 
 
 class _TextScan:
@@ -76,7 +80,7 @@ class _TextScan:
         path = ""
         parts = [part.strip("\"'") for part in PART.findall(name)]
         for index, part in enumerate(parts):
-            path = f"{path}.{part}" if path else part
+            path = _member(path, part)
             is_last = index == len(parts) - 1
             if is_last and is_array:
                 self._last_index[path] = self._last_index.get(path, -1) + 1
@@ -92,7 +96,7 @@ class _TextScan:
         assert match is not None  # noqa: S101 (checked by the caller)
         path = table_path
         for part in PART.findall(match[1]):
-            path = f"{path}.{part}" if path else part
+            path = _member(path, part)
             path = path.replace('"', "").replace("'", "")
         self._note_line(path)
         self._position = match.end()

@@ -189,7 +189,7 @@ def _converter() -> cattrs.Converter:
 def _structure_simple(value: Any, wanted: type) -> Any:
     if wanted is float and type(value) is int:
         return float(value)
-    # Not isinstance: true and false are no integers.
+    # Not isinstance: true and false are not integers here.
     if type(value) is not wanted:
         raise _InvalidValueError(f"is {shown(value)}, not {TYPE_NAMES[wanted]}")
     return value
@@ -347,6 +347,7 @@ def _faults(error: BaseException, path: str) -> Iterator[Fault]:
     if isinstance(error, _PlacedError):
         key = f"[{error.key}]" if isinstance(error.key, int) else f".{error.key}"
         yield from _faults(error.error, path + key)
+    # Before other groups: this one also knows the fields.
     elif isinstance(error, cattrs.ClassValidationError):
         yield from _faults_of_class(error, path)
     elif isinstance(error, BaseExceptionGroup):
