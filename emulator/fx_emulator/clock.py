@@ -73,16 +73,20 @@ class VirtualClock:
             raise ClockError(f"cannot advance by {ns} ns; use jump() to step back")
         while self.faults:
             # Looked for again after each jump, which may bring another one into reach.
-            due = [jump for jump in self.faults if 0 <= jump.at_ns - self._monotonic <= ns]
-            if not due:
+            due_jumps = [
+                next_jump
+                for next_jump in self.faults
+                if 0 <= next_jump.at_ns - self._monotonic <= ns
+            ]
+            if not due_jumps:
                 break
-            jump = min(due, key=lambda fault: fault.at_ns)
-            passed_ns = jump.at_ns - self._monotonic
+            next_jump = min(due_jumps, key=lambda fault: fault.at_ns)
+            passed_ns = next_jump.at_ns - self._monotonic
             ns -= passed_ns
             self._monotonic += passed_ns
             self._boot += passed_ns
-            self.faults.remove(jump)
-            self._step(jump.by_ns)
+            self.faults.remove(next_jump)
+            self._step(next_jump.by_ns)
         self._monotonic += ns
         self._boot += ns
         self._notify()

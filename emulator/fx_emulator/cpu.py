@@ -216,12 +216,12 @@ class Cpu:
             self._rate = self.frequency
 
     def _check_msr(self, index: int) -> None:
-        known = {IA32_TIME_STAMP_COUNTER, IA32_TSC_ADJUST}
+        known_registers = {IA32_TIME_STAMP_COUNTER, IA32_TSC_ADJUST}
         if self.processor.rdtscp:
-            known.add(IA32_TSC_AUX)
-        if index not in known:
-            names = ", ".join(f"{msr:#x}" for msr in sorted(known))
-            raise CpuError(f"CPU {self.number} has no MSR {index:#x}; it has {names}")
+            known_registers.add(IA32_TSC_AUX)
+        if index not in known_registers:
+            known_names = ", ".join(f"{msr:#x}" for msr in sorted(known_registers))
+            raise CpuError(f"CPU {self.number} has no MSR {index:#x}; it has {known_names}")
 
 
 @attrs.define(eq=False, repr=False)

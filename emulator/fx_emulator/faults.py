@@ -194,15 +194,15 @@ class FaultPlan:
         Raises EmulatorError for an unknown kind of device, and for a fault whose device is not
         given.
         """
-        known = {"memory", "socket", "buffer", "clock"}
-        unknown = sorted(devices.keys() - known)
-        if unknown:
+        known_kinds = {"memory", "socket", "buffer", "clock"}
+        unknown_kinds = sorted(devices.keys() - known_kinds)
+        if unknown_kinds:
             raise EmulatorError(
-                f"no faults for {unknown[0]!r}; they are for {', '.join(sorted(known))}"
+                f"no faults for {unknown_kinds[0]!r}; they are for {', '.join(sorted(known_kinds))}"
             )
-        homeless = [fault for fault in self.faults if fault.device not in devices]
-        if homeless:
-            fault = homeless[0]
+        homeless_faults = [fault for fault in self.faults if fault.device not in devices]
+        if homeless_faults:
+            fault = homeless_faults[0]
             raise EmulatorError(f"{fault}: no {fault.device} is given to arm it on")
         for kind, device in devices.items():
             device.faults.extend(self.of(kind))
@@ -224,22 +224,22 @@ class FaultPlan:
         so that the others can happen. The same arguments give the same plan on every machine.
         """
         draw = random.Random(seed)  # noqa: S311 - a simulation, no secret
-        kinds: list[str] = []
+        possible_kinds: list[str] = []
         if stores:
-            kinds += ["flip", "end"]
+            possible_kinds += ["flip", "end"]
         if datagrams:
-            kinds.append("drop")
+            possible_kinds.append("drop")
         if records:
-            kinds.append("full")
+            possible_kinds.append("full")
         if ns:
-            kinds.append("jump")
-        if not kinds:
+            possible_kinds.append("jump")
+        if not possible_kinds:
             raise EmulatorError("a run without stores, datagrams, records or time has no faults")
         faults: list[Fault] = []
         end: list[Fault] = []
         # The order of the draws is part of the result: a seed stands for a plan.
         for _ in range(count):
-            match draw.choice(kinds):
+            match draw.choice(possible_kinds):
                 case "flip":
                     faults.append(BitFlip(bit=draw.randrange(64), store=draw.randrange(stores)))
                 case "drop":
@@ -251,8 +251,12 @@ class FaultPlan:
                     # Not to before boot.
                     faults.append(ClockJump(at_ns, draw.randint(-at_ns, ns)))
                 case _:
-                    store = draw.randrange(stores)
-                    nbytes = draw.randrange(8)
-                    end = [TornWrite(store, nbytes) if nbytes else CrashAfter(store)]
-                    kinds.remove("end")
+                    last_store = draw.randrange(stores)
+                    landed_bytes = draw.randrange(8)
+                    end = [
+                        TornWrite(last_store, landed_bytes)
+                        if landed_bytes
+                        else CrashAfter(last_store)
+                    ]
+                    possible_kinds.remove("end")
         return cls((*faults, *end))

@@ -87,8 +87,8 @@ class Random:
 
     def draw(self, nbytes: int) -> bytes:
         """Return bytes, of as many words as they take."""
-        count = -(-nbytes // 8)
-        words = [self.word().to_bytes(8, "little") for _ in range(count)]
+        word_count = -(-nbytes // 8)
+        words = [self.word().to_bytes(8, "little") for _ in range(word_count)]
         return b"".join(words)[:nbytes]
 
 
@@ -305,6 +305,8 @@ class Kernel:
         self.processes: list[Process] = []
         self.current: Thread | None = None
         """The thread whose body is running; None between bodies."""
+        self._signalling: Thread | None = None
+        """The thread that yielded the signal that is sent."""
         self.now_ns = clock.monotonic_ns()
         self._shown_ns = self.now_ns
         """The clock's monotonic time when ``now_ns`` was updated last."""
@@ -418,7 +420,7 @@ class Kernel:
         if until_ns is not None and until_ns < self.now_ns:
             raise EmulatorError(f"cannot run until {until_ns} ns: it is {self.now_ns} ns already")
         self._running = True
-        started = self.now_ns
+        started_ns = self.now_ns
         try:
             # A listener that raised may have left a CPU without the thread that is ready for it.
             for core in self._cores:
@@ -428,7 +430,7 @@ class Kernel:
                     self._arm(core)
             for step in itertools.count():
                 if step == budget:
-                    raise self._endless(budget, started)
+                    raise self._endless(budget, started_ns)
                 if self._due:
                     self._step(self._due.pop(0))
                     continue
@@ -455,14 +457,19 @@ class Kernel:
     def signal(self, event: Event) -> None:
         """Signal an event, from a body or from outside."""
         # The sort is stable: threads of one priority stay in the order in which they came.
-        waiting = sorted(event.waiting, key=lambda thread: -thread.priority)
-        if not waiting or not event.auto_reset:
+        waiting_threads = sorted(event.waiting, key=lambda thread: -thread.priority)
+        if not waiting_threads or not event.auto_reset:
             event.signalled = True
         if event.auto_reset:
-            waiting = waiting[:1]
-        for thread in waiting:
+            waiting_threads = waiting_threads[:1]
+        for thread in waiting_threads:
             thread.answer = True
             self._wake(thread)
+
+    @property
+    def waker(self) -> Thread | None:
+        """The thread that wakes another one at the moment; None for timers and from outside."""
+        return self._signalling or self.current
 
     def pause(self, thread: Thread) -> None:
         """Suspend one thread until ``resume``."""
@@ -527,8 +534,8 @@ class Kernel:
             self._halt(thread)
         elif core.thread is thread:
             # The action may have readied a thread of higher priority, for this CPU too.
-            best = self._best(core)
-            if best is not None and best.priority > thread.priority:
+            best_ready = self._best(core)
+            if best_ready is not None and best_ready.priority > thread.priority:
                 self._give_way(core, thread, last=not thread.slice_ns)
             else:
                 self._arm(core)
@@ -569,7 +576,11 @@ class Kernel:
                     self._start_timer(thread, timeout_ns)
                 self._leave(core, ThreadState.BLOCKED)
             case Signal(event):
-                self.signal(event)
+                self._signalling = thread
+                try:
+                    self.signal(event)
+                finally:
+                    self._signalling = None
             case Yield():
                 thread.slice_ns = 0
                 self._give_way(core, thread)
@@ -607,8 +618,8 @@ class Kernel:
         thread = subject.thread
         assert thread is not None  # noqa: S101 (a CPU that is idle has no timer)
         if not thread.slice_ns:
-            best = self._best(subject)
-            if best is not None and best.priority >= thread.priority:
+            best_ready = self._best(subject)
+            if best_ready is not None and best_ready.priority >= thread.priority:
                 self._give_way(subject, thread)
                 return
         self._arm(subject)
@@ -642,32 +653,32 @@ class Kernel:
 
     def _requeue(self, thread: Thread, *, last: bool) -> None:
         """Append a thread to the ready threads of its priority, or put it first."""
-        number = next(self._sequence)
+        sequence_number = next(self._sequence)
         thread.state = ThreadState.RUNNING
-        thread.order = (1, number) if last else (0, -number)
+        thread.order = (1, sequence_number) if last else (0, -sequence_number)
         self._ready.append(thread)
 
     def _core_for(self, thread: Thread) -> _Core | None:
         """Return the CPU that a ready thread should get at once; None if it has to wait."""
         if thread.pinned is not None:
-            allowed = [self._cores[thread.pinned]]
+            allowed_cores = [self._cores[thread.pinned]]
         else:
             last_core = self._cores[thread.cpu]
             if last_core.thread is None:
                 return last_core
-            allowed = self._cores
-        idle = [core for core in allowed if core.thread is None]
-        if idle:
-            return idle[self._random.below(len(idle))]
+            allowed_cores = self._cores
+        idle_cores = [core for core in allowed_cores if core.thread is None]
+        if idle_cores:
+            return idle_cores[self._random.below(len(idle_cores))]
         # A running body is not interrupted; `_step` looks for a better thread once it has yielded.
-        lower = [
+        lower_cores = [
             core
-            for core in allowed
+            for core in allowed_cores
             if core.thread is not None
             and core.thread.priority < thread.priority
             and core.thread is not self.current
         ]
-        return min(lower, key=_priority_on, default=None)
+        return min(lower_cores, key=_priority_on, default=None)
 
     def _place(self, thread: Thread, core: _Core | None = None) -> None:
         """Run a ready thread at once, if a CPU is idle or runs a thread of lower priority."""
@@ -692,7 +703,7 @@ class Kernel:
         """Mark a thread as dead and remove it from all queues."""
         if thread.state == ThreadState.DEAD:
             return
-        running = thread.state == ThreadState.RUNNING and thread not in self._ready
+        was_running = thread.state == ThreadState.RUNNING and thread not in self._ready
         if thread in self._ready:
             self._ready.remove(thread)
         if thread.waits_for is not None:
@@ -702,7 +713,7 @@ class Kernel:
         thread.body = None
         thread.state = ThreadState.DEAD
         core = self._cores[thread.cpu]
-        if running and core.thread is thread:
+        if was_running and core.thread is thread:
             self._account(core)
             self._leave(core, ThreadState.DEAD)
 
@@ -720,7 +731,7 @@ class Kernel:
         core.thread = incoming
         if incoming is not None:
             self._ready.remove(incoming)
-            # The CPU that a new thread is put on first is no migration.
+            # A new thread that gets its first CPU does not migrate.
             if incoming.cpu_ns > 0 and incoming.cpu != core.number:
                 incoming.migrations += 1
             incoming.cpu = core.number
@@ -759,8 +770,8 @@ class Kernel:
 
     def _best(self, core: _Core) -> Thread | None:
         """Return the thread that runs next on a CPU, among those that are ready for it."""
-        allowed = [thread for thread in self._ready if thread.pinned in {None, core.number}]
-        return min(allowed, key=_turn, default=None)
+        allowed_threads = [thread for thread in self._ready if thread.pinned in {None, core.number}]
+        return min(allowed_threads, key=_turn, default=None)
 
     def _new_slice(self) -> int:
         eighth = self.slice_ns // 8
@@ -771,13 +782,13 @@ class Kernel:
     def _account(self, core: _Core) -> None:
         """Subtract the time since the last call from the thread's run and slice."""
         thread = core.thread
-        elapsed = self.now_ns - core.since
+        elapsed_ns = self.now_ns - core.since
         core.since = self.now_ns
-        if thread is not None and elapsed:
-            thread.cpu_ns += elapsed
+        if thread is not None and elapsed_ns:
+            thread.cpu_ns += elapsed_ns
             # A body that takes time itself may delay a timer.
-            thread.left_ns = max(0, thread.left_ns - elapsed)
-            thread.slice_ns = max(0, thread.slice_ns - elapsed)
+            thread.left_ns = max(0, thread.left_ns - elapsed_ns)
+            thread.slice_ns = max(0, thread.slice_ns - elapsed_ns)
 
     def _arm(self, core: _Core) -> None:
         """Schedule the continuation of a CPU's thread: at once, or when its run or slice ends."""
@@ -797,8 +808,8 @@ class Kernel:
         thread.token += 1
         self._push(self.now_ns + ns, thread, thread.token)
 
-    def _push(self, when: int, subject: _Core | Thread, token: int) -> None:
-        timer = _Timer(when, self._random.word(), next(self._sequence), subject, token)
+    def _push(self, when_ns: int, subject: _Core | Thread, token: int) -> None:
+        timer = _Timer(when_ns, self._random.word(), next(self._sequence), subject, token)
         heapq.heappush(self._timers, timer)
 
     def _next_timer(self) -> _Timer | None:
@@ -810,11 +821,11 @@ class Kernel:
             heapq.heappop(self._timers)
         return None
 
-    def _pass(self, until: int) -> None:
+    def _pass(self, until_ns: int) -> None:
         """Let time pass up to ``until``."""
-        if until > self.now_ns:
-            self.clock.advance(until - self.now_ns)
-            self.now_ns = until
+        if until_ns > self.now_ns:
+            self.clock.advance(until_ns - self.now_ns)
+            self.now_ns = until_ns
             self._shown_ns = self.clock.monotonic_ns()
 
     def _catch_up(self) -> None:

@@ -108,20 +108,20 @@ class StoreLog:
         a change of size): copy an image to keep it. As in ``image``, a change of size appears in
         the image of the store before it.
         """
-        data = bytearray(first)
-        words = memoryview(data).cast("Q")
+        image_bytes = bytearray(first)
+        image_words = memoryview(image_bytes).cast("Q")
         resizes = iter(self._sizes)
         resize = next(resizes, None)
         for stores in range(len(self) + 1):
             if stores:
-                words[self._offsets[stores - 1] // WORD] = self._values[stores - 1]
+                image_words[self._offsets[stores - 1] // WORD] = self._values[stores - 1]
             while resize is not None and resize[0] == stores:
                 # A view keeps its bytearray from being resized, so there is a new one.
                 _, size = resize
-                data = bytearray(bytes(data[:size]).ljust(size, b"\0"))
-                words = memoryview(data).cast("Q")
+                image_bytes = bytearray(bytes(image_bytes[:size]).ljust(size, b"\0"))
+                image_words = memoryview(image_bytes).cast("Q")
                 resize = next(resizes, None)
-            yield memoryview(data).toreadonly()
+            yield memoryview(image_bytes).toreadonly()
 
 
 # --- The memory ----------------------------------------------------------------------------------
@@ -225,16 +225,16 @@ class Memory:
     ) -> Self:
         """Map a descriptor, taking ownership; extend a file shorter than ``size`` bytes."""
         try:
-            actual = os.fstat(fd).st_size
-            if size is not None and actual < size:
+            actual_size = os.fstat(fd).st_size
+            if size is not None and actual_size < size:
                 os.ftruncate(fd, size)
-                actual = size
-            if actual % WORD:
+                actual_size = size
+            if actual_size % WORD:
                 raise MemoryAccessError(
-                    f"{name}: its {actual} bytes are not a multiple of 8; "
-                    f"ask for {actual + -actual % WORD} to make it larger"
+                    f"{name}: its {actual_size} bytes are not a multiple of 8; "
+                    f"ask for {actual_size + -actual_size % WORD} to make it larger"
                 )
-            region = _shared(fd, actual, writable=writable)
+            region = _shared(fd, actual_size, writable=writable)
         except (OSError, ValueError) as error:
             os.close(fd)
             raise MemoryAccessError(f"{name}: cannot be mapped: {error}") from None
@@ -317,8 +317,8 @@ class Memory:
         if (offset | nbytes) & 7 or not 0 <= offset <= self._size - nbytes:
             raise self._refused("write", offset, nbytes)
         if self.faults:
-            for number, value in enumerate(_words_of(buffer)):
-                self._store_watched(offset + WORD * number, value)
+            for word_number, value in enumerate(_words_of(buffer)):
+                self._store_watched(offset + WORD * word_number, value)
             return
         if self._fd is None:
             # No other process sees this memory, so the order of the bytes does not matter.
@@ -327,8 +327,8 @@ class Memory:
             if not self._writable:
                 raise self._read_only()
             words = self._words
-            for index, value in enumerate(_words_of(buffer), offset >> 3):
-                words[index] = value
+            for word_index, value in enumerate(_words_of(buffer), offset >> 3):
+                words[word_index] = value
         self.stores += nbytes >> 3
         if self.log is not None and nbytes:
             self.log.stored_words(offset, buffer)
@@ -351,18 +351,18 @@ class Memory:
         if not self._writable:
             raise self._read_only()
         if self._fd is None:
-            region = _private(size)
+            new_region = _private(size)
             common = min(size, self.size)
-            memoryview(region)[:common] = self._bytes[:common]
+            memoryview(new_region)[:common] = self._bytes[:common]
         else:
             try:
                 os.ftruncate(self._fd, size)
-                region = _shared(self._fd, size, writable=True)
+                new_region = _shared(self._fd, size, writable=True)
             except OSError as error:
                 message = f"{self._name}: cannot be made {size} bytes: {error.strerror}"
                 raise MemoryAccessError(message) from None
         self._detach()
-        self._attach(region)
+        self._attach(new_region)
         if self.log is not None:
             self.log.resized(size)
 
@@ -370,13 +370,13 @@ class Memory:
         """Adopt the file's size as changed by another process, in whole words. Return it."""
         self._check_open()
         if self._fd is not None:
-            size = os.fstat(self._fd).st_size // WORD * WORD
-            if size != self.size:
-                region = _shared(self._fd, size, writable=self._writable)
+            file_size = os.fstat(self._fd).st_size // WORD * WORD
+            if file_size != self.size:
+                new_region = _shared(self._fd, file_size, writable=self._writable)
                 self._detach()
-                self._attach(region)
+                self._attach(new_region)
                 if self.log is not None:
-                    self.log.resized(size)
+                    self.log.resized(file_size)
         return self.size
 
     # --- halting ---
@@ -436,8 +436,8 @@ class Memory:
 
     def _store_watched(self, offset: int, value: int) -> None:
         """Store a word that passes through the faults."""
-        index = offset >> 3
-        if index >= len(self._words) or not 0 <= value < _LIMIT or not self._writable:
+        word_index = offset >> 3
+        if word_index >= len(self._words) or not 0 <= value < _LIMIT or not self._writable:
             raise self._not_stored(offset, value, None)
         try:
             for fault in self.faults:
@@ -447,20 +447,20 @@ class Memory:
             if crash is not self._crash:
                 if 0 < crash.landed < WORD:
                     mask = (1 << 8 * crash.landed) - 1
-                    self._land(index, (self._words[index] & ~mask) | (value & mask))
+                    self._land(word_index, (self._words[word_index] & ~mask) | (value & mask))
                 self.halt(crash)
             raise
-        self._land(index, value)
+        self._land(word_index, value)
 
-    def _land(self, index: int, value: int) -> None:
+    def _land(self, word_index: int, value: int) -> None:
         """Store the word with an index, and count it."""
         try:
-            self._words[index] = value
+            self._words[word_index] = value
         except (ValueError, TypeError) as error:
-            raise self._not_stored(WORD * index, value, error) from None
+            raise self._not_stored(WORD * word_index, value, error) from None
         self.stores += 1
         if self.log is not None:
-            self.log.stored(WORD * index, value)
+            self.log.stored(WORD * word_index, value)
 
     def _halted(self, _offset: int, value: int, _number: int) -> int:
         """Raise the crash of a halted memory, as a fault."""

@@ -63,11 +63,13 @@ class NativeRun:
     arguments: list[NativeArgument] = parameter(
         factory=list, help='numbers, names of devices, `{ text = "…" }`'
     )
-    budget: int = parameter(BUDGET, help="instructions after which it is stopped", least=1)
+    budget: int = parameter(
+        BUDGET, help="instructions after which the program counts as an endless loop", least=1
+    )
     memory_order: str = parameter(
         "program", help="when other threads see its stores", choices=ORDERS
     )
-    returns: int | None = parameter(None, help="what it must return, signed")
+    returns: int | None = parameter(None, help="expected result, signed")
 
     def do(self, run: Run) -> Outcome:
         """Call the function. Fails where it returns something other than ``returns``."""
@@ -85,19 +87,21 @@ class NativeThread:
 
     object: str = parameter(help="the ELF file, beside the scenario", refers="file")
     entry: str = parameter(help="the function")
-    process: str = parameter(help="the name of the process, which is made if it does not exist")
+    process: str = parameter(help="name of the process, created if it does not exist")
     thread: str = parameter("main", help="the thread's name")
     arguments: list[NativeArgument] = parameter(
         factory=list, help='numbers, names of devices, `{ text = "…" }`'
     )
     priority: int = parameter(
-        k.DEFAULT_PRIORITY, help="of the scheduler", least=0, most=k.PRIORITIES - 1
+        k.DEFAULT_PRIORITY, help="its priority for the scheduler", least=0, most=k.PRIORITIES - 1
     )
     cpu: int | None = parameter(None, help="the only CPU that it runs on", least=0)
     quantum: int = parameter(
-        1000, help="instructions, on average, behind which another thread may run", least=1
+        1000, help="average number of instructions after which another thread may run", least=1
     )
-    budget: int = parameter(BUDGET, help="instructions after which it is stopped", least=1)
+    budget: int = parameter(
+        BUDGET, help="instructions after which the program counts as an endless loop", least=1
+    )
     memory_order: str = parameter(
         "program", help="when other threads see its stores", choices=ORDERS
     )

@@ -180,6 +180,12 @@ class Machine:
         """Record a crash that did not end the run."""
         self._crashes.append(message)
 
+    @property
+    def waker(self) -> tuple[int, int] | None:
+        """Koids of process and thread that wake another thread at the moment; None for timers."""
+        waker = self.target.kernel.waker
+        return None if waker is None else waker.ids
+
     def listen(self, listener: SchedulerListener) -> None:
         """Call a listener for scheduler events, with ticks of the CPUs' counters.
 
@@ -232,36 +238,38 @@ class Machine:
 class TargetDevice:
     """The machine. Its scheduler follows the scenario's seed."""
 
-    cpus: int = parameter(4, help="how many CPUs there are", least=1, most=MOST_CPUS)
+    cpus: int = parameter(4, help="number of CPUs", least=1, most=MOST_CPUS)
     frequency: int = parameter(
-        2_596_120_000, help="ticks a second of their time-stamp counters", least=1
+        2_596_120_000, help="rate of their time-stamp counters, in Hz", least=1
     )
-    step: int = parameter(26, help="counters move by multiples of so many ticks", least=1)
-    constant: bool = parameter(True, help="counters keep their rate in every P-state")
-    nonstop: bool = parameter(True, help="counters run on in every C-state and in suspend")
-    offsets: list[int] = parameter(
-        factory=list, help="for each CPU the ticks that its counter begins with"
-    )
+    step: int = parameter(26, help="granularity of the counters, in ticks", least=1)
+    constant: bool = parameter(True, help="whether counters keep their rate in every P-state")
+    nonstop: bool = parameter(True, help="whether counters run on in every C-state and in suspend")
+    offsets: list[int] = parameter(factory=list, help="initial ticks of each CPU's counter")
     nodes: list[int] = parameter(
-        factory=list, help="for each CPU its NUMA node", least=0, most=MOST_NODE
+        factory=list, help="NUMA node of each CPU", least=0, most=MOST_NODE
     )
     read_cost: Duration = parameter(
-        Duration(0), help="virtual time that a read of a counter takes", least=0
+        Duration(0), help="virtual time that reading a counter takes", least=0
     )
     ticks_per_second: int = parameter(1_000_000_000, help="rate of the system's clock", least=1)
-    start: Duration = parameter(Duration(0), help="monotonic time at the beginning", least=0)
+    start: Duration = parameter(Duration(0), help="initial monotonic time", least=0)
     suspended: Duration = parameter(
-        Duration(0), help="how far boot time is ahead of it then", least=0
+        Duration(0), help="initial lead of boot time over monotonic time", least=0
     )
     slice: Duration = parameter(
-        Duration(k.SLICE_NS), help="CPU time after which a thread makes room", least=1
+        Duration(k.SLICE_NS),
+        help="CPU time after which a thread yields to another of its priority",
+        least=1,
     )
     save_delay: Duration = parameter(
-        Duration(0), help="after which the trace manager saves a full half of a buffer", least=0
+        Duration(0),
+        help="time after which the trace manager saves a full half of a buffer",
+        least=0,
     )
     save: str = parameter(
         "delayed",
-        help="whether the trace manager saves by itself, or at a step target.save",
+        help="whether the trace manager saves by itself, or only in a step target.save",
         choices=("delayed", "manual"),
     )
     store_log: bool = parameter(False, help="whether memories keep a log of their stores")
@@ -282,12 +290,12 @@ def open_target(
     name: str,  # noqa: ARG001 (the same for all kinds)
 ) -> Machine:
     """Create the machine."""
-    options = attrs.asdict(parameters, recurse=False)
+    target_options = attrs.asdict(parameters, recurse=False)
     for duration in ("read_cost", "start", "suspended", "slice", "save_delay"):
-        options[f"{duration}_ns"] = options.pop(duration)
-    if options.pop("save") == "manual":
-        options["save_delay_ns"] = None
-    return Machine(Target(seed=run.seed, **options))
+        target_options[f"{duration}_ns"] = target_options.pop(duration)
+    if target_options.pop("save") == "manual":
+        target_options["save_delay_ns"] = None
+    return Machine(Target(seed=run.seed, **target_options))
 
 
 @attrs.frozen
@@ -332,8 +340,8 @@ def open_vmo(parameters: VmoDevice, run: Run, name: str) -> Vmo:
 class LogSocket:
     """A socket of log records."""
 
-    capacity: int = parameter(1 << 18, help="bytes that may wait in it", least=1)
-    datagrams: int | None = parameter(None, help="datagrams that may wait in it", least=1)
+    capacity: int = parameter(1 << 18, help="most bytes in its queue", least=1)
+    datagrams: int | None = parameter(None, help="most datagrams in its queue", least=1)
     invalid: str = parameter(
         "count", help="what the service does about an invalid record", choices=INVALID
     )
@@ -354,11 +362,11 @@ def open_log(parameters: LogSocket, run: Run, name: str) -> DatagramSocket:
 class TargetRun:
     """Let time pass; without ``for`` and ``until``, until no thread has anything to do."""
 
-    for_: Duration | None = parameter(None, help="so long", least=0)
-    until: Duration | None = parameter(None, help="up to this monotonic time", least=0)
-    crashes: int = parameter(0, help="how many programs a fault stops meanwhile", least=0)
+    for_: Duration | None = parameter(None, help="for how long", least=0)
+    until: Duration | None = parameter(None, help="until this monotonic time", least=0)
+    crashes: int = parameter(0, help="expected number of programs that a fault stops", least=0)
     budget: int = parameter(
-        k.BUDGET, help="steps of threads after which it must be an endless loop", least=1
+        k.BUDGET, help="steps of threads after which the run counts as an endless loop", least=1
     )
 
     def __attrs_post_init__(self) -> None:
@@ -372,7 +380,7 @@ class TargetRun:
         kernel = machine.target.kernel
         started_ns = kernel.now_ns
         switches_before = kernel.switches
-        until_ns = self.until
+        until_ns: int | None = self.until
         if self.for_ is not None:
             until_ns = started_ns + self.for_
         crashes = machine.run(until_ns, budget=self.budget)
@@ -392,7 +400,7 @@ class TargetRun:
 class TargetSuspend:
     """Suspend the machine."""
 
-    for_: Duration = parameter(help="so long", least=0)
+    for_: Duration = parameter(help="for how long", least=0)
 
     def do(self, run: Run) -> Outcome:
         """Advance boot time alone."""
@@ -404,9 +412,9 @@ class TargetSuspend:
 class ClockJump:
     """Step the clock: a fault."""
 
-    by: Duration = parameter(help="how far, backwards where it is negative")
+    by: Duration = parameter(help="how far; backwards if it is negative")
     at: Duration | None = parameter(
-        None, help="when monotonic time is this; if not given, now", least=0
+        None, help="monotonic time of the step; by default now", least=0
     )
 
     def do(self, run: Run) -> Outcome:
@@ -424,7 +432,7 @@ class CpuPstate:
     """Change the frequency of a core."""
 
     cpu: int = parameter(help="the CPU", least=0, below="cpus")
-    ratio: float = parameter(help="of the base frequency, 0.001 or more")
+    ratio: float = parameter(help="ratio to the base frequency, 0.001 or more")
 
     def __attrs_post_init__(self) -> None:
         """Raise ValueError for a ratio that rounds to 0, or is not finite."""
@@ -451,13 +459,13 @@ class TargetStop:
         target: Target = run.target.target
         target.stop()
         engines = {provider.name: provider.engine for provider in target.traces.providers}
-        facts = {
+        counts_by_name = {
             name: {"records": engine.records, "dropped": engine.dropped}
             for name, engine in engines.items()
         }
         records = sum(engine.records for engine in engines.values())
         dropped = sum(engine.dropped for engine in engines.values())
-        return Outcome("ok", f"{records:,} records, {dropped:,} dropped", facts)
+        return Outcome("ok", f"{records:,} records, {dropped:,} dropped", counts_by_name)
 
 
 @attrs.frozen
@@ -489,23 +497,23 @@ class TargetSnapshot:
 
     def do(self, run: Run) -> Outcome:
         """Write the contents to the output."""
-        data = run.bytes_of(self.device)
-        run.put(self.as_, data)
-        message = f"{len(data):,} bytes"
+        device_bytes = run.bytes_of(self.device)
+        run.put(self.as_, device_bytes)
+        message = f"{len(device_bytes):,} bytes"
         device = run.device(self.device)
         if not isinstance(device, DatagramSocket):
-            return Outcome.ok(message, bytes=len(data))
-        service = run.target.target.log_services[self.device]
-        counts = {
-            "records": len(service.records),
+            return Outcome.ok(message, bytes=len(device_bytes))
+        log_service = run.target.target.log_services[self.device]
+        service_counts = {
+            "records": len(log_service.records),
             "dropped": device.dropped,
-            "invalid": service.invalid,
-            "lost": service.lost,
+            "invalid": log_service.invalid,
+            "lost": log_service.lost,
         }
-        for noun, count in counts.items():
+        for noun, count in service_counts.items():
             if count:
                 message += f", {count:,} {noun}"
-        return Outcome.ok(message, bytes=len(data), **counts)
+        return Outcome.ok(message, bytes=len(device_bytes), **service_counts)
 
 
 @attrs.frozen
@@ -529,7 +537,7 @@ class FaultCrash:
     """Stop the program that stores into a device, between two stores."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
-    stores: int = parameter(help="stores from here on that are still made", least=0)
+    stores: int = parameter(help="number of further stores that succeed", least=0)
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""
@@ -542,8 +550,8 @@ class FaultTornWrite:
     """Stop the program that stores into a device, within a store."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
-    store: int = parameter(help="the store, from here on and from 0", least=0)
-    nbytes: int = parameter(4, help="its low bytes that land, 1 to 7", least=1, most=7)
+    store: int = parameter(help="which of the following stores, from 0", least=0)
+    nbytes: int = parameter(4, help="number of its low bytes that land, 1 to 7", least=1, most=7)
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""
@@ -556,11 +564,9 @@ class FaultBitFlip:
     """Flip a bit of a store."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
-    bit: int = parameter(help="the bit, 0 to 63", least=0, most=63)
-    store: int | None = parameter(None, help="of this store, from here on and from 0", least=0)
-    offset: int | None = parameter(
-        None, help="of each store to this byte, a multiple of 8", least=0
-    )
+    bit: int = parameter(help="number of the bit, 0 to 63", least=0, most=63)
+    store: int | None = parameter(None, help="which of the following stores, from 0", least=0)
+    offset: int | None = parameter(None, help="only stores to this byte, a multiple of 8", least=0)
 
     def __attrs_post_init__(self) -> None:
         """Raise ValueError without store and offset, and for an offset within a word."""
@@ -593,7 +599,7 @@ class FaultFull:
     """Let a trace buffer drop records as if it were full."""
 
     device: str = parameter(help="the trace provider", refers="device:trace_provider")
-    record: int = parameter(help="the first record dropped, from here on and from 0", least=0)
+    record: int = parameter(help="the first of the following records to drop, from 0", least=0)
     count: int = parameter(1, help="how many", least=0)
 
     def do(self, run: Run) -> Outcome:
@@ -601,8 +607,8 @@ class FaultFull:
         engine = run.device(self.device)
         if not isinstance(engine, TraceEngine):
             raise EmulatorError(f"device {self.device!r} is not a trace provider")
-        first = engine.records + engine.dropped + self.record
-        engine.faults.append(faults.FullBuffer(first, self.count))
+        first_record = engine.records + engine.dropped + self.record
+        engine.faults.append(faults.FullBuffer(first_record, self.count))
         return Outcome.ok()
 
 
@@ -611,7 +617,7 @@ class FaultDrop:
     """Let a socket drop datagrams."""
 
     device: str = parameter(help="the socket", refers="device:log_socket")
-    datagram: int = parameter(help="the first one, from here on and from 0", least=0)
+    datagram: int = parameter(help="the first of the following datagrams to drop, from 0", least=0)
     count: int = parameter(1, help="how many", least=0)
 
     def do(self, run: Run) -> Outcome:

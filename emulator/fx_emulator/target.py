@@ -281,18 +281,18 @@ class Target:
 
         Raises EmulatorError for an unknown name.
         """
-        entry = self.devices.get(name)
-        if entry is None:
-            known = ", ".join(map(repr, self.devices)) or "none"
-            raise EmulatorError(f"no device {name!r}; the devices are: {known}")
-        if isinstance(entry.device, DatagramSocket):
+        device_entry = self.devices.get(name)
+        if device_entry is None:
+            known_names = ", ".join(map(repr, self.devices)) or "none"
+            raise EmulatorError(f"no device {name!r}; the devices are: {known_names}")
+        if isinstance(device_entry.device, DatagramSocket):
             service = self.log_services[name]
             service.drain()
             return service.capture()
-        if isinstance(entry.device, TraceEngine):
-            memory: Any = entry.device.memory
+        if isinstance(device_entry.device, TraceEngine):
+            memory: Any = device_entry.device.memory
         else:
-            memory = entry.device
+            memory = device_entry.device
         data: bytes = memory.read(0, memory.size)
         return data
 

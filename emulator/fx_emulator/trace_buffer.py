@@ -200,47 +200,49 @@ class TraceEngine:
         record, and for metadata, which only the manager writes.
         """
         nbytes = len(record)
-        word: int = _UNPACK(record)[0] if nbytes >= 8 else 0
-        if nbytes != _size_of(word) or word & 15 == _METADATA:
+        header_word: int = _UNPACK(record)[0] if nbytes >= 8 else 0
+        if nbytes != _size_of(header_word) or header_word & 15 == _METADATA:
             raise EmulatorError(
-                f"invalid record of {nbytes} bytes that begins with {word:#018x}: put one whole "
-                "record that is not metadata"
+                f"invalid record of {nbytes} bytes that begins with {header_word:#018x}: put one "
+                "whole record that is not metadata"
             )
         if self.stopped:
             return False
         in_durable = durable and self._layout.durable > 0
-        limit = self._layout.durable if in_durable else self._layout.rolling
-        if self.halted or nbytes > limit or nbytes > MAX_RECORD_BYTES:
+        buffer_bytes = self._layout.durable if in_durable else self._layout.rolling
+        if self.halted or nbytes > buffer_bytes or nbytes > MAX_RECORD_BYTES:
             return self._drop(durable=in_durable)
         if self.faults:
-            number = self.records + self.dropped
-            if any(fault(number) for fault in self.faults):
+            record_number = self.records + self.dropped
+            if any(fault(record_number) for fault in self.faults):
                 return self._drop(durable=in_durable)
         if in_durable:
-            if self.durable_used + nbytes > limit:
+            if self.durable_used + nbytes > buffer_bytes:
                 return self._drop(durable=True)
-            self._commit(record, word, HEADER_BYTES, self.durable_used, limit)
+            self._commit(record, header_word, HEADER_BYTES, self.durable_used, buffer_bytes)
             self.durable_used += nbytes
             return True
-        switches = self.offset + nbytes > limit
+        switches = self.offset + nbytes > buffer_bytes
         if switches and not self._switch():
             return self._drop(durable=False)
-        self._commit(record, word, self._start, self.offset, limit)
+        self._commit(record, header_word, self._start, self.offset, buffer_bytes)
         self.state += nbytes  # its low bits are the offset
         if switches and self.mode == "streaming" and self.on_full is not None:
             self.on_full(self.wrapped_count - 1 & _WRAPPED, self.durable_used)
         return True
 
-    def _commit(self, record: bytes, word: int, start: int, used: int, limit: int) -> None:
-        """Store a record after the ``used`` of ``limit`` bytes of the buffer at ``start``."""
-        place = start + used
-        body = record[8:]
-        if used + len(record) < limit:
-            body += _ZERO  # ends a scan by sizes
-        if body:
-            self._write(place + 8, body)
+    def _commit(
+        self, record: bytes, header_word: int, buffer_start: int, used_bytes: int, buffer_bytes: int
+    ) -> None:
+        """Store a record after the used bytes of a buffer."""
+        record_start = buffer_start + used_bytes
+        record_body = record[8:]
+        if used_bytes + len(record) < buffer_bytes:
+            record_body += _ZERO  # ends a scan by sizes
+        if record_body:
+            self._write(record_start + 8, record_body)
         # The header word is stored last; until then a reader finds a zero word there.
-        self._store(place, word)
+        self._store(record_start, header_word)
         self.records += 1
 
     def saved(self, wrapped_count: int, durable_data_end: int) -> None:
@@ -284,10 +286,10 @@ class TraceEngine:
         starts = {HEADER_BYTES, layout.start(0)}
         if self.mode != "oneshot":
             starts.add(layout.start(1))
-        for start in sorted(starts):
-            store(start, 0)
-        for place in range(8, HEADER_BYTES, 8):
-            store(place, fields.get(place, 0))
+        for buffer_start in sorted(starts):
+            store(buffer_start, 0)
+        for field_offset in range(8, HEADER_BYTES, 8):
+            store(field_offset, fields.get(field_offset, 0))
         store(MAGIC_AT, MAGIC)
 
     def _switch(self) -> bool:
@@ -327,19 +329,19 @@ class TraceEngine:
 
     def _pad(self) -> None:
         """Fill the rest of the current half with unnamed blobs."""
-        limit = self._layout.rolling
-        while self.offset < limit:
-            bytes_left = limit - self.offset
-            words = min(bytes_left // 8, _MAX_WORDS)
+        half_bytes = self._layout.rolling
+        while self.offset < half_bytes:
+            bytes_left = half_bytes - self.offset
+            blob_words = min(bytes_left // 8, _MAX_WORDS)
             # Type 5, size in words, no name, size of the data in bytes from bit 32, data blob.
-            header = _BLOB | words << 4 | (words - 1) * 8 << 32 | 1 << 48
-            body_bytes = 8 * (words - 1)
-            if 8 * words < bytes_left:
+            header_word = _BLOB | blob_words << 4 | (blob_words - 1) * 8 << 32 | 1 << 48
+            body_bytes = 8 * (blob_words - 1)
+            if 8 * blob_words < bytes_left:
                 body_bytes += 8  # the zero word that ends a scan by sizes
-            place = self._start + self.offset
-            self._write(place + 8, bytes(body_bytes))
-            self._store(place, header)
-            self.state += 8 * words
+            blob_start = self._start + self.offset
+            self._write(blob_start + 8, bytes(body_bytes))
+            self._store(blob_start, header_word)
+            self.state += 8 * blob_words
 
 
 # --- Contents of a buffer ----------------------------------------------------------------------
@@ -367,15 +369,15 @@ class Contents:
         """
         if len(image) < HEADER_BYTES or len(image) % 8:
             return None
-        magic, mode_word, total, *sizes, dropped = _HEADER.unpack_from(image)[:9]
+        magic, mode_word, total_bytes, *sizes, dropped = _HEADER.unpack_from(image)[:9]
         mode_number = mode_word >> 16 & 0xFF
         version = mode_word & 0xFFFF
-        if magic != MAGIC or version or mode_number >= len(MODES) or total != len(image):
+        if magic != MAGIC or version or mode_number >= len(MODES) or total_bytes != len(image):
             return None
         mode = MODES[mode_number]
         durable_size, rolling_size, durable_end, *rolling_ends = sizes
         layout = _Layout(durable_size, rolling_size)
-        if not _is_valid(layout, mode, total, (durable_end, *rolling_ends)):
+        if not _is_valid(layout, mode, total_bytes, (durable_end, *rolling_ends)):
             return None
 
         def records(start: int, size: int, end: int) -> bytes:
@@ -413,14 +415,14 @@ def _is_valid(layout: _Layout, mode: Mode, total: int, ends: tuple[int, ...]) ->
 
 def _scan(image: bytes, start: int, size: int) -> int:
     """Return the bytes that records take from byte ``start``, at most ``size``."""
-    words = np.frombuffer(image, "<u8", size // 8, start)
-    offset = 0
-    while offset < size:
-        nbytes = _size_of(int(words[offset // 8]))
-        if not nbytes or nbytes > size - offset:
+    image_words = np.frombuffer(image, "<u8", size // 8, start)
+    scanned_bytes = 0
+    while scanned_bytes < size:
+        record_bytes = _size_of(int(image_words[scanned_bytes // 8]))
+        if not record_bytes or record_bytes > size - scanned_bytes:
             break
-        offset += nbytes
-    return offset
+        scanned_bytes += record_bytes
+    return scanned_bytes
 
 
 # --- The manager -------------------------------------------------------------------------------
@@ -503,24 +505,24 @@ class TraceManager:
         The buffer of a provider that was not stopped, or crashed, is read up to its last record.
         Changes nothing.
         """
-        out = bytearray(_TRACE_MAGIC)
-        out += self._streamed
+        archive_bytes = bytearray(_TRACE_MAGIC)
+        archive_bytes += self._streamed
         for provider in self.providers:
             memory = provider.engine.memory
             contents = Contents.of(memory.read(0, memory.size))
-            body = bytearray()
+            provider_bytes = bytearray()
             if contents is not None:
                 if contents.dropped:
-                    body += _metadata(_PROVIDER_EVENT, provider.id << 20)
-                body += contents.durable[provider.saved_durable :]
+                    provider_bytes += _metadata(_PROVIDER_EVENT, provider.id << 20)
+                provider_bytes += contents.durable[provider.saved_durable :]
                 rolling = contents.rolling
                 # The older half may have been saved already.
                 if provider.saved_wrapped == contents.wrapped_count - 1 & _WRAPPED:
                     rolling = rolling[-1:]
-                body += b"".join(rolling)
-            if body or not provider.introduced:
-                out += _introduction(provider) + body
-        return bytes(out)
+                provider_bytes += b"".join(rolling)
+            if provider_bytes or not provider.introduced:
+                archive_bytes += _introduction(provider) + provider_bytes
+        return bytes(archive_bytes)
 
     def _filled(self, provider: Provider, wrapped_count: int, durable_data_end: int) -> None:
         due_ns = self.clock.monotonic_ns() + (self.save_delay_ns or 0)

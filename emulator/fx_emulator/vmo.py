@@ -94,25 +94,26 @@ class _Storage:
 
     def committed(self, first: int, end: int) -> int:
         """Return the number of pages of a range that are counted for this storage."""
-        own = self.state.count(_OWN, first, end)
+        own_pages = self.state.count(_OWN, first, end)
         # A shared page is counted for the oldest of those that share it.
-        shared = sum(
-            first <= index < end and sharers[0] is self for index, sharers in self.sharers.items()
+        shared_pages = sum(
+            first <= page_index < end and sharers[0] is self
+            for page_index, sharers in self.sharers.items()
         )
-        return own + shared
+        return own_pages + shared_pages
 
     def store_u64(self, offset: int, value: int) -> None:
         # An invalid offset is refused by the memory below.
-        index = offset >> _PAGE_BITS
-        if index >= len(self.state) or self.state[index] != _OWN:
+        page_index = offset >> _PAGE_BITS
+        if page_index >= len(self.state) or self.state[page_index] != _OWN:
             self.claim(offset, _WORD)
         self.memory.store_u64(offset, value)
 
     def write(self, offset: int, words: bytes) -> None:
-        index = offset >> _PAGE_BITS
-        page_end = (index + 1) << _PAGE_BITS
+        page_index = offset >> _PAGE_BITS
+        page_end = (page_index + 1) << _PAGE_BITS
         is_one_page = offset + len(words) <= page_end
-        if not is_one_page or index >= len(self.state) or self.state[index] != _OWN:
+        if not is_one_page or page_index >= len(self.state) or self.state[page_index] != _OWN:
             self.claim(offset, len(words))
         self.memory.write(offset, words)
 
@@ -124,36 +125,36 @@ class _Storage:
             return
         first_page = offset >> _PAGE_BITS
         last_page = (offset + nbytes - 1) >> _PAGE_BITS
-        for index in range(first_page, last_page + 1):
-            self.give_up(index)
-            self.state[index] = _OWN
+        for page_index in range(first_page, last_page + 1):
+            self.give_up(page_index)
+            self.state[page_index] = _OWN
 
     def share(self, first: int, count: int, heir: _Storage) -> None:
         """Share pages from ``first`` on with a new storage, as its pages from 0 on."""
-        source = self.memory.bytes
-        target = heir.memory.bytes
+        source_bytes = self.memory.bytes
+        heir_bytes = heir.memory.bytes
         end = min(first + count, len(self.state))
-        for heir_index, index in enumerate(range(first, end)):
-            if self.state[index] == _ABSENT:
+        for heir_index, page_index in enumerate(range(first, end)):
+            if self.state[page_index] == _ABSENT:
                 continue
-            sharers = self.sharers.setdefault(index, [self])
+            sharers = self.sharers.setdefault(page_index, [self])
             sharers.append(heir)
             heir.sharers[heir_index] = sharers
-            self.state[index] = _SHARED
+            self.state[page_index] = _SHARED
             heir.state[heir_index] = _SHARED
-            page = source[index * PAGE : (index + 1) * PAGE]
-            target[heir_index * PAGE : (heir_index + 1) * PAGE] = page
+            page_bytes = source_bytes[page_index * PAGE : (page_index + 1) * PAGE]
+            heir_bytes[heir_index * PAGE : (heir_index + 1) * PAGE] = page_bytes
 
     def resize(self, size: int) -> None:
         pages = size >> _PAGE_BITS
-        for index in range(pages, len(self.state)):
-            self.give_up(index)
+        for page_index in range(pages, len(self.state)):
+            self.give_up(page_index)
         self.memory.resize(size)
         self.state = self.state[:pages].ljust(pages, bytes([_ABSENT]))
 
-    def give_up(self, index: int) -> None:
+    def give_up(self, page_index: int) -> None:
         """Share a page no longer, if it is shared."""
-        sharers = self.sharers.pop(index, None)
+        sharers = self.sharers.pop(page_index, None)
         if sharers is not None:
             sharers.remove(self)
 
@@ -164,8 +165,8 @@ class _Storage:
         """Remove a user; without users, give up all shared pages."""
         self.users -= 1
         if not self.users:
-            for index in list(self.sharers):
-                self.give_up(index)
+            for page_index in list(self.sharers):
+                self.give_up(page_index)
 
 
 class _Object:
@@ -359,11 +360,11 @@ class Vmo:
         self._need(Rights.DUPLICATE, "duplicate")
         if rights is None:
             rights = self._rights
-        missing = rights & ~self._rights
-        if missing:
+        missing_rights = rights & ~self._rights
+        if missing_rights:
             raise RightsError(
-                f"{self._vmo}: cannot duplicate with {missing.name}, which this handle lacks; "
-                "duplicate a handle that has it"
+                f"{self._vmo}: cannot duplicate with {missing_rights.name}, which this handle "
+                "lacks; duplicate a handle that has it"
             )
         return type(self)(self._vmo, rights)
 
@@ -544,7 +545,7 @@ class Vmo:
         common_bytes = min(storage.size, max(0, vmo.size - offset))
         first_page = (vmo.base + offset) >> _PAGE_BITS
         vmo.storage.share(first_page, common_bytes >> _PAGE_BITS, storage)
-        child = _Object(
+        child_object = _Object(
             storage,
             koids=vmo.koids,
             name=vmo.name if name is None else _fit_name(name),
@@ -556,7 +557,7 @@ class Vmo:
         rights |= Rights.WRITE | Rights.GET_PROPERTY | Rights.SET_PROPERTY
         if resizable:
             rights |= Rights.RESIZE
-        return type(self)(child, rights)
+        return type(self)(child_object, rights)
 
     def slice(self, offset: int, size: int, *, name: str | None = None) -> Self:
         """Return a child that is a window into this VMO, of whole pages, and shares its bytes.
@@ -570,7 +571,7 @@ class Vmo:
             raise VmoError(f"{vmo} is resizable and cannot have slices; take a snapshot")
         _check_pages("slice", offset, size)
         vmo.check("slice", offset, size)
-        child = _Object(
+        child_object = _Object(
             vmo.storage,
             koids=vmo.koids,
             name=vmo.name if name is None else _fit_name(name),
@@ -579,7 +580,7 @@ class Vmo:
             parent=vmo,
             window=(vmo.base + offset, size),
         )
-        return type(self)(child, self._rights)
+        return type(self)(child_object, self._rights)
 
     # --- helpers ---
 
@@ -588,11 +589,11 @@ class Vmo:
             raise VmoError(
                 f"{self._vmo}: {operation} through a closed handle; duplicate it before closing"
             )
-        missing = rights & ~self._rights
-        if missing:
+        missing_rights = rights & ~self._rights
+        if missing_rights:
             raise RightsError(
-                f"{self._vmo}: {operation} requires {missing.name}, which this handle lacks; "
-                "use a handle with more rights"
+                f"{self._vmo}: {operation} requires {missing_rights.name}, which this handle "
+                "lacks; use a handle with more rights"
             )
 
 

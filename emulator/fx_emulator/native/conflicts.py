@@ -92,6 +92,7 @@ class Conflicts:
         # Local names, because this function runs at each access.
         machine = self.machine
         start, view = region.start, region.view
+        stores = machine.stores
         noted = self._noted
         accesses = self.accesses
         pc = machine.pc
@@ -100,9 +101,9 @@ class Conflicts:
         def access(kind: int, address: int, size: int, _value: int) -> None:
             agent = self.agent
             accesses[agent] = accesses.get(agent, 0) + 1
-            if journaled and kind == _WRITE_ACCESS and machine.journal is not None:
+            if journaled and kind == _WRITE_ACCESS and stores.journal is not None:
                 offset = address - start
-                machine.journal.append((region, offset, bytes(view[offset : offset + size])))
+                stores.journal.append((region, offset, bytes(view[offset : offset + size])))
             if self.grown and self.restarts:
                 self._patience -= 1
                 if not self._patience:
@@ -143,8 +144,8 @@ class Conflicts:
     def stop(self) -> None:
         """Remove all hooks."""
         engine = self.machine.engine
-        for number in [*self._hooks, *self._point_hooks.values()]:
-            engine.unhook(number)
+        for hook_number in [*self._hooks, *self._point_hooks.values()]:
+            engine.unhook(hook_number)
         self._hooks.clear()
         self._point_hooks.clear()
         engine.forget_code()
@@ -152,8 +153,8 @@ class Conflicts:
     def _note(self, agent: int, writes: bool, address: int, size: int, pc: int) -> None:
         """Note an access to memory; a new conflict makes all instructions on its word points."""
         agent_bit = 1 << agent
-        for word in range(address & -_WORD, address + size, _WORD):
-            use = self._uses.setdefault(word, _WordUse())
+        for word_address in range(address & -_WORD, address + size, _WORD):
+            use = self._uses.setdefault(word_address, _WordUse())
             use.instructions.add(pc)
             if writes:
                 use.writers |= agent_bit
@@ -161,8 +162,8 @@ class Conflicts:
                 use.readers |= agent_bit
             if not use.in_conflict:
                 continue
-            if word not in self.words:
-                self.words.add(word)
+            if word_address not in self.words:
+                self.words.add(word_address)
                 self.grown = True
             if not use.instructions <= self.points:
                 self.points |= use.instructions
@@ -190,16 +191,22 @@ class Conflicts:
         if addresses.idle(access):
             return touched
         for operand in access.operands:
-            begin = addresses.of(operand)
-            for word in range(begin & -_WORD, begin + operand.size, _WORD):
-                if word in words:
-                    touched.append((word, operand.writes))  # noqa: PERF401 (at each point)
+            operand_start = addresses.of(operand)
+            for word_address in range(operand_start & -_WORD, operand_start + operand.size, _WORD):
+                if word_address in words:
+                    touched.append((word_address, operand.writes))  # noqa: PERF401 (at each point)
         return touched
 
     def touched_in(self, call: int) -> list[TouchedWord]:
         """Return the words in conflict that a function of the target has used, at its trap."""
-        return [(word, True) for word in self.words if call in self._uses[word].instructions]
+        return [
+            (word_address, True)
+            for word_address in self.words
+            if call in self._uses[word_address].instructions
+        ]
 
     def touched_by(self, part: AccessPart) -> list[TouchedWord]:
         """Return the same for a part of an instruction."""
-        return [(word, part.writes) for word in part.words if word in self.words]
+        return [
+            (word_address, part.writes) for word_address in part.words if word_address in self.words
+        ]

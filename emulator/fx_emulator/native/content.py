@@ -44,7 +44,7 @@ class Content:
 
     @property
     def _journal(self) -> list[tuple[Region, int, bytes]]:
-        return self._machine.journal or []
+        return self._machine.stores.journal or []
 
     def key(self, snapshot: Any, *future: object) -> int:
         """Return a hash of a snapshot's contents and of ``future``, which decides it as well."""
@@ -83,27 +83,31 @@ class Content:
 
     def _memory(self) -> int:
         """Return a hash of all lines that differ from their first bytes, as everybody sees them."""
-        hidden = self._hidden_words()
-        total = 0
-        for start, line in self._lines.items():
-            data = bytes(line.region.view[line.offset : line.offset + LINE])
-            if start in hidden:
-                shared = bytearray(data)
-                for within, word in hidden[start]:
-                    shared[within : within + len(word)] = word
-                data = bytes(shared)
-            if data != line.first_bytes:
-                total ^= hash((start, data))
-        return total
+        hidden_words = self._hidden_words()
+        memory_hash = 0
+        for line_address, changed_line in self._lines.items():
+            line_bytes = bytes(
+                changed_line.region.view[changed_line.offset : changed_line.offset + LINE]
+            )
+            if line_address in hidden_words:
+                shared_bytes = bytearray(line_bytes)
+                for byte_offset, word_bytes in hidden_words[line_address]:
+                    shared_bytes[byte_offset : byte_offset + len(word_bytes)] = word_bytes
+                line_bytes = bytes(shared_bytes)
+            if line_bytes != changed_line.first_bytes:
+                memory_hash ^= hash((line_address, line_bytes))
+        return memory_hash
 
     def _hidden_words(self) -> dict[int, list[tuple[int, bytes]]]:
         """Return, by line, offset and bytes of words where the memory shows one thread's view."""
-        hidden: dict[int, list[tuple[int, bytes]]] = {}
+        hidden_words: dict[int, list[tuple[int, bytes]]] = {}
         order = self._machine.order
         if order is not None:
-            for word, data in order.hidden.items():
-                hidden.setdefault(word & -LINE, []).append((word % LINE, data))
-        return hidden
+            for word_address, word_bytes in order.hidden.items():
+                hidden_words.setdefault(word_address & -LINE, []).append(
+                    (word_address % LINE, word_bytes)
+                )
+        return hidden_words
 
     def _scan(self) -> None:
         """Learn of lines that have changed since the last state."""
@@ -111,20 +115,24 @@ class Content:
         for region, offset, data in journal[self._scanned :]:
             if region.name == "stack":
                 continue  # a part of the thread
-            for line in range(offset & -LINE, offset + len(data), LINE):
-                address = region.start + line
+            for line_offset in range(offset & -LINE, offset + len(data), LINE):
+                address = region.start + line_offset
                 if address not in self._lines:
-                    first_bytes = self._first_bytes(region, line)
-                    self._lines[address] = _ChangedLine(region, line, first_bytes)
+                    first_bytes = self._first_bytes(region, line_offset)
+                    self._lines[address] = _ChangedLine(region, line_offset, first_bytes)
         self._scanned = len(journal)
 
-    def _first_bytes(self, region: Region, line: int) -> bytes:
+    def _first_bytes(self, region: Region, line_offset: int) -> bytes:
         """Return the bytes of a line before the first entry of the journal."""
-        data = bytearray(region.view[line : line + LINE])
+        line_bytes = bytearray(region.view[line_offset : line_offset + LINE])
         # Undo the stores into the line, the newest first.
-        for changed_region, offset, old in reversed(self._journal):
-            if changed_region is region and offset < line + LINE and line < offset + len(old):
-                for within, byte in enumerate(old, offset - line):
-                    if 0 <= within < len(data):
-                        data[within] = byte
-        return bytes(data)
+        for changed_region, offset, old_bytes in reversed(self._journal):
+            if (
+                changed_region is region
+                and offset < line_offset + LINE
+                and line_offset < offset + len(old_bytes)
+            ):
+                for byte_offset, byte in enumerate(old_bytes, offset - line_offset):
+                    if 0 <= byte_offset < len(line_bytes):
+                        line_bytes[byte_offset] = byte
+        return bytes(line_bytes)

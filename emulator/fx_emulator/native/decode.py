@@ -204,22 +204,22 @@ class Decoder:
         def register(code: int) -> str | None:
             return instruction.reg_name(code) if code else None
 
-        base = register(memory.base)
+        base_register = register(memory.base)
         displacement = memory.disp
-        if base == "rip":
+        if base_register == "rip":
             # Relative to the next instruction: an address that does not change.
-            base = None
+            base_register = None
             displacement += instruction.address + instruction.size
-        if base == "rsp" and name == "pop":
+        if base_register == "rsp" and name == "pop":
             displacement += operand.size  # the address is computed after the load
         is_first = number == 0
         only_stores = is_first and (name in _STORES or name.startswith(_STORE_NAMES))
-        bit = None
-        source = instruction.operands[-1]
-        if name in _BITS and source.type == self._register:
-            bit = register(source.reg)
+        bit_register = None
+        last_operand = instruction.operands[-1]
+        if name in _BITS and last_operand.type == self._register:
+            bit_register = register(last_operand.reg)
         return Operand(
-            base=base,
+            base=base_register,
             index=register(memory.index),
             scale=memory.scale,
             displacement=displacement,
@@ -227,7 +227,7 @@ class Decoder:
             size=_STATES.get(name, operand.size),
             writes=is_first and name not in _LOADS,
             reads=not only_stores,
-            bit=bit,
+            bit=bit_register,
         )
 
 

@@ -139,8 +139,8 @@ class DepthFirst(Search):
         """Interrupt each thread once, to find its conflicts with the handler."""
         execution = self.execution
         self._restart()
-        for index, thread in enumerate(execution.threads):
-            execution.current = index
+        for thread_index, thread in enumerate(execution.threads):
+            execution.current = thread_index
             execution.interrupt(thread)
             with contextlib.suppress(NativeError, RejectedError):
                 # Errors are found again by the search, at a point.
@@ -156,14 +156,14 @@ class DepthFirst(Search):
     def _explore(self) -> ExploreFailure | None:
         """Search depth-first, up to a failure, a new conflict, or the limit of schedules."""
         self._restart()
-        nodes: list[_Node] = []
+        open_nodes: list[_Node] = []
         place: Place | None = None
         while True:
             if place is None:
                 self._set_quiet()
                 place = self._split_place() or self.execution.run_thread()
             choices = self._choices(place)
-            if len(choices) > 1 and self._is_known(place, choices, nodes):
+            if len(choices) > 1 and self._is_known(place, choices, open_nodes):
                 place = Place("pruned")
                 choices = []
             if choices:
@@ -174,12 +174,12 @@ class DepthFirst(Search):
                 failure = self._check_end()
                 if failure is not None:
                     return failure
-            if self.execution.conflicts.grown or not nodes:
+            if self.execution.conflicts.grown or not open_nodes:
                 return None
             if self.coverage.schedules >= self._limit:
                 self.coverage.complete = False
                 return None
-            place = self._backtrack(nodes)
+            place = self._backtrack(open_nodes)
 
     def _set_quiet(self) -> None:
         """Note whether the current thread can no longer be preempted or interrupted."""
@@ -189,7 +189,7 @@ class DepthFirst(Search):
             alone = len(self.execution.live_threads()) == 1
             self._quiet = alone and self.execution.signal is None
 
-    def _is_known(self, place: Place, choices: list[CostedChoice], nodes: list[_Node]) -> bool:
+    def _is_known(self, place: Place, choices: list[CostedChoice], open_nodes: list[_Node]) -> bool:
         """Return whether this state was explored before; if not, add it as a node.
 
         Either the threads have read the same (``State.key``), or what they have is the same.
@@ -223,15 +223,15 @@ class DepthFirst(Search):
             path_length=len(execution.path),
             choices=choices[1:],
         )
-        nodes.append(node)
+        open_nodes.append(node)
         return False
 
-    def _backtrack(self, nodes: list[_Node]) -> Place | None:
+    def _backtrack(self, open_nodes: list[_Node]) -> Place | None:
         """Return to the last point with an unexplored choice, and take it."""
-        node = nodes[-1]
+        node = open_nodes[-1]
         choice, cost = node.choices.pop(0)
         if not node.choices:
-            nodes.pop()
+            open_nodes.pop()
         execution = self.execution
         execution.state.restore(node.snapshot)
         execution.current = node.current
@@ -248,21 +248,29 @@ class DepthFirst(Search):
             return []
         execution = self.execution
         go_on: CostedChoice = (Run(execution.current), 0)
-        others = [index for index in execution.live_threads() if index != execution.current]
-        switches: list[CostedChoice] = [(Run(index), 0) for index in others]
+        other_threads = [
+            thread_index
+            for thread_index in execution.live_threads()
+            if thread_index != execution.current
+        ]
+        switch_choices: list[CostedChoice] = [
+            (Run(thread_index), 0) for thread_index in other_threads
+        ]
         if place.why == "finished":
-            return switches or self._last_drains()
+            return switch_choices or self._last_drains()
         if place.why == "blocked":
-            return switches or [go_on]
-        drains: list[CostedChoice] = [(Drain(index), 0) for index in self._drains(place)]
-        if place.waiting and (switches or drains):
+            return switch_choices or [go_on]
+        drain_choices: list[CostedChoice] = [
+            (Drain(thread_index), 0) for thread_index in self._drains(place)
+        ]
+        if place.waiting and (switch_choices or drain_choices):
             # Buffers drain and other threads run eventually, so only these can end the wait.
-            return [*drains, *switches]
-        choices = [go_on, *drains]
+            return [*drain_choices, *switch_choices]
+        choices = [go_on, *drain_choices]
         just_resumed = (place.pc, place.part) == self._turn.resumed_at
         may_preempt = self._bound is None or self._preemptions < self._bound
         if may_preempt and not just_resumed:
-            choices += [(Run(index), 1) for index in others]
+            choices += [(Run(thread_index), 1) for thread_index in other_threads]
             signalled = execution.state.signals[execution.current]
             # A handler runs before or after an instruction, never between its parts.
             if execution.signal is not None and not signalled and not place.part:
@@ -275,8 +283,8 @@ class DepthFirst(Search):
         if order is None:
             return []
         return [
-            (Drain(index), 0)
-            for index, thread in enumerate(self.execution.threads)
+            (Drain(thread_index), 0)
+            for thread_index, thread in enumerate(self.execution.threads)
             if order.waiting(thread.number)
         ]
 
@@ -286,16 +294,19 @@ class DepthFirst(Search):
         order = execution.machine.order
         if order is None:
             return []
-        words = {word for word, _ in place.touched}
+        shared_words = {word for word, _ in place.touched}
         if place.ordering:
             # The current thread's own buffer drains at this point.
             for pending in order.waiting(execution.thread.number):
-                words.update(pending.words)
+                shared_words.update(pending.words)
         return [
-            index
-            for index, thread in enumerate(execution.threads)
-            if index != execution.current
-            and any(not words.isdisjoint(store.words) for store in order.waiting(thread.number))
+            thread_index
+            for thread_index, thread in enumerate(execution.threads)
+            if thread_index != execution.current
+            and any(
+                not shared_words.isdisjoint(waiting_store.words)
+                for waiting_store in order.waiting(thread.number)
+            )
         ]
 
     def _take(self, choice: Choice, cost: int, place: Place) -> Place | None:
@@ -303,19 +314,19 @@ class DepthFirst(Search):
         execution = self.execution
         self._preemptions += cost
         match choice:
-            case Drain(index):
+            case Drain(thread_index):
                 execution.mark(place)
                 execution.path.append(choice)
-                execution.drain(index)
+                execution.drain(thread_index)
                 return place
             case Signal():
                 execution.mark(place)
                 execution.path.append(choice)
                 execution.state.signals[execution.current] += 1
                 execution.interrupt(execution.thread)
-            case Run(index) if index != execution.current:
+            case Run(thread_index) if thread_index != execution.current:
                 execution.mark(place)
-                execution.current = index
+                execution.current = thread_index
                 _, pc, part = execution.position(execution.thread.pc)
                 self._turn = _Turn(resumed_at=(pc, part))
             case _ if place.why == "point":
@@ -355,46 +366,46 @@ class DepthFirst(Search):
             return
         # No other thread may run: continue, unless this state was explored before.
         turn.quiet_points += 1
-        key = self.execution.state.key(self.execution.current, self._preemptions, address)
-        if key in self._visited:
+        state_key = self.execution.state.key(self.execution.current, self._preemptions, address)
+        if state_key in self._visited:
             self.execution.stop(Place("pruned"))
             return
         if turn.quiet_points <= _REMEMBERED_POINTS:
-            self._visited.add(key)
+            self._visited.add(state_key)
         self._pass(place)
 
     def _point_at(self, address: int, access: Access) -> Place | None:
         """Return the point before an instruction; None if it concerns no other thread."""
         execution = self.execution
         machine = execution.machine
-        buffered = machine.order is not None
+        has_buffers = machine.order is not None
         if address in machine.provided.calls:
-            touched = tuple(execution.conflicts.touched_in(address))
-            ordering = buffered and bool(touched)
+            touched_words = tuple(execution.conflicts.touched_in(address))
+            drains_buffer = has_buffers and bool(touched_words)
         else:
-            touched = tuple(execution.conflicts.touched(access))
-            ordering = buffered and access.orders
-        if not touched and not ordering:
+            touched_words = tuple(execution.conflicts.touched(access))
+            drains_buffer = has_buffers and access.orders
+        if not touched_words and not drains_buffer:
             return None
-        if touched == _TIME_ONLY:
+        if touched_words == _TIME_ONLY:
             last_reading = execution.state.time_reads.get(execution.current)
             if last_reading == execution.state.progress(execution.current, address):
                 return None  # it waits for a time
-        if buffered and not ordering and not access.timed and not _loads(access):
+        if has_buffers and not drains_buffer and not access.timed and not _loads(access):
             return None  # the store enters a buffer, invisible to others
-        waiting = self._turn.spins.is_spinning(
-            touched, lambda: execution.state.moment(execution.current, address, touched)
+        is_waiting = self._turn.spins.is_spinning(
+            touched_words, lambda: execution.state.moment(execution.current, address, touched_words)
         )
         splits = machine.splitter.splits(access)
-        return Place("point", address, touched, ordering, waiting, splits)
+        return Place("point", address, touched_words, drains_buffer, is_waiting, splits)
 
     def _pass(self, place: Place) -> None:
         """Account for the instruction at a point, which runs next."""
         execution = self.execution
         if place.ordering:
             execution.drain_own(place.pc)
-        visible = execution.machine.order is None or place.ordering
-        self._record(place.pc, list(place.touched), writes=visible)
+        stores_visible = execution.machine.order is None or place.ordering
+        self._record(place.pc, list(place.touched), writes=stores_visible)
         if execution.state.passes > _MOST_PASSES:
             raise execution.machine.endless(execution.thread)
 
@@ -407,8 +418,10 @@ class DepthFirst(Search):
         thread = execution.thread
         while thread.split is not None:
             part = thread.split.next
-            visible = execution.machine.order is None and part.writes
-            self._record(thread.split.pc, execution.conflicts.touched_by(part), writes=visible)
+            stores_visible = execution.machine.order is None and part.writes
+            self._record(
+                thread.split.pc, execution.conflicts.touched_by(part), writes=stores_visible
+            )
             execution.machine.splitter.step(thread)
             place = self._split_place()
             if place is not None and (not self._quiet or self._drains(place)):

@@ -78,12 +78,13 @@ class MappedDevice:
                 f"store of {size} bytes at byte {offset} of a memory of {self.region.limit} bytes"
             )
         machine = self.machine
-        if address in machine.counted_stores:
+        stores = machine.stores
+        if address in stores.counted:
             return
-        if machine.journal is not None:
+        if stores.journal is not None:
             # Journaled first: after an error below later hooks do not run, but the store happens.
             region = self.region
-            machine.journal.append((region, offset, bytes(region.view[offset : offset + size])))
+            stores.journal.append((region, offset, bytes(region.view[offset : offset + size])))
         if machine.order is not None and not machine.order.is_direct():
             return
         value &= (1 << 8 * size) - 1
@@ -93,14 +94,16 @@ class MappedDevice:
             self.land(offset, size, value, pc)
         else:
             # Two stores; the engine makes the low one again with the high one.
-            data = value.to_bytes(size, "little")
-            low, high = data[:to_line_end], data[to_line_end:]
-            self.land(offset, len(low), int.from_bytes(low, "little"), pc)
-            self.region.view[offset : offset + len(low)] = low
-            self.land(offset + len(low), len(high), int.from_bytes(high, "little"), pc)
-        if machine.rewrites:
+            value_bytes = value.to_bytes(size, "little")
+            low_bytes, high_bytes = value_bytes[:to_line_end], value_bytes[to_line_end:]
+            self.land(offset, len(low_bytes), int.from_bytes(low_bytes, "little"), pc)
+            self.region.view[offset : offset + len(low_bytes)] = low_bytes
+            self.land(
+                offset + len(low_bytes), len(high_bytes), int.from_bytes(high_bytes, "little"), pc
+            )
+        if stores.rewrites:
             # The engine drops the store in which it is stopped; the machine repeats it.
-            machine.counted_stores.add(address)
+            stores.counted.add(address)
             machine.engine.stop()
 
     def land(self, offset: int, size: int, value: int, pc: int) -> None:
@@ -112,51 +115,59 @@ class MappedDevice:
         if sink is not None:
             sink(self, offset, size, value, pc)
         memory = self.memory
-        place = self.base + offset
-        if self._storage is not None and self._storage.state[place // PAGE] != _OWN:
-            self._storage.claim(place & -_WORD, _WORD)
+        memory_offset = self.base + offset
+        if self._storage is not None and self._storage.state[memory_offset // PAGE] != _OWN:
+            self._storage.claim(memory_offset & -_WORD, _WORD)
         if memory.faults:
-            self._pass_faults(place, size, value)
+            self._pass_faults(memory_offset, size, value)
             return
         memory.stores += 1
         if memory.log is not None:
-            for word_offset, word in self._words(place, size, value):
+            for word_offset, word in self._words(memory_offset, size, value):
                 memory.log.stored(word_offset, word)
 
-    def _words(self, place: int, size: int, value: int) -> list[tuple[int, int]]:
+    def _words(self, memory_offset: int, size: int, value: int) -> list[tuple[int, int]]:
         """Return offset in the memory and new value of each word that a store touches."""
-        start = place & -_WORD
-        end = (place + size + _WORD - 1) & -_WORD
-        data = bytearray(self.memory.read(start, end - start))
-        data[place - start : place - start + size] = value.to_bytes(size, "little")
+        first_offset = memory_offset & -_WORD
+        end_offset = (memory_offset + size + _WORD - 1) & -_WORD
+        word_bytes = bytearray(self.memory.read(first_offset, end_offset - first_offset))
+        word_bytes[memory_offset - first_offset : memory_offset - first_offset + size] = (
+            value.to_bytes(size, "little")
+        )
         return [
-            (word, int.from_bytes(data[word - start : word - start + _WORD], "little"))
-            for word in range(start, end, _WORD)
+            (
+                word_offset,
+                int.from_bytes(
+                    word_bytes[word_offset - first_offset : word_offset - first_offset + _WORD],
+                    "little",
+                ),
+            )
+            for word_offset in range(first_offset, end_offset, _WORD)
         ]
 
-    def _pass_faults(self, place: int, size: int, value: int) -> None:
+    def _pass_faults(self, memory_offset: int, size: int, value: int) -> None:
         """Pass a store through the memory's faults; words that they change are rewritten later."""
         memory = self.memory
-        for offset, wanted in self._words(place, size, value):
-            old = memory.load_u64(offset)
-            stored = wanted
+        for word_offset, wanted_word in self._words(memory_offset, size, value):
+            old_word = memory.load_u64(word_offset)
+            stored_word = wanted_word
             try:
                 for fault in memory.faults:
-                    stored = fault(offset, stored, memory.stores)
+                    stored_word = fault(word_offset, stored_word, memory.stores)
             except Crash as crash:
                 # Of the store in which it crashes the low bytes land, later on nothing at all.
                 landed_bits = 0
                 if crash is not memory.crashed:
                     landed_bits = (1 << 8 * crash.landed) - 1
                     memory.halt(crash)
-                torn = old & ~landed_bits | wanted & landed_bits
-                self.machine.rewrites.append((self, offset, torn))
+                torn_word = old_word & ~landed_bits | wanted_word & landed_bits
+                self.machine.stores.rewrites.append((self, word_offset, torn_word))
                 raise
             memory.stores += 1
             if memory.log is not None:
-                memory.log.stored(offset, stored)
-            if stored != wanted:
-                self.machine.rewrites.append((self, offset, stored))
+                memory.log.stored(word_offset, stored_word)
+            if stored_word != wanted_word:
+                self.machine.stores.rewrites.append((self, word_offset, stored_word))
 
     def rewrite(self, offset: int, word: int) -> None:
         """Overwrite a word without calling hooks; ``offset`` is in the memory."""

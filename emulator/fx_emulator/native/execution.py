@@ -135,7 +135,9 @@ class Execution:
 
     def live_threads(self) -> list[int]:
         """Return the indexes of the threads that have not ended."""
-        return [index for index, thread in enumerate(self.threads) if not thread.finished]
+        return [
+            thread_index for thread_index, thread in enumerate(self.threads) if not thread.finished
+        ]
 
     # --- beginning ---
 
@@ -192,15 +194,15 @@ class Execution:
 
     def mark(self, place: Place) -> None:
         """Append the current thread's progress to the path."""
-        last = self.path[-1] if self.path else None
+        last_step = self.path[-1] if self.path else None
         if place.why == "point":
-            progress = Run(self.current, *self.position(place.pc))
-        elif isinstance(last, Drain):
+            reached_step = Run(self.current, *self.position(place.pc))
+        elif isinstance(last_step, Drain):
             return  # the thread had gone as far as it can before that drain
         else:
-            progress = Run(self.current)
-        if progress != last:
-            self.path.append(progress)
+            reached_step = Run(self.current)
+        if reached_step != last_step:
+            self.path.append(reached_step)
 
     # --- running ---
 
@@ -218,7 +220,7 @@ class Execution:
         thread = self.thread
         self._forget_place()
         while True:
-            handlers = len(thread.interrupted)
+            running_handlers = len(thread.interrupted)
             outcome = self.advance(self.budget)
             if self._place is not None:
                 return self._place
@@ -230,7 +232,7 @@ class Execution:
                     return Place("finished")
                 case Blocked():
                     return Place("blocked")
-                case _ if len(thread.interrupted) == handlers:
+                case _ if len(thread.interrupted) == running_handlers:
                     raise self.machine.endless(thread)
             # Otherwise a signal handler has returned, and the thread itself continues.
 
@@ -296,12 +298,12 @@ class Execution:
             )
             for store in self.state.trail[-_TRAIL:]
         )
-        path = list(self.path)
+        schedule_path = list(self.path)
         if not final:
-            path.append(Run(self.current))
+            schedule_path.append(Run(self.current))
         return ExploreFailure(
             error=error,
-            schedule=self.schedule_name or write_schedule(path, machine.file.base),
+            schedule=self.schedule_name or write_schedule(schedule_path, machine.file.base),
             image=image,
             trail=trail,
             final=final,

@@ -83,8 +83,9 @@ class Explorer:
         machine = self.machine
         execution = self.execution
         conflicts = execution.conflicts
-        listeners, journal = machine.listeners, machine.journal
-        machine.journal = []
+        listeners = machine.listeners
+        journal = machine.stores.journal
+        machine.stores.journal = []
         execution.start()
         try:
             conflicts.watch()
@@ -103,7 +104,7 @@ class Explorer:
             conflicts.stop()
             execution.state.restore(execution.beginning)
             machine.listeners = listeners
-            machine.journal = journal
+            machine.stores.journal = journal
             machine.timer.on_read = None
             if machine.order is not None:
                 machine.order.reveal()

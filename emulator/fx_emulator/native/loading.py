@@ -70,33 +70,33 @@ class Provided:
 
 def map_chunk(space: Space, chunk: Chunk) -> None:
     """Map a segment; a page that two segments share gets the permissions of both."""
-    page = chunk.start & -PAGE
-    end = round_up(chunk.start + chunk.size)
-    while page < end and space.find(page) is not None:
-        space.protect(page, PAGE, READ | WRITE | RUN)
-        page += PAGE
-    if page < end:
-        space.map(chunk.name, page, end - page, chunk.permissions)
+    page_address = chunk.start & -PAGE
+    chunk_end = round_up(chunk.start + chunk.size)
+    while page_address < chunk_end and space.find(page_address) is not None:
+        space.protect(page_address, PAGE, READ | WRITE | RUN)
+        page_address += PAGE
+    if page_address < chunk_end:
+        space.map(chunk.name, page_address, chunk_end - page_address, chunk.permissions)
     # The bytes may lie in two regions: that of the shared page, and the one mapped here.
-    done = 0
-    while done < len(chunk.data):
-        address = chunk.start + done
+    written_bytes = 0
+    while written_bytes < len(chunk.data):
+        address = chunk.start + written_bytes
         region = space.find(address)
         assert region is not None  # noqa: S101 (it was mapped above)
-        part = chunk.data[done : done + region.end - address]
-        space.write(address, part)
-        done += len(part)
+        chunk_part = chunk.data[written_bytes : written_bytes + region.end - address]
+        space.write(address, chunk_part)
+        written_bytes += len(chunk_part)
 
 
 def map_offset_table(space: Space, file: ObjectFile, provided: Provided) -> int:
     """Allocate the words that relocations of the object file need. Return their address."""
     if file.kind == "relocatable":
-        size = 32 * len(file.relocations) + 8
+        table_bytes = 32 * len(file.relocations) + 8
     else:
         # A linked file has its own; this one is for stubs of its ifuncs only.
-        size = PAGE + 16 * sum(symbol.kind == "ifunc" for symbol in file.functions)
+        table_bytes = PAGE + 16 * sum(symbol.kind == "ifunc" for symbol in file.functions)
     file_end = max(round_up(chunk.start + chunk.size) for chunk in file.chunks)
-    region = space.map("offset table", file_end + PAGE, size, READ | WRITE | RUN)
+    region = space.map("offset table", file_end + PAGE, table_bytes, READ | WRITE | RUN)
     provided.addresses[_OFFSET_TABLE] = region.start
     return region.start
 
@@ -117,38 +117,38 @@ def provide(
         else:
             definitions[name] = definition
     provided = Provided()
-    code = bytearray(_TRAP)  # the first trap is that of a thread's end
+    trap_code = bytearray(_TRAP)  # the first trap is that of a thread's end
     variables: dict[str, bytes] = {}
-    missing: list[str] = []
+    missing_names: list[str] = []
     for name, symbol in file.undefined.items():
         match definitions.get(name):
             case int(address):
                 provided.addresses[name] = address
-            case bytes() | bytearray() as data:
-                variables[name] = bytes(data)
+            case bytes() | bytearray() as initial_bytes:
+                variables[name] = bytes(initial_bytes)
             case Call() as call:
-                provided.addresses[name] = TRAPS_AT + len(code)
-                provided.calls[TRAPS_AT + len(code)] = call
-                code += _TRAP
+                provided.addresses[name] = TRAPS_AT + len(trap_code)
+                provided.calls[TRAPS_AT + len(trap_code)] = call
+                trap_code += _TRAP
             case _ if symbol.weak:
                 provided.addresses[name] = 0
             case _ if name not in ROUTINES and name != _OFFSET_TABLE:
-                missing.append(name)
-    if missing and needs_all:
-        raise LoadError(_unresolved(file, missing))
-    unused = sorted(symbols.keys() - file.undefined.keys())
-    if unused:
+                missing_names.append(name)
+    if missing_names and needs_all:
+        raise LoadError(_unresolved(file, missing_names))
+    unused_names = sorted(symbols.keys() - file.undefined.keys())
+    if unused_names:
         raise LoadError(
-            f"{file.path}: has no undefined symbol {unused[0]!r}; declare it extern "
+            f"{file.path}: has no undefined symbol {unused_names[0]!r}; declare it extern "
             "and use it, or remove it from symbols="
         )
-    provided.traps_end = TRAPS_AT + len(code)
-    routines = _append_routines(code, file, provided)
+    provided.traps_end = TRAPS_AT + len(trap_code)
+    routines = _append_routines(trap_code, file, provided)
     provided.descriptor = routines[_DESCRIPTOR]
-    provided.code_end = TRAPS_AT + len(code)
-    space.map("calls", TRAPS_AT, len(code), READ | RUN)
-    space.write(TRAPS_AT, code)
-    _map_variables(space, TRAPS_AT + round_up(len(code)), variables, provided)
+    provided.code_end = TRAPS_AT + len(trap_code)
+    space.map("calls", TRAPS_AT, len(trap_code), READ | RUN)
+    space.write(TRAPS_AT, trap_code)
+    _map_variables(space, TRAPS_AT + round_up(len(trap_code)), variables, provided)
     named = {**routines, **provided.addresses}
     provided.names = {address: name for name, address in named.items() if address}
     return provided
@@ -171,8 +171,8 @@ def _map_variables(
     """Map variables from an address on, each at a multiple of 16."""
     if not variables:
         return
-    size = sum(round_up(len(data), 16) for data in variables.values())
-    space.map("variables of the target", start, size, READ | WRITE)
+    total_bytes = sum(round_up(len(data), 16) for data in variables.values())
+    space.map("variables of the target", start, total_bytes, READ | WRITE)
     address = start
     for name, data in variables.items():
         provided.addresses[name] = address
@@ -192,19 +192,19 @@ _RUST_ADVICE = (
 
 def _unresolved(file: ObjectFile, missing: Sequence[str]) -> str:
     """Return one message that lists all unresolved symbols, each with advice."""
-    known = [*known_calls(), *ROUTINES]
-    lines = "".join(f"\n  {name}: {_advice(name, known)}" for name in sorted(missing))
+    known_names = [*known_calls(), *ROUTINES]
+    advice_lines = "".join(f"\n  {name}: {_advice(name, known_names)}" for name in sorted(missing))
     is_rust = any("rust_eh_personality" in name for name in file.symbols)
     rust_advice = _RUST_ADVICE if is_rust else ""
-    return f"{file.path}: {len(missing)} unresolved symbols:{lines}{rust_advice}"
+    return f"{file.path}: {len(missing)} unresolved symbols:{advice_lines}{rust_advice}"
 
 
 def _advice(name: str, known: Iterable[str]) -> str:
     """Return what to do about an unresolved symbol."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    near_names = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     definition = f"symbols={{{name!r}: function}}"
-    if near:
-        return f"did you mean {near[0]}? Or define it: {definition}"
+    if near_names:
+        return f"did you mean {near_names[0]}? Or define it: {definition}"
     if name.startswith(("zx_", "_zx_")):
         return f"the target lacks this call; define it: {definition}"
     if name.startswith(("_ZN", "_ZSt", "_ZTV", "__gxx")):
@@ -214,7 +214,7 @@ def _advice(name: str, known: Iterable[str]) -> str:
 
 def similar_names(name: str, symbols: Iterable[str]) -> str:
     """Return a hint for an unknown name, empty if no symbol is similar."""
-    near = difflib.get_close_matches(name, symbols, n=3)
-    if not near:
+    near_names = difflib.get_close_matches(name, symbols, n=3)
+    if not near_names:
         return ""
-    return f"; did you mean {', '.join(map(repr, near))}?"
+    return f"; did you mean {', '.join(map(repr, near_names))}?"

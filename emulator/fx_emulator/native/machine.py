@@ -40,6 +40,7 @@ from fx_emulator.native.relocate import Linker
 from fx_emulator.native.space import READ, RUN, WRITE, Region, Space, round_up
 from fx_emulator.native.split import Splitter
 from fx_emulator.native.stops import Causes, fault_message, instruction_message, interrupt_message
+from fx_emulator.native.stores import Stores
 from fx_emulator.native.threads import Finished, NativeThread, Stopped
 from fx_emulator.native.timer import Timer
 from fx_emulator.native.zircon import Handles
@@ -112,6 +113,7 @@ class Machine:
         self.decoder = Decoder(self.space.read_some)
         self.operands = Addresses(self.engine)
         self.splitter = Splitter(self, self.operands)
+        self.stores = Stores(self)
         self.timer = Timer(self.engine, target.clock, target.instructions_per_second)
         self.listeners = Listeners()
         self.stack_bytes = round_up(stack)
@@ -122,12 +124,6 @@ class Machine:
         self.running = False
         self.devices: dict[int, MappedDevice] = {}
         """Mapped devices by identity."""
-        self.journal: list[tuple[Region, int, bytes]] | None = None
-        """Overwritten bytes, for undo; None while no exploration runs."""
-        self.rewrites: list[tuple[MappedDevice, int, int]] = []
-        """Words of devices to overwrite after the current store: device, offset, word."""
-        self.counted_stores: set[int] = set()
-        """Addresses of the current instruction's stores that are counted already, or later."""
         self.output = bytearray()
         """What the program printed."""
         self.handles = Handles()
@@ -220,18 +216,18 @@ class Machine:
 
     def map_device(self, device: Any) -> MappedDevice:
         """Map a Memory or Vmo, unless it is mapped already."""
-        mapped = self.find_device(device)
-        start = None
-        if mapped is not None:
-            if not mapped.stale:
-                return mapped
-            start = mapped.region.start
-            mapped.unmap()
-        mapped = MappedDevice(self, device, start)
-        self.devices[_identity(device)] = mapped
+        mapped_device = self.find_device(device)
+        old_start = None
+        if mapped_device is not None:
+            if not mapped_device.stale:
+                return mapped_device
+            old_start = mapped_device.region.start
+            mapped_device.unmap()
+        mapped_device = MappedDevice(self, device, old_start)
+        self.devices[_identity(device)] = mapped_device
         if self.order is not None:
-            self._buffer_stores(mapped.region)
-        return mapped
+            self._buffer_stores(mapped_device.region)
+        return mapped_device
 
     def map_private(self, name: str, start: int, size: int, permissions: int) -> Region:
         """Map zeros that the program's threads share."""
@@ -240,12 +236,6 @@ class Machine:
             self._buffer_stores(region)
         return region
 
-    def apply_rewrites(self) -> None:
-        """Overwrite the words that faults changed in the current store."""
-        while self.rewrites:
-            device, offset, word = self.rewrites.pop()
-            device.rewrite(offset, word)
-
     # --- memory access by the target ---
 
     def draw(self, address: int, size: int) -> None:
@@ -253,39 +243,9 @@ class Machine:
         assert self.current is not None  # noqa: S101 (it calls)
         self.store(address, self.current.random.draw(size))
 
-    def remember(self, address: int, size: int) -> None:
-        """Journal bytes that are about to be overwritten."""
-        if self.journal is not None:
-            region = self.space.find(address)
-            assert region is not None  # noqa: S101 (they are in one)
-            self.journal.append((region, address - region.start, self.space.read(address, size)))
-
     def store(self, address: int, data: bytes) -> None:
-        """Store for the program, in stores of up to 8 bytes that hooks see as its own."""
-        done = 0
-        while done < len(data):
-            place = address + done
-            # Up to the next multiple of 8, so that no store crosses a word.
-            size = min(8 - place % 8, len(data) - done)
-            self.put(place, data[done : done + size], self.pc())
-            if self.listeners.on_store is not None:
-                self.listeners.on_store(place, size)
-            done += size
-
-    def put(self, address: int, data: bytes, pc: int) -> None:
-        """Make one store of up to 8 bytes for the instruction or function at ``pc``."""
-        size = len(data)
-        region = self.space.find(address)
-        if region is None or address - region.start + size > region.limit:
-            raise NativeError(f"store of {size} bytes at {address:#x}: nothing is mapped there")
-        self.remember(address, size)
-        try:
-            if region.shared is not None:
-                value = int.from_bytes(data, "little")
-                region.shared.land(address - region.start, size, value, pc)
-            self.space.write(address, data)
-        finally:
-            self.apply_rewrites()
+        """Store for the program, as a function of the target (``Stores.store``)."""
+        self.stores.store(address, data)
 
     # --- store order ---
 
@@ -340,10 +300,10 @@ class Machine:
 
     def _syscall(self) -> None:
         if self.linux is None:
-            number = self.engine.get("rax")
+            call_number = self.engine.get("rax")
             raise self.error(
-                f"SYSCALL {number}: the target has no Linux; call its functions by name, or run "
-                "the executable with target.execute()"
+                f"SYSCALL {call_number}: the target has no Linux; call its functions by name, or "
+                "run the executable with target.execute()"
             )
         if self.order is not None:
             self.order.drain_all(self.order.owner)
@@ -391,14 +351,14 @@ class Machine:
 
     def arguments(self, count: int) -> list[int]:
         """Return the first integer arguments of the called function, unsigned."""
-        values = [self.engine.get(name) for name in _ARGUMENTS[:count]]
+        argument_values = [self.engine.get(name) for name in _ARGUMENTS[:count]]
         if count > len(_ARGUMENTS):
             first_on_stack = self.engine.get("rsp") + 8  # above the return address
-            values += [
-                self.space.read_word(first_on_stack + 8 * number)
-                for number in range(count - len(_ARGUMENTS))
+            argument_values += [
+                self.space.read_word(first_on_stack + 8 * word_number)
+                for word_number in range(count - len(_ARGUMENTS))
             ]
-        return values
+        return argument_values
 
     # --- threads ---
 
@@ -413,20 +373,22 @@ class Machine:
         self, name: str, process_koid: int, koid: int | None = None, cpu: int | None = None
     ) -> NativeThread:
         """Create a thread with a stack, thread-local variables and registers."""
-        number = len(self.threads)
+        thread_number = len(self.threads)
         space = self.space
         stack_start = space.place(STACKS_AT, self.stack_bytes)
         stack = space.map("stack", stack_start, self.stack_bytes, READ | WRITE)
-        size = self.tls_size + _TCB_BYTES
-        tls = space.map("thread variables", space.place(STACKS_AT, size), size, READ | WRITE)
+        tls_bytes = self.tls_size + _TCB_BYTES
+        tls = space.map(
+            "thread variables", space.place(STACKS_AT, tls_bytes), tls_bytes, READ | WRITE
+        )
         cpus = self.target.processor.cpus
         if koid is None:
             koid = next(self.target.kernel.koids)
         if cpu is None:
-            cpu = number % len(cpus)
+            cpu = thread_number % len(cpus)
         thread = NativeThread(
             name=name,
-            number=number,
+            number=thread_number,
             process_koid=process_koid,
             koid=koid,
             stack=stack,
@@ -435,7 +397,7 @@ class Machine:
             thread_pointer=tls.start + self.tls_size,
             context=self.engine.context(),
             home=cpus[cpu],
-            random=Random(self.target.seed ^ number << 32),
+            random=Random(self.target.seed ^ thread_number << 32),
             cpus=cpus,
         )
         self.threads.append(thread)
@@ -459,10 +421,10 @@ class Machine:
         for name, value in zip(_ARGUMENTS, arguments, strict=False):
             engine.set(name, value)
         # As after a call: RSP + 8 is a multiple of 16, with the return address on top.
-        words = [_EXIT, *arguments[len(_ARGUMENTS) :]]
-        sp = ((thread.top - 64 - 8 * len(words)) & -16) - 8
-        for number, word in enumerate(words):
-            space.write_word(sp + 8 * number, word)
+        stack_words = [_EXIT, *arguments[len(_ARGUMENTS) :]]
+        sp = ((thread.top - 64 - 8 * len(stack_words)) & -16) - 8
+        for word_number, stack_word in enumerate(stack_words):
+            space.write_word(sp + 8 * word_number, stack_word)
         engine.set("rsp", sp)
         thread.context = engine.context()
         thread.frozen = False
@@ -491,11 +453,11 @@ class Machine:
         context = self.engine.context()
         self.engine.save(context)
         thread.interrupted.append((context, thread.pc))
-        sp = ((self.engine.get("rsp") - _RED_ZONE) & -16) - 8
-        self.store(sp, _EXIT.to_bytes(8, "little"))
+        handler_sp = ((self.engine.get("rsp") - _RED_ZONE) & -16) - 8
+        self.store(handler_sp, _EXIT.to_bytes(8, "little"))
         for name, value in zip(_ARGUMENTS, arguments, strict=False):
             self.engine.set(name, value)
-        self.engine.set("rsp", sp)
+        self.engine.set("rsp", handler_sp)
         thread.pc = address
 
     def select(self, thread: NativeThread | None) -> None:
@@ -552,12 +514,12 @@ class Machine:
         thread.executed += count
         try:
             status = self._run(thread.pc, count)
-            while self.rewrites:
+            while self.stores.rewrites:
                 self._redo()
                 status = self._run(self.pc(), count)
         except Crash:
-            self.apply_rewrites()
-            self.counted_stores.clear()
+            self.stores.apply_rewrites()
+            self.stores.counted.clear()
             raise
         except NativeError as error:
             raise self._placed(error) from None
@@ -614,13 +576,14 @@ class Machine:
 
     def _redo(self) -> None:
         """Repeat a store that a fault changes, then overwrite its words."""
-        while self.rewrites:
-            changed = len(self.rewrites)
+        stores = self.stores
+        while stores.rewrites:
+            rewrite_count = len(stores.rewrites)
             self._run(self.pc(), 1)
             # The repeated instruction may make further stores that a fault changes.
-            if len(self.rewrites) == changed:
-                self.apply_rewrites()
-        self.counted_stores.clear()
+            if len(stores.rewrites) == rewrite_count:
+                stores.apply_rewrites()
+        stores.counted.clear()
 
     def leave_call(self, result: int) -> None:
         """Return from the current call of the target's function."""
@@ -645,7 +608,7 @@ class Machine:
         self._refuse_nesting()
         self.start(thread, address, arguments)
         while budget > 0:
-            executed = thread.executed
+            executed_before = thread.executed
             outcome = self.advance(thread, budget)
             self.timer.spend()
             match outcome:
@@ -660,7 +623,7 @@ class Machine:
                     if blocked.ns:
                         self.target.clock.advance(blocked.ns)
                     # A wait costs one instruction, so that a loop of waits ends as well.
-                    thread.executed = executed + 1
+                    thread.executed = executed_before + 1
                     budget -= 1
                 case _:
                     budget = 0
@@ -692,8 +655,8 @@ class Machine:
         registers = self.engine.registers()
 
         def load(address: int) -> int | None:
-            word = self.space.read_some(address, 8)
-            return int.from_bytes(word, "little") if len(word) == 8 else None
+            word_bytes = self.space.read_some(address, 8)
+            return int.from_bytes(word_bytes, "little") if len(word_bytes) == 8 else None
 
         in_provided_code = TRAPS_AT < registers["rip"] < self.provided.code_end
         frames = self.names.backtrace(registers, load, self._is_code, leaf=in_provided_code)

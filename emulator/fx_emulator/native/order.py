@@ -45,8 +45,8 @@ class Pending:
     @property
     def words(self) -> range:
         """Guest addresses of the words that it touches."""
-        start = self.address & -_WORD
-        return range(start, self.address + self.size, _WORD)
+        first_word = self.address & -_WORD
+        return range(first_word, self.address + self.size, _WORD)
 
 
 @attrs.frozen
@@ -94,7 +94,7 @@ class StoreBuffers:
         pc = self.machine.pc()
         if self.kernel or pc == self.direct or self.owner is None:
             return
-        if address in self.machine.counted_stores:
+        if address in self.machine.stores.counted:
             return
         value &= (1 << 8 * size) - 1
         to_line_end = LINE - address % LINE
@@ -110,19 +110,19 @@ class StoreBuffers:
         region = self.machine.space.find(address)
         if region.name not in PRIVATE:
             self._buffer(region, address, len(data), int.from_bytes(data, "little"), pc)
-        self.machine.remember(address, len(data))
+        self.machine.stores.remember(address, len(data))
         self.machine.space.write(address, data)
 
     def _buffer(self, region: Region, address: int, size: int, value: int, pc: int) -> None:
         assert self.owner is not None  # noqa: S101 (a thread is running)
         store = Pending(region, address - region.start, size, value, pc)
-        queue = self.waiting(self.owner)
-        if len(queue) >= CAPACITY:
+        waiting_stores = self.waiting(self.owner)
+        if len(waiting_stores) >= CAPACITY:
             self.drain(self.owner)
-        for word in store.words:
-            if word not in self.hidden:
-                self.hidden[word] = self._load(word)
-        queue.append(store)
+        for word_address in store.words:
+            if word_address not in self.hidden:
+                self.hidden[word_address] = self._load(word_address)
+        waiting_stores.append(store)
 
     def locked(self, pc: int, *, fence: bool) -> None:
         """Drain the buffer before a locked instruction or fence."""
@@ -145,31 +145,33 @@ class StoreBuffers:
             self._announce(store)
         finally:
             self.draining = None
-        for word in store.words:
-            self._drain_word(word, store)
-        self.machine.apply_rewrites()
+        for word_address in store.words:
+            self._drain_word(word_address, store)
+        self.machine.stores.apply_rewrites()
         if self.on_drain is not None:
             self.on_drain(thread, store)
         return store
 
-    def _drain_word(self, word: int, store: Pending) -> None:
+    def _drain_word(self, word_address: int, store: Pending) -> None:
         """Let a word show a store that drains, in both views."""
-        shared = self.hidden.get(word)
-        if shared is None:
+        shared_view = self.hidden.get(word_address)
+        if shared_view is None:
             # The owner has no buffered store to the word: its view is that of all threads.
-            self._store(word, _overlay(self._load(word), word, store))
+            self._store(word_address, _overlay(self._load(word_address), word_address, store))
             return
-        shared = _overlay(shared, word, store)
+        shared_view = _overlay(shared_view, word_address, store)
         assert self.owner is not None  # noqa: S101 (only an owner's stores hide words)
-        own_stores = [pending for pending in self.waiting(self.owner) if word in pending.words]
-        own_view = shared
+        own_stores = [
+            pending for pending in self.waiting(self.owner) if word_address in pending.words
+        ]
+        own_view = shared_view
         for pending in own_stores:
-            own_view = _overlay(own_view, word, pending)
-        self._store(word, own_view)
+            own_view = _overlay(own_view, word_address, pending)
+        self._store(word_address, own_view)
         if own_stores:
-            self.hidden[word] = shared
+            self.hidden[word_address] = shared_view
         else:
-            del self.hidden[word]
+            del self.hidden[word_address]
 
     def _announce(self, store: Pending) -> None:
         """Tell the device, if the store goes into one."""
@@ -181,14 +183,14 @@ class StoreBuffers:
     @contextlib.contextmanager
     def _shared_view(self) -> Iterator[None]:
         """Context in which the memory shows the other threads' view."""
-        own_view = {word: self._load(word) for word in self.hidden}
-        for word, shared in self.hidden.items():
-            self._store(word, shared)
+        own_view = {word_address: self._load(word_address) for word_address in self.hidden}
+        for word_address, shared_view in self.hidden.items():
+            self._store(word_address, shared_view)
         try:
             yield
         finally:
-            for word, data in own_view.items():
-                self._store(word, data)
+            for word_address, own_bytes in own_view.items():
+                self._store(word_address, own_bytes)
 
     def switch(self, thread: int) -> None:
         """Switch the memory to the view of another thread."""
@@ -197,29 +199,29 @@ class StoreBuffers:
         self.reveal()
         self.owner = thread
         for store in self.waiting(thread):
-            for word in store.words:
-                view = self._load(word)
+            for word_address in store.words:
+                current_view = self._load(word_address)
                 # Only the first of several stores to a word sees what all threads see.
-                self.hidden.setdefault(word, view)
-                self._store(word, _overlay(view, word, store))
+                self.hidden.setdefault(word_address, current_view)
+                self._store(word_address, _overlay(current_view, word_address, store))
 
     def reveal(self) -> None:
         """Switch the memory to the view of drained stores only."""
-        for word, shared in self.hidden.items():
-            self._store(word, shared)
+        for word_address, shared_view in self.hidden.items():
+            self._store(word_address, shared_view)
         self.hidden.clear()
         self.owner = None
 
     # --- memory ---
 
-    def _load(self, word: int) -> bytes:
-        data: bytes = self.machine.space.read(word, _WORD)
+    def _load(self, word_address: int) -> bytes:
+        data: bytes = self.machine.space.read(word_address, _WORD)
         return data
 
-    def _store(self, word: int, data: bytes) -> None:
+    def _store(self, word_address: int, data: bytes) -> None:
         """Write a word; journaled, but not seen by hooks."""
-        self.machine.remember(word, _WORD)
-        self.machine.space.write(word, data)
+        self.machine.stores.remember(word_address, _WORD)
+        self.machine.space.write(word_address, data)
 
     # --- exploration ---
 
@@ -236,11 +238,11 @@ class StoreBuffers:
         self.direct = snapshot.direct
 
 
-def _overlay(data: bytes, word: int, store: Pending) -> bytes:
+def _overlay(data: bytes, word_address: int, store: Pending) -> bytes:
     """Return the bytes of a word after a store, which may touch other words as well."""
-    changed = bytearray(data)
+    changed_bytes = bytearray(data)
     stored_bytes = store.value.to_bytes(store.size, "little")
-    for within, byte in enumerate(stored_bytes, store.address - word):
-        if 0 <= within < _WORD:
-            changed[within] = byte
-    return bytes(changed)
+    for byte_offset, byte in enumerate(stored_bytes, store.address - word_address):
+        if 0 <= byte_offset < _WORD:
+            changed_bytes[byte_offset] = byte
+    return bytes(changed_bytes)

@@ -188,11 +188,11 @@ class NativeProgram:
 
     def _copied(self, data: bytes) -> int:
         """Copy bytes into a new block, followed by a NUL. Return its address."""
-        address = self.machine.heap.allocate(len(data) + 1)
-        if not address:
+        block_address = self.machine.heap.allocate(len(data) + 1)
+        if not block_address:
             raise NativeError(f"the heap is too full for an argument of {len(data)} bytes")
-        self.machine.space.write(address, data + b"\0")
-        return address
+        self.machine.space.write(block_address, data + b"\0")
+        return block_address
 
     # --- running ---
 
@@ -271,48 +271,51 @@ class NativeProgram:
         and is raised by ``target.run()``.
         """
         machine = self.machine
-        address = machine.address_of(name)
-        values = self.convert(arguments)
+        entry_address = machine.address_of(name)
+        argument_values = self.convert(arguments)
         native_threads: list[NativeThread] = []
 
         def body(owner: k.Thread) -> k.Body:
             native = machine.new_thread(thread, owner.process.koid, owner.koid)
             native.kernel_thread = owner
             native_threads.append(native)
-            machine.start(native, address, values)
+            machine.start(native, entry_address, argument_values)
             native.budget = budget
-            chance = k.Random(self.target.seed * 0x9E3779B1 + owner.koid)
-            return self._body(native, chance, quantum, signal)
+            rng = k.Random(self.target.seed * 0x9E3779B1 + owner.koid)
+            return self._body(native, rng, quantum, signal)
 
         self.target.spawn(process, thread, body, priority=priority, cpu=cpu, background=background)
         return native_threads[0]
 
     def _body(
-        self, thread: NativeThread, chance: k.Random, quantum: int, signal: NativeEntry | None
+        self, thread: NativeThread, rng: k.Random, quantum: int, signal: NativeEntry | None
     ) -> k.Body:
         """Run the thread in slices, as a body of the kernel."""
         machine = self.machine
-        machine.splitter.pause(thread, chance)
-        yield k.Run(chance.below(2))
+        # Other threads may run before its first instruction, or within that.
+        machine.splitter.pause(thread, rng)
+        yield k.Run(rng.below(2))
         while True:
-            count = 1
+            instruction_count = 1
             if quantum > 1:
-                count += chance.below(2 * quantum - 1)
-            if signal is not None and not thread.interrupted and not chance.below(4):
+                instruction_count += rng.below(2 * quantum - 1)
+            if signal is not None and not thread.interrupted and not rng.below(4):
                 machine.interrupt(thread, signal.address, self.convert(signal.arguments))
-            outcome = machine.advance(thread, count)
+            outcome = machine.advance(thread, instruction_count)
             if isinstance(outcome, Stopped):
-                machine.splitter.pause(thread, chance)
-            ns = machine.timer.take()
-            self._drain_some(thread, chance, finished=isinstance(outcome, Finished))
+                machine.splitter.pause(thread, rng)
+            elapsed_ns = machine.timer.take()
+            self._drain_some(thread, rng, finished=isinstance(outcome, Finished))
             match outcome:
                 case Finished():
-                    yield k.Run(ns + chance.below(ns + 1))
-                    return
+                    # A slice takes once to twice the time of its instructions, so that the order
+                    # in which threads go on is not that of their numbers of instructions.
+                    yield k.Run(elapsed_ns + rng.below(elapsed_ns + 1))
+                    return None
                 case Blocked(action="exit"):
                     thread.finished = True
                     thread.result = outcome.result
-                    return
+                    return None
                 case Blocked(action="sleep"):
                     yield k.Sleep(outcome.ns)
                 case Blocked():
@@ -320,9 +323,9 @@ class NativeProgram:
                 case _:
                     if thread.executed >= thread.budget:
                         raise machine.endless(thread)
-                    yield k.Run(ns + chance.below(ns + 1))
+                    yield k.Run(elapsed_ns + rng.below(elapsed_ns + 1))
 
-    def _drain_some(self, thread: NativeThread, chance: k.Random, *, finished: bool) -> None:
+    def _drain_some(self, thread: NativeThread, rng: k.Random, *, finished: bool) -> None:
         """Drain a random part of a thread's buffer, so that others see some of its stores.
 
         The buffer of a finished thread drains whole.
@@ -330,8 +333,8 @@ class NativeProgram:
         order = self.machine.order
         if order is None:
             return
-        count = len(order.waiting(thread.number))
+        drain_count = len(order.waiting(thread.number))
         if not finished:
-            count = chance.below(count + 1)
-        for _ in range(count):
+            drain_count = rng.below(drain_count + 1)
+        for _ in range(drain_count):
             order.drain(thread.number)

@@ -61,8 +61,8 @@ class Replay(_Undirected):
         """Execute the schedule, and then what is left of each thread."""
         for choice in self._path:
             self._follow(choice)
-        for index, _ in enumerate(self.execution.threads):
-            self._follow(Run(index))
+        for thread_index, _ in enumerate(self.execution.threads):
+            self._follow(Run(thread_index))
         self._drain_all()
         return self._check_end()
 
@@ -85,9 +85,9 @@ class Replay(_Undirected):
         execution = self.execution
         execution.current = step.thread
         thread = execution.thread
-        end = (step.accesses, step.pc)
-        self._stop_at = end if step.accesses >= 0 else None
-        if not thread.finished and not self._is_at(end, thread.pc):
+        step_end = (step.accesses, step.pc)
+        self._stop_at = step_end if step.accesses >= 0 else None
+        if not thread.finished and not self._is_at(step_end, thread.pc):
             execution.run_thread()
         splitter = execution.machine.splitter
         if step.part and (thread.split or splitter.begin(thread, step.accesses)):
@@ -118,41 +118,41 @@ class RandomSchedules(_Undirected):
         self.coverage.complete = False
         return None
 
-    def _draw(self, chance: Random) -> ExploreFailure | None:
+    def _draw(self, rng: Random) -> ExploreFailure | None:
         """Run one random schedule: few long runs, or many short ones."""
-        longest_run = 1 << 1 + chance.below(10)
+        longest_run = 1 << 1 + rng.below(10)
         budget = self.execution.budget
         while True:
             live_threads = self.execution.live_threads()
             if not live_threads:
                 break
-            self.execution.current = live_threads[chance.below(len(live_threads))]
-            count = chance.below(longest_run)
-            self._run_current(count, chance)
-            budget -= 1 + count
+            self.execution.current = live_threads[rng.below(len(live_threads))]
+            instruction_count = rng.below(longest_run)
+            self._run_current(instruction_count, rng)
+            budget -= 1 + instruction_count
             if budget < 0:
                 raise self.execution.machine.endless(self.execution.thread)
-            self._drain_some(chance)
+            self._drain_some(rng)
         self._drain_all()
         return self._check_end()
 
-    def _run_current(self, count: int, chance: Random) -> None:
-        """Run ``count`` instructions of the current thread, perhaps in its signal handler."""
+    def _run_current(self, instruction_count: int, rng: Random) -> None:
+        """Run some instructions of the current thread, perhaps in its signal handler."""
         execution = self.execution
         thread = execution.thread
-        if execution.signal is not None and not thread.interrupted and not chance.below(8):
+        if execution.signal is not None and not thread.interrupted and not rng.below(8):
             execution.interrupt(thread)
-        outcome = execution.advance(count) if count else Stopped()
+        outcome = execution.advance(instruction_count) if instruction_count else Stopped()
         if isinstance(outcome, Stopped):
-            execution.machine.splitter.pause(thread, chance)
+            execution.machine.splitter.pause(thread, rng)
         if isinstance(outcome, Blocked) and outcome.action == "exit":
             thread.finished = True
 
-    def _drain_some(self, chance: Random) -> None:
+    def _drain_some(self, rng: Random) -> None:
         """Drain a random number of the current thread's stores."""
         order = self.execution.machine.order
         if order is None:
             return
-        number = self.execution.thread.number
-        for _ in range(chance.below(len(order.waiting(number)) + 1)):
-            order.drain(number)
+        thread_number = self.execution.thread.number
+        for _ in range(rng.below(len(order.waiting(thread_number)) + 1)):
+            order.drain(thread_number)

@@ -89,20 +89,20 @@ class Splitter:
         access = machine.decoder.access(thread.pc)
         if access is None or not self.splits(access):
             return 0
-        parts = self._addresses.parts(access)
-        switches = len(parts)
+        instruction_parts = self._addresses.parts(access)
+        possible_stops = len(instruction_parts)
         if machine.order is not None:
             # With store buffers the stores leave the instruction one by one anyway.
-            switches = _count_loads(parts)
-        if switches < 2:
+            possible_stops = _count_loads(instruction_parts)
+        if possible_stops < 2:
             return 0
         try:
-            for part in parts:
+            for part in instruction_parts:
                 machine.space.read(part.address, part.size)
         except NativeError:
             return 0
-        thread.split = Split(thread.pc, mark, parts)
-        return len(parts)
+        thread.split = Split(thread.pc, mark, instruction_parts)
+        return len(instruction_parts)
 
     def step(self, thread: NativeThread) -> None:
         """Do the next part. At the end of the instruction ``thread.split`` is None."""
@@ -110,20 +110,22 @@ class Splitter:
         machine.select(thread)
         split: Split | None = thread.split
         assert split is not None  # noqa: S101
-        part = split.next
-        done = split.done + 1
-        if done < split.loads:
-            loaded = machine.space.read(part.address, part.size)
-            thread.split = attrs.evolve(split, done=done, loaded=(*split.loaded, loaded))
+        next_part = split.next
+        parts_done = split.done + 1
+        if parts_done < split.loads:
+            loaded_bytes = machine.space.read(next_part.address, next_part.size)
+            thread.split = attrs.evolve(
+                split, done=parts_done, loaded=(*split.loaded, loaded_bytes)
+            )
             return
         # The instruction itself makes the last load; after that it is known what it stores.
         to_store = split.to_store
         if to_store is None:
             to_store = self._execute(thread, split)
-        if part.writes and to_store:
-            machine.put(part.address, to_store[split.done - split.loads], split.pc)
-        if to_store and done < len(split.parts):
-            thread.split = attrs.evolve(split, done=done, to_store=to_store)
+        if next_part.writes and to_store:
+            machine.stores.put(next_part.address, to_store[split.done - split.loads], split.pc)
+        if to_store and parts_done < len(split.parts):
+            thread.split = attrs.evolve(split, done=parts_done, to_store=to_store)
         else:
             thread.split = None
 
@@ -132,12 +134,12 @@ class Splitter:
         while thread.split is not None:
             self.step(thread)
 
-    def pause(self, thread: NativeThread, chance: Random) -> None:
+    def pause(self, thread: NativeThread, rng: Random) -> None:
         """Stop a thread at random before or within its next instruction."""
-        parts = 0
+        part_count = 0
         if not thread.finished and thread.split is None:
-            parts = self.begin(thread)
-        for _ in range(chance.below(parts or 1)):
+            part_count = self.begin(thread)
+        for _ in range(rng.below(part_count or 1)):
             if thread.split is not None:
                 self.step(thread)
 
@@ -145,26 +147,29 @@ class Splitter:
         """Run the instruction. Return what its stores write; nothing if they were buffered."""
         machine = self._machine
         space = machine.space
-        loads = split.parts[: len(split.loaded)]
-        stores = [part for part in split.parts if part.writes]
-        memory = [(part.address, space.read(part.address, part.size)) for part in (*loads, *stores)]
-        for address, data in memory:
-            machine.remember(address, len(data))
+        load_parts = split.parts[: len(split.loaded)]
+        store_parts = [part for part in split.parts if part.writes]
+        old_memory = [
+            (part.address, space.read(part.address, part.size))
+            for part in (*load_parts, *store_parts)
+        ]
+        for address, part_bytes in old_memory:
+            machine.stores.remember(address, len(part_bytes))
         # The instruction loads what its earlier parts have loaded, not what is there by now.
-        for part, data in zip(loads, split.loaded, strict=True):
-            space.write(part.address, data)
-        counted_stores = machine.counted_stores
-        machine.counted_stores = _EVERY_STORE
+        for part, part_bytes in zip(load_parts, split.loaded, strict=True):
+            space.write(part.address, part_bytes)
+        counted = machine.stores.counted
+        machine.stores.counted = _EVERY_STORE
         thread.split = None
         try:
             machine.execute(thread)
-            to_store = tuple(space.read(part.address, part.size) for part in stores)
+            to_store = tuple(space.read(part.address, part.size) for part in store_parts)
         finally:
-            machine.counted_stores = counted_stores
-            for address, data in memory:
-                space.write(address, data)
+            machine.stores.counted = counted
+            for address, part_bytes in old_memory:
+                space.write(address, part_bytes)
         if machine.order is None:
             return to_store
-        for part, data in zip(stores, to_store, strict=True):
-            machine.order.put(part.address, data, split.pc)
+        for part, part_bytes in zip(store_parts, to_store, strict=True):
+            machine.order.put(part.address, part_bytes, split.pc)
         return ()

@@ -78,8 +78,8 @@ class _ThreadSnapshot:
         thread.frozen = True
         thread.pc = self.pc
         thread.sp = self.sp
-        stack = thread.stack.view
-        stack[len(stack) - len(self.stack) :] = self.stack
+        stack_memory = thread.stack.view
+        stack_memory[len(stack_memory) - len(self.stack) :] = self.stack
         thread.finished = self.finished
         thread.result = self.result
         thread.interrupted = list(self.interrupted)
@@ -91,9 +91,9 @@ class _ThreadSnapshot:
 
 def _used_stack(thread: NativeThread, sp: int) -> bytes:
     """Return the bytes of a stack from the red zone on."""
-    start = thread.stack.start
-    lowest = max(start, sp - _RED_ZONE)
-    return bytes(thread.stack.view[lowest - start :])
+    stack_start = thread.stack.start
+    lowest_used = max(stack_start, sp - _RED_ZONE)
+    return bytes(thread.stack.view[lowest_used - stack_start :])
 
 
 @attrs.frozen
@@ -109,23 +109,15 @@ class _MachineSnapshot:
 
     @classmethod
     def of(cls, machine: Machine) -> _MachineSnapshot:
-        assert machine.journal is not None  # noqa: S101 (an exploration keeps one)
+        assert machine.stores.journal is not None  # noqa: S101 (an exploration keeps one)
         return cls(
-            journal_length=len(machine.journal),
+            journal_length=len(machine.stores.journal),
             output_length=len(machine.output),
             last_key=machine.last_key,
             time=machine.timer.snapshot(),
             heap=machine.heap.snapshot(),
             order=machine.order.snapshot() if machine.order is not None else None,
         )
-
-    def undo_stores(self, machine: Machine) -> None:
-        """Take back the stores since the snapshot, the newest first."""
-        journal = machine.journal
-        assert journal is not None  # noqa: S101
-        while len(journal) > self.journal_length:
-            region, offset, data = journal.pop()
-            region.view[offset : offset + len(data)] = data
 
     def restore(self, machine: Machine) -> None:
         """Restore all but the bytes of memory."""
@@ -157,17 +149,17 @@ class _Versions:
         return tuple([by_word.get(word, 0) for word, _ in touched])
 
     def change(self, word: int, version: int) -> None:
-        old = self._by_word.get(word, 0)
-        self._undo.append((word, old))
+        old_version = self._by_word.get(word, 0)
+        self._undo.append((word, old_version))
         self._by_word[word] = version
         # XOR takes the old version out of the hash of all, whatever the order of the changes.
-        self.hashed ^= hash((word, old)) ^ hash((word, version))
+        self.hashed ^= hash((word, old_version)) ^ hash((word, version))
 
     def undo(self, length: int, hashed: int) -> None:
         """Return to the first ``length`` changes, after which the hash was ``hashed``."""
         while len(self._undo) > length:
-            word, old = self._undo.pop()
-            self._by_word[word] = old
+            word, old_version = self._undo.pop()
+            self._by_word[word] = old_version
         self.hashed = hashed
 
 
@@ -233,15 +225,15 @@ class State:
     def passed(self, thread: int, pc: int, touched: list[TouchedWord], *, writes: bool) -> None:
         """Record that an instruction uses shared words; ``writes`` if its stores are visible."""
         self.passes += 1
-        read = self._versions.of(touched)
+        read_versions = self._versions.of(touched)
         order = self.machine.order
         if order is not None:
             # What it reads depends on its own buffered stores to these words, too.
-            words = {word for word, _ in touched}
-            waiting = order.waiting(self.threads[thread].number)
-            own = sum(not words.isdisjoint(store.words) for store in waiting)
-            read = (*read, own)
-        learned = hash((self.learned[thread], pc, read))
+            touched_words = {word for word, _ in touched}
+            waiting_stores = order.waiting(self.threads[thread].number)
+            own_stores = sum(not touched_words.isdisjoint(store.words) for store in waiting_stores)
+            read_versions = (*read_versions, own_stores)
+        learned = hash((self.learned[thread], pc, read_versions))
         self.learned[thread] = learned
         if writes:
             # What a thread stores follows from what it has read.
@@ -256,9 +248,9 @@ class State:
     def moment(self, thread: int, pc: int, touched: tuple[TouchedWord, ...]) -> int:
         """Return a hash of the running thread's registers, stack and next reads."""
         registers = self.machine.engine.registers()
-        stack = _used_stack(self.threads[thread], registers["rsp"])
-        read = self._versions.of(touched)
-        return hash((pc, *registers.values(), stack, read, self._buffered(thread)))
+        stack_bytes = _used_stack(self.threads[thread], registers["rsp"])
+        read_versions = self._versions.of(touched)
+        return hash((pc, *registers.values(), stack_bytes, read_versions, self._buffered(thread)))
 
     def _buffered(self, thread: int) -> int:
         """Return the number of a thread's stores that wait in its buffer."""
@@ -279,15 +271,21 @@ class State:
     def stored(self, offset: int, size: int, value: int, thread: int, pc: int) -> None:
         """Record a store into the device, before the bytes change."""
         self.trail.append(StoredValue(offset, size, value, thread, pc))
-        start = offset & -_WORD
-        end = (offset + size + _WORD - 1) & -_WORD
-        old = bytes(self.device.region.view[start:end])
-        within = offset - start
-        new = old[:within] + value.to_bytes(size, "little") + old[within + size :]
+        first_word = offset & -_WORD
+        words_end = (offset + size + _WORD - 1) & -_WORD
+        old_bytes = bytes(self.device.region.view[first_word:words_end])
+        byte_offset = offset - first_word
+        new_bytes = (
+            old_bytes[:byte_offset]
+            + value.to_bytes(size, "little")
+            + old_bytes[byte_offset + size :]
+        )
         # The hash of the memory is the XOR of its words' hashes, so that one word can be replaced.
-        for word in range(start, end, _WORD):
-            part = slice(word - start, word - start + _WORD)
-            self.content ^= hash((word, old[part])) ^ hash((word, new[part]))
+        for word_offset in range(first_word, words_end, _WORD):
+            word_slice = slice(word_offset - first_word, word_offset - first_word + _WORD)
+            self.content ^= hash((word_offset, old_bytes[word_slice])) ^ hash(
+                (word_offset, new_bytes[word_slice])
+            )
 
     def key(self, *future: object) -> int:
         """Return a hash of the state and of ``future``, which also decides how it continues."""
@@ -327,9 +325,9 @@ class State:
         """Restore a snapshot, which remains valid."""
         machine = self.machine
         machine.current = None
-        machine.rewrites.clear()
+        machine.stores.rewrites.clear()
         # Before the threads: their stacks are in the journal too, but only in part.
-        snapshot.machine.undo_stores(machine)
+        machine.stores.undo(snapshot.machine.journal_length)
         for thread, thread_snapshot in zip(self.threads, snapshot.threads, strict=True):
             thread_snapshot.restore(thread)
         self.learned = list(snapshot.learned)

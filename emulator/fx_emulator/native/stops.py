@@ -53,9 +53,9 @@ def interrupt_message(number: int) -> str:
 
 def fault_message(machine: Any, fault: tuple[int, int, int]) -> str:
     """Return the message for an access that no mapping permits."""
-    kind, address, size = fault
-    message = FAULTS.get(kind, "memory fault")
-    if kind not in _JUMP_FAULTS:
+    fault_kind, address, size = fault
+    message = FAULTS.get(fault_kind, "memory fault")
+    if fault_kind not in _JUMP_FAULTS:
         message += f" of {size} bytes"
     message += f" at {address:#x}"
     region = machine.space.find(address)
@@ -67,14 +67,16 @@ def fault_message(machine: Any, fault: tuple[int, int, int]) -> str:
 def instruction_message(machine: Any, status: int) -> str:
     """Return the message for an instruction at which the engine stopped with a status."""
     pc = machine.pc()
-    text = machine.decoder.name(pc)
-    if text.startswith("ud2"):
+    instruction_text = machine.decoder.name(pc)
+    if instruction_text.startswith("ud2"):
         return "invalid instruction UD2: the compiler's trap (unreachable code, __builtin_trap)"
     if status != _INVALID_INSTRUCTION:
-        return f"the CPU emulator stopped with status {status} at {text!r}"
-    message = f"invalid instruction {text!r}"
-    if text.startswith("v") or any(register in text for register in ("zmm", "ymm", "k1")):
+        return f"the CPU emulator stopped with status {status} at {instruction_text!r}"
+    message = f"invalid instruction {instruction_text!r}"
+    if instruction_text.startswith("v") or any(
+        register in instruction_text for register in ("zmm", "ymm", "k1")
+    ):
         is_evex = machine.space.read_some(pc, 1) == _EVEX_PREFIX
-        extension = "AVX-512" if "zmm" in text or is_evex else "AVX"
+        extension = "AVX-512" if "zmm" in instruction_text or is_evex else "AVX"
         message += f": the emulated CPU has no {extension}; build with -march=x86-64"
     return message

@@ -93,36 +93,43 @@ def command(
         raise UsageError("--csv and --json exclude each other", remedy="choose one")
     from fxframework.analysis.account import account
 
-    recursion = "only" if recursive_calls_only else "outermost" if no_recursion else "all"
+    # Two flags on the command line, as llvm-xray has them, for one option with three values.
+    recursion = "all"
+    if recursive_calls_only:
+        recursion = "only"
+    elif no_recursion:
+        recursion = "outermost"
     with opened(session, file, names) as (whole, part):
         with session.screen.working(f"analysing {whole.name}", whole.source):
-            found = account(part, by=by, recursion=recursion, per_thread=per_thread)
+            table = account(part, by=by, recursion=recursion, per_thread=per_thread)
             whole.trim()
-        entries = _sorted(found, "funcid" if csv else "sum", **order)
+        entries = _sorted(table, "funcid" if csv else "sum", **order)
         if session.settings.json:
             session.screen.json("account", {
                 "path": whole.name,
                 "format": whole.format,
-                "units_per_second": found.per_second,
-                "asynchronous": found.asynchronous,
+                "units_per_second": table.per_second,
+                "asynchronous": table.asynchronous,
                 "functions": map(_document, entries),
             })  # fmt: skip
         elif csv:
-            for line in _csv(found, entries, per_thread=per_thread):
+            for line in _csv(table, entries, per_thread=per_thread):
                 session.screen.print(printable(line) if session.screen.out_is_terminal else line)
         else:
-            _print(session, found, entries)
+            _print(session, table, entries)
         session.screen.flush()
         return finished(session, whole)
 
 
 def _sorted(
-    found: Account, usual: str, *, sort: str | None, sort_order: str | None, top: int | None
+    table: Account, default_key: str, *, sort: str | None, sort_order: str | None, top: int | None
 ) -> Sequence[Entry]:
-    """Return the entries as the options order them, by default by a ``usual`` key."""
-    key = sort or usual
-    order = sort_order or ("asc" if key in ASCENDING else "dsc")
-    return found.sorted(key, descending=order == "dsc", top=top)
+    """Return the entries as the options order them."""
+    key = sort or default_key
+    order = sort_order
+    if order is None:
+        order = "asc" if key in ASCENDING else "dsc"
+    return table.sorted(key, descending=order == "dsc", top=top)
 
 
 def _document(entry: Entry) -> dict[str, Any]:
@@ -137,20 +144,25 @@ def _document(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _csv(found: Account, entries: Sequence[Entry], *, per_thread: bool) -> Iterator[str]:
+def _csv(table: Account, entries: Sequence[Entry], *, per_thread: bool) -> Iterator[str]:
     """Yield the lines of llvm-xray's CSV, with our columns appended."""
     yield CSV_HEADER + (",thread" if per_thread else "")
 
     def seconds(value: int | None) -> str:
-        return "" if value is None else f"{value / (found.per_second or 1):e}"
+        return "" if value is None else f"{value / (table.per_second or 1):e}"
 
     for entry in entries:
-        function, spread = entry.function, entry.spread
-        times = spread.min, spread.median, spread.p90, spread.p99, spread.max, spread.sum
+        function = entry.function
+        spread = entry.spread
         cells = [
             "" if function.id is None else str(function.id),
             str(spread.count),
-            *(seconds(value) for value in times),
+            seconds(spread.min),
+            seconds(spread.median),
+            seconds(spread.p90),
+            seconds(spread.p99),
+            seconds(spread.max),
+            seconds(spread.sum),
             _quoted(function.source or UNKNOWN),
             _quoted(function.name),
             seconds(spread.own),
@@ -167,37 +179,42 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _print(session: Session, found: Account, entries: Sequence[Entry]) -> None:
+def _print(session: Session, table: Account, entries: Sequence[Entry]) -> None:
     """Print a table without empty columns."""
     if not entries:
         session.screen.note("there are no calls")
         return
-    of: dict[str, Callable[[Entry], Any]] = {
-        "unfinished": lambda entry: entry.spread.unfinished,
-        "unmatched": lambda entry: entry.unmatched,
-        "kind": lambda entry: KINDS[entry.asynchronous],
-        "thread": lambda entry: entry.thread,
-        "source": lambda entry: entry.function.source,
-    }
-    there = {"thread": entries[0].thread is not None, "kind": found.asynchronous > 0}
-    for name in ("unfinished", "unmatched", "source"):
-        figure = found.figure(name)
-        there[name] = figure is not None and bool((figure > 0).any())
-    shown = {name: get for name, get in of.items() if there.get(name)}
-    numbers = [get for name, get in shown.items() if name.startswith("un")]
-    texts = list(shown.values())[len(numbers) :]
+
+    def has_any(name: str) -> bool:
+        figure = table.figure(name)
+        return figure is not None and bool((figure > 0).any())
+
+    # Columns that are shown if there is something in them: numbers first, then texts.
+    numbers: dict[str, Callable[[Entry], int]] = {}
+    if has_any("unfinished"):
+        numbers["unfinished"] = lambda entry: entry.spread.unfinished
+    if has_any("unmatched"):
+        numbers["unmatched"] = lambda entry: entry.unmatched
+    texts: dict[str, Callable[[Entry], str | None]] = {}
+    if table.asynchronous:
+        texts["kind"] = lambda entry: KINDS[entry.asynchronous]
+    if entries[0].thread is not None:
+        texts["thread"] = lambda entry: entry.thread
+    if has_any("source"):
+        texts["source"] = lambda entry: entry.function.source
 
     def cells(entry: Entry) -> list[str]:
         return [
             printable(entry.function.name or "–"),
             amount(entry.spread.count),
-            *(length(getattr(entry.spread, name), found.per_second) for name in TIMES.values()),
-            *(amount(get(entry)) for get in numbers),
-            *(printable(get(entry) or "–") for get in texts),
+            *(length(getattr(entry.spread, name), table.per_second) for name in TIMES.values()),
+            *(amount(number_of(entry)) for number_of in numbers.values()),
+            *(printable(text_of(entry) or "–") for text_of in texts.values()),
         ]
 
     screen = session.screen
-    rows = itertools.chain([["function", "calls", *TIMES, *shown]], map(cells, entries))
+    heading = ["function", "calls", *TIMES, *numbers, *texts]
+    rows = itertools.chain([heading], map(cells, entries))
     lines = name_first(rows, screen.width, spare=SPARE, texts=len(texts))
     screen.print(screen.paint(next(lines), bold=True))
     for line in lines:

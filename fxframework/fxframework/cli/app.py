@@ -46,6 +46,7 @@ COMMANDS = {
     "diff": "Show what differs between two captures.",
     "compare": "Show what two runs, or many of two sides, did differently.",
     "odd": "Show which of many captures are unlike the rest.",
+    "why": "Show where the time of slow calls went.",
     "account": "Show how often functions were called, and for how long.",
     "stack": "Show time by call stacks.",
     "graph": "Write the call graph, for Graphviz.",
@@ -96,6 +97,7 @@ class Fxf(WithGlobalOptions, click.Group):
             self._has_plugin_commands = True
             ctx.ensure_object(Session).host.add_commands(self, COMMANDS)
             for command in self.commands.values():
+                # A plugin may add a plain command of click.
                 if not isinstance(command, WithGlobalOptions):
                     add_global_options(command, times=False)
                     if command.callback is not None:
@@ -105,27 +107,27 @@ class Fxf(WithGlobalOptions, click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the first word names; `info` if the word is an input."""
-        first = args[0]
-        found = self.get_command(ctx, first)
-        if found is not None:
-            return first, found, args[1:]
-        if first in GONE and not Path(first).exists():
-            raise UsageError(f"`fxf {first}` is gone", remedy=GONE[first])
-        if not _is_input(first):
+        first_word = args[0]
+        command = self.get_command(ctx, first_word)
+        if command is not None:
+            return first_word, command, args[1:]
+        if first_word in GONE and not Path(first_word).exists():
+            raise UsageError(f"`fxf {first_word}` is gone", remedy=GONE[first_word])
+        if not _is_input(first_word):
             known = [*COMMANDS, *self.commands]
             raise UsageError(
-                f"{first!r} is neither a command nor a file{did_you_mean(first, known)}",
+                f"{first_word!r} is neither a command nor a file{did_you_mean(first_word, known)}",
                 remedy="`fxf --help` lists the commands",
             )
-        if first != "-" and first.startswith("-"):
+        if first_word != "-" and first_word.startswith("-"):
             # It was given after `--`, which must stay in effect.
             args = ["--", *args]
         return "info", self.get_command(ctx, "info"), args
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands, or else files for `fxf FILE`."""
-        found = super().shell_complete(ctx, incomplete)
-        return found or complete.files(ctx, self.params[0], incomplete)
+        completions = super().shell_complete(ctx, incomplete)
+        return completions or complete.files(ctx, self.params[0], incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing ours."""
@@ -221,8 +223,8 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
     except (OSError, MemoryError) as error:
         ours = unexpected(error)
         if getattr(error, "errno", None) == errno.EBADF and ours.path is None:
-            given = getattr(sys.stdin, "name", "") == 0  # opened by _replace_closed_streams
-            ours.message = f"standard {'input' if given else 'output'} is closed"
+            was_closed = getattr(sys.stdin, "name", "") == 0  # opened by _replace_closed_streams
+            ours.message = f"standard {'input' if was_closed else 'output'} is closed"
             _discard_output()
         screen.error(ours)
         return ExitCode.FAILED
@@ -259,12 +261,12 @@ def _replace_closed_streams() -> None:
 def _usage(error: click.ClickException) -> UsageError:
     """Convert an error of click to a UsageError."""
     context = getattr(error, "ctx", None)
-    where = "fxf" if context is None else context.command_path
+    command_path = "fxf" if context is None else context.command_path
     text = error.format_message().rstrip(".")
-    remedy = f"see `{where} --help`"
+    remedy = f"see `{command_path} --help`"
     if isinstance(error, click.NoSuchOption):
         name = error.option_name.lstrip("-")
-        if instead := GONE_OPTIONS.get((where.rpartition(" ")[2], error.option_name)):
-            return UsageError(f"`{where} {error.option_name}` is gone", remedy=instead)
+        if replacement := GONE_OPTIONS.get((command_path.rpartition(" ")[2], error.option_name)):
+            return UsageError(f"`{command_path} {error.option_name}` is gone", remedy=replacement)
         remedy += f"; options of readers and exporters are given with -o {name}=VALUE"
     return UsageError(text[:1].lower() + text[1:], remedy=remedy)

@@ -62,10 +62,17 @@ def command(
                 _report(session, entry)
 
         report = batch(
-            inputs, out, jobs=jobs or os.cpu_count(), engine=engine, resume=resume, force=force,
-            host=host, format=session.settings.format, progress=progress,
+            inputs,
+            out,
+            jobs=jobs or os.cpu_count(),
+            engine=engine,
+            resume=resume,
+            force=force,
+            host=host,
+            format=session.settings.format,
+            progress=progress,
             **session.settings.options,
-        )  # fmt: skip
+        )
     _show(session, report)
     outcomes = report.outcomes
     if outcomes[FAILED] == len(report.entries) and (report.entries or report.skipped):
@@ -76,9 +83,9 @@ def command(
 def _report(session: Session, entry: Entry) -> None:
     """Print the result for a capture: its error, its losses, or its rows."""
     if entry.error is not None:
-        why = entry.error
-        error = FxError(why.message, path=entry.file, remedy=why.remedy)
-        error.code = why.code
+        failure = entry.error
+        error = FxError(failure.message, path=entry.file, remedy=failure.remedy)
+        error.code = failure.code
         session.screen.error(error, stops=False)
     elif entry.outcome == LOSSES:
         session.screen.losses(
@@ -99,19 +106,22 @@ def _show(session: Session, report: BatchReport) -> None:
         body |= fields(report, "converted=done outcomes rows bytes=nbytes seconds")
         session.screen.json("batch", body)
         return
-    kept = len(report.entries) - report.done
-    pace = report.nbytes / max(report.seconds, 1e-6) / 1e6
+    finished_before = len(report.entries) - report.done
+    seconds = max(report.seconds, 1e-6)  # not 0
+    megabytes = report.nbytes / 1e6
     screen = session.screen
     if report.skipped:
         screen.note(skipped_text(report.skipped))
-    screen.note(
-        f"wrote {printable(report.out)}: {amount(len(report.entries), 'capture')} "
-        f"({outcomes[OK]:,} whole, {outcomes[LOSSES]:,} with losses, {outcomes[FAILED]:,} failed"
-        + (f"; {kept:,} were finished before" if kept else "")
-        + f"), {amount(sum(report.rows.values()), 'row')}"
+    counts = (
+        f"{outcomes[OK]:,} whole, {outcomes[LOSSES]:,} with losses, {outcomes[FAILED]:,} failed"
     )
+    if finished_before:
+        counts += f"; {finished_before:,} were finished before"
+    captures = amount(len(report.entries), "capture")
+    rows = amount(sum(report.rows.values()), "row")
+    screen.note(f"wrote {printable(report.out)}: {captures} ({counts}), {rows}")
     screen.note(
-        f"converted {amount(report.done, 'capture')}, {report.nbytes / 1e6:,.1f} MB, in "
-        f"{report.seconds:,.1f} s: {report.done / max(report.seconds, 1e-6):,.1f} captures/s, "
-        f"{pace:,.1f} MB/s"
+        f"converted {amount(report.done, 'capture')}, {megabytes:,.1f} MB, in "
+        f"{report.seconds:,.1f} s: {report.done / seconds:,.1f} captures/s, "
+        f"{megabytes / seconds:,.1f} MB/s"
     )

@@ -99,8 +99,8 @@ def read_each(
     statuses = []
     skipped = []
     with session.screen.working(f"reading {len(items)} files") as working:
-        for position, item in enumerate(items):
-            working.count(position, len(items), 0, 0)
+        for file_number, item in enumerate(items):
+            working.count(file_number, len(items), 0, 0)
             if item.skipped_at_once:
                 skipped.append(item)
                 continue

@@ -112,8 +112,10 @@ def _text_options(session: Session) -> Callable[[Capture], Sequence[Option]]:
     """Return a function that returns the options of the text exporter for a capture."""
 
     def options(capture: Capture) -> Sequence[Option]:
-        fitting = session.host.exporters_for(capture.format, capture.tables)
-        return next((one.options for one in fitting if one.name == "text"), ())
+        for exporter in session.host.exporters_for(capture.format, capture.tables):
+            if exporter.name == "text":
+                return exporter.options
+        return ()
 
     return options
 
@@ -126,12 +128,13 @@ def _has_rows(capture: Capture) -> bool:
 
     Text exporters refuse a capture without such rows.
     """
-    timed = [
+    with_times = [
         name
         for name, schema in capture.schemas.items()
         if any(column.name == "ts" for column in schema.columns)
     ]
-    return any(len(batch) for name in timed or capture.schemas for batch in capture.batches(name))
+    tables = with_times or capture.schemas
+    return any(len(batch) for name in tables for batch in capture.batches(name))
 
 
 def _export(session: Session, capture: Capture, name: str) -> None:
@@ -146,15 +149,15 @@ def _export(session: Session, capture: Capture, name: str) -> None:
 def _exporter(session: Session, capture: Capture, name: str) -> tuple[Exporter, dict[str, Any]]:
     """Return an exporter for a capture, and its options: those given, and colours."""
     exporter = session.host.exporter(name, format=capture.format, tables=capture.tables)
-    own = {option.name for option in exporter.options}
-    given: dict[str, Any] = {
-        key: value for key, value in session.settings.options.items() if key in own
+    own_names = {option.name for option in exporter.options}
+    values: dict[str, Any] = {
+        key: value for key, value in session.settings.options.items() if key in own_names
     }
     if name == "records":
-        given = {"header": "no"}
-    elif COLOURS in own:
-        given.setdefault(COLOURS, session.screen.coloured)
-    return exporter, parse_options(given, exporter.options, whose=f"exporter {name!r}")
+        values = {"header": "no"}
+    elif COLOURS in own_names:
+        values.setdefault(COLOURS, session.screen.coloured)
+    return exporter, parse_options(values, exporter.options, whose=f"exporter {name!r}")
 
 
 def _stdout(session: Session, options: Mapping[str, Any]) -> Sink:
@@ -169,12 +172,13 @@ def _follow(
     """Print a capture and what is appended to it, until interrupted."""
     from fxframework.cli import follow
 
-    for given, option in ((table is not None, "--table"), (session.settings.json, "--json")):
-        if given:
-            raise UsageError(
-                f"--follow cannot be used with {option}",
-                remedy="use --follow alone, which prints text, or with --records",
-            )
+    if table is not None or session.settings.json:
+        option = "--json" if table is None else "--table"
+        raise UsageError(
+            f"--follow cannot be used with {option}",
+            remedy="use --follow alone, which prints text, or with --records",
+        )
+    # The output is opened with the first capture: without one, there is no exporter to choose.
     opened: list[tuple[Sink, ExportSession | None]] = []
 
     def open_for(capture: Capture) -> tuple[Sink, ExportSession | None]:
@@ -224,50 +228,52 @@ def _print_table(session: Session, capture: Capture, name: str) -> None:
         rows = _rows(capture, name, columns, {})
         _write_lines(screen, ("\t".join(row).encode() + b"\n" for row in rows))
         return
-    everything = bool(session.settings.verbose)
-    shown = [c for c in columns if everything or c.name not in PLACES]
-    labels = {} if everything else {number: who.label for number, who in tasks(capture).items()}
-    numeric = [_is_number(column) and column.name not in THREADS for column in shown]
-    screen.table(_rows(capture, name, shown, labels), numeric, fit=not everything)
+    # A terminal without -v shows what people read: names in place of ids, and no places.
+    labels: dict[int, str] = {}
+    if not session.settings.verbose:
+        columns = tuple(column for column in columns if column.name not in PLACES)
+        labels = {id: task.label for id, task in tasks(capture).items()}
+    numeric = [_is_number(column) and column.name not in THREADS for column in columns]
+    screen.table(_rows(capture, name, columns, labels), numeric, fit=not session.settings.verbose)
 
 
 def _print_values(session: Session, capture: Capture) -> None:
     """Print the selected values as JSON, one per line; nodes have none."""
     screen = session.screen
     entries = capture.entries() or ()
-    valued = (entry for entry in entries if entry.value is not None)
-    lines = (screen.json_line(entry._asdict()) for entry in valued)
-    first = next(lines, None)
-    if first is None:
+    lines = (screen.json_line(entry._asdict()) for entry in entries if entry.value is not None)
+    first_line = next(lines, None)
+    if first_line is None:
         screen.note("the selected part has no values")
         return
-    _write_lines(screen, itertools.chain([first], lines))
+    _write_lines(screen, itertools.chain([first_line], lines))
 
 
 def _write_lines(screen: Screen, lines: Iterator[bytes]) -> None:
-    some: list[bytes] = []
+    """Write lines, many at a time."""
+    waiting: list[bytes] = []
     for line in lines:
-        some.append(line)
-        if len(some) == LINES:
-            screen.write(b"".join(some))
-            some.clear()
-    screen.write(b"".join(some))
+        waiting.append(line)
+        if len(waiting) == LINES:
+            screen.write(b"".join(waiting))
+            waiting.clear()
+    screen.write(b"".join(waiting))
 
 
 def _rows(
-    capture: Capture, name: str, shown: Sequence[Column], labels: Mapping[int, str]
+    capture: Capture, name: str, columns: Sequence[Column], labels: Mapping[int, str]
 ) -> Iterator[list[str]]:
     """Yield the column names, then each row, as texts without tabs and line breaks."""
-    batches = capture.batches(name)
-    yield [column.name for column in shown]
+    batches = capture.batches(name)  # first, because it raises for an unknown table
+    yield [column.name for column in columns]
     for batch in batches:
-        columns = []
-        for column in shown:
+        texts_by_column = []
+        for column in columns:
             values = batch.plain(column.name)
             if labels and column.name in THREADS:
-                values = [labels.get(number) for number in values]
-            columns.append([_text(value) for value in values])
-        yield from map(list, zip(*columns, strict=True))
+                values = [labels.get(id) for id in values]
+            texts_by_column.append([_text(value) for value in values])
+        yield from map(list, zip(*texts_by_column, strict=True))
 
 
 def _is_number(column: Column) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -38,19 +38,24 @@ class CompareCommand(CaptureCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Repeat ``--with`` before each of its words."""
-        out: list[str] = []
-        words = False
+        # `--with a b --top 3` becomes `--with a --with b --top 3`.
+        words: list[str] = []
+        follows_with = False
         for word in args:
             if word == WITH:
-                words = True
+                follows_with = True
                 continue
             if word.startswith(f"{WITH}="):
-                words, word = True, word.removeprefix(f"{WITH}=")
-            words = words and (word == "-" or not word.startswith("-"))
-            out += [WITH, word] if words else [word]
+                follows_with = True
+                word = word.removeprefix(f"{WITH}=")
+            if word.startswith("-") and word != "-":
+                follows_with = False
+            if follows_with:
+                words.append(WITH)
+            words.append(word)
         if args and args[-1] == WITH:
-            out.append(WITH)  # click reports that its value is missing
-        return super().parse_args(ctx, out)
+            words.append(WITH)  # click reports that its value is missing
+        return super().parse_args(ctx, words)
 
 
 @_command(
@@ -89,9 +94,12 @@ class CompareCommand(CaptureCommand):
                 shell_complete=complete.files)  # fmt: skip
 @place_options
 def command(
-    session: Session, before: tuple[str, ...], after: tuple[str, ...], names: Selection,
-    **given: Any,
-) -> ExitCode:  # fmt: skip
+    session: Session,
+    before: tuple[str, ...],
+    after: tuple[str, ...],
+    names: Selection,
+    **options: Any,
+) -> ExitCode:
     """Show what two runs, or many runs of two sides, did differently, and what is noise.
 
     Two names alone are one run each. A name may be a folder or a quoted pattern. Calls are
@@ -106,40 +114,43 @@ def command(
     from fxframework.analysis.runs import Reader, Side
 
     sides = _sides(before, after)
-    out = _out(given["out"])
-    fails = _fails(given["fail_on"])
+    out = _out(options["out"])
+    failing_verdicts = _failing_verdicts(options["fail_on"])
     if out is not None and out.endswith(".dot") and any(len(side) > 1 for side in sides):
         raise UsageError("a call graph is of one capture a side", remedy="name two captures")
-    reader = Reader.of(given["by"])
-    read = Side(reader.names), Side(reader.names)
-    own = list(given["with_option"])
-    if given["with_map"] is not None:
-        own.append(f"{_map_option(session)}={given['with_map']}")
+    reader = Reader.of(options["by"])
+    runs = (Side(reader.names), Side(reader.names))
+    after_options = list(options["with_option"])
+    if options["with_map"] is not None:
+        after_options.append(f"{_map_option(session)}={options['with_map']}")
     extras: tuple[list[Any], list[Any]] = ([], [])
     files: tuple[list[str], list[str]] = ([], [])
     statuses = []
-    for number, items in enumerate(sides):
-        extra = _extra(out, given["anchor"], extras[number])
+    for side, items in enumerate(sides):
+        # What an output needs beside the comparison is collected while the captures are open.
+        keep_extra = _extra(out, options["anchor"], extras[side])
 
-        def work(file: str, part: Capture, number: int = number, extra: Any = extra) -> None:
-            reader.read(part, read[number])
-            files[number].append(file)
-            if extra is not None:
-                extra(part)
+        def work(file: str, part: Capture, side: int = side, keep_extra: Any = keep_extra) -> None:
+            reader.read(part, runs[side])
+            files[side].append(file)
+            if keep_extra is not None:
+                keep_extra(part)
 
-        with session.own_options(own if number else []):
+        with session.own_options(after_options if side else []):
             statuses += read_each(session, items, names, work)
     with session.screen.working("comparing"):
-        found = compared(reader, *read, threshold=given["threshold"] / 100)
+        comparison = compared(reader, *runs, threshold=options["threshold"] / 100)
     if out is not None:
-        _write(session, found, out, extras, given)
+        _write(session, comparison, out, extras, options)
     if session.settings.json:
-        session.screen.json("compare", document(found, files))
+        session.screen.json("compare", document(comparison, files))
     elif not session.settings.quiet:
-        _print(session, found, given["top"])
-    for note in found.notes:
+        _print(session, comparison, options["top"])
+    for note in comparison.notes:
         session.screen.note(note)
-    return worst(*statuses, ExitCode.FAILED if found.fails(fails) else ExitCode.OK)
+    if comparison.fails(failing_verdicts):
+        statuses.append(ExitCode.FAILED)
+    return worst(*statuses)
 
 
 # --- Inputs --------------------------------------------------------------------------------------
@@ -156,16 +167,16 @@ def _sides(before: Sequence[str], after: Sequence[str]) -> tuple[list[Item], lis
                 remedy=f"`fxf compare BEFORE AFTER`, or `fxf compare BEFORE... {WITH} AFTER...`",
             )
         before, after = before[:1], before[1:]
-    found = expand(before), expand(after)
-    for what, words, items in zip(SIDES, (before, after), found, strict=True):
+    sides = (expand(before), expand(after))
+    for what, words, items in zip(SIDES, (before, after), sides, strict=True):
         if not items:
             raise UsageError(
                 f"{what} has no captures: {', '.join(words)} is empty",
                 remedy="name at least one capture on each side",
             )
-    if [item.file for side in found for item in side].count("-") > 1:
+    if [item.file for side in sides for item in side].count("-") > 1:
         raise UsageError("standard input can be read once only", remedy="name a file")
-    return found
+    return sides
 
 
 def _out(out: str | None) -> str | None:
@@ -177,11 +188,11 @@ def _out(out: str | None) -> str | None:
     return out
 
 
-def _fails(given: Sequence[str]) -> set[str]:
-    """Return the verdicts for which the exit status is 1."""
+def _failing_verdicts(values: Sequence[str]) -> set[str]:
+    """Return the verdicts for which the exit status is 1, from the values of ``--fail-on``."""
     from fxframework.analysis.comparison import ANY, check_verdicts
 
-    words = [word for each in given for word in each.split(",") if word]
+    words = [word for value in values for word in value.split(",") if word]
     return check_verdicts(words) if words else set(ANY)
 
 
@@ -216,28 +227,33 @@ def _extra(out: str | None, anchor: str | None, into: list[Any]) -> Any:
 
 
 def _write(
-    session: Session, found: Comparison, out: str, extras: tuple[list[Any], list[Any]], given: Any
+    session: Session,
+    comparison: Comparison,
+    out: str,
+    extras: tuple[list[Any], list[Any]],
+    options: Mapping[str, Any],
 ) -> None:
     if out.endswith(".dot"):
         from fxframework.analysis.graph import difference, dot_of_difference
 
         names = ("edge_label", "vertex_label", "edge_color", "vertex_color")
-        figures = {name: given[name] for name in names}
+        figures = {name: options[name] for name in names}
         lines = dot_of_difference(difference(extras[0][0], extras[1][0]), **figures)
-        write_dot(session, lines, out, force=given["force"])
+        write_dot(session, lines, out, force=options["force"])
         return
     from fxframework.exporters.comparison.export import write
 
-    with session.sink(out, force=given["force"]) as sink:
-        write(found, sink, out, widths=given["widths"], timelines=[*extras[0], *extras[1]])
+    timelines = [*extras[0], *extras[1]]
+    with session.sink(out, force=options["force"]) as sink:
+        write(comparison, sink, out, widths=options["widths"], timelines=timelines)
     session.screen.note(f"wrote {out}: {amount(sink.written, 'byte')}")
 
 
-def _print(session: Session, found: Comparison, top: int) -> None:
+def _print(session: Session, comparison: Comparison, top: int) -> None:
     from fxframework.analysis.comparison_text import styled
 
     screen = session.screen
-    for style, line in styled(found, top=top, width=max(screen.width, 60)):
+    for style, line in styled(comparison, top=top, width=max(screen.width, 60)):
         if style == "head":
             screen.print(screen.paint(line, bold=True))
         elif style in COLOURS:
@@ -246,50 +262,50 @@ def _print(session: Session, found: Comparison, top: int) -> None:
             screen.print(line)
 
 
-def document(found: Comparison, files: Sequence[Sequence[str]]) -> dict[str, Any]:
+def document(comparison: Comparison, files: Sequence[Sequence[str]]) -> dict[str, Any]:
     """Return a comparison as JSON."""
-    pace = found.pace
+    pace = comparison.pace
+    moves = fields(comparison, "counters logs instants properties=entries waits")
     return {
         "before": list(files[0]),
         "after": list(files[1]),
-        **fields(found, "by threshold runs"),
-        "unclear": found.unclear,
-        "verdicts": dict(found.verdicts),
+        **fields(comparison, "by threshold runs"),
+        "unclear": comparison.unclear,
+        "verdicts": dict(comparison.verdicts),
         "pace": None if pace is None else fields(pace, "ratio names p removed"),
-        "calls": map(_change_document, found.changes),
+        "calls": map(_change_document, comparison.changes),
         "explained": [
-            {"path": list(one.path), **fields(one, "reason change_ns"),
-             "share": finite(one.share), **fields(one, "before after")}
-            for one in found.explained
+            {
+                "path": list(cause.path),
+                **fields(cause, "reason change_ns"),
+                "share": finite(cause.share),
+                **fields(cause, "before after"),
+            }
+            for cause in comparison.explained
         ],
-        **{
-            name: list(map(_move_document, moves))
-            for name, moves in fields(
-                found, "counters logs instants properties=entries waits"
-            ).items()
-        },
-        "notes": list(found.notes),
-    }  # fmt: skip
-
-
-def _change_document(one: Change) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        **({} if one.path is None else {"path": list(one.path)}),
-        "before": _measures(one.before),
-        "after": _measures(one.after),
-        "ratio": _ratio(one.ratio),
-        "median_ratio": _ratio(one.median_ratio),
-        **fields(one, "p verdict"),
-        "where": list(one.where),
-        "asynchronous": one.asynchronous,
+        **{kind: list(map(_move_document, moves_of_kind)) for kind, moves_of_kind in moves.items()},
+        "notes": list(comparison.notes),
     }
 
 
-def _measures(each: Measures | None) -> dict[str, Any] | None:
+def _change_document(change: Change) -> dict[str, Any]:
+    return {
+        "name": change.name,
+        **({} if change.path is None else {"path": list(change.path)}),
+        "before": _measures(change.before),
+        "after": _measures(change.after),
+        "ratio": _ratio(change.ratio),
+        "median_ratio": _ratio(change.median_ratio),
+        **fields(change, "p verdict"),
+        "where": list(change.where),
+        "asynchronous": change.asynchronous,
+    }
+
+
+def _measures(measures: Measures | None) -> dict[str, Any] | None:
     import attrs
 
-    return None if each is None else attrs.asdict(each)
+    return None if measures is None else attrs.asdict(measures)
 
 
 def _ratio(ratio: Any) -> dict[str, float | None] | None:
@@ -298,5 +314,5 @@ def _ratio(ratio: Any) -> dict[str, float | None] | None:
     return {name: finite(value) for name, value in ratio._asdict().items()}
 
 
-def _move_document(one: Move) -> dict[str, Any]:
-    return {**one.key, **fields(one, "before after p verdict")}
+def _move_document(move: Move) -> dict[str, Any]:
+    return {**move.key, **fields(move, "before after p verdict")}

@@ -29,10 +29,10 @@ def _host(ctx: click.Context) -> Host:
 
 def _matching(words: Iterable[tuple[str, str]], incomplete: str) -> Items:
     """Return the distinct words, with their help, that begin with what was typed."""
-    known = dict(words)
+    help_of_word = dict(words)
     return [
-        CompletionItem(word, help=known[word])
-        for word in sorted(known)
+        CompletionItem(word, help=help_of_word[word])
+        for word in sorted(help_of_word)
         if word.lower().startswith(incomplete.lower())
     ]
 
@@ -57,8 +57,8 @@ def formats(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Ite
 
 def plugins(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
     """Complete installed plugins."""
-    known = _host(ctx).plugins()
-    return _matching(((plugin.name, plugin.distribution) for plugin in known), incomplete)
+    installed = _host(ctx).plugins()
+    return _matching(((plugin.name, plugin.distribution) for plugin in installed), incomplete)
 
 
 def targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
@@ -74,18 +74,18 @@ def options(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Ite
     from fxframework.registry import LIMIT_OPTIONS
 
     host = _host(ctx)
-    known = [
+    all_options = [
         *LIMIT_OPTIONS,
         *(option for reader in host.readers.values() for option in reader.options),
         *(option for writer in host.writers.values() for option in writer.options),
         *(option for exporter in host.exporters for option in exporter.options),
     ]
-    return _matching(((f"{option.name}=", option.help) for option in known), incomplete)
+    return _matching(((f"{option.name}=", option.help) for option in all_options), incomplete)
 
 
 def explainable(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Complete codes of findings, or else files."""
-    codes = _matching(
+    matching_codes = _matching(
         ((rule.code, rule.title) for rule, _ in _host(ctx).rules()), incomplete or "?"
     )
-    return codes or files(ctx, param, incomplete)
+    return matching_codes or files(ctx, param, incomplete)

@@ -22,6 +22,7 @@ from fxframework.targets import nothing_to_write, passed_over, target_name, targ
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from fxframework.cli.render import Screen
     from fxframework.conversion import Conversion, ConversionReport
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic
@@ -92,15 +93,17 @@ def command(
         raise UsageError(
             "--json reports on standard output, where the output goes", remedy="name a file as OUT"
         )
+    # Open all captures at once: they become one output, on one timeline.
     with contextlib.ExitStack() as stack:
         captures = [stack.enter_context(session.open(text, also=None)) for text in inputs]
         conversion = planned(session, captures, out, to, align, names)
-        others = [] if to else passed_over(session.host, captures, out, conversion.target)
-        if others:
-            session.screen.note(
-                f"{printable(out)} is written by {target_name(conversion.target)}; its suffix also "
-                f"belongs to {', '.join(others)}: choose with -t {others[0]}"
-            )
+        if not to:
+            alternatives = passed_over(session.host, captures, out, conversion.target)
+            if alternatives:
+                session.screen.note(
+                    f"{printable(out)} is written by {target_name(conversion.target)}; its suffix "
+                    f"also belongs to {', '.join(alternatives)}: choose with -t {alternatives[0]}"
+                )
         if out == "-" and conversion.binary and session.screen.out_is_terminal and not force:
             raise UsageError(
                 f"{target_name(conversion.target)} is binary, and standard output is a terminal",
@@ -109,8 +112,10 @@ def command(
         report = carry_out(session, conversion, out, force=force)
         _show(session, report)
         warn_of_findings(session, report.findings)
-        written = ExitCode.FINDINGS if _lost(report.findings) else ExitCode.OK
-        return worst(*(session.status(capture) for capture in captures), written)
+        statuses = [session.status(capture) for capture in captures]
+        if any(finding.severity >= Severity.DATA_LOSS for finding in report.findings):
+            statuses.append(ExitCode.FINDINGS)
+        return worst(*statuses)
 
 
 def planned(
@@ -134,12 +139,14 @@ def planned(
     )
     for alignment in conversion.alignments:
         line = alignment.line
-        shift = f"{line.start - line.origin:+,} ns" if line.rate == 1 else f"a rate of {line.rate}"
         if alignment.assumed:
             session.screen.warn(
                 rules.UNRELATED_CLOCKS.code, f"{printable(alignment.name)}: {alignment.reason}"
             )
         elif not line.is_identity:
+            shift = f"a rate of {line.rate}"
+            if line.rate == 1:
+                shift = f"{line.start - line.origin:+,} ns"
             session.screen.note(f"{printable(alignment.name)}: {shift} ({alignment.reason})")
     return conversion
 
@@ -148,22 +155,16 @@ def carry_out(
     session: Session, conversion: Conversion, out: str, *, force: bool
 ) -> ConversionReport:
     """Run the conversion, with progress, and commit the output."""
-    captures = conversion.captures
-    label = f"converting {', '.join(capture.name for capture in captures)}"
+    names = ", ".join(capture.name for capture in conversion.captures)
+    sources = [capture.source for capture in conversion.captures]
     with (
         session.sink(out, force=force) as sink,
-        session.screen.working(
-            label, *(capture.source for capture in captures), noun="written"
-        ) as working,
+        session.screen.working(f"converting {names}", *sources, noun="written") as working,
     ):
         working.watch(lambda: sink.written)
         report = conversion.run(sink)
     # A compressing sink knows its size only after it is closed.
     return attrs.evolve(report, nbytes=sink.written)
-
-
-def _lost(findings: Iterable[Diagnostic]) -> bool:
-    return any(finding.severity >= Severity.DATA_LOSS for finding in findings)
 
 
 def warn_of_findings(session: Session, findings: Iterable[Diagnostic]) -> None:
@@ -176,23 +177,23 @@ def warn_of_findings(session: Session, findings: Iterable[Diagnostic]) -> None:
 def note_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> None:
     """Print the counts of what a target cannot hold."""
     if dropped:
-        some = ", ".join(f"{what} ({count:,})" for what, count in dropped.items())
-        session.screen.note(f"not written as {name}: {some}")
+        counts = ", ".join(f"{what} ({count:,})" for what, count in dropped.items())
+        session.screen.note(f"not written as {name}: {counts}")
 
 
 def _show(session: Session, report: ConversionReport) -> None:
     screen = session.screen
     note_dropped(session, report.to, report.dropped)
     if report.outside:
-        rest = ", ".join(f"{count:,} {what}" for what, count in report.outside.items())
-        screen.detail(f"outside of the part: {rest}")
+        counts = ", ".join(f"{count:,} {what}" for what, count in report.outside.items())
+        screen.detail(f"outside of the part: {counts}")
     if report.out != "<stdout>":
         screen.note(f"wrote {report.out}: {report.to}, {amount(report.nbytes, 'byte')}")
     if session.settings.json:
         screen.json(
             "convert",
             {
-                "inputs": [attrs.asdict(one) for one in report.inputs],
+                "inputs": [attrs.asdict(input) for input in report.inputs],
                 **fields(report, "out to"),
                 "action": str(report.action),
                 **fields(report, "bytes=nbytes dropped left_out=outside"),
@@ -206,33 +207,42 @@ def _show(session: Session, report: ConversionReport) -> None:
 
 def _list(session: Session, text: str) -> ExitCode:
     """Print the formats and exporters that can write a capture, with their suffixes."""
-    screen = session.screen
     with session.open(text) as capture:
-        targets = [_offer(one, capture) for one in targets_for(session.host, capture)]
+        targets = [_offer(target, capture) for target in targets_for(session.host, capture)]
         if session.settings.json:
             body = {"path": capture.name, "format": capture.format, "targets": targets}
-            screen.json("convert-list", body)
-            return ExitCode.OK
-        title = f"{printable(capture.name)}: {capture.format} can become"
-        screen.print(screen.paint(title, bold=True))
-        rows = [("TO", "SUFFIXES", "WHAT IT IS")]
-        for one in targets:
-            marks = [f"nothing to write: {one['empty']}"] if one["empty"] else []
-            marks += [f"needs the extra {one['extra']}"] if one["install"] else []
-            mark = f" ({'; '.join(marks)})" if marks else ""
-            rows.append((one["to"], " ".join(one["suffixes"]) or "–", one["title"] + mark))
-        screen.columns(rows)
-        for line in dict.fromkeys(one["install"] for one in targets if one["install"]):
-            extras = dict.fromkeys(one["extra"] for one in targets if one["install"] == line)
-            screen.note(f"to install the extra {', '.join(extras)}: {line}")
-        whole = [one["to"] for one in targets if one["whole"] and not one["empty"]]
-        if whole:
-            need = "needs" if len(whole) == 1 else "need"
-            screen.note(
-                f"{', '.join(whole)} {need} whole tables in memory; of a large capture, choose a "
-                "part with --since and --until, or raise -o max_memory=BYTES"
-            )
+            session.screen.json("convert-list", body)
+        else:
+            _print_targets(session.screen, capture, targets)
         return ExitCode.OK
+
+
+def _print_targets(screen: Screen, capture: Capture, targets: Sequence[Mapping[str, Any]]) -> None:
+    title = f"{printable(capture.name)}: {capture.format} can become"
+    screen.print(screen.paint(title, bold=True))
+    rows = [("TO", "SUFFIXES", "WHAT IT IS")]
+    extras_by_line: dict[str, dict[str, None]] = {}
+    for target in targets:
+        remarks = []
+        if target["empty"]:
+            remarks.append(f"nothing to write: {target['empty']}")
+        if target["install"]:
+            remarks.append(f"needs the extra {target['extra']}")
+            extras_by_line.setdefault(target["install"], {})[target["extra"]] = None
+        title = target["title"]
+        if remarks:
+            title += f" ({'; '.join(remarks)})"
+        rows.append((target["to"], " ".join(target["suffixes"]) or "–", title))
+    screen.columns(rows)
+    for line, extras in extras_by_line.items():
+        screen.note(f"to install the extra {', '.join(extras)}: {line}")
+    whole = [target["to"] for target in targets if target["whole"] and not target["empty"]]
+    if whole:
+        verb = "needs" if len(whole) == 1 else "need"
+        screen.note(
+            f"{', '.join(whole)} {verb} whole tables in memory; of a large capture, choose a "
+            "part with --since and --until, or raise -o max_memory=BYTES"
+        )
 
 
 def _offer(target: Target, capture: Capture) -> dict[str, Any]:

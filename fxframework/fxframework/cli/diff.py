@@ -82,45 +82,48 @@ def command(
         raise UsageError("standard input can be read once only", remedy="name a file as A or B")
     with contextlib.ExitStack() as stack:
         captures = []
-        for text, own in ((first, of_a), (second, of_b)):
-            with session.own_options(own):
+        for text, own_options in ((first, of_a), (second, of_b)):
+            with session.own_options(own_options):
                 captures.append(stack.enter_context(session.open(text, several=True)))
-        a, b = captures
-        pair = session.window(a), session.window(b)
-        with session.screen.working(f"comparing {a.name} and {b.name}", a.source, b.source):
-            found = compare(*pair, by=BY[by], show=show)
-        if not found.identical:
-            for capture in (a, b):
+        capture_a, capture_b = captures
+        windows = session.window(capture_a), session.window(capture_b)
+        label = f"comparing {capture_a.name} and {capture_b.name}"
+        with session.screen.working(label, capture_a.source, capture_b.source):
+            difference = compare(*windows, by=BY[by], show=show)
+        if not difference.identical:
+            for capture in (capture_a, capture_b):
                 require_readable(capture)
                 session.status(capture)
         if session.settings.json:
-            session.screen.json("diff", _document(pair, found))
+            session.screen.json("diff", _document(windows, difference))
         elif not session.settings.quiet:
-            _print(session, pair, found)
+            _print(session, windows, difference)
         # The exit statuses are those of diff(1): 1 means that something differs.
-        return ExitCode.OK if found.same else ExitCode.FAILED
+        return ExitCode.OK if difference.same else ExitCode.FAILED
 
 
 # --- JSON --------------------------------------------------------------------------------------
 
 
-def _document(pair: Sequence[Capture], found: Difference) -> dict[str, Any]:
-    records = found.records
+def _document(pair: Sequence[Capture], difference: Difference) -> dict[str, Any]:
+    records = difference.records
+    entries = difference.entries
     return {
         "a": pair[0].name,
         "b": pair[1].name,
         "format": pair[0].format,
-        "same": found.same,
-        "identical": found.identical,
+        "same": difference.same,
+        "identical": difference.identical,
         "records": None if records is None else _record_document(records),
-        "entries": None if found.entries is None else _entry_documents(found.entries),
+        "entries": None if entries is None else _entry_documents(entries),
     }
 
 
 def _record_document(records: RecordDifference) -> dict[str, Any]:
-    def shown(one: ShownRecord | None) -> dict[str, Any] | None:
-        return None if one is None else fields(one, "offset said")
+    def shown(record: ShownRecord | None) -> dict[str, Any] | None:
+        return None if record is None else fields(record, "offset said")
 
+    first_a, first_b = records.first or (None, None)
     return {
         **fields(records, "same reordered"),
         "count_a": records.totals[0],
@@ -129,10 +132,10 @@ def _record_document(records: RecordDifference) -> dict[str, Any]:
         "compared_b": records.counts[1],
         "only_a": records.only[0],
         "only_b": records.only[1],
-        "shown_a": [shown(one) for one in records.shown[0]],
-        "shown_b": [shown(one) for one in records.shown[1]],
-        "first_a": None if records.first is None else shown(records.first[0]),
-        "first_b": None if records.first is None else shown(records.first[1]),
+        "shown_a": [shown(record) for record in records.shown[0]],
+        "shown_b": [shown(record) for record in records.shown[1]],
+        "first_a": shown(first_a),
+        "first_b": shown(first_b),
     }
 
 
@@ -144,95 +147,105 @@ def _entry_documents(entries: EntryDifference) -> dict[str, Any]:
         "only_a": entries.only[0],
         "only_b": entries.only[1],
         "changed": entries.changed,
-        "shown_a": [entry_document(one) for one in entries.shown[0]],
-        "shown_b": [entry_document(one) for one in entries.shown[1]],
+        "shown_a": [entry_document(entry) for entry in entries.shown[0]],
+        "shown_b": [entry_document(entry) for entry in entries.shown[1]],
         "shown_changed": [
-            {"path": a.path, "a": entry_document(a), "b": entry_document(b)}
-            for a, b in entries.changes
+            {"path": before.path, "a": entry_document(before), "b": entry_document(after)}
+            for before, after in entries.changes
         ],
     }
 
 
-def entry_document(one: Entry) -> dict[str, Any]:
+def entry_document(entry: Entry) -> dict[str, Any]:
     """Return an entry as JSON."""
-    return fields(one, "path type value offset")
+    return fields(entry, "path type value offset")
 
 
 # --- Text --------------------------------------------------------------------------------------
 
 
-def _print(session: Session, pair: Sequence[Capture], found: Difference) -> None:
+def _print(session: Session, pair: Sequence[Capture], difference: Difference) -> None:
     screen = session.screen
     for side, capture in zip(SIDES, pair, strict=True):
         screen.print(f"{side}: {printable(capture.name)}")
-    if found.identical:
+    if difference.identical:
         screen.print(f"same: both are the same {amount(pair[0].source.size, 'byte')}")
         return
-    if found.records is not None:
-        _print_records(session, found.records)
-    if found.entries is not None:
-        _print_entries(session, found.entries)
-    colour = "green" if found.same else "red"
-    screen.print(screen.paint("same" if found.same else "different", fg=colour, bold=True))
+    if difference.records is not None:
+        _print_records(session, difference.records)
+    if difference.entries is not None:
+        _print_entries(session, difference.entries)
+    if difference.same:
+        screen.print(screen.paint("same", fg="green", bold=True))
+    else:
+        screen.print(screen.paint("different", fg="red", bold=True))
 
 
 def _print_records(session: Session, records: RecordDifference) -> None:
     screen = session.screen
-    a, b = records.totals
-    verdict = ", the same in another order" if records.reordered else ""
-    verdict = ", the same" if records.same else verdict
-    screen.print(f"records: {amount(a, 'record')} in A, {amount(b, 'record')} in B{verdict}")
+    count_a, count_b = records.totals
+    verdict = ""
+    if records.same:
+        verdict = ", the same"
+    elif records.reordered:
+        verdict = ", the same in another order"
+    screen.print(
+        f"records: {amount(count_a, 'record')} in A, {amount(count_b, 'record')} in B{verdict}"
+    )
+    # Records that only support others, such as entries of an index, are not compared.
     if records.counts != records.totals:
-        compared, other = records.counts
+        compared_a, compared_b = records.counts
         screen.print(
-            f"  compared: {amount(compared)} and {amount(other)}, all but those that only support "
-            "others"
+            f"  compared: {amount(compared_a)} and {amount(compared_b)}, all but those that only "
+            "support others"
         )
     if records.same:
         return
     if records.first is not None:
         screen.print("  first difference")
-        for side, first in zip(SIDES, records.first, strict=True):
-            screen.print(f"    {side} {_line(session, first) if first else 'has ended'}")
+        for side, record in zip(SIDES, records.first, strict=True):
+            screen.print(f"    {side} {_line(session, record) if record else 'has ended'}")
     for side, only, shown in zip(SIDES, records.only, records.shown, strict=True):
         if not only:
             continue
         kinds = ", ".join(f"{printable(kind)} {amount(count)}" for kind, count in only.items())
-        screen.print(f"  only in {side}: {amount(sum(only.values()))} ({kinds})")
-        for one in shown:
-            screen.print(f"    {_line(session, one)}")
-        _print_rest(screen, sum(only.values()) - len(shown), "    ")
+        total = sum(only.values())
+        screen.print(f"  only in {side}: {amount(total)} ({kinds})")
+        for record in shown:
+            screen.print(f"    {_line(session, record)}")
+        _print_rest(screen, total - len(shown), "    ")
 
 
 def _print_entries(session: Session, entries: EntryDifference) -> None:
     screen = session.screen
-    a, b = (amount(count, "entry", "entries") for count in entries.counts)
-    screen.print(f"entries: {a} in A, {b} in B{', the same' if entries.same else ''}")
+    count_a, count_b = (amount(count, "entry", "entries") for count in entries.counts)
+    screen.print(f"entries: {count_a} in A, {count_b} in B{', the same' if entries.same else ''}")
     if entries.changed:
         screen.print(f"  changed: {amount(entries.changed)}")
-        for one, other in entries.changes:
-            screen.print(f"    {change_line(session, one, other)}")
+        for before, after in entries.changes:
+            screen.print(f"    {change_line(session, before, after)}")
         _print_rest(screen, entries.changed - len(entries.changes), "    ")
     for side, count, shown in zip(SIDES, entries.only, entries.shown, strict=True):
         if not count:
             continue
         screen.print(f"  only in {side}: {amount(count)}")
-        for one in shown:
-            screen.print(f"    {entry_line(session, one)}")
+        for entry in shown:
+            screen.print(f"    {entry_line(session, entry)}")
         _print_rest(screen, count - len(shown), "    ")
 
 
-def entry_line(session: Session, one: Entry) -> str:
+def entry_line(session: Session, entry: Entry) -> str:
     """Format an entry in one line: its path, its type, and its value if it has one."""
-    value = "" if one.value is None else f" {_json(session, one.value)}"
-    return f"{printable(one.path)}  {one.type}{value}"
+    value = "" if entry.value is None else f" {_json(session, entry.value)}"
+    return f"{printable(entry.path)}  {entry.type}{value}"
 
 
-def change_line(session: Session, one: Entry, other: Entry) -> str:
+def change_line(session: Session, before: Entry, after: Entry) -> str:
     """Format the change of an entry in one line."""
-    value = _json(session, other.value)
-    kind = "" if one.type == other.type else f"{other.type} "
-    return f"{entry_line(session, one)} -> {kind}{value}"
+    value = _json(session, after.value)
+    if before.type != after.type:
+        value = f"{after.type} {value}"
+    return f"{entry_line(session, before)} -> {value}"
 
 
 def _json(session: Session, value: Any) -> str:
@@ -243,11 +256,11 @@ def _json(session: Session, value: Any) -> str:
     return text
 
 
-def _print_rest(screen: Screen, more: int, indent: str) -> None:
-    if more > 0:
-        screen.print(f"{indent}… and {amount(more)} more (--show N shows N)")
+def _print_rest(screen: Screen, hidden_count: int, indent: str) -> None:
+    if hidden_count > 0:
+        screen.print(f"{indent}… and {amount(hidden_count)} more (--show N shows N)")
 
 
-def _line(session: Session, one: ShownRecord) -> str:
+def _line(session: Session, record: ShownRecord) -> str:
     """Format a record in one line: its offset and its contents."""
-    return f"0x{one.offset:08x}  {_json(session, one.said)}"
+    return f"0x{record.offset:08x}  {_json(session, record.said)}"

@@ -56,7 +56,8 @@ def command(session: Session) -> ExitCode:
     sound = all(check.state != "broken" for check in checks)
     screen = session.screen
     if session.settings.json:
-        screen.json("doctor", {"sound": sound, "checks": [attrs.asdict(c) for c in checks]})
+        documents = [attrs.asdict(check) for check in checks]
+        screen.json("doctor", {"sound": sound, "checks": documents})
     else:
         colours = {"ok": "green", "note": "yellow", "broken": "red"}
         width = max(len(check.name) for check in checks)
@@ -74,13 +75,13 @@ def _interpreter() -> Check:
 
 
 def _package() -> Check:
-    where = Path(fxframework.__file__).parent
+    folder = Path(fxframework.__file__).parent
     try:
         installed = metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
-        text = f"{fxframework.__version__} from {where}, a checkout that is not installed"
+        text = f"{fxframework.__version__} from {folder}, a checkout that is not installed"
         return Check(DISTRIBUTION, "note", text)
-    return Check(DISTRIBUTION, "ok", f"{installed} from {where}")
+    return Check(DISTRIBUTION, "ok", f"{installed} from {folder}")
 
 
 def _core(name: str) -> Check:
@@ -120,7 +121,9 @@ def _plugins(host: Host) -> Check:
     if not host.readers:
         return Check("plugins", "broken", "no format can be read; is fxframework installed?")
     text = ", ".join(loaded)
-    return Check("plugins", "ok", f"{text}; disabled: {', '.join(disabled)}" if disabled else text)
+    if disabled:
+        text += f"; disabled: {', '.join(disabled)}"
+    return Check("plugins", "ok", text)
 
 
 def _extras() -> list[Check]:
@@ -131,9 +134,9 @@ def _extras() -> list[Check]:
     except metadata.PackageNotFoundError:
         requirements = []
     for requirement in requirements:
-        found = _REQUIREMENT.match(requirement)
-        if found and found[1] != DISTRIBUTION:
-            extras.setdefault(found[2], []).append(found[1])
+        match = _REQUIREMENT.match(requirement)
+        if match and match[1] != DISTRIBUTION:
+            extras.setdefault(match[2], []).append(match[1])
     return [_extra(name, packages) for name, packages in sorted(extras.items())]
 
 

@@ -39,8 +39,8 @@ def command(session: Session, what: str) -> ExitCode:
     at OFFSET is marked with >.
     """
     session.whole("explain")
-    file, at, offset = what.rpartition("@")
-    if at:
+    file, at_sign, offset = what.rpartition("@")
+    if at_sign:
         _explain_bytes(session, file, offset)
     elif Path(what).exists() and not _CODE.fullmatch(what):
         raise UsageError(f"which byte of {what}?", remedy=f"give one: fxf explain {what}@0")
@@ -64,7 +64,8 @@ def _explain_code(session: Session, code: str) -> None:
 
 
 def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
-    host, screen = session.host, session.screen
+    host = session.host
+    screen = session.screen
     try:
         offset = int(offset_text, 0)
     except ValueError:
@@ -100,20 +101,18 @@ def _print(session: Session, name: str, offset: int, fields: list[FieldView]) ->
     screen = session.screen
     screen.print(screen.paint(f"{printable(name)} @ 0x{offset:08x}", bold=True))
     rows = [("  offset", "bits", "field", "value", "meaning", "section")]
-    word = None
+    offset_before = None
     for field in fields:
-        mark = ">" if field.offset <= offset < field.offset + WORD else " "
-        bits = str(field.low) if field.low == field.high else f"{field.low}–{field.high}"
-        value = str(field.value) if field.value < 10 else f"{field.value} (0x{field.value:x})"
-        rows.append(
-            (
-                f"{mark} 0x{field.offset:08x}" if field.offset != word else mark,
-                bits,
-                printable(field.name),
-                value,
-                printable(field.meaning),
-                field.section,
-            )
-        )
-        word = field.offset
+        place = ">" if field.offset <= offset < field.offset + WORD else " "
+        if field.offset != offset_before:  # the offset of a word is shown once
+            place += f" 0x{field.offset:08x}"
+        offset_before = field.offset
+        bits = str(field.low)
+        if field.high != field.low:
+            bits += f"–{field.high}"
+        value = str(field.value)
+        if field.value >= 10:
+            value += f" (0x{field.value:x})"
+        name = printable(field.name)
+        rows.append((place, bits, name, value, printable(field.meaning), field.section))
     screen.columns(rows)

@@ -32,16 +32,16 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with(command: Callable[..., Any], options: Sequence[Choice]) -> Callable[..., Any]:
     @functools.wraps(command)
-    def with_names(*arguments: Any, **given: Any) -> Any:
+    def with_names(*arguments: Any, **values: Any) -> Any:
         from fxframework.model.selection import Selection
 
-        fields = {field: given.pop(field) for field, _ in options}
-        return command(*arguments, **given, names=Selection(**fields))
+        fields = {field: values.pop(field) for field, _ in options}
+        return command(*arguments, **values, names=Selection(**fields))
 
-    made: Callable[..., Any] = with_names
+    decorated: Callable[..., Any] = with_names
     for _, option in reversed(options):
-        made = option(made)
-    return made
+        decorated = option(decorated)
+    return decorated
 
 
 def _severity(text: str) -> int:

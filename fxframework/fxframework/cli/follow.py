@@ -29,8 +29,10 @@ PIECE = 1 << 24
 """Bytes to read at a time; doubled if they contain no whole record."""
 LISTED = 5
 """Losses listed per piece; all are counted."""
-MISSING, REPLACED, CUT = "is gone", "was replaced", "was cut short"
-"""Events that end the reading of a file."""
+# Events that end the reading of a file.
+MISSING = "is gone"
+REPLACED = "was replaced"
+CUT = "was cut short"
 
 Choose = Callable[[Capture], "Selection | None"]
 
@@ -74,25 +76,25 @@ def follow(
                 text = f"{whole.format}:{path}"
                 reading.begin(whole, choose(whole))
             session.screen.flush()
-            why = None
-            while why is None:
+            ending = None
+            while ending is None:
                 pause()
                 reading.advance()
                 session.screen.flush()
-                why = reading.ended(path)
-                while why == MISSING:
+                ending = reading.ended(path)
+                while ending == MISSING:
                     pause()
-                    why = reading.ended(path)
-            if why == REPLACED:
+                    ending = reading.ended(path)
+            if ending == REPLACED:
                 # The old file may have grown after it was renamed.
                 reading.advance()
                 session.screen.flush()
-        session.screen.note(f"{path} {why}: it is shown from its beginning")
+        session.screen.note(f"{path} {ending}: it is shown from its beginning")
 
 
 def _path_of(session: Session, text: str) -> Path:
     """Return the path of the file to follow. Raises UsageError for other inputs."""
-    path = session.named(text)[1]
+    _, path = session.named(text)
     if path == "-" or "://" in path or (Path(path).exists() and not Path(path).is_file()):
         raise UsageError(
             f"--follow needs a file that grows, and {path!r} is not a plain file",
@@ -111,15 +113,15 @@ class _FollowedFile:
         self._file = file
         self._name = name
         self._show = show
-        self._open: Callable[[Source], Capture] | None = None
+        self._open_piece: Callable[[Source], Capture] | None = None
         self._selection: Selection | None = None
-        self._at = 0
+        self._shown_end = 0
         """Offset in the file after the last record that was shown."""
-        self._before = b""
+        self._resume_bytes = b""
         """Bytes to put before the rest of the file; see ``Capture.resume``."""
-        self._tried = 0
+        self._read_end = 0
         """Size of the file when it was last read."""
-        self._piece = PIECE
+        self._piece_size = PIECE
 
     def begin(self, whole: Capture, selection: Selection | None) -> None:
         """Show the initial contents."""
@@ -133,42 +135,43 @@ class _FollowedFile:
         reader = session.host.reader(whole.format)
         # An incomplete record is not a loss yet, so losses are checked here.
         request = attrs.evolve(whole.request, strict=False)
-        self._open = lambda source: reader.open(source, request)
+        self._open_piece = lambda source: reader.open(source, request)
         self._selection = selection
-        self._tried = whole.source.size
+        self._read_end = whole.source.size
         self._show_piece(whole, 0)
 
     def advance(self) -> None:
         """Show the whole records that were appended since the last check."""
         size = os.fstat(self._file.fileno()).st_size
-        while self._tried < size:
-            assert self._open is not None  # noqa: S101 (set by `begin`)
-            self._file.seek(self._at)
-            data = self._file.read(min(size - self._at, self._piece))
-            self._tried = self._at + len(data)
-            before = self._at
+        while self._read_end < size:
+            assert self._open_piece is not None  # noqa: S101 (set by `begin`)
+            self._file.seek(self._shown_end)
+            data = self._file.read(min(size - self._shown_end, self._piece_size))
+            self._read_end = self._shown_end + len(data)
+            shown_before = self._shown_end
             # Do not use Source.open: bytes of a record may look like gzip.
-            joined = np.frombuffer(self._before + data, np.uint8)
-            with self._open(Source(joined, name=self._name)) as capture:
-                self._show_piece(capture, len(self._before))
-            if self._at > before:
-                self._piece = PIECE
-            elif self._tried < size and data:
-                self._piece *= 2
-                self._tried = self._at
+            piece_bytes = np.frombuffer(self._resume_bytes + data, np.uint8)
+            with self._open_piece(Source(piece_bytes, name=self._name)) as capture:
+                self._show_piece(capture, len(self._resume_bytes))
+            if self._shown_end > shown_before:
+                self._piece_size = PIECE
+            elif self._read_end < size and data:
+                # Not one whole record in it: read the same again, and more.
+                self._piece_size *= 2
+                self._read_end = self._shown_end
             else:
                 return
 
     def ended(self, path: Path) -> str | None:
         """Return what happened to the opened file; None if nothing did."""
-        mine = os.fstat(self._file.fileno())
-        if mine.st_size < self._tried:
+        opened_stat = os.fstat(self._file.fileno())
+        if opened_stat.st_size < self._read_end:
             return CUT
         try:
-            there = path.stat()
+            current_stat = path.stat()
         except OSError:
             return MISSING
-        return None if os.path.samestat(mine, there) else REPLACED
+        return None if os.path.samestat(opened_stat, current_stat) else REPLACED
 
     def _show_piece(self, capture: Capture, first: int) -> None:
         """Show the whole records of a piece from byte ``first`` on, and report its losses."""
@@ -180,35 +183,36 @@ class _FollowedFile:
                 path=capture.name,
                 remedy="omit --follow",
             )
-        stop, before = resumed
-        shift = self._at - first
+        stop, resume_bytes = resumed
+        shift = self._shown_end - first
         if stop > first:
             part = Appended(capture, first, stop, shift)
-            self._show(part if self._selection is None else part.select(self._selection))
+            selected = part if self._selection is None else part.select(self._selection)
+            self._show(selected)
         capture.scan()
         self._warn_of_losses(capture, first, stop, shift)
-        self._at = max(stop, first) + shift
-        self._before = before
+        self._shown_end = max(stop, first) + shift
+        self._resume_bytes = resume_bytes
 
     def _warn_of_losses(self, capture: Capture, first: int, stop: int, shift: int) -> None:
         losses = [
-            found
-            for found in capture.diagnostics.sorted()
-            if found.severity >= Severity.DATA_LOSS
-            and found.offset is not None
-            and first <= found.offset < stop
+            finding
+            for finding in capture.diagnostics.sorted()
+            if finding.severity >= Severity.DATA_LOSS
+            and finding.offset is not None
+            and first <= finding.offset < stop
         ]
         screen = self._session.screen
-        for found in losses[:LISTED]:
-            offset = (found.offset or 0) + shift
+        for finding in losses[:LISTED]:
+            offset = (finding.offset or 0) + shift
             if self._session.settings.strict:
                 raise StrictError(
-                    f"{found.code}: {found.message}",
+                    f"{finding.code}: {finding.message}",
                     path=self._name,
                     offset=offset,
                     remedy="omit --strict to continue after the loss",
                 )
-            screen.warn(found.code, f"{self._name} @ 0x{offset:08x}: {found.message}")
+            screen.warn(finding.code, f"{self._name} @ 0x{offset:08x}: {finding.message}")
         if len(losses) > LISTED:
             screen.note(f"{self._name}: {len(losses) - LISTED:,} losses more")
 
@@ -242,9 +246,11 @@ class Appended(View):
         if "offset" not in table or table.schema.plain:
             return table
         offsets = table.array("offset")
-        mask = (offsets >= self._first) & (offsets < self._stop)
-        part = table if mask.all() else table.select(mask)
-        return part.replaced(offset=part.array("offset") + self._shift) if self._shift else part
+        is_in_range = (offsets >= self._first) & (offsets < self._stop)
+        part = table if is_in_range.all() else table.select(is_in_range)
+        if not self._shift:
+            return part
+        return part.replaced(offset=part.array("offset") + self._shift)
 
 
 class _Shifted:

@@ -48,16 +48,17 @@ class Guard:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._thread = threading.Thread(target=self._watch, name="fxf guard", daemon=True)
-            self._hook, sys.unraisablehook = sys.unraisablehook, self._note_unraisable
+            self._hook = sys.unraisablehook
+            sys.unraisablehook = self._note_unraisable
             self._thread.start()
         return self
 
-    def _note_unraisable(self, found: sys.UnraisableHookArgs) -> None:
+    def _note_unraisable(self, unraisable: sys.UnraisableHookArgs) -> None:
         """Note that Python dropped the interrupt; pass on other exceptions that it drops."""
-        if self._error is not None and issubclass(found.exc_type, KeyboardInterrupt):
+        if self._error is not None and issubclass(unraisable.exc_type, KeyboardInterrupt):
             self._lost = True
         else:
-            self._hook(found)
+            self._hook(unraisable)
 
     def _watch(self) -> None:
         while not self._done.wait(INTERVAL):
@@ -71,7 +72,8 @@ class Guard:
     def _interrupt(self) -> None:
         """Interrupt the command, again if the interrupt is lost, and wait for its end."""
         end = time.monotonic() + GRACE
-        self._lost = self._interrupted = True
+        self._interrupted = True
+        self._lost = True  # so that the loop sends the first one, too
         while not self._done.is_set() and time.monotonic() < end:
             if self._lost:
                 self._lost = False
@@ -94,8 +96,11 @@ class Guard:
             self._stop()
         if self._error is None:
             self._error = self._budget.fault()
-        ours = kind is None or issubclass(kind, KeyboardInterrupt | FxError) or self._interrupted
-        if self._error is not None and ours:
+        # Any other exception is raised as it is, although the budget is exceeded by now.
+        may_be_of_guard = (
+            kind is None or issubclass(kind, KeyboardInterrupt | FxError) or self._interrupted
+        )
+        if self._error is not None and may_be_of_guard:
             raise self._error from None
         if interrupt is not None:
             raise interrupt

@@ -23,15 +23,15 @@ def command(session: Session, name: str | None) -> ExitCode:
     group = cast("click.Group", context.command)
     if name is None:
         return _show(session, "fxf", context.get_help())
-    described = group.get_command(context, name)
-    if described is None:
-        known = group.list_commands(context)
+    described_command = group.get_command(context, name)
+    if described_command is None:
+        command_names = group.list_commands(context)
         raise UsageError(
-            f"there is no command {name!r}{did_you_mean(name, known)}",
+            f"there is no command {name!r}{did_you_mean(name, command_names)}",
             remedy="`fxf help` lists the commands",
         )
-    with click.Context(described, info_name=name, parent=context) as inner:
-        return _show(session, f"fxf {name}", described.get_help(inner))
+    with click.Context(described_command, info_name=name, parent=context) as command_context:
+        return _show(session, f"fxf {name}", described_command.get_help(command_context))
 
 
 def _show(session: Session, name: str, text: str) -> ExitCode:

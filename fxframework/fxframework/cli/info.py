@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,9 +45,9 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     `fxf FILE` does the same.
     """
     session.whole("info")
-    shown: list[Mapping[str, Any]] = []
+    documents: list[Mapping[str, Any]] = []
 
-    def one(text: str) -> ExitCode:
+    def show(text: str) -> ExitCode:
         with session.open(text, several=len(files) > 1) as capture:
             with session.screen.working(f"reading {capture.name}", capture.source):
                 capture.scan()
@@ -55,24 +55,25 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
                 rows = capture.row_counts()
                 slow = _slowest(capture, rows)
             if session.settings.json:
-                shown.append(_document(session, capture, summary, rows, slow))
+                documents.append(_document(session, capture, summary, rows, slow))
             else:
                 _print(session, capture, summary, rows, slow)
             require_readable(capture)
             return session.status(capture)
 
-    def each(text: str) -> ExitCode:
+    def show_or_note(text: str) -> ExitCode:
         try:
-            return one(text)
+            return show(text)
         except FxError as error:
-            if not shown or shown[-1].get("path") != error.path:
-                why = {"code": error.code, "message": error.message}
-                shown.append({"path": session.named(text)[1], "error": why})
+            # Of a capture that was opened, the document is there, and says what is wrong.
+            if not documents or documents[-1].get("path") != error.path:
+                failure = {"code": error.code, "message": error.message}
+                documents.append({"path": session.named(text)[1], "error": failure})
             raise
 
-    status = session.each(files, each)
+    status = session.each(files, show_or_note)
     if session.settings.json:
-        session.screen.json("info", {"captures": shown})
+        session.screen.json("info", {"captures": documents})
     return status
 
 
@@ -82,8 +83,8 @@ def _slowest(capture: Capture, rows: Mapping[str, int]) -> Slowest | None:
         return None
     from fxframework.analysis.slowest import slowest
 
-    found = slowest(capture, SLOWEST)
-    return found if found.names else None
+    names = slowest(capture, SLOWEST)
+    return names if names.names else None
 
 
 def _document(
@@ -93,8 +94,9 @@ def _document(
     rows: Mapping[str, int],
     slow: Slowest | None,
 ) -> dict[str, Any]:
-    start, end = summary.start_ns, summary.end_ns
-    found = capture.diagnostics
+    start = summary.start_ns
+    end = summary.end_ns
+    diagnostics = capture.diagnostics
     return {
         "path": capture.name,
         "format": capture.format,
@@ -105,26 +107,28 @@ def _document(
         **fields(summary, "start_ns end_ns"),
         "duration_ns": None if start is None or end is None else end - start,
         "facts": summary.facts,
-        "slowest": []
-        if slow is None
-        else [
-            {
-                **fields(one, "name asynchronous count sum max self=own"),
-                "units_per_second": slow.per_second,
-            }
-            for one in slow.names
-        ],
+        "slowest": [] if slow is None else _slowest_documents(slow),
         "timeline": [{"name": name, "counts": counts} for name, counts in summary.timeline],
         "findings": [
             {
                 "code": code,
-                "severity": found.severity(code).key,
+                "severity": diagnostics.severity(code).key,
                 "count": count,
-                "title": found.rule(code).title,
+                "title": diagnostics.rule(code).title,
             }
-            for code, count in sorted(found.counts.items())
+            for code, count in sorted(diagnostics.counts.items())
         ],
     }
+
+
+def _slowest_documents(slow: Slowest) -> list[dict[str, Any]]:
+    return [
+        {
+            **fields(slice_name, "name asynchronous count sum max self=own"),
+            "units_per_second": slow.per_second,
+        }
+        for slice_name in slow.names
+    ]
 
 
 def _print(
@@ -141,17 +145,19 @@ def _print(
     screen.print(f"{name}: {title}, {amount(capture.source.size, 'byte')}{unpacked}")
     lines: list[tuple[str, str]] = []
     if summary.start_ns is not None and summary.end_ns is not None:
-        took = duration(summary.end_ns - summary.start_ns)
-        start, end = duration(summary.start_ns), duration(summary.end_ns)
-        lines.append(("time", f"{took}, from {start} to {end}"))
+        length_text = duration(summary.end_ns - summary.start_ns)
+        start = duration(summary.start_ns)
+        end = duration(summary.end_ns)
+        lines.append(("time", f"{length_text}, from {start} to {end}"))
     lines.append(("records", f"{amount(summary.records)}{_counts(summary.kinds, ': ')}"))
     lines.append(("tables", _counts(rows) or "no rows"))
+    entry_limit = None if session.settings.verbose else LISTED
     for fact, value in summary.facts.items():
-        lines.extend(_fact(fact, value, None if session.settings.verbose else LISTED))
+        lines.extend(_fact(fact, value, entry_limit))
     if slow:
         lines.extend(_slow_lines(capture, slow))
-    width = max(len(label) for label, _ in lines) + 2
-    width = max(width, len("findings") + 2)
+    # Findings are printed last, but aligned with the other lines.
+    width = max(len("findings"), *(len(label) for label, _ in lines)) + 2
     for label, text in lines:
         for line in wrapped(label, printable(text), indent=width, columns=screen.width - 2):
             screen.print(f"  {line}")
@@ -162,31 +168,44 @@ def _print(
 def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
     """Return a line for each of the slowest names, and one with the command that shows all."""
     texts = []
-    for one in slow.names:
-        in_all, longest = (length(value, slow.per_second) for value in (one.sum, one.max))
-        what = amount(one.count, "asynchronous slice" if one.asynchronous else "call")
-        name = one.name if len(one.name) <= NAME else one.name[: NAME - 1] + "…"
-        text = f"{name}: {in_all} in {what}"
-        if one.count > 1:
-            text += f", up to {longest}"
-        if one.own is None:
+    for slice_name in slow.names:
+        noun = "asynchronous slice" if slice_name.asynchronous else "call"
+        total = length(slice_name.sum, slow.per_second)
+        text = f"{_cut(slice_name.name, NAME)}: {total} in {amount(slice_name.count, noun)}"
+        if slice_name.count > 1:
+            text += f", up to {length(slice_name.max, slow.per_second)}"
+        if slice_name.own is None:
             text += " (recursive calls counted within their callers, too)"
-        elif one.own != one.sum:
-            text += f"; {length(one.own, slow.per_second)} by itself"
+        elif slice_name.own != slice_name.sum:
+            text += f"; {length(slice_name.own, slow.per_second)} by itself"
         texts.append(text)
-    more = slow.count - len(slow.names)
+    hidden_count = slow.count - len(slow.names)
     path = capture.source.path
     file = "FILE" if path is None else shlex.quote(str(path))
-    texts.append(
-        f"… and {amount(more)} more; " * (more > 0) + f"all: fxf account --sort self {file}"
-    )
-    return [("slowest" if not at else "", text) for at, text in enumerate(texts)]
+    last_text = f"all: fxf account --sort self {file}"
+    if hidden_count > 0:
+        last_text = f"… and {amount(hidden_count)} more; {last_text}"
+    texts.append(last_text)
+    slowest_name = slow.names[0].name
+    if len(slowest_name) <= NAME:  # a longer one is nothing to be typed
+        end_of_options = "-- " if slowest_name.startswith("-") else ""
+        texts.append(f"why: fxf why {end_of_options}{file} {shlex.quote(slowest_name)}")
+    return _with_label("slowest", texts)
+
+
+def _with_label(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return lines, the first with a label."""
+    return [(label if number == 0 else "", text) for number, text in enumerate(texts)]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _counts(counts: Mapping[str, int], before: str = "") -> str:
     """Format the nonzero counts, the greatest first: ``slices 34,592, threads 1``."""
-    shown = sorted(((count, name) for name, count in counts.items() if count), reverse=True)
-    text = ", ".join(f"{name} {amount(count)}" for count, name in shown)
+    nonzero = sorted(((count, name) for name, count in counts.items() if count), reverse=True)
+    text = ", ".join(f"{name} {amount(count)}" for count, name in nonzero)
     return before + text if text else ""
 
 
@@ -197,7 +216,7 @@ def _fact(name: str, value: Any, limit: int | None) -> list[tuple[str, str]]:
         return []
     if not isinstance(value, list):
         return [(label, _value(name, value))]
-    lines = [(label if not at else "", _entry(name, each)) for at, each in enumerate(value[:limit])]
+    lines = _with_label(label, [_entry(name, entry) for entry in value[:limit]])
     if limit is not None and len(value) > limit:
         lines.append(("", f"… and {amount(len(value) - limit)} more (-v shows all)"))
     return lines
@@ -206,8 +225,11 @@ def _fact(name: str, value: Any, limit: int | None) -> list[tuple[str, str]]:
 def _entry(name: str, value: Any) -> str:
     """Format a list's element; omit the name of its first value if the list is named after it."""
     if isinstance(value, Mapping) and value and name == f"{next(iter(value))}s":
-        first, *rest = value.items()
-        return ", ".join([_value(*first), *([_words(dict(rest))] if rest else [])])
+        first, *further = value.items()
+        texts = [_value(*first)]
+        if further:
+            texts.append(_words(dict(further)))
+        return ", ".join(texts)
     return _words(value)
 
 
@@ -244,29 +266,28 @@ def _timeline(screen: Screen, summary: Summary) -> None:
         return
     screen.print("  timeline")
     # Use a third of the terminal for labels, the rest for time.
-    longest = max(len(printable(name)) for name, _ in summary.timeline)
-    names = min(max(LABEL, screen.width // 3), longest)
-    room = max(8, screen.width - names - 7)
+    longest_label = max(len(printable(name)) for name, _ in summary.timeline)
+    label_width = min(max(LABEL, screen.width // 3), longest_label)
+    bar_width = max(8, screen.width - label_width - 7)
     limit = LISTED if not screen.settings.verbose else None
     for name, counts in summary.timeline[:limit]:
-        label = printable(name)
-        label = label if len(label) <= names else label[: names - 1] + "…"
-        drawn = screen.paint(sparkline(counts, room), fg="cyan")
-        screen.print(f"    {label.ljust(names)} ▕{drawn}▏")
+        label = _cut(printable(name), label_width)
+        bars = screen.paint(sparkline(counts, bar_width), fg="cyan")
+        screen.print(f"    {label.ljust(label_width)} ▕{bars}▏")
     if limit is not None and len(summary.timeline) > limit:
         screen.print(f"    … and {amount(len(summary.timeline) - limit)} more (-v shows all)")
 
 
 def _findings(screen: Screen, capture: Capture, width: int) -> None:
-    found = capture.diagnostics
-    if not found.counts:
+    diagnostics = capture.diagnostics
+    if not diagnostics.counts:
         screen.print(f"  {'findings'.ljust(width)}none")
         return
-    order = sorted(found.counts.items(), key=lambda one: (-found.severity(one[0]), one[0]))
     label = "findings"
-    for code, count in order:
-        severity = found.severity(code)
-        shown = f"{code} {severity.word}: {found.rule(code).title}, {amount(count, 'time')}"
-        for line in wrapped(label, shown, indent=width, columns=screen.width - 2):
+    for code in sorted(diagnostics.counts, key=lambda code: (-diagnostics.severity(code), code)):
+        severity = diagnostics.severity(code)
+        count = diagnostics.counts[code]
+        text = f"{code} {severity.word}: {diagnostics.rule(code).title}, {amount(count, 'time')}"
+        for line in wrapped(label, text, indent=width, columns=screen.width - 2):
             screen.print(f"  {line}")
         label = ""

@@ -39,38 +39,38 @@ def command(session: Session, into: Path, small: bool, kind: str, name: str) -> 
     test, in the folder NAME, and needs no installation.
     """
     session.whole("new-plugin")
-    named = Name.parse(name)
-    _check(session, named)
+    plugin_name = Name.parse(name)
+    _check(session, plugin_name)
     if small and kind not in SMALL:
         raise UsageError(
             f"there is no small template of the kind {kind!r}",
             remedy="`fxf new-plugin format NAME --small`; docs/plugins/module.md has an exporter",
         )
-    target = into / (named.words["prefix"] if small else named.distribution)
-    files = render(kind, named, small=small)
+    target = into / (plugin_name.words["prefix"] if small else plugin_name.distribution)
+    files = render(kind, plugin_name, small=small)
     write(files, target)
     if session.settings.json:
-        body = {"kind": kind, "path": str(target), **named.words, "files": list(files)}
+        body = {"kind": kind, "path": str(target), **plugin_name.words, "files": list(files)}
         session.screen.json("new-plugin", body)
         return ExitCode.OK
     for path in files:
         session.screen.print(str(target / path))
-    module = target / f"{named.words['prefix']}.py"
-    session.screen.note(
-        f"next: fxf --plugin {module} plugins --check {module.stem} && pytest {target}"
-        if small
-        else f"next: pip install -e '{target}[test]' && pytest {target}"
-    )
+    module = target / f"{plugin_name.words['prefix']}.py"
+    if small:
+        next_step = f"fxf --plugin {module} plugins --check {module.stem} && pytest {target}"
+    else:
+        next_step = f"pip install -e '{target}[test]' && pytest {target}"
+    session.screen.note(f"next: {next_step}")
     return ExitCode.OK
 
 
 def _check(session: Session, name: Name) -> None:
     """Raise UsageError for a name that this distribution uses."""
     host = session.host
-    taken = {plugin.name for plugin in host.plugins() if plugin.distribution == OURS}
-    taken |= {each.format for each in host.readers.values() if _is_ours(host, each)}
-    taken |= {each.name for each in host.exporters if _is_ours(host, each)}
-    if name.slug in taken:
+    used_names = {plugin.name for plugin in host.plugins() if plugin.distribution == OURS}
+    used_names |= {name for name, reader in host.readers.items() if _is_ours(host, reader)}
+    used_names |= {exporter.name for exporter in host.exporters if _is_ours(host, exporter)}
+    if name.slug in used_names:
         raise UsageError(
             f"{name.slug!r} is the name of a plugin, format or exporter of fxframework",
             remedy="choose another name; `fxf plugins` lists those that are taken",

@@ -58,20 +58,22 @@ def command(
             figures, formats = figures_of_dataset(files[0])
     else:
         figures, formats = _read(session, files, names, statuses)
-    groups, few = by_format(figures, formats)
-    for note in few:
+    groups, too_few = by_format(figures, formats)
+    for note in too_few:
         session.screen.note(f"left out: {note}")
     with session.screen.working("comparing"):
-        found = [one for group in groups for one in oddities(group)]
-    found.sort(key=lambda one: (-one.score, one.capture))
-    captures = sum(map(len, groups))
+        odd_captures = [odd for group in groups for odd in oddities(group)]
+    odd_captures.sort(key=lambda odd: (-odd.score, odd.capture))
+    capture_count = sum(map(len, groups))
     data = {
-        "captures": captures, "unlike": len(found), "odd": list(map(document, found[:top])),
-    }  # fmt: skip
+        "captures": capture_count,
+        "unlike": len(odd_captures),
+        "odd": [document(odd) for odd in odd_captures[:top]],
+    }
     if session.settings.json:
         session.screen.json("odd", data)
     elif not session.settings.quiet:
-        _print(session, found, top, captures)
+        _print(session, odd_captures, top, capture_count)
     if html is not None:
         from fxframework.exporters.page import page
 
@@ -100,30 +102,31 @@ def _read(
     return figures, formats
 
 
-def _print(session: Session, found: Sequence[Odd], top: int, captures: int) -> None:
+def _print(session: Session, odd_captures: Sequence[Odd], top: int, capture_count: int) -> None:
     screen = session.screen
-    if not found:
-        screen.print(f"none of {amount(captures, 'capture')} is unlike the rest")
+    if not odd_captures:
+        screen.print(f"none of {amount(capture_count, 'capture')} is unlike the rest")
         return
-    shown = found[:top]
-    unlike = f"{amount(len(found))} of {amount(captures, 'capture')}"
-    if len(shown) < len(found):
+    shown = odd_captures[:top]
+    unlike = f"{amount(len(odd_captures))} of {amount(capture_count, 'capture')}"
+    if len(shown) < len(odd_captures):
         screen.print(f"{unlike} are unlike the rest; the {amount(len(shown))} most unlike:")
     else:
         screen.print(f"{unlike}, the most unlike first:")
-    for one in shown:
-        screen.print(screen.paint(printable(one.capture), bold=True))
-        few = one.reasons if session.settings.verbose else one.reasons[:REASONS]
-        for reason in few:
+    for odd in shown:
+        screen.print(screen.paint(printable(odd.capture), bold=True))
+        reasons = odd.reasons if session.settings.verbose else odd.reasons[:REASONS]
+        for reason in reasons:
             screen.print(f"  {abs(reason.distance):7.1f}  {printable(str(reason))}")
-        if len(few) < len(one.reasons):
-            screen.print(f"  … and {amount(len(one.reasons) - len(few))} more (-v shows them)")
+        hidden_count = len(odd.reasons) - len(reasons)
+        if hidden_count:
+            screen.print(f"  … and {amount(hidden_count)} more (-v shows them)")
 
 
-def document(one: Odd) -> dict[str, Any]:
+def document(odd: Odd) -> dict[str, Any]:
     """Return an odd capture as JSON."""
     reasons = [
         {**fields(reason, "kind name value usual distance"), "text": str(reason)}
-        for reason in one.reasons
+        for reason in odd.reasons
     ]
-    return {**fields(one, "capture score"), "reasons": reasons}
+    return {**fields(odd, "capture score"), "reasons": reasons}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -20,6 +20,7 @@ from fxframework.registry import LIMIT_OPTIONS, Exporter, Reader, Writer
 
 if TYPE_CHECKING:
     from fxframework.host import Host, Plugin
+    from fxframework.registry import Option
 
 
 @_command(name="plugins", short_help="List installed plugins, and those that failed.")
@@ -67,19 +68,27 @@ def _check(session: Session, plugin: str) -> ExitCode:
 
 def _print_results(session: Session, plugin: str, results: Sequence[Any]) -> None:
     screen = session.screen
-    for (noun, item), group in itertools.groupby(results, lambda one: (one.contract, one.item)):
-        tests = list(group)
-        count = Counter(one.status for one in tests)
-        reasons = {one.message for one in tests if one.status == "skipped"}
-        counts = ", ".join(f"{n} {status}" for status, n in sorted(count.items(), reverse=True))
-        reason = f": {reasons.pop()}" if len(reasons) == 1 and not count["failed"] else ""
-        screen.print(f"{noun} {item}: {counts}{reason}")
-        for one in tests:
-            if one.status == "failed" or (session.settings.verbose and one.status == "skipped"):
-                screen.print(f"  {one.status} {one.test}: {one.fault}")
-    failed = sum(one.status == "failed" for one in results)
-    tried = sum(one.status != "skipped" for one in results)
-    verdict = f"{failed} of {tried} tests failed" if failed else f"{tried} tests passed"
+    shown_statuses = {"failed", "skipped"} if session.settings.verbose else {"failed"}
+    for (noun, item), group in itertools.groupby(
+        results, lambda result: (result.contract, result.item)
+    ):
+        item_results = list(group)
+        count_by_status = Counter(result.status for result in item_results)
+        line = ", ".join(
+            f"{count} {status}" for status, count in sorted(count_by_status.items(), reverse=True)
+        )
+        reasons = {result.message for result in item_results if result.status == "skipped"}
+        if len(reasons) == 1 and not count_by_status["failed"]:
+            line += f": {reasons.pop()}"
+        screen.print(f"{noun} {item}: {line}")
+        for result in item_results:
+            if result.status in shown_statuses:
+                screen.print(f"  {result.status} {result.test}: {result.fault}")
+    failed_count = sum(result.status == "failed" for result in results)
+    run_count = sum(result.status != "skipped" for result in results)
+    verdict = f"{run_count} tests passed"
+    if failed_count:
+        verdict = f"{failed_count} of {run_count} tests failed"
     screen.print(f"plugin {plugin}: {verdict}")
 
 
@@ -109,10 +118,15 @@ def _document(host: Host) -> dict[str, Any]:
             }
             for plugin in host.plugins()
         ],
-        "readers": [{"format": r.format, **described(r)} for r in host.readers.values()],
-        "writers": [{"format": w.format, **described(w)} for w in host.writers.values()],
+        "readers": [
+            {"format": reader.format, **described(reader)} for reader in host.readers.values()
+        ],
+        "writers": [
+            {"format": writer.format, **described(writer)} for writer in host.writers.values()
+        ],
         "exporters": [
-            {"name": e.name, "accepts": _accepts(e), **described(e)} for e in host.exporters
+            {"name": exporter.name, "accepts": _accepts(exporter), **described(exporter)}
+            for exporter in host.exporters
         ],
         "limits": [fields(limit, "name default help") for limit in LIMIT_OPTIONS],
         "failures": [attrs.asdict(failure) for failure in host.failures],
@@ -150,14 +164,17 @@ def _print(session: Session, host: Host) -> None:
     section(
         "Exporters",
         ("NAME", "TAKES", "SUFFIXES", "WHAT IT GIVES"),
-        [(e.name, _takes(e), " ".join(e.suffixes) or "–", e.title) for e in host.exporters],
+        [
+            (exporter.name, _takes(exporter), " ".join(exporter.suffixes) or "–", exporter.title)
+            for exporter in host.exporters
+        ],
     )
     if session.settings.verbose:
         section("Options", ("OF", "NAME", "DEFAULT", "WHAT IT IS"), _all_options(host))
     section(
         "Failures",
         ("PLUGIN", "DISTRIBUTION", "WHAT HAPPENED"),
-        [(f.plugin, f.distribution, f.error) for f in host.failures],
+        [(failure.plugin, failure.distribution, failure.error) for failure in host.failures],
     )
 
 
@@ -181,32 +198,45 @@ def _registers(plugin: Plugin) -> str:
 
 
 def _format(host: Host, name: str) -> Sequence[str]:
-    reader, writer = host.readers.get(name), host.writers.get(name)
-    item = reader or writer
-    can = [word for word, there in (("read", reader), ("written", writer)) if there is not None]
-    suffixes = dict.fromkeys(
-        [*(reader.suffixes if reader else ()), *(writer.suffixes if writer else ())]
-    )
-    title = "" if item is None else item.title
-    return (name, ", ".join(can), " ".join(suffixes) or "–", title)
+    """Return the row of a format, which has a reader, a writer, or both."""
+    title = ""
+    abilities = []
+    suffixes: dict[str, None] = {}
+    reader = host.readers.get(name)
+    if reader is not None:
+        title = reader.title
+        abilities.append("read")
+        suffixes |= dict.fromkeys(reader.suffixes)
+    writer = host.writers.get(name)
+    if writer is not None:
+        title = title or writer.title
+        abilities.append("written")
+        suffixes |= dict.fromkeys(writer.suffixes)
+    return (name, ", ".join(abilities), " ".join(suffixes) or "–", title)
 
 
 def _takes(exporter: Exporter) -> str:
     if isinstance(exporter.accepts, str):
         return f"{exporter.accepts} captures"
-    return "every capture" if "diagnostics" in exporter.accepts else ", ".join(_accepts(exporter))
+    if "diagnostics" in exporter.accepts:  # a table of every capture
+        return "every capture"
+    return ", ".join(_accepts(exporter))
 
 
 def _all_options(host: Host) -> list[Sequence[str]]:
-    owners = [
-        ("every reader", LIMIT_OPTIONS),
-        *((f"reader {reader.format}", reader.options) for reader in host.readers.values()),
-        *((f"writer {writer.format}", writer.options) for writer in host.writers.values()),
-        *((f"exporter {exporter.name}", exporter.options) for exporter in host.exporters),
+    options_by_owner: list[tuple[str, Iterable[Option]]] = [("every reader", LIMIT_OPTIONS)]
+    options_by_owner += [
+        (f"reader {name}", reader.options) for name, reader in host.readers.items()
+    ]
+    options_by_owner += [
+        (f"writer {name}", writer.options) for name, writer in host.writers.items()
+    ]
+    options_by_owner += [
+        (f"exporter {exporter.name}", exporter.options) for exporter in host.exporters
     ]
     return [
-        (whose, option.name, _shown(option.default), option.help)
-        for whose, options in owners
+        (owner, option.name, _shown(option.default), option.help)
+        for owner, options in options_by_owner
         for option in options
     ]
 

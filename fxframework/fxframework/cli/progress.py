@@ -25,8 +25,11 @@ MEGABYTE = 1e6
 TURNS = "|/-\\"
 WIDTH = 80
 """Columns of a terminal that does not report its width."""
-GREEN, PLAIN, ERASE = "\x1b[32m", "\x1b[0m", "\x1b[K"
-"""Escape sequences; ERASE clears the rest of the line."""
+# Escape sequences.
+GREEN = "\x1b[32m"
+PLAIN = "\x1b[0m"
+ERASE = "\x1b[K"
+"""Clears the rest of the line."""
 
 
 class Working:
@@ -41,37 +44,42 @@ class Working:
         self.label = label
         self._noun = noun
         self._sources = sources
-        self._done = self._read = 0
-        self._total = sum(source.size for source in sources)
-        self._written: Callable[[], int] | None = None
+        self._done_bytes = 0
+        self._read_bytes = 0
+        self._total_bytes = sum(source.size for source in sources)
+        self._poll_done: Callable[[], int] | None = None
         self._items = (0, 0)
-        self._begin = time.monotonic()
+        self._pass_begin = time.monotonic()
         self._passes = 1
 
     def __call__(self, done: int, read: int = 0, total: int = 0) -> None:
         """Set the bytes done, and how many of ``total`` bytes were read for them."""
-        self._done, self._read, self._total = done, read, total
+        self._done_bytes = done
+        self._read_bytes = read
+        self._total_bytes = total
 
     def watch(self, written: Callable[[], int]) -> None:
         """Poll this function for the bytes done."""
-        self._written = written
+        self._poll_done = written
 
     def count(self, count: int, items: int, done: int, total: int) -> None:
         """Set the numbers of items and bytes done, and their totals."""
-        self._items = count, items
-        self._read, self._total = done, total
+        self._items = (count, items)
+        self._read_bytes = done
+        self._total_bytes = total
 
     def _poll(self) -> None:
-        if self._written is not None:
-            self._done = self._written()
+        if self._poll_done is not None:
+            self._done_bytes = self._poll_done()
         if not self._sources:
             return
         read = sum(source.position for source in self._sources)
-        if read < self._read - self._total // 2:
+        # Positions move back a little where a reader looks ahead, and far where a pass begins.
+        if read < self._read_bytes - self._total_bytes // 2:
             self._passes += 1
-            self._begin = time.monotonic()
-            self._read = read
-        self._read = max(self._read, read)
+            self._pass_begin = time.monotonic()
+            self._read_bytes = read
+        self._read_bytes = max(self._read_bytes, read)
 
     def text(self, room: int | None = None) -> str:
         """Return the text after the spinner: ``converting a.fxt  42 %, 61.2 MB/s, 3 s left``.
@@ -79,27 +87,34 @@ class Working:
         To fit in ``room`` characters, the label is cut, and not the figures.
         """
         self._poll()
-        done, read = self._done, self._read
-        parts = []
-        if self._total and read:
-            again = f"pass {self._passes}: " if self._passes > 1 else ""
-            parts.append(f"{again}{min(100 * read // self._total, 100)} %")
+        figures = list(self._figures())
+        suffix = f"  {', '.join(figures)}" if figures else ""
+        if room:
+            return shortened(self.label, room - len(suffix)) + suffix
+        return self.label + suffix
+
+    def _figures(self) -> Iterator[str]:
+        """Yield what is known: percent, items, pace, time left, and bytes done."""
+        done = self._done_bytes
+        read = self._read_bytes
+        total = self._total_bytes
+        seconds = max(time.monotonic() - self._pass_begin, 1e-3)
+        if total and read:
+            percent = f"{min(100 * read // total, 100)} %"
+            yield f"pass {self._passes}: {percent}" if self._passes > 1 else percent
         count, items = self._items
         if items:
-            parts.append(f"{count:,} of {items:,}")
-        passed = max(time.monotonic() - self._begin, 1e-3)
-        pace = (read or done) / passed / MEGABYTE
+            yield f"{count:,} of {items:,}"
         if read or done:
-            parts.append(f"{pace:,.1f} MB/s")
-        if self._total and read:
-            left = passed * max(self._total - read, 0) / read
-            parts.append(f"{left / 60:.0f} min left" if left >= 120 else f"{left:.0f} s left")
+            yield f"{(read or done) / seconds / MEGABYTE:,.1f} MB/s"
+        if total and read:
+            seconds_left = seconds * max(total - read, 0) / read
+            if seconds_left >= 120:
+                yield f"{seconds_left / 60:.0f} min left"
+            else:
+                yield f"{seconds_left:.0f} s left"
         if done:
-            parts.append(f"{done / MEGABYTE:,.1f} MB {self._noun}".rstrip())
-        figures = f"  {', '.join(parts)}" if parts else ""
-        return (
-            shortened(self.label, room - len(figures)) + figures if room else self.label + figures
-        )
+            yield f"{done / MEGABYTE:,.1f} MB {self._noun}".rstrip()
 
 
 @contextlib.contextmanager
@@ -119,13 +134,13 @@ def _spin(working: Working, stop: threading.Event, coloured: bool) -> None:
     if stop.wait(PATIENCE):
         return
     colour, plain = (GREEN, PLAIN) if coloured else ("", "")
-    begin = time.monotonic() - PATIENCE
+    start = time.monotonic() - PATIENCE
     try:
         for turn in itertools.cycle(TURNS):
-            passed = str(dt.timedelta(seconds=int(time.monotonic() - begin)))
+            elapsed = str(dt.timedelta(seconds=int(time.monotonic() - start)))
             # Leave a column free: some terminals wrap after the last one.
-            room = max(0, _columns() - len(passed) - 4)
-            line = f"\r{colour}{turn}{plain} {working.text(room)[:room]} {passed}{ERASE}"
+            room = max(0, _columns() - len(elapsed) - 4)
+            line = f"\r{colour}{turn}{plain} {working.text(room)[:room]} {elapsed}{ERASE}"
             _show(line)
             if stop.wait(EVERY):
                 break
@@ -138,9 +153,9 @@ def shortened(text: str, room: int) -> str:
     """Return a text of at most ``room`` characters: its beginning and, mostly, its end."""
     if len(text) <= room:
         return text
-    first = max(room // 3, 0)
-    last = max(room - first - 1, 0)
-    return f"{text[:first]}…{text[len(text) - last :]}"
+    first_letters = max(room // 3, 0)
+    last_letters = max(room - first_letters - 1, 0)
+    return f"{text[:first_letters]}…{text[len(text) - last_letters :]}"
 
 
 def _show(text: str) -> None:

@@ -69,23 +69,23 @@ def command(session: Session, out: Path | None, force: bool, file: str) -> ExitC
     """
     session.whole("record")
     with session.open(file) as capture:
-        kind = _step(session, capture)
+        step_kind = _step(session, capture)
         require_readable(capture)
         capture.scan()
         stem = Path(capture.source.suffix_name).stem or "capture"
         scenario = Path(f"{stem}.toml") if out is None else out
         copy = scenario.with_suffix(_suffix(session, capture))
         _check(capture, scenario, copy, force=force)
-        text = _text(capture, kind, scenario, copy)
-        kept = _same(copy, capture)
-        if not kept:
+        scenario_text = _text(capture, step_kind, scenario, copy)
+        is_unchanged = _same(copy, capture)
+        if not is_unchanged:
             with Sink.open(copy, force=True) as sink:
                 for piece in capture.source.pieces():
                     sink.write(piece)
         with Sink.open(scenario, force=force) as sink:
-            sink.write(text.encode())
+            sink.write(scenario_text.encode())
         nbytes = amount(capture.source.size, "byte")
-        if kept:
+        if is_unchanged:
             session.screen.note(f"wrote {scenario}, which replays {copy} ({nbytes}), unchanged")
         else:
             session.screen.note(f"wrote {scenario}, and {copy} ({nbytes})")
@@ -111,8 +111,10 @@ def _step(session: Session, capture: Capture) -> StepKind:
 
 def _suffix(session: Session, capture: Capture) -> str:
     """Return the suffix of the capture's format, without compression."""
-    suffixes = session.host.readers[capture.format].suffixes
-    return next((each for each in suffixes if not each.endswith(".gz")), ".capture")
+    for suffix in session.host.readers[capture.format].suffixes:
+        if not suffix.endswith(".gz"):
+            return suffix
+    return ".capture"
 
 
 def _check(capture: Capture, scenario: Path, copy: Path, *, force: bool) -> None:
@@ -124,12 +126,15 @@ def _check(capture: Capture, scenario: Path, copy: Path, *, force: bool) -> None
                 path=str(path),
                 remedy="name another scenario with --out",
             )
-        if os.path.lexists(path) and not force and not (path == copy and _same(path, capture)):
-            raise WriteRefusedError(
-                "it already exists",
-                path=str(path),
-                remedy="name another scenario with --out, or give --force",
-            )
+        if force or not os.path.lexists(path):
+            continue
+        if path == copy and _same(path, capture):
+            continue  # it is not written again
+        raise WriteRefusedError(
+            "it already exists",
+            path=str(path),
+            remedy="name another scenario with --out, or give --force",
+        )
 
 
 def _same(path: Path, capture: Capture) -> bool:
@@ -142,8 +147,9 @@ def _same(path: Path, capture: Capture) -> bool:
 
 
 def _text(capture: Capture, kind: StepKind, scenario: Path, copy: Path) -> str:
-    found = capture.diagnostics
-    expected = sorted({each.code for each in found if each.severity >= Severity.WARNING})
+    expected = sorted(
+        {finding.code for finding in capture.diagnostics if finding.severity >= Severity.WARNING}
+    )
     values = {
         "name": f"replay of {capture.source.suffix_name}",
         "description": "Every record of a capture is written again, at its own time.",

@@ -145,10 +145,12 @@ class Screen:
         self, rows: Iterable[Sequence[str]], numeric: Sequence[bool], *, fit: bool = False
     ) -> None:
         """Print rows in aligned columns, the first row as a heading; ``fit`` cuts long lines."""
-        for at, line in enumerate(aligned(rows, numeric)):
+        for number, line in enumerate(aligned(rows, numeric)):
             if fit and len(line) > self.width:
                 line = line[: self.width - 1] + "…"
-            self.print(line if at else self.paint(line, bold=True))
+            if number == 0:
+                line = self.paint(line, bold=True)
+            self.print(line)
 
     def columns(self, rows: Sequence[Sequence[str]], *, indent: int = 2) -> None:
         """Print short rows in aligned columns, wrapped to the width of the terminal."""
@@ -160,7 +162,8 @@ class Screen:
     def say(self, text: str) -> None:
         """Write a line to stderr, in place of the progress that is shown there."""
         text = safe_lines(text, colours=self._coloured(self.err_is_terminal))
-        text = f"\r{ERASE}{text}" if self._spins else text
+        if self._spins:
+            text = f"\r{ERASE}{text}"
         click.echo(readable_name(text), file=sys.stderr, color=True)
 
     def note(self, text: str) -> None:
@@ -186,11 +189,12 @@ class Screen:
         ``stops`` says whether it stops the command, and not only one of many inputs.
         """
         # With --strict, the code is that of the finding, but the consequence is to stop.
-        rule = rules.RULES.get(rules.STRICT.code if isinstance(error, StrictError) else error.code)
+        rule_code = rules.STRICT.code if isinstance(error, StrictError) else error.code
+        rule = rules.RULES.get(rule_code)
         head = self._painted(f"error[{error.code}]", fg="red", bold=True)
-        message, *more = error.message.splitlines() or [""]
+        message, *further_lines = error.message.splitlines() or [""]
         lines = [f"{head}: {printable(message)}"]
-        lines += [f"   | {printable(each)}" for each in more if each]
+        lines += [f"   | {printable(line)}" for line in further_lines if line]
         if error.path is not None:
             lines.append(f"  --> {place(error.path, error.offset, error.record)}")
         if rule is not None and stops:
@@ -201,7 +205,8 @@ class Screen:
 
     def bug(self, error: BaseException, host: Host | None) -> None:
         """Print an unexpected exception and whose code raised it; with -v, also the traceback."""
-        self.error((host.blame(error) if host is not None else None) or unexpected(error))
+        plugin_error = None if host is None else host.blame(error)
+        self.error(plugin_error or unexpected(error))
         if self.settings.verbose:
             import traceback
 
@@ -224,17 +229,19 @@ class Screen:
 
     # --- findings ---
 
-    def finding(self, found: Diagnostic, rule: Rule, capture: Capture, *, explained: bool) -> None:
+    def finding(
+        self, finding: Diagnostic, rule: Rule, capture: Capture, *, explained: bool
+    ) -> None:
         """Print a finding: its place, the bytes there, and, if ``explained``, its rule."""
-        colour = COLOURS[found.severity]
-        head = self.paint(f"{found.severity.word}[{found.code}]", fg=colour, bold=True)
-        self.print(f"{head}: {printable(found.message)}")
-        self.print(f"  --> {place(capture.name, found.offset, found.record)}")
-        if found.offset is not None and found.code not in rules.RULES:
-            for line in hex_context(capture.source, found.offset):
+        colour = COLOURS[finding.severity]
+        head = self.paint(f"{finding.severity.word}[{finding.code}]", fg=colour, bold=True)
+        self.print(f"{head}: {printable(finding.message)}")
+        self.print(f"  --> {place(capture.name, finding.offset, finding.record)}")
+        if finding.offset is not None and finding.code not in rules.RULES:
+            for line in hex_context(capture.source, finding.offset):
                 self.print(f"   {line}")
         if explained:
-            advice = rule.advice(capture.name, found.offset, explains=explains(capture))
+            advice = rule.advice(capture.name, finding.offset, explains=explains(capture))
             for line in (rule.ours, advice):
                 if line:
                     self.print(f"  = {printable(line)}")
@@ -253,16 +260,17 @@ class Screen:
         if not self.err_is_terminal or self.settings.quiet or (prints and self.out_is_terminal):
             yield working
             return
-        before, self._spins = self._spins, True
+        spun_before = self._spins
+        self._spins = True
         try:
             with spinning(working, coloured=self._coloured(self.err_is_terminal)):
                 yield working
         finally:
-            self._spins = before
+            self._spins = spun_before
 
 
 def _json_pieces(document: Mapping[str, Any]) -> Iterator[bytes]:
-    """A document as indented JSON, piece by piece."""
+    """Yield a document as indented JSON, piece by piece."""
     between = b"{"
     for key, value in document.items():
         yield between + b"\n  " + _indented(key) + b": "
@@ -270,16 +278,18 @@ def _json_pieces(document: Mapping[str, Any]) -> Iterator[bytes]:
         if not isinstance(value, Iterator):
             yield _indented(value)
             continue
-        opening = b"["
-        while some := list(itertools.islice(value, ITEMS)):
-            yield opening + _indented(some)[1:-4]  # without the brackets, and the end of a line
-            opening = b","
-        yield b"[]" if opening == b"[" else b"\n  ]"
+        before_items = b"["
+        while items := list(itertools.islice(value, ITEMS)):
+            # Without the opening bracket, and the last line, which has the closing one.
+            yield before_items + _indented(items)[1:-4]
+            before_items = b","
+        is_empty = before_items == b"["
+        yield b"[]" if is_empty else b"\n  ]"
     yield b"\n}\n"
 
 
 def _indented(value: Any) -> bytes:
-    """A value as JSON, as it is within a document."""
+    """Return a value as JSON, as it is within a document."""
     import orjson
 
     return orjson.dumps(_plain(value), option=orjson.OPT_INDENT_2).replace(b"\n", b"\n  ")

@@ -65,10 +65,10 @@ def command(
         raise UsageError(
             "replay takes a SCENARIO", remedy="for example examples/scenarios/boot.toml"
         )
-    folders = _folders([Path(each) for each in scenarios], out)
+    folders = _folders([Path(text) for text in scenarios], out)
     reports: list[Report] = []
 
-    def one(text: str) -> ExitCode:
+    def replay_one(text: str) -> ExitCode:
         from fxframework.replay import replay
 
         folder = folders[Path(text)]
@@ -84,27 +84,28 @@ def command(
             )
         reports.append(report)
         settings = session.settings
+        # With -q, only what failed is printed.
         if not settings.json and not (settings.quiet and report.ok):
             _print(session.screen, report, folder, verbose=settings.verbose > 0)
         return ExitCode.OK if report.ok else ExitCode.FAILED
 
-    status = worst(*(_attempt(session, one, text) for text in scenarios))
+    status = worst(*(_attempt(session, replay_one, text) for text in scenarios))
     if junit is not None:
-        from fxframework.replay import junit as xml
+        from fxframework.replay import junit as junit_xml
 
         with Sink.open(junit, force=force) as sink:
-            sink.write(xml(reports).encode())
+            sink.write(junit_xml(reports).encode())
     if session.settings.json:
         session.screen.json("replay", {"replays": [report.to_json() for report in reports]})
     return status
 
 
-def _attempt(session: Session, one: Callable[[str], ExitCode], text: str) -> ExitCode:
+def _attempt(session: Session, replay_one: Callable[[str], ExitCode], text: str) -> ExitCode:
     """Run a scenario; print the reason if it cannot be run."""
     from fxframework.replay import ScenarioError
 
     try:
-        return one(text)
+        return replay_one(text)
     except FxError as error:
         session.screen.error(error)
         if isinstance(error, ScenarioError) and len(error.faults) > 1:
@@ -119,7 +120,8 @@ def _folders(scenarios: Sequence[Path], out: Path | None) -> dict[Path, Path]:
         return {scenarios[0]: out}
     folders: dict[Path, Path] = {}
     for scenario in scenarios:
-        folder = (Path() if out is None else out) / (scenario.stem + SUFFIX)
+        parent = Path() if out is None else out
+        folder = parent / (scenario.stem + SUFFIX)
         if folder in folders.values():
             raise WriteRefusedError(
                 "two scenarios of one name leave their outputs in the same folder",
@@ -141,10 +143,10 @@ def _print_schema(session: Session) -> None:
 
 def _print(screen: Screen, report: Report, folder: Path, *, verbose: bool) -> None:
     """Print the report and the paths of the outputs."""
-    first, *rest = report.to_text(verbose=verbose).splitlines()
+    heading, *lines = report.to_text(verbose=verbose).splitlines()
     colour = "green" if report.ok else "red"
-    screen.print(screen.paint(printable(first), fg=colour, bold=True))
-    for line in rest:
+    screen.print(screen.paint(printable(heading), fg=colour, bold=True))
+    for line in lines:
         screen.print(printable(line))
     for name in report.goldens.values():
         screen.print(f"  wrote {printable(name)}")

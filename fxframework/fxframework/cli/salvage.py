@@ -34,30 +34,29 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
     something was. If nothing is sound it is 1, and OUT is not written.
     """
     session.whole("salvage")
-    everything = session.settings.json or session.settings.verbose > 0
+    lists_all = session.settings.json or session.settings.verbose > 0
     with session.open(file, also=None) as capture:
-        work = plan_salvage(
+        salvage = plan_salvage(
             session.host,
             capture,
             out,
             options=session.settings.options,
             strict=session.settings.strict,
         )
+        label = f"salvaging {capture.name}"
         with (
             session.sink(out, force=force) as sink,
-            session.screen.working(
-                f"salvaging {capture.name}", capture.source, noun="written"
-            ) as working,
+            session.screen.working(label, capture.source, noun="written") as working,
         ):
             working.watch(lambda: sink.written)
-            report = work.run(sink, keep=MOST_LOSSES if everything else LISTED)
+            report = salvage.run(sink, keep=MOST_LOSSES if lists_all else LISTED)
         report.nbytes = sink.written  # of a compressed file, known only now
-        _show(session, capture, report, everything=everything)
+        _show(session, capture, report, lists_all=lists_all)
         warn_of_findings(session, report.findings)
         return ExitCode.FINDINGS if report.lossy else ExitCode.OK
 
 
-def _show(session: Session, capture: Capture, result: SalvageReport, *, everything: bool) -> None:
+def _show(session: Session, capture: Capture, result: SalvageReport, *, lists_all: bool) -> None:
     screen = session.screen
     if session.settings.json:
         screen.json("salvage", _document(result))
@@ -67,19 +66,16 @@ def _show(session: Session, capture: Capture, result: SalvageReport, *, everythi
     if result.count:
         screen.note(f"{capture.name}: {amount(result.count, 'loss', 'losses')}")
     for loss, _ in result.losses:
-        screen.say(
-            printable(
-                f"  0x{loss.offset:08x}  {amount(loss.nbytes, 'byte')}, "
-                f"{loss.code or '–'} {loss.what}: {loss.message}"
-            )
-        )
-    if result.count > len(result.losses):
-        more = f"the first {MOST_LOSSES:,} are listed" if everything else "-v shows all"
-        screen.say(f"  … and {amount(result.count - len(result.losses))} more ({more})")
+        place = f"0x{loss.offset:08x}  {amount(loss.nbytes, 'byte')}"
+        screen.say(printable(f"  {place}, {loss.code or '–'} {loss.what}: {loss.message}"))
+    unlisted = result.count - len(result.losses)
+    if unlisted > 0:
+        hint = f"the first {MOST_LOSSES:,} are listed" if lists_all else "-v shows all"
+        screen.say(f"  … and {amount(unlisted)} more ({hint})")
     screen.note(_closing(capture, result))
     if result.remaining:
-        found = ", ".join(f"{code} ({count:,})" for code, count in result.remaining.items())
-        screen.note(f"{result.out} still has findings of lost data: {found}")
+        counts = ", ".join(f"{code} ({count:,})" for code, count in result.remaining.items())
+        screen.note(f"{result.out} still has findings of lost data: {counts}")
 
 
 def _closing(capture: Capture, result: SalvageReport) -> str:
@@ -99,27 +95,26 @@ def _closing(capture: Capture, result: SalvageReport) -> str:
     return f"wrote {result.out}: {', '.join(written)}; lost: {lost}"
 
 
-def _percent(part: int, whole: int) -> str:
+def _percent(part: int, total: int) -> str:
     """Format a share in percent; 0 and 100 only if exact."""
-    if part in {0, whole}:
-        return f"{100 if part else 0} %"
-    share = 100 * part / whole
+    if part == 0:
+        return "0 %"
+    if part == total:
+        return "100 %"
+    share = 100 * part / total
     if share < 0.01:
         return "under 0.01 %"
     return f"{min(share, 99.99):.2f} %"
 
 
 def _document(result: SalvageReport) -> dict[str, Any]:
+    # Of an output that is made from tables, nobody knows what of the records is in it.
+    lost_records = None if result.merged else result.lost_records
+    lost_bytes = None if result.merged else result.lost_bytes
     return {
         **fields(result, "path format size out to"),
-        "records": {
-            "written": result.written,
-            "lost": None if result.merged else result.lost_records,
-        },
-        "bytes": {
-            "written": result.nbytes,
-            "lost": None if result.merged else result.lost_bytes,
-        },
+        "records": {"written": result.written, "lost": lost_records},
+        "bytes": {"written": result.nbytes, "lost": lost_bytes},
         **fields(result, "dropped remaining"),
         "loss_counts": {code or "none": count for code, count in sorted(result.counts.items())},
         "losses": [

@@ -21,7 +21,7 @@ from fxframework.registry import Option
 if TYPE_CHECKING:
     from fxframework.cli.guard import Guard
     from fxframework.cli.render import Screen
-    from fxframework.cli.settings import Settings
+    from fxframework.cli.settings import Moment, Settings
     from fxframework.containment import Interrupts
     from fxframework.host import Host
     from fxframework.io.budget import Budget
@@ -94,12 +94,14 @@ class Session:
         """
         if not files:
             return
-        before = plugin_files.listed(os.environ)
+        listed_before = plugin_files.listed(os.environ)
         plugin_files.add(files)
+        listed_now = plugin_files.listed(os.environ)
         if self._is_own:
-            self._host = self._host if plugin_files.listed(os.environ) == before else None
+            if listed_now != listed_before:
+                self._host = None  # the next one loads them
         elif self._host is not None:
-            for path in plugin_files.listed(os.environ)[len(before) :]:
+            for path in listed_now[len(listed_before) :]:
                 self._host.load(path)
 
     @functools.cached_property
@@ -108,8 +110,8 @@ class Session:
         from fxframework.host import limits_of
         from fxframework.io.budget import MEMORY_FACTOR, Budget
 
-        given = self.settings.options
-        budget = Budget(limits_of({name: given[name] for name in BUDGETED & given.keys()}))
+        options = self.settings.options
+        budget = Budget(limits_of({name: options[name] for name in BUDGETED & options.keys()}))
         budget.memory_factor = MEMORY_FACTOR
         return budget
 
@@ -139,9 +141,12 @@ class Session:
         host = self._host
         if host is None or self.settings.quiet:
             return
-        packages = {module.partition(".")[0]: name for name, module in host.modules().items()}
-        names = {packages.get(module.partition(".")[0]) for module in modules} - {None}
-        for name in sorted(map(str, names)):
+        plugin_of_package = {
+            module.partition(".")[0]: name for name, module in host.modules().items()
+        }
+        packages = {module.partition(".")[0] for module in modules}
+        names = {plugin_of_package[package] for package in packages & plugin_of_package.keys()}
+        for name in sorted(names):
             self.screen.warn(
                 rules.PLUGIN_FAULT.code,
                 f"plugin {name} printed to standard output; it is on standard error instead",
@@ -222,25 +227,26 @@ class Session:
         format, path = self.named(text)
         if format is not None:
             host.reader(format)  # check the format before fetching
-        given = self.settings.options
+        values = self.settings.options
         with self.screen.working(f"fetching {path}", noun="fetched") as fetched:
-            source = host.source(path, options=given, progress=fetched)
-        strict = self.settings.strict if strict is None else strict
+            source = host.source(path, options=values, progress=fetched)
         with self.screen.working(f"reading {path}", source):
             capture = host.open(
-                source, format=format, strict=strict, options=given, others=True, budget=self.budget
+                source,
+                format=format,
+                strict=self.settings.strict if strict is None else strict,
+                options=values,
+                others=True,
+                budget=self.budget,
             )
         with capture:
             if also is not None:
-                others = {name: owner.options for name, owner in host.readers.items()}
-                more = [(f"reader {name}", options) for name, options in others.items()]
-                check_options(
-                    host,
-                    given,
-                    [capture],
-                    ("this command", also(capture)),
-                    *(more if several else []),
-                )
+                takers: list[tuple[str, Iterable[Option]]] = [("this command", also(capture))]
+                if several:
+                    takers += [
+                        (f"reader {name}", reader.options) for name, reader in host.readers.items()
+                    ]
+                check_options(host, values, [capture], *takers)
             yield capture
 
     def check_reader_options(self, reader: Reader) -> None:
@@ -265,26 +271,30 @@ class Session:
         from fxframework.model.selection import Selection
 
         names = names or Selection()
-        since, until = self.settings.since, self.settings.until
+        since = self.settings.since
+        until = self.settings.until
         if since is None and until is None:
             return None if names.by_time_alone else names
-        base = 0
-        if any(moment is not None and not moment.absolute for moment in (since, until)):
-            start = capture.summary().start_ns
-            if start is None:
+
+        def on_clock(moment: Moment | None) -> int | None:
+            if moment is None:
+                return None
+            if moment.absolute:
+                return moment.ns
+            capture_start = capture.summary().start_ns
+            if capture_start is None:
                 raise UsageError(
                     "nothing in it has a time to count from",
                     path=capture.name,
                     remedy="omit --since and --until",
                 )
-            base = start
-        first, last = (
-            None if moment is None else moment.ns + (0 if moment.absolute else base)
-            for moment in (since, until)
-        )
-        if first is not None and last is not None and first > last:
+            return capture_start + moment.ns
+
+        start_ns = on_clock(since)
+        stop_ns = on_clock(until)
+        if start_ns is not None and stop_ns is not None and start_ns > stop_ns:
             raise UsageError("--until is before --since", remedy="exchange them")
-        return attrs.evolve(names, start_ns=first, stop_ns=last)
+        return attrs.evolve(names, start_ns=start_ns, stop_ns=stop_ns)
 
     def window(self, capture: Capture, names: Selection | None = None) -> Capture:
         """Return the part of a capture that ``--since``, ``--until`` and ``names`` select.
@@ -300,7 +310,7 @@ class Session:
         self,
         inputs: Sequence[str],
         work: Callable[[str], ExitCode],
-        shown: list[Mapping[str, Any]] | None = None,
+        documents: list[Mapping[str, Any]] | None = None,
     ) -> ExitCode:
         """Process every input; if one fails, print the error and continue with the others.
 
@@ -314,9 +324,9 @@ class Session:
                 raise
             except FxError as error:
                 self.check_interrupt()
-                if shown is not None:
-                    why = {"code": error.code, "message": error.message, "offset": error.offset}
-                    shown.append({"path": self.named(text)[1], "error": why})
+                if documents is not None:
+                    failure = {"code": error.code, "message": error.message, "offset": error.offset}
+                    documents.append({"path": self.named(text)[1], "error": failure})
                 self.screen.error(error)
                 statuses.append(error.exit_code)
         return worst(*statuses)
@@ -328,21 +338,21 @@ class Session:
         work: Callable[[Capture, list[Mapping[str, Any]]], ExitCode],
     ) -> ExitCode:
         """Process every input, and print the documents that ``work`` adds as one, with --json."""
-        shown: list[Mapping[str, Any]] = []
+        documents: list[Mapping[str, Any]] = []
 
-        def one(text: str) -> ExitCode:
+        def open_and_work(text: str) -> ExitCode:
             with self.open(text, several=len(files) > 1) as capture:
-                return work(capture, shown)
+                return work(capture, documents)
 
-        status = self.each(files, one, shown)
+        status = self.each(files, open_and_work, documents)
         if self.settings.json:
-            self.screen.json(command, {"captures": shown})
+            self.screen.json(command, {"captures": documents})
         return status
 
     def status(self, capture: Capture) -> ExitCode:
         """Return FINDINGS, with a note on stderr, if data was lost; else OK."""
-        found = capture.diagnostics
-        if found.worst is None or found.worst < Severity.DATA_LOSS:
+        diagnostics = capture.diagnostics
+        if diagnostics.worst is None or diagnostics.worst < Severity.DATA_LOSS:
             return ExitCode.OK
-        self.screen.losses(capture.name, found.counts, found.severity)
+        self.screen.losses(capture.name, diagnostics.counts, diagnostics.severity)
         return ExitCode.FINDINGS

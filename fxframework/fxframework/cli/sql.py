@@ -24,12 +24,16 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.query import Queries
 
-PROMPT, MORE = "fxf> ", "...> "
+PROMPT = "fxf> "
+MORE = "...> "
+"""The prompt for further lines of a query."""
 SHOWN = 200
 """Rows of a result shown at the prompt and on a terminal."""
 HELP = """A query ends with a semicolon. `.tables` lists the views, `.columns VIEW` their columns,
 `.quit` ends."""
 WRITERS = (".parquet", ".arrow", ".csv")
+KEYWORDS = {"select", "from", "where", "group by", "order by", "limit"}
+"""Words of SQL that the tab key completes."""
 
 
 @_command(captures=True, name="sql", short_help="Query captures, or a dataset, with SQL.")
@@ -67,8 +71,8 @@ def command(session: Session, words: tuple[str, ...], out: str | None, force: bo
         elif sys.stdin.isatty():
             _prompt(session, database)
         else:
-            for each in _statements(sys.stdin):
-                _answer(session, database, each, None, force=False)
+            for statement in _statements(sys.stdin):
+                _answer(session, database, statement, None, force=False)
         return worst(*(session.status(capture) for capture in captures))
 
 
@@ -76,14 +80,14 @@ def _split(session: Session, words: Sequence[str]) -> tuple[list[str], str | Non
     """Return the files and the query: the last word if it has a space and is not a file."""
     from pathlib import Path
 
-    last = words[-1]
-    _, path = session.named(last)
+    last_word = words[-1]
+    _, path = session.named(last_word)
     is_file = path == "-" or Path(path).exists()
-    if is_file or not any(mark in last for mark in " \n\t;"):
+    if is_file or not any(mark in last_word for mark in " \n\t;"):
         return list(words), None
     if len(words) == 1:
         raise UsageError("no file is given", remedy="fxf sql FILE 'select …'")
-    return list(words[:-1]), last
+    return list(words[:-1]), last_word
 
 
 def _answer(
@@ -171,8 +175,9 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, dict):
-        value = ", ".join(f"{key}={_cell(item)}" for key, item in value.items() if item is not None)
-    return printable(value if isinstance(value, str) else str(value))
+        items = [f"{key}={_cell(item)}" for key, item in value.items() if item is not None]
+        return printable(", ".join(items))
+    return printable(str(value))
 
 
 def _write(result: pa.Table, out: str, *, force: bool) -> None:
@@ -201,44 +206,44 @@ def _write(result: pa.Table, out: str, *, force: bool) -> None:
 
 def _statements(lines: Iterator[str] | Any) -> Iterator[str]:
     """Split lines into queries, which end with a semicolon at the end of a line."""
-    held: list[str] = []
+    statement_lines: list[str] = []
     for line in lines:
-        held.append(line)
+        statement_lines.append(line)
         if line.rstrip().endswith(";"):
-            yield "".join(held)
-            held.clear()
-    if "".join(held).strip():
-        yield "".join(held)
+            yield "".join(statement_lines)
+            statement_lines.clear()
+    if "".join(statement_lines).strip():
+        yield "".join(statement_lines)
 
 
 def _prompt(session: Session, database: Queries) -> None:
     """Answer queries at a prompt with history and completion, until the input ends."""
     _complete(database)
-    held = ""
+    statement = ""
     session.handles_interrupts = True
     session.screen.print(HELP)
     while True:
         try:
-            line = input(MORE if held else PROMPT)
+            line = input(MORE if statement else PROMPT)
         except EOFError:
             session.screen.print()
             return
         except KeyboardInterrupt:
             session.screen.print()
-            held = ""
+            statement = ""
             continue
-        held = f"{held}\n{line}" if held else line
-        if not held.strip():
-            held = ""
+        statement = f"{statement}\n{line}" if statement else line
+        if not statement.strip():
+            statement = ""
             continue
-        if held.startswith("."):
-            if held.strip() in {".quit", ".exit"}:
+        if statement.startswith("."):
+            if statement.strip() in {".quit", ".exit"}:
                 return
-            _list(session, database, held.split())
-            held = ""
-        elif held.rstrip().endswith(";"):
+            _list(session, database, statement.split())
+            statement = ""
+        elif statement.rstrip().endswith(";"):
             try:
-                _answer(session, database, held, None, force=False)
+                _answer(session, database, statement, None, force=False)
             except FxError as error:
                 session.screen.error(error)
             except KeyboardInterrupt:
@@ -246,7 +251,7 @@ def _prompt(session: Session, database: Queries) -> None:
                     raise
                 session.screen.print("The query was interrupted.")
             session.screen.flush()
-            held = ""
+            statement = ""
 
 
 def _list(session: Session, database: Queries, words: list[str]) -> None:
@@ -265,14 +270,12 @@ def _complete(database: Queries) -> None:
         import readline
     except ImportError:
         return
-    known = {name for columns in database.views.values() for name in columns}
-    words = sorted(
-        known | database.views.keys() | {"select", "from", "where", "group by", "order by", "limit"}
-    )
+    column_names = {name for columns in database.views.values() for name in columns}
+    words = sorted(column_names | database.views.keys() | KEYWORDS)
 
     def complete(text: str, state: int) -> str | None:
-        found = [word for word in words if word.startswith(text.lower())]
-        return found[state] if state < len(found) else None
+        matches = [word for word in words if word.startswith(text.lower())]
+        return matches[state] if state < len(matches) else None
 
     readline.set_completer(complete)
     readline.set_completer_delims(" \t\n,().;")

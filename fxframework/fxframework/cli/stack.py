@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from fxframework.model.selection import Selection
 
 STEP = "  "
-BY_SHARE, BY_DEPTH = "share", "depth"
+BY_SHARE = "share"
+BY_DEPTH = "depth"
 NARROWEST = 20
 """Columns that a path of calls has at least."""
 FIGURES = 45
@@ -81,10 +82,10 @@ def command(
     """  # fmt: skip
     from fxframework.analysis.tree import call_tree, merged
 
-    trees, statuses = [], []
-    several = len(files) > 1
+    trees = []
+    statuses = []
     for file in files:
-        with opened(session, file, names, several=several) as (whole, part):
+        with opened(session, file, names, several=len(files) > 1) as (whole, part):
             with session.screen.working(f"analysing {whole.name}", whole.source):
                 tree = call_tree(part, by=by, per_thread=per_thread)
             whole.trim()
@@ -99,8 +100,9 @@ def command(
             "nodes": _documents(tree),
         })  # fmt: skip
     else:
-        least = 0.0 if everything else min_percent
-        _print_tree(session, tree, depth, least, show_roots=per_thread)
+        if everything:
+            min_percent = 0.0
+        _print_tree(session, tree, depth, min_percent, show_roots=per_thread)
         if top:
             _print_list(session, tree, "took the most time by themselves", tree.own, top)
             _print_list(session, tree, "were called most often", tree.count, top)
@@ -109,7 +111,7 @@ def command(
 
 
 def _documents(tree: CallTree) -> Iterator[dict[str, Any]]:
-    columns = tree.parent, tree.count, tree.unfinished, tree.total, tree.own
+    columns = (tree.parent, tree.count, tree.unfinished, tree.total, tree.own)
     rows = zip(*(map(int, column) for column in columns), strict=True)
     for node, (parent, count, unfinished, total, own) in enumerate(rows):
         yield {
@@ -128,54 +130,74 @@ def _print_tree(
 ) -> None:
     """Print the tree, branches with the most time first."""
     screen = session.screen
-    whole = int(tree.total[: len(tree.roots)].sum())
     if len(tree) == len(tree.roots):
         screen.note("there are no calls")
         return
-    left_out = _LeftOut(whole, tree.per_second)
-    longest = screen.width - FIGURES
+    left_out = _LeftOut(int(tree.total[: len(tree.roots)].sum()), tree.per_second)
+    name_width = screen.width - FIGURES
 
     def rows() -> Iterator[list[str]]:
         yield ["function", "share", "total", "self", "calls"]
-        cut: int | None = None
-        unfinished = bool(tree.unfinished.any())
-        for node, level in tree.walk(tree.total):
-            if cut is not None and level > cut:
-                left_out.calls += 1
-                continue
-            cut = None
-            total = int(tree.total[node])
-            share = 100 * total / whole if whole else 0.0
-            if level > depth or share < min_percent:
-                left_out.calls += 1
-                left_out.total += total
-                left_out.reasons.add(BY_DEPTH if level > depth else BY_SHARE)
-                cut = level
-                continue
-            if not level and not show_roots:
-                continue
-            still = int(tree.unfinished[node])
-            never = f"  ({amount(still)} never ended)" if unfinished and still else ""
-            indent = level - (0 if show_roots else 1)
-            yield [
-                _indented(indent, f"{printable(tree.name(node))}{never}", longest),
-                f"{share:.1f}%",
-                length(total, tree.per_second),
-                length(int(tree.own[node]), tree.per_second) if level else "",
-                amount(int(tree.count[node])) if level else "",
-            ]
+        for node, level in _shown_nodes(tree, depth, min_percent, left_out):
+            # Without roots, the threads are not shown, and their callees are the first level.
+            if show_roots:
+                yield _row(tree, node, level, level, left_out, name_width)
+            elif level:
+                yield _row(tree, node, level, level - 1, left_out, name_width)
 
     lines = name_first(rows(), screen.width)
     screen.print(screen.paint(next(lines), bold=True))
     for line in lines:
         screen.print(line)
     if left_out.calls:
-        why = {
+        reasons = {
             BY_SHARE: f"below {min_percent:g}% (--all shows them)",
             BY_DEPTH: f"deeper than {depth} (--depth N shows N levels)",
         }
-        for line in textwrap.wrap(left_out.text(why), screen.width):
+        for line in textwrap.wrap(left_out.text(reasons), screen.width):
             screen.print(line)
+
+
+def _shown_nodes(
+    tree: CallTree, depth: int, min_percent: float, left_out: _LeftOut
+) -> Iterator[tuple[int, int]]:
+    """Yield the nodes to show with their levels; count the others as left out."""
+    # While the walk is below a node that is not shown: its level. Its time has that of all below.
+    hidden_level: int | None = None
+    for node, level in tree.walk(tree.total):
+        if hidden_level is not None and level > hidden_level:
+            left_out.calls += 1
+            continue
+        hidden_level = None
+        total = int(tree.total[node])
+        is_deep = level > depth
+        if is_deep or left_out.share(total) < min_percent:
+            left_out.calls += 1
+            left_out.total += total
+            left_out.reasons.add(BY_DEPTH if is_deep else BY_SHARE)
+            hidden_level = level
+            continue
+        yield node, level
+
+
+def _row(
+    tree: CallTree, node: int, level: int, indent: int, left_out: _LeftOut, name_width: int
+) -> list[str]:
+    """Return the cells of a node: name, share, total, and for calls own time and number."""
+    total = int(tree.total[node])
+    name = printable(tree.name(node))
+    unfinished = int(tree.unfinished[node])
+    if unfinished:
+        name += f"  ({amount(unfinished)} never ended)"
+    cells = [
+        _indented(indent, name, name_width),
+        f"{left_out.share(total):.1f}%",
+        length(total, tree.per_second),
+    ]
+    if not level:  # a thread
+        return [*cells, "", ""]
+    own = length(int(tree.own[node]), tree.per_second)
+    return [*cells, own, amount(int(tree.count[node]))]
 
 
 @attrs.define
@@ -191,13 +213,16 @@ class _LeftOut:
     reasons: set[str] = attrs.field(factory=set)
     """BY_SHARE or BY_DEPTH, or both."""
 
-    def text(self, why: Mapping[str, str]) -> str:
-        """Return a line with their number and time; ``why`` are the reasons in words."""
-        share = 100 * self.total / self.whole if self.whole else 0.0
-        reasons = " or ".join(words for reason, words in why.items() if reason in self.reasons)
+    def share(self, time: int) -> float:
+        """Return a time in percent of that of all calls."""
+        return 100 * time / self.whole if self.whole else 0.0
+
+    def text(self, words: Mapping[str, str]) -> str:
+        """Return a line with their number and time; ``words`` say each reason."""
+        reasons = [text for reason, text in words.items() if reason in self.reasons]
         return (
-            f"… and {amount(self.calls, 'stack')} with {share:.1f}% of the time, "
-            f"{length(self.total, self.per_second)}: {reasons}"
+            f"… and {amount(self.calls, 'stack')} with {self.share(self.total):.1f}% of the time, "
+            f"{length(self.total, self.per_second)}: {' or '.join(reasons)}"
         )
 
 
@@ -216,24 +241,25 @@ def _print_list(
     import numpy as np
 
     screen = session.screen
-    few = min(top + len(tree.roots), weight.size)
-    least = np.partition(weight, weight.size - few)[weight.size - few]
-    some = np.flatnonzero(weight >= least)
-    order = some[np.argsort(-weight[some], kind="stable")][:few].tolist()
-    shown = [node for node in order if weight[node]][:top]
+    # Sort only the heaviest nodes. As many more as there are roots, which weigh nothing.
+    candidate_count = min(top + len(tree.roots), weight.size)
+    least = np.partition(weight, weight.size - candidate_count)[weight.size - candidate_count]
+    candidates = np.flatnonzero(weight >= least)
+    heaviest = candidates[np.argsort(-weight[candidates], kind="stable")][:candidate_count]
+    shown = [node for node in heaviest.tolist() if weight[node]][:top]
     if not shown:
         return
     screen.print()
     screen.print(screen.paint(f"stacks that {what}", bold=True))
-    rows = []
+    rows = [("self", "calls", "stack")]
     for node in shown:
         path = " > ".join(printable(tree.name(step)) for step in tree.path(node))
-        rows.append([
-            length(int(tree.own[node]), tree.per_second), amount(int(tree.count[node])), path
-        ])  # fmt: skip
-    table = [["self", "calls", "stack"], *rows]
-    numbers = list(zip(*table, strict=True))[:2]
-    room = screen.width - sum(max(map(len, column)) + 2 for column in numbers)
-    cut = [[*row[:2], shortened(row[2], max(room, NARROWEST))] for row in table]
-    for line in aligned(cut, [True, True, False]):
+        own = length(int(tree.own[node]), tree.per_second)
+        rows.append((own, amount(int(tree.count[node])), path))
+    own_column, calls_column, _ = zip(*rows, strict=True)
+    gap = 2
+    numbers_width = max(map(len, own_column)) + gap + max(map(len, calls_column)) + gap
+    room = max(screen.width - numbers_width, NARROWEST)
+    cut_rows = [(own, calls, shortened(path, room)) for own, calls, path in rows]
+    for line in aligned(cut_rows, [True, True, False]):
         screen.print(line)

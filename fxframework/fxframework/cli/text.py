@@ -59,7 +59,7 @@ _BUT_COLOURS = re.compile(rb"(?!\x1b\[[0-9;]*m)(?:" + _CONTROL_BYTES.pattern + r
 def fields(item: object, names: str) -> dict[str, Any]:
     """Return attributes of an object as a JSON object; ``bytes=nbytes`` gives one another name."""
     pairs = (name.partition("=") for name in names.split())
-    return {key: getattr(item, own or key) for key, _, own in pairs}
+    return {key: getattr(item, attribute or key) for key, _, attribute in pairs}
 
 
 def safe_lines(text: str, *, colours: bool) -> str:
@@ -68,12 +68,12 @@ def safe_lines(text: str, *, colours: bool) -> str:
     The last resort: names are escaped as a whole (``printable``) before they are put into lines.
     """
     control = _COLOURED_LINES if colours else _PLAIN_LINES
-    return control.sub(lambda found: escape(found[0]), text)
+    return control.sub(lambda match: escape(match[0]), text)
 
 
 def json_escaped(data: bytes) -> bytes:
     """Escape the control characters of JSON; its meaning is unchanged."""
-    return _CONTROL_BYTES.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), data)
+    return _CONTROL_BYTES.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), data)
 
 
 def hex_context(source: Source, offset: int) -> list[str]:
@@ -86,22 +86,23 @@ def hex_context(source: Source, offset: int) -> list[str]:
 
 def place(path: str, offset: int | None, record: int | None) -> str:
     """Format a place, as far as known: ``boot.fxt @ 0x00000068, record 6``."""
-    where = printable(path)
+    text = printable(path)
     if offset is not None:
-        where += f" @ 0x{offset:08x}"
+        text += f" @ 0x{offset:08x}"
     if record is not None:
-        where += f", record {record}"
-    return where
+        text += f", record {record}"
+    return text
 
 
 def sparkline(counts: Sequence[int], width: int) -> str:
     """Draw counts as blocks, in at most ``width`` columns; nonzero counts are visible."""
     if len(counts) > width:
-        edges = [len(counts) * at // width for at in range(width + 1)]
-        counts = [sum(counts[a:b]) for a, b in itertools.pairwise(edges)]
-    most = max(counts, default=0)
-    last = len(BLOCKS) - 1
-    return "".join(BLOCKS[-(-count * last // most) if most else 0] for count in counts)
+        edges = [len(counts) * edge // width for edge in range(width + 1)]
+        counts = [sum(counts[start:stop]) for start, stop in itertools.pairwise(edges)]
+    highest = max(counts, default=0) or 1
+    fullest = len(BLOCKS) - 1
+    # Rounded up, so that a small count is not drawn as none.
+    return "".join(BLOCKS[-(-count * fullest // highest)] for count in counts)
 
 
 class TerminalFile:
@@ -117,8 +118,8 @@ class TerminalFile:
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Write escaped bytes."""
-        shown = self._control.sub(lambda found: escape(found[0].decode()).encode(), bytes(data))
-        self._terminal.write(shown)
+        escaped = self._control.sub(lambda match: escape(match[0].decode()).encode(), bytes(data))
+        self._terminal.write(escaped)
         return len(data)
 
 
@@ -126,7 +127,8 @@ def wrapped(label: str, text: str, *, indent: int, columns: int) -> list[str]:
     """Wrap a text between words, with a label before the first line and the rest indented."""
     room = max(columns - indent, NARROW)
     lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
-    return [(label if not at else "").ljust(indent) + line for at, line in enumerate(lines)]
+    first_line, *further_lines = lines
+    return [label.ljust(indent) + first_line, *(" " * indent + line for line in further_lines)]
 
 
 def name_first(
@@ -139,22 +141,28 @@ def name_first(
     left out in this order.
     """
     rows = iter(rows)
-    first = list(itertools.islice(rows, WIDTH_ROWS))
-    widths = [max(map(len, column)) for column in zip(*first, strict=True)]
-    chosen = list(range(len(widths)))
+    first_rows = list(itertools.islice(rows, WIDTH_ROWS))
+    widths = [max(map(len, column)) for column in zip(*first_rows, strict=True)]
+    first_text = len(widths) - texts
+    # Indices of the columns that are shown beside the name.
+    columns = list(range(1, len(widths)))
+
+    def name_room() -> int:
+        return width - sum(widths[column] + GAP for column in columns)
+
     for heading in spare:
-        room = width - sum(widths[number] + GAP for number in chosen[1:])
-        if room >= min(widths[0], LEAST_NAME):
+        if name_room() >= min(widths[0], LEAST_NAME):
             break
-        chosen = [number for number in chosen if first[0][number] != heading]
-    room = max(width - sum(widths[number] + GAP for number in chosen[1:]), NARROW)
-    pad = min(widths[0], room, PADDED_NAME)
-    for row in itertools.chain(first, rows):
-        cells = [shortened(row[0], room).ljust(pad)]
-        for number in chosen[1:]:
-            is_text = number >= len(widths) - texts
-            cell = row[number]
-            cells.append(cell.ljust(widths[number]) if is_text else cell.rjust(widths[number]))
+        columns = [column for column in columns if first_rows[0][column] != heading]
+    longest_name = max(name_room(), NARROW)
+    padded_name = min(widths[0], longest_name, PADDED_NAME)
+    for row in itertools.chain(first_rows, rows):
+        cells = [shortened(row[0], longest_name).ljust(padded_name)]
+        for column in columns:
+            if column >= first_text:
+                cells.append(row[column].ljust(widths[column]))
+            else:
+                cells.append(row[column].rjust(widths[column]))
         yield (" " * GAP).join(cells).rstrip()
 
 
@@ -167,10 +175,10 @@ def fitted(rows: Sequence[Sequence[str]], columns: int) -> list[str]:
     lines = []
     for row in rows:
         cells = [textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
-        for number in range(max(map(len, cells), default=0)):
-            line = (
-                (cell[number] if number < len(cell) else "").ljust(width + GAP)
-                for cell, width in zip(cells, widths, strict=True)
+        # A row has as many lines as its cell with the most.
+        for line_cells in itertools.zip_longest(*cells, fillvalue=""):
+            padded = (
+                cell.ljust(width + GAP) for cell, width in zip(line_cells, widths, strict=True)
             )
-            lines.append("".join(line).rstrip())
+            lines.append("".join(padded).rstrip())
     return lines

@@ -34,37 +34,39 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     """
     session.whole("verify")
 
-    def one(capture: Capture, shown: list[Mapping[str, Any]]) -> ExitCode:
+    def verify(capture: Capture, shown: list[Mapping[str, Any]]) -> ExitCode:
         with session.screen.working(f"reading {capture.name}", capture.source):
             capture.scan()
             records = capture.summary().records
-        found = _all(capture.diagnostics)
+        findings = _all(capture.diagnostics)
         if session.settings.json:
-            shown.append(_document(capture, found, records))
+            shown.append(_document(capture, findings, records))
         else:
-            _print(session, capture, found, records)
+            _print(session, capture, findings, records)
         worst = capture.diagnostics.worst
-        sound = worst is None or worst < Severity.WARNING
-        return ExitCode.OK if sound else ExitCode.FINDINGS
+        if worst is None or worst < Severity.WARNING:
+            return ExitCode.OK
+        return ExitCode.FINDINGS
 
-    return session.report("verify", files, one)
+    return session.report("verify", files, verify)
 
 
 def _all(diagnostics: Diagnostics) -> list[Diagnostic]:
     """Return the findings by offset, then an entry per code for the findings not listed."""
     from fxframework.model.diagnostics import Diagnostic
 
-    found = diagnostics.sorted()
-    listed = Counter(finding.code for finding in found)
+    findings = diagnostics.sorted()
+    listed = Counter(finding.code for finding in findings)
     for code, count in sorted(diagnostics.counts.items()):
         if count > listed[code]:
-            more = amount(count - listed[code], "more finding")
-            rule, message = rules.UNLISTED_FINDINGS, f"{more} of {code}, not listed"
-            found.append(Diagnostic(rule.code, rule.severity, None, None, message))
-    return found
+            unlisted = amount(count - listed[code], "more finding")
+            message = f"{unlisted} of {code}, not listed"
+            rule = rules.UNLISTED_FINDINGS
+            findings.append(Diagnostic(rule.code, rule.severity, None, None, message))
+    return findings
 
 
-def _document(capture: Capture, found: list[Diagnostic], records: int) -> dict[str, Any]:
+def _document(capture: Capture, findings: list[Diagnostic], records: int) -> dict[str, Any]:
     diagnostics = capture.diagnostics
     worst = diagnostics.worst
     return {
@@ -81,43 +83,52 @@ def _document(capture: Capture, found: list[Diagnostic], records: int) -> dict[s
                 **fields(rule, "title section"),
                 "remedy": rule.advice(capture.name, finding.offset, explains=explains(capture)),
             }
-            for finding in found
+            for finding in findings
             for rule in (diagnostics.rule(finding.code),)
         ],
     }
 
 
-def _print(session: Session, capture: Capture, found: list[Diagnostic], records: int) -> None:
+def _print(session: Session, capture: Capture, findings: list[Diagnostic], records: int) -> None:
     screen = session.screen
-    everything = bool(session.settings.verbose)
-    shown: Counter[str] = Counter()
-    for finding in found:
-        if finding.severity < Severity.WARNING and not everything:
+    shows_all = bool(session.settings.verbose)
+    count_by_code: Counter[str] = Counter()
+    for finding in findings:
+        if finding.severity < Severity.WARNING and not shows_all:
             continue
-        shown[finding.code] += 1
-        if shown[finding.code] > SHOWN and not everything:
-            continue
-        rule = capture.diagnostics.rule(finding.code)
-        screen.finding(finding, rule, capture, explained=shown[finding.code] == 1)
-    for code, count in sorted(shown.items()):
-        more = capture.diagnostics.counts.get(code, count) - min(count, SHOWN)
-        if more > 0 and not everything:
-            rest = amount(more, "more finding")
-            screen.print(f"{screen.paint(code, bold=True)}: {rest} (-v lists them)")
+        count_by_code[finding.code] += 1
+        if count_by_code[finding.code] <= SHOWN or shows_all:
+            # The rule of a code is explained once.
+            is_first = count_by_code[finding.code] == 1
+            rule = capture.diagnostics.rule(finding.code)
+            screen.finding(finding, rule, capture, explained=is_first)
+    if not shows_all:
+        for code, count in sorted(count_by_code.items()):
+            # More may have been counted than are among the findings.
+            hidden = capture.diagnostics.counts.get(code, count) - min(count, SHOWN)
+            if hidden > 0:
+                more = amount(hidden, "more finding")
+                screen.print(f"{screen.paint(code, bold=True)}: {more} (-v lists them)")
+    screen.print(f"{printable(capture.name)}: {_verdict(session, capture, records)}")
+
+
+def _verdict(session: Session, capture: Capture, records: int) -> str:
+    """Return whether a capture is sound, and its numbers of records and findings."""
     counts: Counter[Severity] = Counter()
     for code, count in capture.diagnostics.counts.items():
         counts[capture.diagnostics.severity(code)] += count
-    name = printable(capture.name)
-    listed = ", ".join(
+    if max(counts, default=Severity.INFO) < Severity.WARNING:
+        verdict = session.screen.paint("sound", fg="green", bold=True)
+    else:
+        verdict = session.screen.paint("departs from the format", fg="red", bold=True)
+    text = f"{verdict}, {amount(records, 'record')}"
+    by_severity = [
         f"{amount(counts[severity])} {severity.word}"
         for severity in reversed(Severity)
         if counts[severity]
-    )
-    sound = max(counts, default=Severity.INFO) < Severity.WARNING
-    verdict = "sound" if sound else "departs from the format"
-    colour = "green" if sound else "red"
-    verdict = screen.paint(verdict, fg=colour, bold=True)
-    tail = f"; findings: {listed}" if listed else ""
-    if listed and not session.settings.verbose and counts[Severity.INFO]:
-        tail += " (-v lists the info)"
-    screen.print(f"{name}: {verdict}, {amount(records, 'record')}{tail}")
+    ]
+    if by_severity:
+        text += f"; findings: {', '.join(by_severity)}"
+        if counts[Severity.INFO] and not session.settings.verbose:
+            text += " (-v lists the info)"
+    return text

@@ -122,8 +122,8 @@ def _copy_perfetto_file(session: Session, text: str, trace: Path) -> bool:
     source = session.host.source(path, options=session.settings.options)
     with contextlib.closing(source):
         head = source.read(0, HEAD)
-        found = foreign(Probe(head=head, size=source.size, name=source.name))
-        if found not in {PERFETTO, CHROME}:
+        trace_format = foreign(Probe(head=head, size=source.size, name=source.name))
+        if trace_format not in {PERFETTO, CHROME}:
             return False
         with trace.open("wb") as file:
             file.writelines(source.pieces())

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +15,7 @@ from fxframework.cli.diff import change_line, entry_line
 from fxframework.cli.options import Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount, printable
+from fxframework.cli.text import amount, fields, printable
 from fxframework.errors import ExitCode, FxError, UsageError
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ def command(
     """
     session.whole("watch")
     watch = _Watch(session, file, selectors)
-    looks = 0
+    snapshot_count = 0
     while True:
         watch.look()
         session.screen.flush()
-        looks += 1
-        if looks == count:
+        snapshot_count += 1
+        if snapshot_count == count:
             return watch.status
         pause(interval)
 
@@ -88,7 +88,7 @@ class _Watch:
         self._reader = self._find_reader(format, path)
         session.check_reader_options(self._reader)
         self._data: bytes | None = None
-        self._known: Mapping[Key, Entry] | None = None
+        self._last_entries: Mapping[Key, Entry] | None = None
         self._losses = ""
         self.status = ExitCode.OK
 
@@ -123,16 +123,16 @@ class _Watch:
         session = self._session
         with self._opened(snapshot) as whole:
             capture = whole.choose(self._selectors) if self._selectors else whole
-            now = _numbered(capture)
-            if self._known is None:
+            entries = _numbered(capture)
+            if self._last_entries is None:
                 session.screen.note(
-                    f"{self._path}: {amount(len(now), 'entry', 'entries')}, "
+                    f"{self._path}: {amount(len(entries), 'entry', 'entries')}, "
                     f"generation {snapshot.generation}"
                 )
             else:
-                for change in _changes(self._known, now):
+                for change in _changes(self._last_entries, entries):
                     self._show(snapshot.generation, *change)
-            self._known = now
+            self._last_entries = entries
             losses = repr(sorted(whole.diagnostics.counts.items()))
             if losses != self._losses:
                 self._losses = losses
@@ -162,32 +162,36 @@ class _Watch:
             source, self._reader, strict=settings.strict, options=settings.options
         )
 
-    def _show(self, generation: int, what: str, before: Entry | None, after: Entry | None) -> None:
+    def _show(self, generation: int, kind: str, before: Entry | None, after: Entry | None) -> None:
         screen = self._session.screen
         entry = after or before
         assert entry is not None  # noqa: S101 (one of the two is given)
         if self._session.settings.json:
-            line: dict[str, Any] = {"generation": generation, "change": what, "path": entry.path}
-            for name, one in (("before", before), ("after", after)):
-                line[name] = None if one is None else {"type": one.type, "value": one.value}
+            line = {
+                "generation": generation,
+                "change": kind,
+                "path": entry.path,
+                "before": None if before is None else fields(before, "type value"),
+                "after": None if after is None else fields(after, "type value"),
+            }
             screen.write(screen.json_line(line))
             return
         if before is not None and after is not None:
             text = change_line(self._session, before, after)
         else:
             text = entry_line(self._session, entry)
-        mark = screen.paint(MARKS[what], fg=COLOURS[what], bold=True)
+        mark = screen.paint(MARKS[kind], fg=COLOURS[kind], bold=True)
         screen.print(f"{generation:>8}  {mark} {printable(text)}")
 
 
 def _numbered(capture: Capture) -> dict[Key, Entry]:
     """Return the entries of a capture by path and order within the path."""
-    times: Counter[str] = Counter()
-    found: dict[Key, Entry] = {}
+    count_of_path: Counter[str] = Counter()
+    entries: dict[Key, Entry] = {}
     for entry in capture.entries() or ():
-        found[entry.path, times[entry.path]] = entry
-        times[entry.path] += 1
-    return found
+        entries[entry.path, count_of_path[entry.path]] = entry
+        count_of_path[entry.path] += 1
+    return entries
 
 
 def _changes(before: Mapping[Key, Entry], after: Mapping[Key, Entry]) -> Iterator[Change]:
@@ -196,8 +200,9 @@ def _changes(before: Mapping[Key, Entry], after: Mapping[Key, Entry]) -> Iterato
         if key not in after:
             yield "removed", entry, None
     for key, entry in after.items():
-        was = before.get(key)
-        if was is None:
+        earlier = before.get(key)
+        if earlier is None:
             yield "added", None, entry
-        elif (was.type, repr(was.value)) != (entry.type, repr(entry.value)):  # -0.0 is not 0.0
-            yield "changed", was, entry
+        # By repr, because -0.0 is not 0.0.
+        elif earlier.type != entry.type or repr(earlier.value) != repr(entry.value):
+            yield "changed", earlier, entry

@@ -66,6 +66,7 @@ class ChromeExport(Export):
                     self._put(text)
         if self._sink.written == written_before:
             raise empty_refusal(capture, "it has no slices, instants or counters")
+        # Names last: a capture without events is refused, although it may have threads.
         self._put(b"".join(BETWEEN + event.encode() for event in _names(threads)))
         counts = capture.row_counts()
         self._dropped[BEFORE_ZERO] += events.before_zero

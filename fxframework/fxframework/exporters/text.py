@@ -133,6 +133,7 @@ class _Lines:
             pool = table.pool
             yield self._text(name, values, lambda code: _shown(name, pool.text(code)))
         elif name in SIDES and self._labels:
+            # The threads of a switch, which are shown by name as the thread of any row is.
             yield self._text(name, values, lambda id: _shown(name, self._labels.get(id)))
         elif column.values:
             meanings = column.values

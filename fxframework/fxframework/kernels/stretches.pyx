@@ -8,7 +8,12 @@ within the data raises IndexError.
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
+import sys
+
 import numpy as np
+
+cdef enum:
+    WORD = 8
 
 cdef enum:
     # What ``texts`` says of one; ``TEXT_FLAGS`` has their names.
@@ -39,6 +44,10 @@ cdef inline uint64_t every_bit(const uint8_t* octets, int64_t length, int64_t be
     for index in range(length):
         every |= <uint64_t>octets[index] << 8 * index
     return every
+
+
+cdef int64_t SMALL = <int64_t>1 << 31   # the product of two numbers below it does not overflow
+cdef bint LITTLE = sys.byteorder == "little"
 
 
 cdef int check(const uint8_t[::1] data, int64_t start, int64_t length) except -1:
@@ -211,7 +220,10 @@ cdef class Items:
         item_counts, ends, fit = np.zeros(rows, np.int64), np.empty(rows, np.int64), np.ones(rows, bool)
         cdef int64_t[::1] count_of = item_counts, end_of = ends
         cdef uint8_t[::1] fits_of = fit.view(np.uint8)
-        begins, sizes = np.empty(2 * rows + 16, np.int64), np.empty(2 * rows + 16, np.int64)
+        cdef int64_t room = 2 * rows + 16
+        for row in range(rows):
+            room += max(0, min(counts[row], (limits[row] - places[row]) // max(1, self.head)))
+        begins, sizes = np.empty(room, np.int64), np.empty(room, np.int64)
         cdef int64_t[::1] begin_of = begins, size_of = sizes
         for row in range(rows):
             at, limit, left, fits = places[row], limits[row], counts[row], True
@@ -230,7 +242,8 @@ cdef class Items:
                 count_of[row] += 1
                 left -= 1
                 at += size
-                at = min(at + (starts[row] - at) % self.pad, limit)
+                if self.pad > 1:
+                    at = min(at + (starts[row] - at) % self.pad, limit)
             end_of[row], fits_of[row] = at, fits
         return begins[:used], sizes[:used], item_counts, ends, fit
 
@@ -243,13 +256,19 @@ cdef class Items:
             return 0
         if self.nbytes:
             octets = &data[at + self.place]  # safe: the number lies within the item's head
-            for index in range(self.nbytes):
-                if self.big:
-                    word = word << 8 | octets[index]
-                else:
-                    word |= <uint64_t>octets[index] << 8 * index
+            if self.nbytes == WORD and not self.big and LITTLE:
+                memcpy(&word, octets, WORD)
+            else:
+                for index in range(self.nbytes):
+                    if self.big:
+                        word = word << 8 | octets[index]
+                    else:
+                        word |= <uint64_t>octets[index] << 8 * index
             number = <int64_t>(word >> self.shift) & self.mask
-            if number < 0 or number > (limit - at) // self.unit:
+            if number < 0 or number > limit - at:
+                return 0
+            # A division takes longer than all else here.
+            if (number >= SMALL or self.unit >= SMALL) and number > (limit - at) // self.unit:
                 return 0
             size = number * self.unit + self.plus
         return size if self.head <= size <= limit - at else 0

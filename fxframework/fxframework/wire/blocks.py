@@ -134,6 +134,8 @@ class BlockReader:
 
     for_lines: ClassVar[bool] = False
     """Whether lines are made, for which ``Reading`` keeps more."""
+    without: ClassVar[frozenset[Any]] = frozenset()
+    """Fields that are not read (``Reading.without``)."""
     mirrored = False
     """Whether bits of words count from the most significant one."""
 
@@ -329,6 +331,17 @@ class BlockReader:
     def follow(self, run: Run) -> None:
         """Take what the sound records of a run say about later ones, beside texts and registers."""
 
+    def codes_of(
+        self,
+        run: Run,
+        ordinals: I64,  # noqa: ARG002 (for others)
+        starts: I64,
+        lengths: I64,
+    ) -> NDArray[np.int32]:
+        """Return the codes of texts of a run, given in the order of the file, by their rows."""
+        codes: NDArray[np.int32] = codes_of(self.strings.pool, run.reading.data, starts, lengths)
+        return codes
+
     def rule_of_stretch(self, entry: int) -> int:
         """Return the rule by which stretches that are not records are reported; 0: none."""
         return REASONS.get(entry, SIZE_RULE)
@@ -398,6 +411,7 @@ class Run:
         self.reading = Reading(
             reader.numbers, registers, mirrored=reader.mirrored, for_lines=reader.for_lines
         )
+        self.reading.without = reader.without
         self.after: dict[Any, Any] = dict(registers)
         """The value of each register after each record."""
         self.read_classes: list[tuple[ClassPlan, Many]] = []
@@ -466,9 +480,9 @@ class Run:
     def _rows_of(self, plan: ClassPlan) -> I64:
         """Return the rows of the records of a class, and take them."""
         taken: list[I64] = []
-        for entry, classes in enumerate(self.reader.candidates):
-            rows = self.unclaimed.get(entry)
-            if rows is None or not rows.size or plan.cls not in classes:
+        for entry, rows in list(self.unclaimed.items()):
+            classes = self.reader.candidates[entry]
+            if not rows.size or plan.cls not in classes:
                 continue
             if classes[0] is plan.cls and plan.cls.layout.when is None:
                 taken.append(rows)
@@ -624,8 +638,8 @@ class Run:
             )
             order = np.lexsort((starts, ordinals))
             codes = np.empty(starts.size, np.int32)
-            codes[order] = codes_of(
-                self.reader.strings.pool, self.reading.data, starts[order], lengths[order]
+            codes[order] = self.reader.codes_of(
+                self, ordinals[order], starts[order], lengths[order]
             )
             ends = np.cumsum([index.size for _, index in found])
             for (entered, index), part in zip(found, np.split(codes, ends[:-1]), strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
+from fxframework.kit.scanned import Batch, FirstPass, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
-from fxframework.wire.format import Format, Note
+from fxframework.wire.findings import Findings
+from fxframework.wire.format import Format
+from fxframework.wire.format import Note as Found
 from fxframework.wire.framing import check_compiled
 from fxframework.wire.walk import Walk
 
@@ -167,6 +169,27 @@ class BlockCapture(ScannedCapture[BlockPass, Tables]):
         rows with a time ``ts``.
         """
 
+    def with_findings(self, findings: Findings, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield pieces of what is read by blocks; report what is found meanwhile."""
+        diagnostics = self.record_diagnostics
+
+        def report() -> None:
+            if diagnostics is None:
+                return
+            for number, *place in findings.taken().tolist():
+                note = Note(self.rules.numbered(number), *place)
+                diagnostics.add(note.rule, note.offset, note.record, self._value(note))
+
+        for piece in pieces:
+            report()
+            self.check_budget()
+            yield piece
+        report()  # what belongs to no piece
+        beyond = findings.totals - findings.limit
+        if diagnostics is not None:
+            for number in np.flatnonzero(beyond > 0).tolist():
+                diagnostics.add(self.rules.numbered(number), times=int(beyond[number]))
+
     def _run_pass(self, *, whole: bool) -> BlockPass:
         return BlockPass(self, whole=whole)
 
@@ -218,7 +241,7 @@ class DeclaredCapture(BlockCapture):
                     findings.add(self.rules.numbered(number), offset, index, value)
             yield record
 
-    def _found_records(self) -> Iterator[tuple[LosslessRecord, list[Note]]]:
+    def _found_records(self) -> Iterator[tuple[LosslessRecord, list[Found]]]:
         """Yield every record with its findings: from columns where they say it whole."""
         from fxframework.wire.objects import ObjectReader, has_columns
 
@@ -233,19 +256,8 @@ class DeclaredCapture(BlockCapture):
         check_compiled(self.declared)
         from fxframework.wire.lines import LineReader
 
-        diagnostics = self.record_diagnostics
         reader = LineReader(self.declared, self.source, self.request.limits)
-        for lines in reader.lines():
-            found = reader.findings.taken()
-            if diagnostics is not None:
-                for number, offset, record, value in found.tolist():
-                    diagnostics.add(self.rules.numbered(number), offset, record, value)
-            self.check_budget()
-            yield lines
-        beyond = reader.findings.totals - reader.findings.limit
-        if diagnostics is not None:
-            for number in np.flatnonzero(beyond > 0).tolist():
-                diagnostics.add(self.rules.numbered(number), times=int(beyond[number]))
+        return self.with_findings(reader.findings, reader.lines())
 
     # --- Tables ---------------------------------------------------------------------------------
 

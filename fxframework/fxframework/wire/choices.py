@@ -113,7 +113,7 @@ class Choice(Field):
 
     def _read_kind(self, c: Many, field: Field | None, there: NDArray[np.int64]) -> None:
         """Read the values of one kind, which these rows have."""
-        if field is None or not there.size:
+        if field is None or not there.size or field in c.reading.without:
             return
         if field.uses_place:
             c.known[AT] = c.at() - c.start

@@ -200,6 +200,8 @@ class Reading:
         self.notes: list[Noted] = []
         self.entered: list[Entered] = []
         self.references: list[Reference] = []
+        self.without: frozenset[Any] = frozenset()
+        """Fields that are not read: those at the ends of records and parts, and checks."""
         self.step = 0
         """Counts the fields, so that findings of a record keep the order of its fields."""
 
@@ -358,6 +360,9 @@ class Many:
 
     def pad_to(self, end: I64) -> None:
         """Go to these places, where they are farther; report bytes that are not zero."""
+        if self.reading.without:  # the bytes are those of fields
+            self.go_to(np.maximum(end, self.at()))
+            return
         gap = np.maximum(end - self.at(), 0)
         if gap.any():
             self.check_end(self.at(), gap)
@@ -566,6 +571,8 @@ class Many:
 
     def read_field(self, field: Any) -> None:
         """Read a field, where its condition holds."""
+        if field in self.reading.without:
+            return
         self.reading.step += 1
         if field.uses_place:
             self.known[AT] = self.at() - self.start

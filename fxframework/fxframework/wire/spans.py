@@ -344,11 +344,11 @@ class Text(Span):
 
     def read_counted(self, c: Many) -> None:
         """Read texts that no number refers to."""
-        is_plain = self.nbytes is not None and not self.pad and self.can_align_at_once
-        if not is_plain or self.fixed is not None:
+        counted = self.nbytes
+        if counted is None or self.pad or self.fixed is not None or not self.can_align_at_once:
             super().read_many(c)
             return
-        starts, lengths = c.texts(self.nbytes.column(c), self.aligned, self)
+        starts, lengths = c.texts(counted.column(c), self.aligned, self)
         c.known[self, START], c.known[self, LENGTH] = starts, lengths
         self.define_many(c, starts, lengths)
 

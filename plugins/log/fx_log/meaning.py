@@ -72,7 +72,8 @@ GIVEN_BITS: Final[Mapping[int, int]] = {
 }
 """Bits of the column ``log_given``, by the name that sets them."""
 PACKET_GIVES: Final = tables.GIVEN_MESSAGE | tables.GIVEN_PID | tables.GIVEN_TID
-LEAST_SEVERITY, MOST_SEVERITY = wire.LEGACY_SEVERITIES.start - 1, 255
+LEAST_SEVERITY = wire.LEGACY_SEVERITIES.start - 1
+MOST_SEVERITY = 255
 """Severities of packets below and above mean the same as these."""
 
 
@@ -242,7 +243,8 @@ class Components:
         ``records`` are numbers in the block; ``manifests`` are those of the same block.
         """
         number = self.numbers_of(tags)
-        moniker, url = self.moniker[number], self.url[number]
+        moniker = self.moniker[number]
+        url = self.url[number]
         if not manifests.record.size:
             return moniker, url
         manifest_number = self.numbers_of(manifests.tag)
@@ -385,7 +387,8 @@ class Meaning:
 
         ``record`` has the number in the block of each row's record.
         """
-        offset, ts = columns["offset"], columns["ts"]
+        offset = columns["offset"]
+        ts = columns["ts"]
         columns["tags"] = self.joined_tags.codes(tags.record, tags.name, offset.size)
         lost = np.where(columns["dropped"] != 0, columns["dropped"], columns["log_rolled_out"])
         rows = np.flatnonzero(lost)
@@ -519,7 +522,8 @@ class Records:
 
         ``meant_name`` has the names of those, and NO_MEANING for all others.
         """
-        logs, arguments = self.logs, self.arguments
+        logs = self.logs
+        arguments = self.arguments
         count = logs.offset.size
         nothing = np.zeros(count, np.int64)
         given = np.zeros(count, np.uint8)
@@ -534,7 +538,8 @@ class Records:
             is_last = last_of_each(record)
             if not is_last.all():
                 self.report_names(rules.WELL_KNOWN_TWICE, rows[~first_of_each(record)])
-                rows, record = rows[is_last], record[is_last]
+                rows = rows[is_last]
+                record = record[is_last]
             # Most fields are there in all records, whose values then need no places.
             where: slice | I64 = slice(None) if record.size == count else record
             fields[field] = put(arguments.value[rows], where, fields[field])
@@ -572,7 +577,8 @@ class Records:
 
     def manifests(self, rows: I64) -> Manifests:
         """Return the manifests of the block; ``rows`` are the arguments of control records."""
-        arguments, logs = self.arguments, self.logs
+        arguments = self.arguments
+        logs = self.logs
         controls = np.flatnonzero(~self.is_log)
         moniker = np.full(logs.offset.size, tables.NO_STRING, np.int32)
         url = moniker.copy()
@@ -582,7 +588,8 @@ class Records:
             named = named[last_of_each(arguments.record[named])]
             column[arguments.record[named]] = arguments.value[named]
         is_whole = (moniker[controls] >= 0) & (url[controls] >= 0)
-        partial, whole = controls[~is_whole], controls[is_whole]
+        partial = controls[~is_whole]
+        whole = controls[is_whole]
         if partial.size:
             self.report(rules.MANIFEST_INCOMPLETE, partial, logs.spot[partial])
         tag = logs.tag_bits[whole] & wire.COMPONENT
@@ -595,7 +602,8 @@ class Records:
 
         ``appended`` are the rows of arguments at the end of records that say so.
         """
-        logs, arguments = self.logs, self.arguments
+        logs = self.logs
+        arguments = self.arguments
         moniker = np.full(logs.offset.size, tables.NO_STRING, np.int32)
         url = moniker.copy()
         rolled_out = np.zeros(logs.offset.size, np.int64)
@@ -622,7 +630,8 @@ class Records:
 
     def look_up(self, moniker: Codes, url: Codes, manifests: Manifests) -> None:
         """Fill in the component that a manifest names, for logs that do not say it themselves."""
-        logs, components = self.logs, self.meaning.components
+        logs = self.logs
+        components = self.meaning.components
         rows = np.flatnonzero(self.is_log & (moniker < 0))
         tag = logs.tag[rows] & wire.COMPONENT
         named_moniker, named_url = components.named(tag, rows, manifests)

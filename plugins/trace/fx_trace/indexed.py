@@ -21,6 +21,7 @@ from fx_trace.kinds import (
 )
 from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX, WORD, padding
+from fxframework.io.words import Bits as WordBits
 from fxframework.kit.json_fields import JsonFields, shown_text
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Cursor, Draft, RefusalError, order_of
@@ -42,6 +43,10 @@ UNREGISTERED_THREAD = re.compile(r"<thr#(\d{1,3})>")
 
 LENT = 106
 """The rule of fields for references to what the default provider registered."""
+
+
+ARGUMENT_SIZE = WordBits("arg_size", 4, 15)
+"""The words of an argument, in its header."""
 
 
 def string_marker(index: int) -> str:
@@ -314,16 +319,18 @@ class Registered(Field):
         """Leave it to ``apply``."""
 
     def read_many(self, c: Many) -> None:
-        """Enter what many records register; objects know of the number 0."""
+        """Enter what many records register; nothing can be registered at 0."""
         numbers = c.known[self.number]
-        c.hand_over(numbers == 0)
         if isinstance(self.nbytes, Field):
             starts, lengths = c.known[self.nbytes, START], c.known[self.nbytes, LENGTH]
         else:
             lengths = np.full(numbers.size, self.nbytes)
             # Of a record that ends before them, which is damaged, they are not there.
             starts = np.maximum(c.at() - lengths, 0)
-        c.enter(starts, lengths, self.table, numbers)
+        c.report(rules.INDEX_ZERO, numbers == 0, 0, c.start)
+        there = np.flatnonzero(numbers)
+        part = c if there.size == numbers.size else c.some(there)
+        part.enter(starts[there], lengths[there], self.table, numbers[there])
 
 
 class ThreadOrProcess(Thread):
@@ -335,6 +342,8 @@ class ThreadOrProcess(Thread):
     """
 
     usual_words = 2
+    unusual = rules.ONE_WORD_THREAD
+    """The rule of findings about another number of words."""
     packs = None  # type: ignore[assignment]
 
     def __init__(self, reference: Any, *behind: Any, words: int = 0) -> None:
@@ -364,9 +373,39 @@ class ThreadOrProcess(Thread):
         return at
 
     def read_inlines(self, c: Many) -> None:
-        """Leave records with inline koids to ``read``, which knows what follows."""
-        c.hand_over(True)
-        c.known[self, START] = c.start
+        """Read one koid or both of records all of which have them."""
+        one, two = (self.ends_with(c, words) for words in (1, 2))
+        fills = (one == c.limit) | (two == c.limit)
+        by_room = (one < c.limit) & ((self.usual_words == 1) | (two > c.limit))
+        is_one = np.where(fills, one == c.limit, by_room)
+        is_usual = is_one if self.usual_words == 1 else ~is_one
+        c.report(self.unusual, ~is_usual, 0, c.start)
+        c.known[self, START], c.known[self, LENGTH] = c.stretch(np.where(is_one, 1, 2) * WORD)
+
+    def ends_with(self, c: Many, words: int) -> Any:
+        """Return where contents of many records end if each has so many words (``end_with``)."""
+        at = c.at() + (words + self.words) * WORD
+        for field in self.behind:
+            numbers = c.known[field]
+            if field.label == "arg_count":
+                at = self.behind_arguments(c, at, numbers)
+                continue
+            if field.doc == STRING_REFERENCE:
+                numbers = np.where(numbers & INLINE_STRING, numbers & STRING_FIELD_BYTES, 0)
+            at = at + (numbers + WORD - 1) // WORD * WORD
+        return at
+
+    def behind_arguments(self, c: Many, at: Any, counts: Any) -> Any:
+        """Return the places behind arguments that begin at some places."""
+        for turn in range(int(counts.max(initial=0))):
+            is_there = counts > turn
+            is_inside = is_there & (at < c.limit)
+            places = np.where(is_inside, at, c.start)
+            words = c.reading.numbers.integers(places, WORD, big=c.big)
+            sizes = np.where(is_inside, ARGUMENT_SIZE.get(words) * WORD, 0)
+            # An argument that cannot be stepped over does not lead to the end.
+            at = np.where(is_there, np.where(sizes > 0, at + sizes, c.limit + WORD), at)
+        return at
 
     def is_one_word(self, c: Cursor) -> bool:
         """Return whether the inline form has one word."""
@@ -382,7 +421,7 @@ class ThreadOrProcess(Thread):
         if index:
             values[self.name] = self.registered(c, index)
         elif self.is_one_word(c):
-            c.find(rules.ONE_WORD_THREAD)
+            c.find(self.unusual)
             values[self.name] = None
             values["process"] = self.koid(c, "process koid")
         else:
@@ -420,6 +459,11 @@ class Process(ThreadOrProcess):
     """The process of a userspace object; some write process and thread where it is inline."""
 
     usual_words = 1
+    unusual = rules.TWO_WORD_PROCESS
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the process into record JSON."""
+        out[self.name] = value
 
     def read(self, c: Any, values: Values) -> None:
         """Read the process, or the koids of one of its threads, or look it up."""
@@ -431,7 +475,7 @@ class Process(ThreadOrProcess):
         elif self.is_one_word(c):
             values[self.name] = self.koid(c, "process koid")
         else:
-            c.find(rules.TWO_WORD_PROCESS)
+            c.find(self.unusual)
             values["thread"] = self.inline(c)
             values[self.name] = values["thread"][0]
 

@@ -380,6 +380,7 @@ class Initialization(PlainRecord, kind=RecordType.INITIALIZATION, section="Initi
         if provider.ticks_per_second not in (None, rate):
             find(rules.RATE_CHANGES, rate)
         provider.ticks_per_second = rate
+        provider.rate_at = self.offset
         provider.clock = Clock(rate, self.base_tick or 0, self.base_wall_ns)
 
 

@@ -247,6 +247,25 @@ def test_registrations_of_the_kernel_hold_for_records_that_are_decoded(
     assert in_bulk(data) == one_by_one(data)
 
 
+def test_a_number_may_look_like_the_length_of_a_string() -> None:
+    # The bits of an integer are those of a reference in arguments that are strings.
+    encoder = RecordEncoder()
+    string = {"name": "", "type": "string", "value": "one", "refs": {"value": 1}}
+    number = {"name": "", "type": "uint32", "value": 0xFFFFFFFF}
+    lines: list[dict[str, Any]] = [
+        {"record": "string", "index": 1, "value": "one"},
+        {
+            "record": "kernel_object",
+            "object_type": 1,
+            "koid": 2,
+            "name": "",
+            "args": [string, number],
+        },
+    ]
+    data = wire.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
+    assert in_bulk(data) == one_by_one(data)
+
+
 def test_blobs_are_written_from_their_bytes(decoded: list[int]) -> None:
     encoder = RecordEncoder()
     lines: list[dict[str, Any]] = [{"record": "string", "index": 7, "value": "seven"}]

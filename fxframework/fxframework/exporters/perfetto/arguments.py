@@ -161,6 +161,7 @@ class Arguments:
             ):
                 type_name = ARG_TYPES.get(type_code, "")
                 value: object
+                # Whatever the type is called, a value with a string is a string or bytes.
                 if text >= 0:
                     value = pool[text] if type_name == "string" else pool.bytes_of(text).hex()
                 elif type_name == "double":

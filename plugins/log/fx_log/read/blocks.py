@@ -66,8 +66,10 @@ def fields_of(layout: Any) -> dict[str, Any]:
     return {field.name: field for field in layout.fields}
 
 
-LOG, ARGUMENT = fields_of(LogRecord.layout), fields_of(Argument.layout)
-SUFFIX, PACKET = fields_of(Attribution.layout), fields_of(LegacyPacket.layout)
+LOG = fields_of(LogRecord.layout)
+ARGUMENT = fields_of(Argument.layout)
+SUFFIX = fields_of(Attribution.layout)
+PACKET = fields_of(LegacyPacket.layout)
 HEAD: Final = tuple(field for name, field in LOG.items() if name != "args")
 """The fields of a record before its arguments."""
 NUMBERS: Final = tuple(
@@ -135,7 +137,8 @@ class BlockReader(abc.ABC):
     """Reads the records of a file; classes derived from it know their fields.
 
     What is before the first record is counted at once. ``most_listed`` are the most findings to
-    list of a rule (0: all).
+    list of a rule (0: all). What was read of the last block is there for those who write lines of
+    it, if ``for_lines`` is set before.
     """
 
     handed = 0
@@ -156,8 +159,17 @@ class BlockReader(abc.ABC):
         self.findings = Findings(most_listed, RULES.numbers)
         self.notes: list[I64] = []
         """Findings of the block: rule, offset, number of the record, value; of shape (n, 4)."""
+        self.frames = Frames.none()
+        """The stretches of the block."""
         self.found = Frames.none()
         """The records of the block."""
+        self.for_lines = False
+        self.records_read: Many | None = None
+        """The fields of the records, but for their arguments."""
+        self.arguments_read: BlockArguments | None = None
+        """The arguments of structured records."""
+        self.suffixes_read: Many | None = None
+        """The suffixes of the records that have one; None if there are none."""
 
     @property
     def records(self) -> int:
@@ -169,9 +181,10 @@ class BlockReader(abc.ABC):
         """Number of records of each kind."""
         return {name: self.counts[name] for name in wire.KINDS if self.counts[name]}
 
-    def blocks(self) -> Iterator[tuple[LogRows, I64]]:
-        """Yield the rows of each block and its findings, of shape (n, 4)."""
-        for frames in self.file.blocks():
+    def blocks(self, nbytes: int | None = None) -> Iterator[tuple[LogRows, I64]]:
+        """Yield the rows of each block, of some ``nbytes``, and its findings, of shape (n, 4)."""
+        for frames in self.file.blocks(nbytes):
+            self.frames = frames
             self.counts += frames.kinds(self.file.record)
             self.notes = [frames.notes]
             self.found = frames.sound()
@@ -179,9 +192,18 @@ class BlockReader(abc.ABC):
         self.count_unused()
         notes = self.framer.notes
         if notes.used:
-            self.found = Frames.none()
+            self.frames = self.found = Frames.none()
             self.notes = [np.array(notes.findings).reshape(-1, FINDING_FIELDS)]
             yield self._counted(self.read())
+
+    def forget(self) -> None:
+        """Drop what was read of the last block, for whose lines it was kept."""
+        if self.records_read is not None:
+            # Parts know the rows of their records, which know them: no memory waits for the cycle.
+            self.records_read.own.parts.clear()
+        self.records_read = None
+        self.arguments_read = None
+        self.suffixes_read = None
 
     def _counted(self, rows: LogRows) -> tuple[LogRows, I64]:
         """Count the rows of a block and its findings; return both."""
@@ -261,7 +283,7 @@ class BlockReader(abc.ABC):
 
     def many(self, layout: Any, starts: I64, limits: I64) -> Many:
         """Return records of a layout, to be read."""
-        reading = Reading(self.numbers, {}, mirrored=False)
+        reading = Reading(self.numbers, {}, mirrored=False, for_lines=self.for_lines)
         own = ClassRows.of(np.arange(starts.size))
         return Many(reading, layout, own, starts, limits, big=False)
 
@@ -314,17 +336,22 @@ class LogBlocks(BlockReader):
         has_reserved_bits = self.check_headers(logs, records)
         arguments = BlockArguments(self, records)
         arguments.check(logs.spot, has_reserved_bits)
+        if self.for_lines:
+            self.records_read = records
+            self.arguments_read = arguments
         return self.meaning.of_records(logs, arguments.columns(), self.report)
 
     def suffixes(self) -> Suffixes | None:
         """Return the attribution behind records, where suffixes are read."""
         suffix = self.found.suffix
         record = np.flatnonzero(suffix >= 0)
+        self.suffixes_read = None
         if not record.size:
             return None
-        limits = np.full(record.size, self.data.size)
-        many = self.many(Attribution.layout, suffix[record], limits)
+        many = self.many(Attribution.layout, suffix[record], self.found.end[record])
         Attribution.layout.read_many(many)
+        if self.for_lines:
+            self.suffixes_read = many
         moniker, url = (
             self.enter(many.known[SUFFIX[name], START], many.known[SUFFIX[name], LENGTH])
             for name in ("moniker", "url")
@@ -358,7 +385,14 @@ class BlockArguments:
         self.fault = places.fault
         starts = places.begin
         self.offset = reader.file.place(starts)
-        self.many = reader.many(Argument.layout, starts, records.limit[self.record])
+        limits = records.limit[self.record]
+        if reader.for_lines:
+            # As parts of their records, which are marked where an argument says that they must be.
+            self.first_of_record = np.searchsorted(self.record, np.arange(records.start.size))
+            index = np.arange(starts.size) - self.first_of_record[self.record]
+            self.many = records.items(Argument.layout, starts, limits, self.record, index)
+        else:
+            self.many = reader.many(Argument.layout, starts, limits)
         Argument.layout.read_many(self.many)
         known = self.many.known
         self.word: I64 = known[ARGUMENT["type"], HEADER]
@@ -477,7 +511,11 @@ class BlockArguments:
         is_text = self.is_sound[rows] & (self.type[rows] == ArgType.STRING)
         self.report(rules.EMPTY_INLINE_STRING, rows[is_text])
         noted = self.many.reading.notes
-        unpadded = [note.rows for note in noted if note.number == int(rules.PADDING_NOT_ZERO)]
+        unpadded = [
+            note.rows if self.many.index is None else self.first_of_record[note.rows] + note.items
+            for note in noted
+            if note.number == int(rules.PADDING_NOT_ZERO)
+        ]
         if unpadded:
             rows = np.sort(np.concatenate(unpadded))
             self.report(rules.PADDING_NOT_ZERO, self.first_in_record(rows))
@@ -514,9 +552,12 @@ class PacketBlocks(BlockReader):
 
     def read(self) -> LogRows:
         """Return the rows of the packets that the framer has found."""
-        starts, sizes, offset = self.found.start, self.found.size, self.found.offset
+        starts = self.found.start
+        sizes = self.found.size
+        offset = self.found.offset
         many = self.many(LegacyPacket.layout, starts, starts + sizes)
         LegacyPacket.layout.read_many(many)
+        self.records_read = many if self.for_lines else None
         known = many.known
         message_start = known[PACKET["message"], START]
         message_length = known[PACKET["message"], LENGTH]
@@ -553,7 +594,9 @@ class PacketBlocks(BlockReader):
         starts = np.concatenate([nothing, *(part.known[PACKET["tags"], START] for part in found)])
         lengths = np.concatenate([nothing, *(part.known[PACKET["tags"], LENGTH] for part in found)])
         order = np.argsort(starts, kind="stable")
-        record, starts, lengths = record[order], starts[order], lengths[order]
+        record = record[order]
+        starts = starts[order]
+        lengths = lengths[order]
         name = self.enter(starts, lengths)
         offset = starts - PACKET["tags"].size.nbytes
         nowhere = np.broadcast_to(np.int64(0), starts.size)
@@ -571,11 +614,9 @@ def enter_known(strings: StringPool) -> None:
 
 
 def reader_of(
-    form: str, data: NDArray[np.uint8], strings: StringPool, limits: Limits,
-    options: Mapping[str, Any],
-) -> BlockReader:  # fmt: skip
-    """Return what reads a file of a format; ``options`` are those of its reader."""
-    file = FramedFile(form, data, limits, options)
+    file: FramedFile, strings: StringPool, limits: Limits, options: Mapping[str, Any]
+) -> BlockReader:
+    """Return what reads a file; ``options`` are those of the reader of its format."""
     ring = file.ring
     meaning = Meaning(
         strings,
@@ -592,6 +633,6 @@ def reader_of(
             reader.count_ring_header(ring)
         return reader
     reader = PacketBlocks(file, strings, meaning, most_listed)
-    if form == "log-legacy-stream" and data.size:
-        reader.count_stream_header(data[:STREAM_HEADER].tobytes())
+    if file.form == "log-legacy-stream" and file.data.size:
+        reader.count_stream_header(file.data[:STREAM_HEADER].tobytes())
     return reader

@@ -1,4 +1,4 @@
-"""Capture: opens log files. Records come from ``decoder.py``, rows of tables from ``blocks.py``.
+"""Capture: opens log files. Records come from ``frames.py``, rows of tables from ``blocks.py``.
 
 ``fxframework.wire.capture`` has what all captures share that are read by blocks. What follows from
 other columns is made at first use.
@@ -6,9 +6,11 @@ other columns is made at first use.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +19,7 @@ from fx_log import rules
 from fx_log.format import ArgType
 from fx_log.meaning import Arguments
 from fx_log.read.blocks import BlockReader, Totals, enter_known, reader_of
-from fx_log.read.frames import FramedFile, Frames
+from fx_log.read.frames import FramedFile, Frames, Records
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
@@ -32,13 +34,17 @@ from fx_log.tables import (
     WELL_KNOWN,
 )
 from fxframework.io.source import Source
-from fxframework.io.words import U64_MAX, view_of
+from fxframework.io.words import U64_MAX
 from fxframework.kit.scanned import Batch, Columns, Note, Timeline, sketch, value_columns
 from fxframework.model.capture import OpenRequest, Record
+from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.wire.capture import BlockCapture, BlockPass, Cells, Tables
+
+if TYPE_CHECKING:
+    from fx_log.read.lines import LineWriter
 
 __all__ = [
     "LegacyCapture",
@@ -117,35 +123,55 @@ class LogCapture(BlockCapture):
     # --- Records ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
-        """Return every record, decoded one at a time by ``fx_log.read.decoder``."""
-        from fx_log.read.decoder import RecordDecoder
+        """Yield every record, one at a time."""
+        records = Records(self.framed())
+        diagnostics = self.record_diagnostics
+        return iter(records) if diagnostics is None else self.reporting(records, diagnostics)
 
-        decoder = RecordDecoder(
-            self.format,
-            diagnostics=self.record_diagnostics,
-            limits=self.request.limits,
-            options=self.request.options,
-        )
-        return decoder.records(self.source.data)
+    def reporting(self, records: Records, diagnostics: Diagnostics) -> Iterator[Record]:
+        """Yield records; report the findings about each, which the blocks of the file tell."""
+        reader = self._read(all_listed=True)
+        blocks = reader.blocks()
+        waiting: deque[list[int]] = deque()
+        records_read = 0
+        for index, record in enumerate(records):
+            while records_read <= index and (block := next(blocks, None)) is not None:
+                waiting += block[1].tolist()
+                records_read = reader.records
+            found = []
+            while waiting and waiting[0][2] <= index:
+                number, offset, _, value = waiting.popleft()
+                rule = self.rules.numbered(number)
+                found.append(Found(rule, offset, reader.shown(rule, value)))
+            diagnostics.report(found, index)
+            yield record
 
     def records_json(self) -> Iterator[bytes]:
-        """Return the same records as JSON lines.
-
-        They are written many at a time (``lines``).
-        """
-        from fx_log.read.decoder import RecordDecoder
+        """Return the same records as JSON lines, which are written many at a time (``lines``)."""
         from fx_log.read.lines import LineWriter
 
-        self.first_pass(whole=False)  # it reports the findings
-        limits, options = self.request.limits, self.request.options
-        decoder = RecordDecoder(self.format, limits=limits, options=options)
+        writer = LineWriter(self._read(for_lines=True))
+        return self.with_findings(writer.reader.findings, self._released(writer))
+
+    def _released(self, writer: LineWriter) -> Iterator[bytes]:
+        """Yield lines; release the bytes of the file that are behind them."""
         released = 0
-        for end, lines in LineWriter(decoder.read(view_of(self.source.data))).lines():
-            self.check_budget()
+        for end, lines in writer.lines():
             if lines:
                 yield lines
             self._release(released, end)
             released = end
+
+    def _read(self, *, for_lines: bool = False, all_listed: bool = False) -> BlockReader:
+        """Return what reads the file from its beginning; it lists the first findings, or all."""
+        limits = self.request.limits
+        options = self.request.options
+        if all_listed:
+            limits = attrs.evolve(limits, max_findings=0)
+        reader = reader_of(self.framed(), self.strings, limits, options)
+        reader.for_lines = for_lines
+        self._reader = reader
+        return reader
 
     def resume(self) -> tuple[int, bytes] | None:
         """Return the offset after the last whole record, and the control records before it.
@@ -168,7 +194,8 @@ class LogCapture(BlockCapture):
 
     def framed(self, *, splits: bool = False) -> FramedFile:
         """Return where records are (``FramedFile``)."""
-        limits, options = self.request.limits, self.request.options
+        limits = self.request.limits
+        options = self.request.options
         return FramedFile(self.format, self.source.data, limits, options, splits=splits)
 
     def frames(self) -> Iterator[Frames]:
@@ -179,9 +206,8 @@ class LogCapture(BlockCapture):
 
     def read_blocks(self) -> tuple[BlockReader, Iterator[tuple[int, dict[str, Cells]]]]:
         """Return what reads the file, and its blocks: where each ends, and columns by table."""
-        limits, options = self.request.limits, self.request.options
-        self._reader = reader_of(self.format, self.source.data, self.strings, limits, options)
-        return self._reader, self._tables_of(self._reader)
+        reader = self._read()
+        return reader, self._tables_of(reader)
 
     def _tables_of(self, reader: BlockReader) -> Iterator[tuple[int, dict[str, Cells]]]:
         file = reader.file
@@ -194,7 +220,8 @@ class LogCapture(BlockCapture):
             logs: Cells = dict(rows.logs)
             if rendered:
                 logs["message"] = messages(logs, file.data, rows.printf, self.strings)
-            args, tags = rows.args, rows.tags
+            args = rows.args
+            tags = rows.tags
             yield (
                 int(file.position * share),
                 {
@@ -317,8 +344,10 @@ class StreamCapture(LegacyCapture):
 def log_columns(cells: Cells, data: U8) -> Columns:
     """Return the columns of `logs` for what was read of them (``fx_log.meaning.LogRows``)."""
     columns: Columns = dict(cells)
-    starts, lengths = cells["message_start"], cells["message_length"]
-    severity, given = cells["severity"], cells["log_given"]
+    starts = cells["message_start"]
+    lengths = cells["message_length"]
+    severity = cells["severity"]
+    given = cells["log_given"]
     del columns["message_start"], columns["message_length"]
     for name in ("pid", "tid", "dropped", "log_tag", "log_rolled_out"):
         columns[name] = cells[name].view(np.uint64)
@@ -355,7 +384,8 @@ def messages(logs: Cells, data: U8, values: Arguments, pool: StringPool) -> Text
         render_printf(plain.bytes_of(row), [value_of(values, at, pool) for at in range(*bounds)])
         for row, *bounds in zip(rows.tolist(), first.tolist(), last.tolist(), strict=True)
     )
-    starts, lengths = plain.offsets[:-1].copy(), np.diff(plain.offsets)
+    starts = plain.offsets[:-1].copy()
+    lengths = np.diff(plain.offsets)
     starts[rows] = plain.data.size + rendered.offsets[:-1]
     lengths[rows] = np.diff(rendered.offsets)
     return TextColumn.gather(np.concatenate((plain.data, rendered.data)), starts, lengths)
@@ -363,7 +393,8 @@ def messages(logs: Cells, data: U8, values: Arguments, pool: StringPool) -> Text
 
 def value_of(values: Arguments, row: int, pool: StringPool) -> Any:
     """Return the value of a positional argument."""
-    kind, value = int(values.type[row]), int(values.value[row])
+    kind = int(values.type[row])
+    value = int(values.value[row])
     if kind == ArgType.NULL:
         return None
     if kind == ArgType.INT64:

@@ -18,8 +18,7 @@ from fx_log import rules
 from fx_log.export.presentation import left_out
 from fx_log.format import LegacyPacket, LogRecord
 from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
-from fx_log.read.decoder import STATE
-from fx_log.read.frames import Arguments, FramedFile, Frames
+from fx_log.read.frames import STATE, Arguments, FramedFile, Frames
 from fx_log.read.framing import LogJudge
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingHeader, StreamHeader
 from fx_log.rules import RULES
@@ -36,9 +35,8 @@ from fx_log.write.convert import (
     rolled_out_of,
     structured,
 )
-from fx_log.write.encoder import RecordEncoder
 from fx_log.write.redaction import Redactor
-from fx_log.write.rewriter import is_plain, open_any_writer
+from fx_log.write.rewriter import RecordEncoder, is_plain, open_any_writer
 from fxframework.errors import Rule, UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
@@ -183,7 +181,8 @@ def _ring(
 ) -> Iterator[Loss]:
     """Write a ring with sound entries from its tail on, and zeros in its unused space."""
     ring = capture.ring
-    page, capacity = ring.page.tobytes(), ring.capacity
+    page = ring.page.tobytes()
+    capacity = ring.capacity
     if ring.used < 0:
         if page:
             start = min(ring.size, wire.RING_PAGE) if capacity else 0
@@ -457,8 +456,10 @@ class LogMerger(LogSession):
 
     def placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
         """Return records with their tags; what manifests name is numbered (elsewhere NAMELESS)."""
-        words, starts = data[: data.size // WORD * WORD].view(np.int64), frames.start // WORD
-        heads, ts = words[starts], words[starts + 1]
+        words = data[: data.size // WORD * WORD].view(np.int64)
+        starts = frames.start // WORD
+        heads = words[starts]
+        ts = words[starts + 1]
         tags = wire.HEADER_TAG.get(heads)
         components = np.full(starts.size, NAMELESS)
         is_manifest = np.zeros(starts.size, np.bool_)
@@ -471,7 +472,8 @@ class LogMerger(LogSession):
             component = component_of(record)
             if component is not None:
                 number = self.components.setdefault(component, len(self.components))
-                components[row], ts[row] = number, EARLIEST
+                components[row] = number
+                ts[row] = EARLIEST
         if form == "log-ring":
             # A record of a ring has the tag of its entry, if that fits; a manifest has its own.
             too_large = ~is_manifest & (frames.tag >> wire.CONTROL.bit_length() - 1 != 0)
@@ -488,13 +490,15 @@ class LogMerger(LogSession):
 
     def change(self, records: TextColumn, beside: Mapping[str, I64]) -> None:
         """Write the tags into the headers of records."""
-        words, heads = records.data.view(np.int64), records.offsets[:-1] // WORD
+        words = records.data.view(np.int64)
+        heads = records.offsets[:-1] // WORD
         words[heads] &= ~wire.HEADER_TAG.mask
         words[heads] |= beside["tags"] << wire.HEADER_TAG.low
 
     def _retag(self, columns: Mapping[str, I64]) -> None:
         """Change tags of a part that are those of other components."""
-        tags, named = columns["tags"] & wire.COMPONENT, columns["components"]
+        tags = columns["tags"] & wire.COMPONENT
+        named = columns["components"]
         # A manifest holds up to the next one of its tag.
         order = np.argsort(tags, kind="stable")
         begins = np.diff(tags[order], prepend=-1) != 0
@@ -548,7 +552,8 @@ class PacketMerger(LogSession):
 
     def placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
         """Return packets, each behind its length."""
-        starts, ends = frames.begin, frames.end
+        starts = frames.begin
+        ends = frames.end
         times = TextColumn.gather(data, frames.start + TIME_AT, np.full(starts.size, 8))
         if form == "log-legacy":  # a container has the length of each
             data = np.concatenate((np.array([data.size], "<u4").view(np.uint8), data))

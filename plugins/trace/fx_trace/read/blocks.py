@@ -12,7 +12,7 @@ import functools
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from fx_trace.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX, WORD, view_of
+from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.model.strings import StringPool
 from fxframework.wire.blocks import BlockReader, Run, plan_for
@@ -48,12 +49,14 @@ if TYPE_CHECKING:
 __all__ = ["TraceBlocks", "TraceFile"]
 
 I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 SPECIAL = -1
 """Instead of the number of a rule: a stretch in which no records are looked for."""
 AS_IT_IS = 1 << 62
 """What findings show is a number as it is, if that is below."""
 SPEAKING = (r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.Initialization)
 """Classes of records that say something about the provider."""
+PROVIDER_ID: Any = next(field for field in r.ProviderSection.layout.fields if field.name == "id")
 FAMILIES = (
     r.PlainRecord, r.MetadataRecord, r.SchedulingRecord, r.ProfilerRecord, r.LargeRecord,
 )  # fmt: skip
@@ -191,6 +194,7 @@ class TraceFrames:
         behind = max(first + 1, int(np.searchsorted(self.begin, end)))
         rows = slice(first, min(behind, first + most))
         self.places = self.begin[rows]
+        self.faults = self.fault[rows]
         self.sizes = self.end[rows] - self.places
         self.entries = self.entry[rows]
         return self.places.size, 0
@@ -342,6 +346,24 @@ class Objects:
         return self.reader.stretch(self.file.view, frame, value, applies=not self.in_run)
 
 
+class Turn(NamedTuple):
+    """Who speaks, and what follows from it."""
+
+    scope: int
+    lender: int
+    """The scope of the default provider."""
+    clock: Clock
+    lent_rate_at: int
+    """The offset of the record with the rate of the default provider, if it has none itself."""
+
+    @classmethod
+    def of(cls, tables: Tables) -> Turn:
+        """Return who speaks."""
+        current = tables.current
+        lent_rate_at = current.default_rate_at if current.rate_at < 0 else -1
+        return cls(current.scope, tables.default.scope, current.clock, lent_rate_at)
+
+
 class TraceBlocks(BlockReader):
     """Reads the records of a trace."""
 
@@ -359,6 +381,9 @@ class TraceBlocks(BlockReader):
         self.speakers = BlockTables(self.registrations, self.strings, big=file.big_endian)
         self.walk.reader.tables = self.speakers
         self.walk.shown = self.shown
+        self.turns: list[Turn] = []
+        """Who speaks in the run: from each of ``turn_rows`` on, the ``turn_index``-th of them."""
+        self.turn_rows = self.turn_index = np.zeros(1, np.int64)
         self.details: list[object] = []
         """What findings show that is not a small number."""
         if file.begins_wrong:
@@ -409,22 +434,55 @@ class TraceBlocks(BlockReader):
 
     def follow(self, run: Run) -> None:
         """Find who speaks in each row of a run, and whose strings and threads others may use."""
+        self.turns = [Turn.of(self.speakers)]
+        self.turn_rows = self.turn_index = np.zeros(1, np.int64)
+        if not self.follow_sections(run):
+            self.follow_all(run)
+        for registrations in self.registrations.values():
+            registrations.scopes = self.by_row(run, [turn.scope for turn in self.turns])
+            registrations.lenders = self.by_row(run, [turn.lender for turn in self.turns])
+
+    def follow_sections(self, run: Run) -> bool:
+        """Follow sections of known providers; return whether the run says nothing else of them."""
         tables = self.speakers
-        rows = [0]
-        scopes = [tables.current.scope]
-        lenders = [tables.default.scope]
+        said = [
+            (plan.cls, many) for plan, many in run.read_classes
+            if plan.cls in SPEAKING and many.own.ordinals[many.own.sound].size
+        ]  # fmt: skip
+        if any(cls is not r.ProviderSection for cls, _ in said):
+            return False
+        for _, many in said:
+            ids = many.known[PROVIDER_ID][many.own.sound]
+            numbers, index = np.unique(ids, return_inverse=True)
+            if not tables.providers.keys() >= set(numbers.tolist()):
+                return False
+            for number in numbers.tolist():
+                tables.current = tables.providers[number]
+                self.turns.append(Turn.of(tables))
+            tables.current = tables.providers[int(ids[-1])]
+            self.turn_rows = np.append(0, many.own.ordinals[many.own.sound])
+            self.turn_index = np.append(0, index + 1)
+        return True
+
+    def follow_all(self, run: Run) -> None:
+        """Follow all that is said of providers, one record after the other."""
         found: list[tuple[int, int, int, int]] = []
+        rows = [0]
         for row, cls, values in self.said_by_providers(run):
             find = functools.partial(self.find_said, found, row, int(run.places[row]))
-            cls.apply(SimpleNamespace(**values), tables, find)
+            cls.apply(SimpleNamespace(**values), self.speakers, find)
+            self.turns.append(Turn.of(self.speakers))
             rows.append(row)
-            scopes.append(tables.current.scope)
-            lenders.append(tables.default.scope)
-        counts = np.diff(rows, append=run.rows)
-        for registrations in self.registrations.values():
-            registrations.scopes = np.repeat(scopes, counts) if len(rows) > 1 else scopes[0]
-            registrations.lenders = np.repeat(lenders, counts) if len(rows) > 1 else lenders[0]
+        self.turn_rows = np.array(rows)
+        self.turn_index = np.arange(len(rows))
         self.report_said(run, found)
+
+    def by_row(self, run: Run, values: Any) -> Any:
+        """Return values of ``turns`` by row of a run; the only one if there is one turn."""
+        if len(values) == 1:
+            return values[0]
+        counts = np.diff(self.turn_rows, append=run.rows)
+        return np.repeat(np.asarray(values)[self.turn_index], counts, axis=0)
 
     def find_said(
         self,
@@ -456,7 +514,12 @@ class TraceBlocks(BlockReader):
             rows_of_values = zip(*columns.values(), strict=True)
             fields = [dict(zip(columns, each, strict=True)) for each in rows_of_values]
             ordinals = many.own.ordinals[rows].tolist()
-            said += [(row, plan.cls, each) for row, each in zip(ordinals, fields, strict=True)]
+            said += [
+                (row, plan.cls, {**each, "offset": place})
+                for row, place, each in zip(
+                    ordinals, many.start[rows].tolist(), fields, strict=True
+                )
+            ]
         return sorted(said, key=lambda each: each[0])
 
     def values_of(self, many: Many, field: Number, rows: I64) -> list[int | None]:
@@ -481,16 +544,23 @@ class TraceBlocks(BlockReader):
 
     def look_up(self, reference: Reference) -> None:
         """Look up strings or threads; report what nobody registered, or the default provider."""
-        registrations = self.registrations[reference.table]
-        ordinals = reference.own.ordinals[reference.rows]
-        codes = registrations.find_own(reference.numbers, ordinals)
-        missing = codes < 0
-        if missing.any():
-            codes[missing] = registrations.find_lent(reference.numbers[missing], ordinals[missing])
-            unknown = codes < 0
+        is_lent = self.find_codes(reference)
+        if is_lent.any():
+            unknown = reference.codes < 0
             reference.note(unknown)
-            reference.note(missing & ~unknown, LENT)
+            reference.note(is_lent & ~unknown, LENT)
+
+    def find_codes(self, reference: Reference) -> Mask:
+        """Find the codes of strings or threads; return which the speakers did not register."""
+        registrations = self.registrations[reference.table]
+        numbers = reference.numbers
+        ordinals = reference.own.ordinals[reference.rows]
+        codes = registrations.find_own(numbers, ordinals)
+        is_lent: Mask = codes < 0
+        if is_lent.any():
+            codes[is_lent] = registrations.find_lent(numbers[is_lent], ordinals[is_lent])
         reference.codes[:] = codes
+        return is_lent
 
     # --- Findings
 

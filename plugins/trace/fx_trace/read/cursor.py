@@ -33,6 +33,10 @@ class Provider:
     clock: Clock = _NANOSECONDS
     introduced: bool = False
     """Whether provider info named it, not only a section."""
+    rate_at: int = -1
+    """The offset of the record that gave its rate; -1: none did."""
+    default_rate_at: int = -1
+    """That of the default provider, when it was first heard of."""
     scope: int = 0
     """What tells its tables from others, and from those that it had before."""
 
@@ -51,8 +55,9 @@ class Tables(State):
         """A provider, entered where it is new: with the clock that provider 0 has by then."""
         provider = self.providers.get(number)
         if provider is None:
+            default = self.default
             provider = self.providers[number] = Provider(
-                clock=self.default.clock, scope=next(self._scopes)
+                clock=default.clock, default_rate_at=default.rate_at, scope=next(self._scopes)
             )
         return provider
 

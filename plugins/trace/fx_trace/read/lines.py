@@ -127,6 +127,7 @@ class TraceRows(ShownRows):
     def thread(self, field: Thread) -> list[Cell]:
         """Return threads: two koids, or the marker of an index that nobody registered."""
         in_table = self.by_number(field)
+        value_of = self.process_of if isinstance(field, Process) else self.thread_of
         is_known = np.zeros(self.count, bool)
         codes = np.zeros(0, np.int32)
         if in_table.any():
@@ -134,7 +135,7 @@ class TraceRows(ShownRows):
             is_known = in_table & (codes >= 0)
         return [
             *when(~in_table, self.koids, field),
-            *when(is_known, self.made, field, is_known, codes, self.thread_of),
+            *when(is_known, self.made, field, is_known, codes, value_of),
             *when(
                 in_table & ~is_known, just, b'"<thr#', (NATURAL, self.column(field.index)), b'>"'
             ),
@@ -145,12 +146,18 @@ class TraceRows(ShownRows):
         # Of rows without them it is not their place, but one of the file.
         place = self.column((field, START))
         process = self.many.reading.numbers.integers(place, WORD, big=self.many.big)
+        if isinstance(field, Process):
+            return [(NATURAL, process)]
         thread = self.many.reading.numbers.integers(place + WORD, WORD, big=self.many.big)
         return [b"[", (NATURAL, process), b",", (NATURAL, thread), b"]"]
 
     def thread_of(self, code: int) -> tuple[int, int]:
         """Return the thread of a code."""
         return koids_of(self.texts.strings.bytes_of(code), big=self.many.big)
+
+    def process_of(self, code: int) -> int:
+        """Return the process of a thread by its code."""
+        return self.thread_of(code)[0]
 
     def by_number(self, field: Any) -> Mask:
         """Return in which rows a reference that is there is a number."""
@@ -162,6 +169,4 @@ class TraceRows(ShownRows):
 
 def is_shown_here(field: Any) -> bool:
     """Return whether columns can show a field."""
-    if isinstance(field, Thread):
-        return not isinstance(field, Process)
-    return type(field) is Payload or is_shown(field)
+    return isinstance(field, Thread | Payload) or is_shown(field)

@@ -1,7 +1,8 @@
 """Reading: bytes to records, and to the columns of tables.
 
-- Sizes of records are checked in ``scan`` (``FdrScan.cross``, ``event``;
-  ``BasicScan.next_record``), for tables and objects.
+- Sizes of records are checked in ``frames`` (``FdrPolicy.cross``, ``event``) and ``basic``, for
+  tables and objects; what they say to each other in ``buffers`` (``Block``).
+- Events are read of sound stretches, and merged by time, in ``timeline``.
 - Strings become codes in ``symbols`` (``FunctionNames``), payloads of events, categories
   and names of arguments in ``batches``.
 - Rows are made in ``match`` (``Matcher.rows_of``), which nests the events of a ``log`` and is run

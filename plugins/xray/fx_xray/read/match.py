@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, BACK, CUSTOM, DATA, EVENT_TYPE, LOW64, TYPED, UNWOUND
-from fx_xray.read.events import distinct
+from fx_xray.read.events import EVENT, Events, distinct
 from fx_xray.read.log import Log
-from fx_xray.read.timeline import EventBuffer
 from fx_xray.rules import RULES, TIME_BACK, TOO_DEEP, UNMATCHED_EXIT, UNWOUND_CALL
 from fxframework.errors import Rule
 from fxframework.io import arena
@@ -96,7 +95,7 @@ class Matcher:
         self._again = spans is not None
         self.notes = Findings(limits.max_findings, RULES.numbers)
         if spans is None:
-            spans = Spans(_spilled(log.entries, np.int64), _spilled(log.entries, np.uint8))
+            spans = Spans(_spilled(log.calls, np.int64), _spilled(log.calls, np.uint8))
         self.spans = spans
         self.nesting = Nesting(max(log.pids.size, 1))
         self._max_depth = limits.max_depth or 1 << 62
@@ -111,9 +110,10 @@ class Matcher:
         self._calls = np.zeros(min(COUNTED, max(16, log.nbytes // 16)), np.int64)
         self._far_calls: list[I64] = []
 
-    def rows_of(self, events: EventBuffer) -> Rows:
-        """Match these events too, and return their rows."""
-        columns = events.filled()
+    def rows_of(self, events: Events) -> Rows:
+        """Match these events of the log too (``Log.chunks``), and return their rows."""
+        columns: Columns = {**events._asdict(), "tsc": events.tsc.view(np.int64)}
+        columns["value"] = events.value.view(np.int64)
         kind = columns["kind"] & np.uint8(BACK - 1)
         what = WHAT[kind]
         marks = np.zeros(kind.size, np.uint8)
@@ -154,10 +154,10 @@ class Matcher:
 
     def all_rows(self) -> Rows:
         """Match all events of the log, before any other, and return their rows."""
-        count = self._log.entries
+        count = self._log.calls
         slices: Columns = {name: arena.empty(count, kind) for name, kind in SLICES.items()}
         # A batch of no events says which columns there are.
-        parts = [self.rows_of(EventBuffer(0))]
+        parts = [self.rows_of(Events.of(np.zeros(0, EVENT)))]
         for events in self._log.chunks():
             part = self.rows_of(events)
             first = part.first["slices"]
@@ -165,6 +165,8 @@ class Matcher:
                 slices[name][first : first + column.size] = column
             if part.instants["offset"].size or part.args["offset"].size:
                 parts.append(part)
+        entered = self.counted["slices"]
+        slices = {name: column[:entered] for name, column in slices.items()}
         instants = _joined([part.instants for part in parts])
         args = _joined([part.args for part in parts])
         return Rows(slices, instants, args, dict.fromkeys(self.counted, 0))
