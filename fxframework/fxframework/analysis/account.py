@@ -16,6 +16,7 @@ from fxframework.analysis.calls import (
     Functions,
     ThreadNames,
     dense,
+    is_first_of_equal,
     numbered,
     rows_of,
 )
@@ -73,9 +74,8 @@ class Account:
             )
         if by == "func":
             names = [entry.function.name for entry in self.entries]
-            order = np.array(
-                sorted(range(len(names)), key=names.__getitem__, reverse=descending), np.int64
-            )
+            by_name = sorted(range(len(names)), key=names.__getitem__, reverse=descending)
+            order = np.array(by_name, np.int64)
         else:
             column = self.figure(FIELDS.get(by, by))
             if column is None:
@@ -139,10 +139,9 @@ def account(
             if lost_ends.size:
                 names = (lost_ends & CODES).astype(np.int32)
                 functions_of_ends = _functions_named(capture, names, with_ids=by != "name")
-                groups = groups.extended(
-                    len(functions) + np.arange(lost_ends.size),
-                    (lost_ends >> CODE_BITS).astype(np.int32),
-                )
+                new_functions = len(functions) + np.arange(lost_ends.size)
+                threads = (lost_ends >> CODE_BITS).astype(np.int32)
+                groups = groups.extended(new_functions, threads)
                 functions = _joined(functions, functions_of_ends)
                 figures = figures.extended(lost_ends.size)
                 unmatched = np.append(unmatched, end_counts[~has_group])
@@ -296,9 +295,7 @@ def _unmatched_ends(capture: Capture, *, per_thread: bool) -> tuple[I64, I64]:
     ends = np.concatenate(ends_of_batches)
     del ends_of_batches
     ends.sort()
-    is_first = np.ones(ends.size, np.bool_)
-    np.not_equal(ends[1:], ends[:-1], out=is_first[1:])
-    firsts = np.flatnonzero(is_first)
+    firsts = np.flatnonzero(is_first_of_equal(ends))
     return ends[firsts], np.diff(firsts, append=ends.size)
 
 

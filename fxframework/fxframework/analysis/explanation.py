@@ -125,10 +125,13 @@ def _parts_of_change(parents: I64, before: _PathMeans, after: _PathMeans) -> F64
     Only paths whose callers are all on both sides have parts: what a new or gone caller calls is
     in the part of that caller.
     """
-    is_counted = _has_callers_on_both(parents, (before.calls > 0) & (after.calls > 0))
-    stays = is_counted & (before.calls > 0) & (after.calls > 0)
-    is_new = is_counted & (before.calls == 0) & (after.calls > 0)
-    is_gone = is_counted & (before.calls > 0) & (after.calls == 0)
+    was_called = before.calls > 0
+    is_called = after.calls > 0
+    is_on_both = was_called & is_called
+    is_counted = _has_callers_on_both(parents, is_on_both)
+    stays = is_counted & is_on_both
+    is_new = is_counted & ~was_called & is_called
+    is_gone = is_counted & was_called & ~is_called
     longer_by_itself = after.calls * (after.own_per_call - before.own_per_call)
     # Calls that are more, or gone, count at the time that they took before.
     more_calls = after.calls_per_caller - before.calls_per_caller

@@ -147,7 +147,9 @@ class _Edges(Mapping[tuple[int, int], Spread]):
     def __iter__(self) -> Iterator[tuple[int, int]]:
         for pair in map(int, self._pairs):
             caller, callee = divmod(pair, self._numbers.size)
-            caller_number = int(self._numbers[caller - 1]) if caller else ROOT
+            caller_number = ROOT
+            if caller:
+                caller_number = int(self._numbers[caller - 1])
             yield caller_number, int(self._numbers[callee])
 
     def __getitem__(self, ends: tuple[int, int]) -> Spread:

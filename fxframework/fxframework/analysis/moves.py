@@ -170,7 +170,9 @@ def _entry_values(values: Sequence[Any], numbers: F64) -> Mapping[str, Any] | No
     """Return what is shown of an entry on a side; None if no run of it has the entry."""
     if not values:
         return None
-    mean = finite(float(numbers.mean())) if numbers.size else None
+    mean = None
+    if numbers.size:
+        mean = finite(float(numbers.mean()))
     return {"value": values[-1], "mean": mean}
 
 

@@ -489,12 +489,10 @@ def _figures(
 def _figures_of_tree(tree: CallTree, path_numbers: I64) -> Figures:
     """Return counts and times by call path."""
     nodes = np.flatnonzero(path_numbers >= 0)
-    return Figures.of_paths(
-        path_numbers[nodes],
-        np.array(tree.count[nodes], np.int64),
-        np.array(tree.in_ns(tree.total)[nodes], np.int64),
-        np.array(tree.in_ns(tree.own)[nodes], np.int64),
-    )
+    count = np.array(tree.count[nodes], np.int64)
+    total = np.array(tree.in_ns(tree.total)[nodes], np.int64)
+    own = np.array(tree.in_ns(tree.own)[nodes], np.int64)
+    return Figures.of_paths(path_numbers[nodes], count, total, own)
 
 
 # --- Captures of one run -------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class _TextScan:
         self._last_index: dict[str, int] = {}
         """By the path of an array of tables, the index of its last table so far."""
         table_path = ""
-        while self._position < len(text):
+        while not self._is_at_end():
             self._skip(BLANK)
             line_end = text.find("\n", self._position)
             if line_end < 0:
@@ -65,6 +65,9 @@ class _TextScan:
                 self._scan_pair(table_path)
             else:
                 self._position += max(len(line), 1)
+
+    def _is_at_end(self) -> bool:
+        return self._position >= len(self._text)
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
         match = pattern.match(self._text, self._position)
@@ -119,8 +122,7 @@ class _TextScan:
         index = 0
         while True:
             self._skip(BLANK)
-            is_end = self._position >= len(self._text) or self._text[self._position] == "]"
-            if is_end:
+            if self._is_at_end() or self._text.startswith("]", self._position):
                 self._position += 1
                 return
             self._note_line(f"{path}[{index}]")
@@ -132,8 +134,7 @@ class _TextScan:
         self._position += 1
         while True:
             self._skip(BLANK)
-            is_end = self._position >= len(self._text) or not KEY.match(self._text, self._position)
-            if is_end:
+            if self._is_at_end() or not KEY.match(self._text, self._position):
                 self._position += 1
                 return
             self._scan_pair(path)

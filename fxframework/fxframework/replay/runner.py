@@ -206,15 +206,15 @@ def _run_steps(scenario: Scenario, run: Run, failures: list[StepReport]) -> Repo
 def _open_device(device: Device, run: Run, stack: contextlib.ExitStack) -> Exception | None:
     """Open a device, which ``stack`` closes; return the exception, None on success."""
     try:
-        opened = device.kind.open(device.parameters, run, device.name)
+        opened_device = device.kind.open(device.parameters, run, device.name)
     except Exception as error:  # noqa: BLE001 (code of plugins; reported)
         return error
     if device.name == TARGET:
-        run.target = opened
-    run.devices[device.name] = opened
-    close = getattr(opened, "close", None)
-    if close is not None:
-        stack.callback(close)
+        run.target = opened_device
+    run.devices[device.name] = opened_device
+    close_device = getattr(opened_device, "close", None)
+    if close_device is not None:
+        stack.callback(close_device)
     return None
 
 

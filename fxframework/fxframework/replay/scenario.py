@@ -200,9 +200,8 @@ class _ScenarioReader:
             self.fault("scenario", "missing; a scenario needs the table [scenario] with a name")
         devices = list(self.devices(document))
         steps = list(self.steps(document))
-        references = _References(
-            devices, folder=None if path is None else path.parent, allow_outside=self.allow_outside
-        )
+        folder = None if path is None else path.parent
+        references = _References(devices, folder=folder, allow_outside=self.allow_outside)
         # With other faults, a name may be defined by a device or step that could not be read.
         self.faults += references.check(steps, is_complete=not self.faults)
         if about is None:

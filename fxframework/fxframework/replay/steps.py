@@ -145,14 +145,14 @@ class CaptureExpect:
         """Check the expectations of a capture; report all differences."""
         capture = run.capture(self.capture)
         capture.scan()
-        wrong = [*_wrong_summary(self, capture), *_wrong_findings(self, capture, run)]
+        differences = [*_wrong_summary(self, capture), *_wrong_findings(self, capture, run)]
         message = ""
         if self.table:
             table = _rows_with(capture.table(self.table), self.where)
-            wrong += _wrong_rows(self, table)
+            differences += _wrong_rows(self, table)
             message = f"{len(table):,} rows of {self.table}"
-        if wrong:
-            return Outcome.failed("; ".join(wrong), wrong=wrong)
+        if differences:
+            return Outcome.failed("; ".join(differences), wrong=differences)
         return Outcome.ok(message)
 
 
