@@ -102,9 +102,10 @@ class KernelBuildHook(BuildHookInterface[Any]):
                 raise
             self.app.display_warning(
                 f"The kernels were not compiled: {problem}\n"
-                "A pure Python wheel is built. It cannot read logs and other declared formats, "
-                "and it reads other bulk data about 50 times slower.\nInstall a C compiler, or let "
-                "pip fetch `ziglang`, and install again; FXF_NATIVE=require makes this an error."
+                "A pure Python wheel is built. It cannot read logs, XRay traces and other "
+                "declared formats, and it reads other bulk data about 50 times slower.\n"
+                "Install a C compiler, or let pip fetch `ziglang`, and install again; "
+                "FXF_NATIVE=require makes this an error."
             )
             building().remove_compiled(packages if editable else [])
             self.leave_note(f"compiling failed: {problem}", build_data, editable)

@@ -249,17 +249,22 @@ PLAN = ("plugin.py", "format.py", "rules.py", "sample.py", "steps.py", "read/cap
         "write/writer.py", "write/encoder.py", "write/salvage.py")  # fmt: skip
 """Modules that each plugin of a format has, with one meaning."""
 OTHERWISE = {
-    "trace": {"read/records.py": "records.py", "write/encoder.py": "read/decoder.py"},
+    "trace": {
+        "read/records.py": "records.py",
+        "read/record_lines.py": "read/lines.py",
+        "write/encoder.py": "read/decoder.py",
+    },
     "log": {
         "read/scan.py": "read/blocks.py",
         "read/tables.py": "tables.py",
         "read/record_lines.py": "read/lines.py",
         "write/salvage.py": "write/copying.py",
     },
-    "xray": {"read/records.py": "format.py"},
+    "inspect": {"read/record_lines.py": "read/lines.py"},
+    "xray": {"read/records.py": "format.py", "read/scan.py": "read/frames.py"},
 }
 """What a plugin may still have in place of one of them."""
-MODULES = {"inspect": 41, "log": 36, "trace": 56, "xray": 49}
+MODULES = {"inspect": 39, "log": 36, "trace": 56, "xray": 49}
 """How many modules a plugin has at most, but for those that say what a package is."""
 
 

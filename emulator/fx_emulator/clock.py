@@ -72,16 +72,21 @@ class VirtualClock:
         if ns < 0:
             raise ClockError(f"cannot advance by {ns} ns; use jump() to step back")
         while self.faults:
-            due = [f for f in self.faults if 0 <= f.at_ns - self._monotonic <= ns]
-            if not due:
+            # Looked for again after each jump, which may bring another one into reach.
+            due_jumps = [
+                next_jump
+                for next_jump in self.faults
+                if 0 <= next_jump.at_ns - self._monotonic <= ns
+            ]
+            if not due_jumps:
                 break
-            fault = min(due, key=lambda f: f.at_ns)
-            passed = fault.at_ns - self._monotonic
-            ns -= passed
-            self._monotonic += passed
-            self._boot += passed
-            self.faults.remove(fault)
-            self._step(fault.by_ns)
+            next_jump = min(due_jumps, key=lambda fault: fault.at_ns)
+            passed_ns = next_jump.at_ns - self._monotonic
+            ns -= passed_ns
+            self._monotonic += passed_ns
+            self._boot += passed_ns
+            self.faults.remove(next_jump)
+            self._step(next_jump.by_ns)
         self._monotonic += ns
         self._boot += ns
         self._notify()
@@ -103,7 +108,8 @@ class VirtualClock:
 
     def restore(self, monotonic_ns: int, boot_ns: int) -> None:
         """Set both times to values that the clock showed earlier, to explore another future."""
-        self._monotonic, self._boot = monotonic_ns, boot_ns
+        self._monotonic = monotonic_ns
+        self._boot = boot_ns
         self._notify()
 
     def _step(self, ns: int) -> None:

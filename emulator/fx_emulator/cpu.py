@@ -6,6 +6,7 @@ of rate, and the rate, in exact integers. Like the hardware, all of it is modulo
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -62,10 +63,12 @@ class Cpu:
         self._aux = node << 12 | number
         self._cstate = 0
         self._ratio = Fraction(1)
-        # At the last change of rate: billionths of ticks, the time in ns, the rate from then on.
         self._base = 0
-        self._since = 0
+        """Billionths of ticks at the last change of rate."""
+        self._since_ns = 0
+        """Time of the last change of rate."""
         self._rate = processor.frequency
+        """Ticks a second since then; 0 while the counter is stopped."""
 
     def __repr__(self) -> str:
         return f"<Cpu {self.number}: node {self.node}, C{self._cstate}, {self.frequency} Hz>"
@@ -97,7 +100,9 @@ class Cpu:
         self._check_msr(index)
         if index == IA32_TIME_STAMP_COUNTER:
             return self._counter()
-        return self._adjust if index == IA32_TSC_ADJUST else self._aux
+        if index == IA32_TSC_ADJUST:
+            return self._adjust
+        return self._aux
 
     def wrmsr(self, index: int, value: int) -> None:
         """WRMSR of 0x10, 0x3B or 0xC0000103.
@@ -124,8 +129,9 @@ class Cpu:
         """
         processor = self.processor
         if leaf == 0:
-            words = [int.from_bytes(_VENDOR[at : at + 4], "little") for at in (0, 4, 8)]
-            return 0x15, words[0], words[2], words[1]
+            # The name is in EBX, EDX and ECX, in this order.
+            ebx, edx, ecx = struct.unpack("<3I", _VENDOR)
+            return 0x15, ebx, ecx, edx
         if leaf == 1:
             return 0, (self.number & 0xFF) << 24, 0, 1 << 4
         if leaf == 0x15 and processor.crystal is not None and not subleaf:
@@ -133,10 +139,10 @@ class Cpu:
             return ratio.denominator, ratio.numerator, processor.crystal, 0
         if leaf == 0x80000000:
             return 0x80000007, 0, 0, 0
-        if leaf == 0x80000001:
-            return 0, 0, 0, processor.rdtscp << 27
-        if leaf == 0x80000007:
-            return 0, 0, 0, (processor.constant and processor.nonstop) << 8
+        if leaf == 0x80000001 and processor.rdtscp:
+            return 0, 0, 0, 1 << 27
+        if leaf == 0x80000007 and processor.constant and processor.nonstop:
+            return 0, 0, 0, 1 << 8
         return 0, 0, 0, 0
 
     # --- power ---
@@ -181,33 +187,41 @@ class Cpu:
         """Time, besides the cost, in which readings surely differ, in ns; 0 if it is stopped."""
         if not self._rate:
             return 0
-        return max(0, -(-self.processor.step * _NS // self._rate) - self.processor.read_cost_ns)
+        step_ns = -(-self.processor.step * _NS // self._rate)  # rounded up
+        return max(0, step_ns - self.processor.read_cost_ns)
 
-    def _running(self) -> int:
+    def _now_ns(self) -> int:
+        """Return the time by which the counter counts: in suspend only a nonstop one runs on."""
+        if self._nonstop:
+            return self._clock.boot_ns()
+        return self._clock.monotonic_ns()
+
+    def _count(self) -> int:
         """Return the billionths of ticks counted since reset, not reduced modulo 2^64."""
-        # In suspend only a nonstop counter runs on.
-        now = self._clock.boot_ns() if self._nonstop else self._clock.monotonic_ns()
-        return self._base + (now - self._since) * self._rate
+        return self._base + (self._now_ns() - self._since_ns) * self._rate
 
     def _counter(self) -> int:
-        ticks = self._running() // _NS
+        ticks = self._count() // _NS
         return (ticks - ticks % self._step + self.offset + self._adjust) & _MASK_64
 
     def _change_rate(self) -> None:
-        self._base = self._running()
-        self._since = self._clock.boot_ns() if self._nonstop else self._clock.monotonic_ns()
+        """Start to count at the rate that follows from P-state and C-state."""
+        self._base = self._count()
+        self._since_ns = self._now_ns()
         if self._cstate >= _HALTING and not self._nonstop:
             self._rate = 0
+        elif self.processor.constant:
+            self._rate = self.processor.frequency
         else:
-            self._rate = self.processor.frequency if self.processor.constant else self.frequency
+            self._rate = self.frequency
 
     def _check_msr(self, index: int) -> None:
-        known = {IA32_TIME_STAMP_COUNTER, IA32_TSC_ADJUST}
+        known_registers = {IA32_TIME_STAMP_COUNTER, IA32_TSC_ADJUST}
         if self.processor.rdtscp:
-            known.add(IA32_TSC_AUX)
-        if index not in known:
-            names = ", ".join(f"{msr:#x}" for msr in sorted(known))
-            raise CpuError(f"CPU {self.number} has no MSR {index:#x}; it has {names}")
+            known_registers.add(IA32_TSC_AUX)
+        if index not in known_registers:
+            known_names = ", ".join(f"{msr:#x}" for msr in sorted(known_registers))
+            raise CpuError(f"CPU {self.number} has no MSR {index:#x}; it has {known_names}")
 
 
 @attrs.define(eq=False, repr=False)
@@ -252,16 +266,16 @@ class Processor:
             raise CpuError(f"invalid nodes {list(self.nodes)}: each must be 0 to {MOST_NODE:#x}")
         if self.crystal is not None:
             _check_crystal(self.frequency, self.crystal)
-        zeros = (0,) * self.number
         for name, values in (("offsets", self.offsets), ("nodes", self.nodes)):
             if values and len(values) != self.number:
                 raise CpuError(
                     f"{len(values)} {name} for {self.number} CPUs: give one for each, or none"
                 )
-        starts = zip(self.nodes or zeros, self.offsets or zeros, strict=True)
+        nodes = self.nodes or [0] * self.number
+        offsets = self.offsets or [0] * self.number
         self.cpus = tuple(
-            Cpu(self, number, node=node, offset=offset)
-            for number, (node, offset) in enumerate(starts)
+            Cpu(self, number, node=nodes[number], offset=offsets[number])
+            for number in range(self.number)
         )
 
     def __len__(self) -> int:
@@ -276,7 +290,11 @@ class Tsc:
     """
 
     def __init__(self, cpu: Cpu | Callable[[], Cpu]) -> None:
-        self._current_cpu: Callable[[], Cpu] = (lambda: cpu) if isinstance(cpu, Cpu) else cpu
+        self._current_cpu: Callable[[], Cpu]
+        if isinstance(cpu, Cpu):
+            self._current_cpu = lambda: cpu
+        else:
+            self._current_cpu = cpu
 
     @property
     def cpu(self) -> Cpu:

@@ -76,8 +76,10 @@ class TornWrite:
     def __call__(self, offset: int, value: int, number: int) -> int:
         """Return ``value`` unchanged, or raise Crash."""
         if number >= self.store:
-            # A fault that was armed late may first see a later store: nothing of that one lands.
-            landed = self.nbytes if number == self.store else 0
+            landed = self.nbytes
+            if number > self.store:
+                # A fault that was armed late first sees a later store, of which nothing lands.
+                landed = 0
             raise Crash(
                 f"the program stopped within store {self.store}: {landed} bytes landed at {offset}",
                 landed=landed,
@@ -106,8 +108,9 @@ class BitFlip:
 
     def __call__(self, offset: int, value: int, number: int) -> int:
         """Return the word that reaches the memory."""
-        hit = self.store in {None, number} and self.offset in {None, offset}
-        return value ^ 1 << self.bit if hit else value
+        if self.store in {None, number} and self.offset in {None, offset}:
+            return value ^ 1 << self.bit
+        return value
 
 
 # --- Sockets, buffers, clocks --------------------------------------------------------------------
@@ -124,7 +127,9 @@ class DropDatagram:
 
     def __call__(self, number: int, datagram: bytes) -> bytes | None:
         """Return the datagram, or None where it is dropped."""
-        return None if self.datagram <= number < self.datagram + self.count else datagram
+        if self.datagram <= number < self.datagram + self.count:
+            return None
+        return datagram
 
 
 @attrs.frozen
@@ -175,9 +180,9 @@ class FaultPlan:
 
     faults: tuple[Fault, ...] = attrs.field(default=(), converter=_in_order)
 
-    def __add__(self, other: FaultPlan) -> FaultPlan:
+    def __add__(self, plan: FaultPlan) -> FaultPlan:
         """Return the faults of both plans, in order."""
-        return FaultPlan((*self.faults, *other.faults))
+        return FaultPlan((*self.faults, *plan.faults))
 
     def of(self, device: str) -> tuple[Fault, ...]:
         """Return the faults for a kind of device: ``memory``, ``socket``, ``buffer``, ``clock``."""
@@ -189,15 +194,16 @@ class FaultPlan:
         Raises EmulatorError for an unknown kind of device, and for a fault whose device is not
         given.
         """
-        known = {"memory", "socket", "buffer", "clock"}
-        unknown = sorted(devices.keys() - known)
-        if unknown:
+        known_kinds = {"memory", "socket", "buffer", "clock"}
+        unknown_kinds = sorted(devices.keys() - known_kinds)
+        if unknown_kinds:
             raise EmulatorError(
-                f"no faults for {unknown[0]!r}; they are for {', '.join(sorted(known))}"
+                f"no faults for {unknown_kinds[0]!r}; they are for {', '.join(sorted(known_kinds))}"
             )
-        left = [fault for fault in self.faults if fault.device not in devices]
-        if left:
-            raise EmulatorError(f"{left[0]}: no {left[0].device} is given to arm it on")
+        homeless_faults = [fault for fault in self.faults if fault.device not in devices]
+        if homeless_faults:
+            fault = homeless_faults[0]
+            raise EmulatorError(f"{fault}: no {fault.device} is given to arm it on")
         for kind, device in devices.items():
             device.faults.extend(self.of(kind))
 
@@ -218,28 +224,39 @@ class FaultPlan:
         so that the others can happen. The same arguments give the same plan on every machine.
         """
         draw = random.Random(seed)  # noqa: S311 - a simulation, no secret
-        kinds: list[str] = []
-        kinds += ["flip", "end"] if stores else []
-        kinds += ["drop"] if datagrams else []
-        kinds += ["full"] if records else []
-        kinds += ["jump"] if ns else []
-        if not kinds:
+        possible_kinds: list[str] = []
+        if stores:
+            possible_kinds += ["flip", "end"]
+        if datagrams:
+            possible_kinds.append("drop")
+        if records:
+            possible_kinds.append("full")
+        if ns:
+            possible_kinds.append("jump")
+        if not possible_kinds:
             raise EmulatorError("a run without stores, datagrams, records or time has no faults")
         faults: list[Fault] = []
         end: list[Fault] = []
+        # The order of the draws is part of the result: a seed stands for a plan.
         for _ in range(count):
-            kind = draw.choice(kinds)
-            if kind == "flip":
-                faults.append(BitFlip(bit=draw.randrange(64), store=draw.randrange(stores)))
-            elif kind == "drop":
-                faults.append(DropDatagram(draw.randrange(datagrams), draw.randint(1, 3)))
-            elif kind == "full":
-                faults.append(FullBuffer(draw.randrange(records), draw.randint(1, 3)))
-            elif kind == "jump":
-                at = draw.randrange(ns)
-                faults.append(ClockJump(at, draw.randint(-at, ns)))
-            else:
-                at, torn = draw.randrange(stores), draw.randrange(8)
-                end = [TornWrite(at, torn) if torn else CrashAfter(at)]
-                kinds.remove("end")
+            match draw.choice(possible_kinds):
+                case "flip":
+                    faults.append(BitFlip(bit=draw.randrange(64), store=draw.randrange(stores)))
+                case "drop":
+                    faults.append(DropDatagram(draw.randrange(datagrams), draw.randint(1, 3)))
+                case "full":
+                    faults.append(FullBuffer(draw.randrange(records), draw.randint(1, 3)))
+                case "jump":
+                    at_ns = draw.randrange(ns)
+                    # Not to before boot.
+                    faults.append(ClockJump(at_ns, draw.randint(-at_ns, ns)))
+                case _:
+                    last_store = draw.randrange(stores)
+                    landed_bytes = draw.randrange(8)
+                    end = [
+                        TornWrite(last_store, landed_bytes)
+                        if landed_bytes
+                        else CrashAfter(last_store)
+                    ]
+                    possible_kinds.remove("end")
         return cls((*faults, *end))

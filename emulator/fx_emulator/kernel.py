@@ -13,7 +13,7 @@ import enum
 import heapq
 import itertools
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import attrs
 
@@ -87,7 +87,8 @@ class Random:
 
     def draw(self, nbytes: int) -> bytes:
         """Return bytes, of as many words as they take."""
-        words = (self.word().to_bytes(8, "little") for _ in range(-(-nbytes // 8)))
+        word_count = -(-nbytes // 8)
+        words = [self.word().to_bytes(8, "little") for _ in range(word_count)]
         return b"".join(words)[:nbytes]
 
 
@@ -231,6 +232,7 @@ class Thread:
     token: int = attrs.field(default=0, repr=False)
     """Changes with each timer, so that outdated timers are ignored."""
     waits_for: Event | None = attrs.field(default=None, repr=False)
+    """The event that it waits for, or None."""
     paused: bool = attrs.field(default=False, repr=False)
 
     @property
@@ -254,6 +256,19 @@ class _Core:
         self.since = 0
         """Time up to which its thread's CPU time is accounted for."""
         self.token = 0
+        """Changes with each timer, so that outdated timers are ignored."""
+
+
+class _Timer(NamedTuple):
+    """A time at which something happens; timers of one time come in random order."""
+
+    when_ns: int
+    chance: int
+    sequence: int
+    subject: _Core | Thread
+    """A CPU, whose run or slice ends, or a thread that wakes up."""
+    token: int
+    """The subject's token; if that has changed the timer is outdated."""
 
 
 # --- The kernel --------------------------------------------------------------------------------
@@ -290,6 +305,8 @@ class Kernel:
         self.processes: list[Process] = []
         self.current: Thread | None = None
         """The thread whose body is running; None between bodies."""
+        self._signalling: Thread | None = None
+        """The thread that yielded the signal that is sent."""
         self.now_ns = clock.monotonic_ns()
         self._shown_ns = self.now_ns
         """The clock's monotonic time when ``now_ns`` was updated last."""
@@ -304,9 +321,13 @@ class Kernel:
         self._random = Random(seed)
         self._cores = [_Core(number, cpu) for number, cpu in enumerate(processor.cpus)]
         self._listeners: list[tuple[SchedulerListener, bool]] = []
+        """Listeners, and whether their ticks are those of the CPU's counter."""
         self._ready: list[Thread] = []
-        self._timers: list[tuple[int, int, int, _Core | Thread, int]] = []
+        """Threads that wait for a CPU."""
+        self._timers: list[_Timer] = []
+        """A heap."""
         self._sequence = itertools.count()
+        """Numbers in the order of events, which decide where nothing else does."""
         self._due: list[_Core] = []
         """CPUs whose thread's body runs next."""
         self._running = False
@@ -348,7 +369,7 @@ class Kernel:
             )
         if cpu is not None:
             self._check_cpu(f"thread {name!r}", cpu)
-        thread: Thread
+        thread: Thread  # declared, because its counter refers to it
         thread = Thread(
             next(self.koids),
             process,
@@ -359,11 +380,13 @@ class Kernel:
             counter=Tsc(lambda: self._cores[thread.cpu].cpu),
             clock=self.clock,
         )
-        made = body(thread) if callable(body) else body
-        if not isinstance(made, Generator):
-            raise EmulatorError(f"thread {name!r}: body {made!r} is not a generator")
-        thread.body = made
-        thread.cpu = self._random.below(len(self._cores)) if cpu is None else cpu
+        generator = body(thread) if callable(body) else body
+        if not isinstance(generator, Generator):
+            raise EmulatorError(f"thread {name!r}: body {generator!r} is not a generator")
+        thread.body = generator
+        if cpu is None:
+            cpu = self._random.below(len(self._cores))
+        thread.cpu = cpu
         process.threads.append(thread)
         self._wake(thread)
         return thread
@@ -379,7 +402,7 @@ class Kernel:
 
     def unlisten(self, listener: SchedulerListener) -> None:
         """Stop calling a listener."""
-        self._listeners = [each for each in self._listeners if each[0] is not listener]
+        self._listeners = [entry for entry in self._listeners if entry[0] is not listener]
 
     # --- Control ---
 
@@ -397,7 +420,7 @@ class Kernel:
         if until_ns is not None and until_ns < self.now_ns:
             raise EmulatorError(f"cannot run until {until_ns} ns: it is {self.now_ns} ns already")
         self._running = True
-        started = self.now_ns
+        started_ns = self.now_ns
         try:
             # A listener that raised may have left a CPU without the thread that is ready for it.
             for core in self._cores:
@@ -407,17 +430,17 @@ class Kernel:
                     self._arm(core)
             for step in itertools.count():
                 if step == budget:
-                    raise self._endless(budget, started)
+                    raise self._endless(budget, started_ns)
                 if self._due:
                     self._step(self._due.pop(0))
                     continue
                 self._catch_up()
                 timer = self._next_timer()
-                if timer is None or (until_ns is not None and timer[0] > until_ns):
+                if timer is None or (until_ns is not None and timer.when_ns > until_ns):
                     break
                 heapq.heappop(self._timers)
-                self._pass(timer[0])
-                self._fire(timer[3])
+                self._pass(timer.when_ns)
+                self._fire(timer.subject)
         finally:
             self._running = False
         if until_ns is None:
@@ -433,12 +456,20 @@ class Kernel:
 
     def signal(self, event: Event) -> None:
         """Signal an event, from a body or from outside."""
-        waiting = sorted(event.waiting, key=lambda thread: -thread.priority)
-        if not waiting or not event.auto_reset:
+        # The sort is stable: threads of one priority stay in the order in which they came.
+        waiting_threads = sorted(event.waiting, key=lambda thread: -thread.priority)
+        if not waiting_threads or not event.auto_reset:
             event.signalled = True
-        for thread in waiting[: 1 if event.auto_reset else None]:
+        if event.auto_reset:
+            waiting_threads = waiting_threads[:1]
+        for thread in waiting_threads:
             thread.answer = True
             self._wake(thread)
+
+    @property
+    def waker(self) -> Thread | None:
+        """The thread that wakes another one at the moment; None for timers and from outside."""
+        return self._signalling or self.current
 
     def pause(self, thread: Thread) -> None:
         """Suspend one thread until ``resume``."""
@@ -479,7 +510,8 @@ class Kernel:
         # It may have been preempted, or ended, since it became due.
         if thread is None or thread.left_ns or thread.body is None:
             return
-        answer, thread.answer = thread.answer, None
+        answer = thread.answer
+        thread.answer = None
         self.current = thread
         try:
             action = thread.body.send(answer)
@@ -502,8 +534,8 @@ class Kernel:
             self._halt(thread)
         elif core.thread is thread:
             # The action may have readied a thread of higher priority, for this CPU too.
-            best = self._best(core)
-            if best is not None and best.priority > thread.priority:
+            best_ready = self._best(core)
+            if best_ready is not None and best_ready.priority > thread.priority:
                 self._give_way(core, thread, last=not thread.slice_ns)
             else:
                 self._arm(core)
@@ -544,7 +576,11 @@ class Kernel:
                     self._start_timer(thread, timeout_ns)
                 self._leave(core, ThreadState.BLOCKED)
             case Signal(event):
-                self.signal(event)
+                self._signalling = thread
+                try:
+                    self.signal(event)
+                finally:
+                    self._signalling = None
             case Yield():
                 thread.slice_ns = 0
                 self._give_way(core, thread)
@@ -582,8 +618,8 @@ class Kernel:
         thread = subject.thread
         assert thread is not None  # noqa: S101 (a CPU that is idle has no timer)
         if not thread.slice_ns:
-            best = self._best(subject)
-            if best is not None and best.priority >= thread.priority:
+            best_ready = self._best(subject)
+            if best_ready is not None and best_ready.priority >= thread.priority:
                 self._give_way(subject, thread)
                 return
         self._arm(subject)
@@ -602,11 +638,14 @@ class Kernel:
             return
         self._requeue(thread, last=True)
         core = self._core_for(thread)
-        cpu = core or self._cores[thread.cpu if thread.pinned is None else thread.pinned]
+        # If it has to wait, listeners get the CPU on which it ran last, or must run.
+        waking_core = core
+        if waking_core is None:
+            waking_core = self._cores[thread.cpu if thread.pinned is None else thread.pinned]
         for listener, tsc in self._listeners:
             listener.wakeup(
-                cpu=cpu.number,
-                ticks=self._ticks(cpu, tsc=tsc),
+                cpu=waking_core.number,
+                ticks=self._ticks(waking_core, tsc=tsc),
                 tid=thread.koid,
                 priority=thread.priority,
             )
@@ -614,32 +653,32 @@ class Kernel:
 
     def _requeue(self, thread: Thread, *, last: bool) -> None:
         """Append a thread to the ready threads of its priority, or put it first."""
-        number = next(self._sequence)
+        sequence_number = next(self._sequence)
         thread.state = ThreadState.RUNNING
-        thread.order = (1, number) if last else (0, -number)
+        thread.order = (1, sequence_number) if last else (0, -sequence_number)
         self._ready.append(thread)
 
     def _core_for(self, thread: Thread) -> _Core | None:
         """Return the CPU that a ready thread should get at once; None if it has to wait."""
         if thread.pinned is not None:
-            allowed = [self._cores[thread.pinned]]
+            allowed_cores = [self._cores[thread.pinned]]
         else:
-            last = self._cores[thread.cpu]
-            if last.thread is None:
-                return last
-            allowed = self._cores
-        idle = [core for core in allowed if core.thread is None]
-        if idle:
-            return idle[self._random.below(len(idle))]
+            last_core = self._cores[thread.cpu]
+            if last_core.thread is None:
+                return last_core
+            allowed_cores = self._cores
+        idle_cores = [core for core in allowed_cores if core.thread is None]
+        if idle_cores:
+            return idle_cores[self._random.below(len(idle_cores))]
         # A running body is not interrupted; `_step` looks for a better thread once it has yielded.
-        lower = [
+        lower_cores = [
             core
-            for core in allowed
+            for core in allowed_cores
             if core.thread is not None
             and core.thread.priority < thread.priority
             and core.thread is not self.current
         ]
-        return min(lower, key=_priority_on, default=None)
+        return min(lower_cores, key=_priority_on, default=None)
 
     def _place(self, thread: Thread, core: _Core | None = None) -> None:
         """Run a ready thread at once, if a CPU is idle or runs a thread of lower priority."""
@@ -664,7 +703,7 @@ class Kernel:
         """Mark a thread as dead and remove it from all queues."""
         if thread.state == ThreadState.DEAD:
             return
-        running = thread.state == ThreadState.RUNNING and thread not in self._ready
+        was_running = thread.state == ThreadState.RUNNING and thread not in self._ready
         if thread in self._ready:
             self._ready.remove(thread)
         if thread.waits_for is not None:
@@ -674,7 +713,7 @@ class Kernel:
         thread.body = None
         thread.state = ThreadState.DEAD
         core = self._cores[thread.cpu]
-        if running and core.thread is thread:
+        if was_running and core.thread is thread:
             self._account(core)
             self._leave(core, ThreadState.DEAD)
 
@@ -686,21 +725,35 @@ class Kernel:
 
     def _go_on(self, core: _Core, state: ThreadState) -> None:
         """Continue a CPU with the best thread that is ready for it, or leave it idle."""
-        outgoing, incoming = core.thread, self._best(core)
+        outgoing = core.thread
+        incoming = self._best(core)
         core.since = self.now_ns
         core.thread = incoming
         if incoming is not None:
             self._ready.remove(incoming)
-            incoming.migrations += incoming.cpu_ns > 0 and incoming.cpu != core.number
+            # A new thread that gets its first CPU does not migrate.
+            if incoming.cpu_ns > 0 and incoming.cpu != core.number:
+                incoming.migrations += 1
             incoming.cpu = core.number
             if not incoming.slice_ns:
                 incoming.slice_ns = self._new_slice()
         self._arm(core)
-        if incoming is outgoing:
-            return
+        if incoming is not outgoing:
+            self._report_switch(core, outgoing, state)
+
+    def _report_switch(self, core: _Core, outgoing: Thread | None, state: ThreadState) -> None:
+        """Wake a CPU or let it sleep, and tell the listeners which thread runs on it now.
+
+        ``state`` is that of the outgoing thread.
+        """
+        incoming = core.thread
         self.switches += 1
+        outgoing_tid, outgoing_priority = _ids(outgoing)
+        incoming_tid, incoming_priority = _ids(incoming)
         if outgoing is None:
             core.cpu.leave_cstate()
+            state = ThreadState.RUNNING
+        # Read before the CPU sleeps, which may stop its counter.
         calls = [(listener, self._ticks(core, tsc=tsc)) for listener, tsc in self._listeners]
         if incoming is None:
             core.cpu.enter_cstate()
@@ -708,22 +761,17 @@ class Kernel:
             listener.context_switch(
                 cpu=core.number,
                 ticks=ticks,
-                outgoing_tid=IDLE_KOID if outgoing is None else outgoing.koid,
-                outgoing_state=int(ThreadState.RUNNING if outgoing is None else state),
-                incoming_tid=IDLE_KOID if incoming is None else incoming.koid,
-                incoming_priority=IDLE_PRIORITY if incoming is None else incoming.priority,
-                outgoing_priority=IDLE_PRIORITY if outgoing is None else outgoing.priority,
+                outgoing_tid=outgoing_tid,
+                outgoing_state=int(state),
+                incoming_tid=incoming_tid,
+                incoming_priority=incoming_priority,
+                outgoing_priority=outgoing_priority,
             )
 
     def _best(self, core: _Core) -> Thread | None:
         """Return the thread that runs next on a CPU, among those that are ready for it."""
-        best = None
-        for thread in self._ready:
-            if thread.pinned in {None, core.number} and (
-                best is None or (-thread.priority, thread.order) < (-best.priority, best.order)
-            ):
-                best = thread
-        return best
+        allowed_threads = [thread for thread in self._ready if thread.pinned in {None, core.number}]
+        return min(allowed_threads, key=_turn, default=None)
 
     def _new_slice(self) -> int:
         eighth = self.slice_ns // 8
@@ -733,13 +781,14 @@ class Kernel:
 
     def _account(self, core: _Core) -> None:
         """Subtract the time since the last call from the thread's run and slice."""
-        thread, elapsed = core.thread, self.now_ns - core.since
+        thread = core.thread
+        elapsed_ns = self.now_ns - core.since
         core.since = self.now_ns
-        if thread is not None and elapsed:
-            thread.cpu_ns += elapsed
+        if thread is not None and elapsed_ns:
+            thread.cpu_ns += elapsed_ns
             # A body that takes time itself may delay a timer.
-            thread.left_ns = max(0, thread.left_ns - elapsed)
-            thread.slice_ns = max(0, thread.slice_ns - elapsed)
+            thread.left_ns = max(0, thread.left_ns - elapsed_ns)
+            thread.slice_ns = max(0, thread.slice_ns - elapsed_ns)
 
     def _arm(self, core: _Core) -> None:
         """Schedule the continuation of a CPU's thread: at once, or when its run or slice ends."""
@@ -759,32 +808,32 @@ class Kernel:
         thread.token += 1
         self._push(self.now_ns + ns, thread, thread.token)
 
-    def _push(self, when: int, subject: _Core | Thread, token: int) -> None:
-        entry = (when, self._random.word(), next(self._sequence), subject, token)
-        heapq.heappush(self._timers, entry)
+    def _push(self, when_ns: int, subject: _Core | Thread, token: int) -> None:
+        timer = _Timer(when_ns, self._random.word(), next(self._sequence), subject, token)
+        heapq.heappush(self._timers, timer)
 
-    def _next_timer(self) -> tuple[int, int, int, _Core | Thread, int] | None:
+    def _next_timer(self) -> _Timer | None:
         """Return the next valid timer without removing it."""
         while self._timers:
             timer = self._timers[0]
-            if timer[4] == timer[3].token:
+            if timer.token == timer.subject.token:
                 return timer
             heapq.heappop(self._timers)
         return None
 
-    def _pass(self, until: int) -> None:
+    def _pass(self, until_ns: int) -> None:
         """Let time pass up to ``until``."""
-        if until > self.now_ns:
-            self.clock.advance(until - self.now_ns)
-            self.now_ns = until
+        if until_ns > self.now_ns:
+            self.clock.advance(until_ns - self.now_ns)
+            self.now_ns = until_ns
             self._shown_ns = self.clock.monotonic_ns()
 
     def _catch_up(self) -> None:
         """Account for time that passed outside the scheduler."""
-        shown = self.clock.monotonic_ns()
-        if shown != self._shown_ns:
-            self.now_ns += max(0, shown - self._shown_ns)
-            self._shown_ns = shown
+        shown_ns = self.clock.monotonic_ns()
+        if shown_ns != self._shown_ns:
+            self.now_ns += max(0, shown_ns - self._shown_ns)
+            self._shown_ns = shown_ns
 
     def _ticks(self, core: _Core, *, tsc: bool) -> int:
         return core.cpu.rdtsc() if tsc else self.clock.ticks()
@@ -792,35 +841,51 @@ class Kernel:
     # --- Helpers ---
 
     def _cpu_of_current(self) -> Cpu:
-        return self._cores[0 if self.current is None else self.current.cpu].cpu
+        if self.current is None:
+            return self._cores[0].cpu
+        return self._cores[self.current.cpu].cpu
 
     def _check_cpu(self, what: str, cpu: int) -> None:
         if not 0 <= cpu < len(self._cores):
             raise EmulatorError(f"{what}: no CPU {cpu}; there are 0 to {len(self._cores) - 1}")
 
     def _check_deadlock(self) -> None:
-        waiting = []
+        reasons = []
         for thread in self.threads:
             if thread.background or thread.state == ThreadState.DEAD:
                 continue
-            why = "is paused" if thread.paused else f"waits for {thread.waits_for!r}"
-            waiting.append(f"{thread} {why}")
-        if waiting:
+            if thread.paused:
+                reasons.append(f"{thread} is paused")
+            else:
+                reasons.append(f"{thread} waits for {thread.waits_for!r}")
+        if reasons:
             raise DeadlockError(
-                f"deadlock at {self.now_ns} ns: {'; '.join(waiting)}; signal their events, "
+                f"deadlock at {self.now_ns} ns: {'; '.join(reasons)}; signal their events, "
                 "run until a time, or make them background threads"
             )
 
-    def _endless(self, budget: int, started: int) -> EndlessLoopError:
-        passed = self.now_ns - started
-        on = [str(core.thread) for core in self._cores if core.thread is not None]
-        where = f"; on the CPUs: {', '.join(on)}" if on else ""
+    def _endless(self, budget: int, started_ns: int) -> EndlessLoopError:
+        passed_ns = self.now_ns - started_ns
+        running = [str(core.thread) for core in self._cores if core.thread is not None]
+        on_cpus = f"; on the CPUs: {', '.join(running)}" if running else ""
         return EndlessLoopError(
-            f"no end after {budget} steps in {passed} ns{where}; let bodies yield Run or Sleep, "
-            "run until a time, or give the run a larger budget"
+            f"no end after {budget} steps in {passed_ns} ns{on_cpus}; let bodies yield Run or "
+            "Sleep, run until a time, or give the run a larger budget"
         )
 
 
 def _priority_on(core: _Core) -> int:
     assert core.thread is not None  # noqa: S101
     return core.thread.priority
+
+
+def _turn(thread: Thread) -> tuple[int, tuple[int, int]]:
+    """Return a sort key of ready threads: that of the highest priority first, then their order."""
+    return -thread.priority, thread.order
+
+
+def _ids(thread: Thread | None) -> tuple[int, int]:
+    """Return koid and priority of a CPU's thread, as listeners get them for an idle CPU too."""
+    if thread is None:
+        return IDLE_KOID, IDLE_PRIORITY
+    return thread.koid, thread.priority

@@ -108,18 +108,20 @@ class StoreLog:
         a change of size): copy an image to keep it. As in ``image``, a change of size appears in
         the image of the store before it.
         """
-        data = bytearray(first)
-        words = memoryview(data).cast("Q")
-        sizes = iter([*self._sizes, (-1, 0)])
-        before, size = next(sizes)
-        for number in range(len(self) + 1):
-            if number:
-                words[self._offsets[number - 1] // WORD] = self._values[number - 1]
-            while before == number:
-                data = bytearray(bytes(data[:size]).ljust(size, b"\0"))
-                words = memoryview(data).cast("Q")
-                before, size = next(sizes)
-            yield memoryview(data).toreadonly()
+        image_bytes = bytearray(first)
+        image_words = memoryview(image_bytes).cast("Q")
+        resizes = iter(self._sizes)
+        resize = next(resizes, None)
+        for stores in range(len(self) + 1):
+            if stores:
+                image_words[self._offsets[stores - 1] // WORD] = self._values[stores - 1]
+            while resize is not None and resize[0] == stores:
+                # A view keeps its bytearray from being resized, so there is a new one.
+                _, size = resize
+                image_bytes = bytearray(bytes(image_bytes[:size]).ljust(size, b"\0"))
+                image_words = memoryview(image_bytes).cast("Q")
+                resize = next(resizes, None)
+            yield memoryview(image_bytes).toreadonly()
 
 
 # --- The memory ----------------------------------------------------------------------------------
@@ -188,7 +190,8 @@ class Memory:
         flags = os.O_RDWR if writable else os.O_RDONLY
         if size is not None:
             _check_size(size)
-            flags |= os.O_CREAT if writable else 0
+            if writable:
+                flags |= os.O_CREAT
         try:
             fd = os.open(Path(path), flags | CLOEXEC, 0o666)
         except OSError as error:
@@ -211,10 +214,10 @@ class Memory:
     def descriptor(cls, fd: int, *, log: bool = False, writable: bool = True) -> Self:
         """Map the file of an open descriptor, which remains owned by the caller."""
         try:
-            own = os.dup(fd)
+            own_fd = os.dup(fd)
         except OSError as error:
             raise MemoryAccessError(f"descriptor {fd}: {error.strerror}") from None
-        return cls._over(own, None, f"descriptor {fd}", log=log, writable=writable)
+        return cls._over(own_fd, None, f"descriptor {fd}", log=log, writable=writable)
 
     @classmethod
     def _over(
@@ -222,16 +225,16 @@ class Memory:
     ) -> Self:
         """Map a descriptor, taking ownership; extend a file shorter than ``size`` bytes."""
         try:
-            actual = os.fstat(fd).st_size
-            if size is not None and actual < size:
+            actual_size = os.fstat(fd).st_size
+            if size is not None and actual_size < size:
                 os.ftruncate(fd, size)
-                actual = size
-            if actual % WORD:
+                actual_size = size
+            if actual_size % WORD:
                 raise MemoryAccessError(
-                    f"{name}: its {actual} bytes are not a multiple of 8; "
-                    f"ask for {actual + -actual % WORD} to make it larger"
+                    f"{name}: its {actual_size} bytes are not a multiple of 8; "
+                    f"ask for {actual_size + -actual_size % WORD} to make it larger"
                 )
-            region = _shared(fd, actual, writable=writable)
+            region = _shared(fd, actual_size, writable=writable)
         except (OSError, ValueError) as error:
             os.close(fd)
             raise MemoryAccessError(f"{name}: cannot be mapped: {error}") from None
@@ -314,8 +317,8 @@ class Memory:
         if (offset | nbytes) & 7 or not 0 <= offset <= self._size - nbytes:
             raise self._refused("write", offset, nbytes)
         if self.faults:
-            for place, value in enumerate(_words_of(buffer)):
-                self._store_watched(offset + WORD * place, value)
+            for word_number, value in enumerate(_words_of(buffer)):
+                self._store_watched(offset + WORD * word_number, value)
             return
         if self._fd is None:
             # No other process sees this memory, so the order of the bytes does not matter.
@@ -324,8 +327,8 @@ class Memory:
             if not self._writable:
                 raise self._read_only()
             words = self._words
-            for place, value in enumerate(_words_of(buffer), offset >> 3):
-                words[place] = value
+            for word_index, value in enumerate(_words_of(buffer), offset >> 3):
+                words[word_index] = value
         self.stores += nbytes >> 3
         if self.log is not None and nbytes:
             self.log.stored_words(offset, buffer)
@@ -348,18 +351,18 @@ class Memory:
         if not self._writable:
             raise self._read_only()
         if self._fd is None:
-            region = _private(size)
-            kept = min(size, self.size)
-            memoryview(region)[:kept] = self._bytes[:kept]
+            new_region = _private(size)
+            common = min(size, self.size)
+            memoryview(new_region)[:common] = self._bytes[:common]
         else:
             try:
                 os.ftruncate(self._fd, size)
-                region = _shared(self._fd, size, writable=True)
+                new_region = _shared(self._fd, size, writable=True)
             except OSError as error:
                 message = f"{self._name}: cannot be made {size} bytes: {error.strerror}"
                 raise MemoryAccessError(message) from None
         self._detach()
-        self._attach(region)
+        self._attach(new_region)
         if self.log is not None:
             self.log.resized(size)
 
@@ -367,13 +370,13 @@ class Memory:
         """Adopt the file's size as changed by another process, in whole words. Return it."""
         self._check_open()
         if self._fd is not None:
-            size = os.fstat(self._fd).st_size // WORD * WORD
-            if size != self.size:
-                region = _shared(self._fd, size, writable=self._writable)
+            file_size = os.fstat(self._fd).st_size // WORD * WORD
+            if file_size != self.size:
+                new_region = _shared(self._fd, file_size, writable=self._writable)
                 self._detach()
-                self._attach(region)
+                self._attach(new_region)
                 if self.log is not None:
-                    self.log.resized(size)
+                    self.log.resized(file_size)
         return self.size
 
     # --- halting ---
@@ -433,29 +436,31 @@ class Memory:
 
     def _store_watched(self, offset: int, value: int) -> None:
         """Store a word that passes through the faults."""
-        place = offset >> 3
-        if place >= len(self._words) or not 0 <= value < _LIMIT or not self._writable:
+        word_index = offset >> 3
+        if word_index >= len(self._words) or not 0 <= value < _LIMIT or not self._writable:
             raise self._not_stored(offset, value, None)
         try:
             for fault in self.faults:
                 value = fault(offset, value, self.stores)
         except Crash as crash:
+            # Nothing lands in a memory that has halted before.
             if crash is not self._crash:
                 if 0 < crash.landed < WORD:
                     mask = (1 << 8 * crash.landed) - 1
-                    self._land(place, (self._words[place] & ~mask) | (value & mask))
+                    self._land(word_index, (self._words[word_index] & ~mask) | (value & mask))
                 self.halt(crash)
             raise
-        self._land(place, value)
+        self._land(word_index, value)
 
-    def _land(self, place: int, value: int) -> None:
+    def _land(self, word_index: int, value: int) -> None:
+        """Store the word with an index, and count it."""
         try:
-            self._words[place] = value
+            self._words[word_index] = value
         except (ValueError, TypeError) as error:
-            raise self._not_stored(WORD * place, value, error) from None
+            raise self._not_stored(WORD * word_index, value, error) from None
         self.stores += 1
         if self.log is not None:
-            self.log.stored(WORD * place, value)
+            self.log.stored(WORD * word_index, value)
 
     def _halted(self, _offset: int, value: int, _number: int) -> int:
         """Raise the crash of a halted memory, as a fault."""
@@ -471,13 +476,15 @@ class Memory:
         self._check_open()
         return MemoryAccessError(f"{self._name} was opened for reading; open it writable to store")
 
-    def _refused(self, what: str, offset: int, nbytes: int) -> MemoryAccessError:
+    def _refused(self, access: str, offset: int, nbytes: int) -> MemoryAccessError:
+        """Return the error of an access that is outside of the memory, or not whole words."""
         self._check_open()
-        inside = 0 <= offset <= self.size - nbytes and nbytes >= 0
-        why = "not whole words" if inside else f"outside its {self.size} bytes"
-        advice = "begin and end at a multiple of 8" if inside else "grow it first"
+        if 0 <= offset <= self.size - nbytes and nbytes >= 0:
+            reason = "not whole words; begin and end at a multiple of 8"
+        else:
+            reason = f"outside its {self.size} bytes; grow it first"
         return MemoryAccessError(
-            f"{self._name}: {what} of {nbytes} bytes at byte {offset}: {why}; {advice}"
+            f"{self._name}: {access} of {nbytes} bytes at byte {offset}: {reason}"
         )
 
     def _not_stored(self, offset: int, value: object, error: Exception | None) -> EmulatorError:
@@ -485,8 +492,8 @@ class Memory:
             return self._refused("store", offset, WORD)
         if not self._writable:
             return self._read_only()
-        why = "a word has 64 bits" if isinstance(value, int) else str(error)
-        return MemoryAccessError(f"{self._name}: store of {value!r} at byte {offset}: {why}")
+        reason = "a word has 64 bits" if isinstance(value, int) else str(error)
+        return MemoryAccessError(f"{self._name}: store of {value!r} at byte {offset}: {reason}")
 
 
 # --- Regions -------------------------------------------------------------------------------------
@@ -509,8 +516,10 @@ def _private(size: int) -> mmap.mmap | bytearray:
 
 
 def _shared(fd: int, size: int, *, writable: bool) -> mmap.mmap | bytearray:
+    if not size:
+        return bytearray()  # mmap refuses length 0
     access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-    return mmap.mmap(fd, size, access=access) if size else bytearray()
+    return mmap.mmap(fd, size, access=access)
 
 
 def _words_of(buffer: bytes) -> list[int]:

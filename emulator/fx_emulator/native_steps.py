@@ -63,16 +63,18 @@ class NativeRun:
     arguments: list[NativeArgument] = parameter(
         factory=list, help='numbers, names of devices, `{ text = "…" }`'
     )
-    budget: int = parameter(BUDGET, help="instructions after which it is stopped", least=1)
+    budget: int = parameter(
+        BUDGET, help="instructions after which the program counts as an endless loop", least=1
+    )
     memory_order: str = parameter(
         "program", help="when other threads see its stores", choices=ORDERS
     )
-    returns: int | None = parameter(None, help="what it must return, signed")
+    returns: int | None = parameter(None, help="expected result, signed")
 
     def do(self, run: Run) -> Outcome:
         """Call the function. Fails where it returns something other than ``returns``."""
         program = _program(self, run)
-        arguments = [each.resolve(run) for each in self.arguments]
+        arguments = [argument.resolve(run) for argument in self.arguments]
         result = program.call(self.entry, *arguments, budget=self.budget)
         if self.returns is not None and result != self.returns:
             return Outcome.failed(f"it returned {result}, not {self.returns}", returned=result)
@@ -85,19 +87,21 @@ class NativeThread:
 
     object: str = parameter(help="the ELF file, beside the scenario", refers="file")
     entry: str = parameter(help="the function")
-    process: str = parameter(help="the name of the process, which is made if it does not exist")
+    process: str = parameter(help="name of the process, created if it does not exist")
     thread: str = parameter("main", help="the thread's name")
     arguments: list[NativeArgument] = parameter(
         factory=list, help='numbers, names of devices, `{ text = "…" }`'
     )
     priority: int = parameter(
-        k.DEFAULT_PRIORITY, help="of the scheduler", least=0, most=k.PRIORITIES - 1
+        k.DEFAULT_PRIORITY, help="its priority for the scheduler", least=0, most=k.PRIORITIES - 1
     )
     cpu: int | None = parameter(None, help="the only CPU that it runs on", least=0)
     quantum: int = parameter(
-        1000, help="instructions, on average, behind which another thread may run", least=1
+        1000, help="average number of instructions after which another thread may run", least=1
     )
-    budget: int = parameter(BUDGET, help="instructions after which it is stopped", least=1)
+    budget: int = parameter(
+        BUDGET, help="instructions after which the program counts as an endless loop", least=1
+    )
     memory_order: str = parameter(
         "program", help="when other threads see its stores", choices=ORDERS
     )
@@ -107,7 +111,7 @@ class NativeThread:
         program = _program(self, run)
         program.spawn(
             self.entry,
-            *[each.resolve(run) for each in self.arguments],
+            *[argument.resolve(run) for argument in self.arguments],
             process=self.process,
             thread=self.thread,
             priority=self.priority,
@@ -118,18 +122,18 @@ class NativeThread:
         return Outcome.ok()
 
 
-def _program(given: NativeRun | NativeThread, run: Run) -> Any:
+def _program(step: NativeRun | NativeThread, run: Run) -> Any:
     """Return the loaded program of an object file, which all steps of that file share."""
     from fx_emulator.native import MissingPackageError
 
-    path = run.file(given.object)
+    path = run.file(step.object)
 
     def load() -> Any:
         try:
-            return run.target.target.load(path, memory_order=given.memory_order)
+            return run.target.target.load(path, memory_order=step.memory_order)
         except MissingPackageError as error:
             raise MissingExtraError(
                 error.package, "native", purpose="a step of a native program"
             ) from None
 
-    return run.shared(("native", path, given.memory_order), load)
+    return run.shared(("native", path, step.memory_order), load)

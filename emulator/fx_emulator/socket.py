@@ -58,18 +58,25 @@ class DatagramSocket:
 
     def send(self, datagram: bytes, /) -> bool:
         """Send a datagram. Return False where it was dropped: socket full or closed, or a fault."""
-        arrives: bytes | None = None if self.closed else bytes(datagram)
-        for fault in self.faults:
-            if arrives is None:
-                break
-            arrives = fault(self.attempts, arrives)
-        if arrives is None or not self._has_room(len(arrives)):
+        arriving = self._arriving(bytes(datagram))
+        if arriving is None or not self._has_room(len(arriving)):
             self.dropped += 1
             return False
-        self._queue.append(arrives)
-        self._nbytes += len(arrives)
+        self._queue.append(arriving)
+        self._nbytes += len(arriving)
         self.sent += 1
         return True
+
+    def _arriving(self, datagram: bytes) -> bytes | None:
+        """Return what arrives of a datagram after all faults, or None."""
+        if self.closed:
+            return None
+        arriving: bytes | None = datagram
+        for fault in self.faults:
+            if arriving is None:
+                return None
+            arriving = fault(self.attempts, arriving)
+        return arriving
 
     def receive(self) -> bytes | None:
         """Remove and return the oldest datagram in the queue; None if the queue is empty."""
@@ -87,8 +94,9 @@ class DatagramSocket:
             self._nbytes = 0
 
     def _has_room(self, nbytes: int) -> bool:
-        more = self.datagrams is None or len(self._queue) < self.datagrams
-        return more and self._nbytes + nbytes <= self.capacity
+        if self.datagrams is not None and len(self._queue) >= self.datagrams:
+            return False
+        return self._nbytes + nbytes <= self.capacity
 
 
 class LogService:
@@ -118,7 +126,7 @@ class LogService:
 
     def drain(self) -> int:
         """Read all queued datagrams, socket by socket. Return the number of valid records."""
-        before = len(self.records)
+        already_read = len(self.records)
         for socket in self.sockets:
             while (datagram := socket.receive()) is not None:
                 if _is_valid(datagram):
@@ -128,7 +136,7 @@ class LogService:
                 if self.behaviour == "disconnect":
                     self.lost += len(socket)
                     socket.close(discard=True)
-        return len(self.records) - before
+        return len(self.records) - already_read
 
     def capture(self) -> bytes:
         """Return the valid records in order, as a file of structured records holds them."""

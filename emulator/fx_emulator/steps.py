@@ -6,7 +6,7 @@ Only this module, ``native_steps`` and ``plugin`` import fxframework; the emulat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +17,7 @@ from fx_emulator import kernel as k
 from fx_emulator.clock import VirtualClock
 from fx_emulator.cpu import MOST_CPUS, MOST_NODE, Tsc
 from fx_emulator.errors import Crash, EmulatorError
-from fx_emulator.memory import WORD, Memory
+from fx_emulator.memory import WORD, Memory, StoreFault
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.target import Target
 from fx_emulator.trace_buffer import HEADER_BYTES, MODES, PAGE, TraceEngine
@@ -28,7 +28,6 @@ from fxframework.model.target import Program, SchedulerListener
 __all__ = ["Machine", "MachineThread"]
 
 INVALID = ("disconnect", "count")
-COUNTS = ("records", "dropped")
 DURABLE_FULL = ("drop", "stop", "pad")
 
 
@@ -83,11 +82,11 @@ class _Guarded:
         """Forward to the listener."""
         self._forward("wakeup", event)
 
-    def _forward(self, what: str, event: dict[str, int]) -> None:
+    def _forward(self, method: str, event: dict[str, int]) -> None:
         if self._listener is None:
             return
         try:
-            getattr(self._listener, what)(**event)
+            getattr(self._listener, method)(**event)
         except Crash as crash:
             self._listener = None
             self._machine.crashed(f"{crash}; in the kernel, which stops tracing")
@@ -105,8 +104,9 @@ class _Events(dict[str, _Count]):
     """Events by name, created at first use."""
 
     def __missing__(self, name: str) -> _Count:
-        self[name] = made = _Count(name)
-        return made
+        count = _Count(name)
+        self[name] = count
+        return count
 
 
 class Machine:
@@ -115,8 +115,8 @@ class Machine:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._events = _Events()
-        self._crashed: list[str] = []
-        """Crashes of the current run."""
+        self._crashes: list[str] = []
+        """Messages of the crashes of the current run."""
 
     @property
     def counter(self) -> Tsc:
@@ -139,14 +139,16 @@ class Machine:
         background: bool = False,
     ) -> MachineThread:
         """Start a thread in the process of a name, which is created at first use."""
-        made: list[MachineThread] = []
+        threads: list[MachineThread] = []
 
-        def body(thread: k.Thread) -> k.Body:
-            made.append(MachineThread(thread.ids, thread.counter, thread.clock))
-            return self._body(program(made[0]))
+        def body(kernel_thread: k.Thread) -> k.Body:
+            thread = MachineThread(kernel_thread.ids, kernel_thread.counter, kernel_thread.clock)
+            threads.append(thread)
+            return self._body(program(thread))
 
+        # The kernel calls ``body`` at once.
         self.target.spawn(process, name, body, priority=priority, cpu=cpu, background=background)
-        return made[0]
+        return threads[0]
 
     def _body(self, program: Generator[Any, Any, object]) -> k.Body:
         """Return a program as a body of the kernel, with signals and waits that count."""
@@ -162,9 +164,11 @@ class Machine:
                     case _Wait(name, timeout_ns):
                         event = self._events[name]
                         value = True
+                        # Woken threads compete for a signal; one that comes too late waits again.
                         while value and not event.signals:
                             value = yield k.Wait(event.event, timeout_ns)
-                        event.signals -= bool(value)
+                        if value:
+                            event.signals -= 1
                     case _:
                         value = yield action
         except StopIteration:
@@ -172,9 +176,15 @@ class Machine:
         finally:
             program.close()
 
-    def crashed(self, what: str) -> None:
+    def crashed(self, message: str) -> None:
         """Record a crash that did not end the run."""
-        self._crashed.append(what)
+        self._crashes.append(message)
+
+    @property
+    def waker(self) -> tuple[int, int] | None:
+        """Koids of process and thread that wake another thread at the moment; None for timers."""
+        waker = self.target.kernel.waker
+        return None if waker is None else waker.ids
 
     def listen(self, listener: SchedulerListener) -> None:
         """Call a listener for scheduler events, with ticks of the CPUs' counters.
@@ -189,10 +199,12 @@ class Machine:
             try:
                 self.target.run(until_ns, budget=budget)
             except Crash as crash:
-                self._crashed.append("; ".join([str(crash), *getattr(crash, "__notes__", ())]))
+                notes = getattr(crash, "__notes__", ())
+                self._crashes.append("; ".join([str(crash), *notes]))
             else:
-                crashed, self._crashed = self._crashed, []
-                return crashed
+                crashes = self._crashes
+                self._crashes = []
+                return crashes
 
     def trace_buffer(self, nbytes: int) -> TraceEngine:
         """Return a oneshot buffer with room for ``nbytes`` of records."""
@@ -226,36 +238,38 @@ class Machine:
 class TargetDevice:
     """The machine. Its scheduler follows the scenario's seed."""
 
-    cpus: int = parameter(4, help="how many CPUs there are", least=1, most=MOST_CPUS)
+    cpus: int = parameter(4, help="number of CPUs", least=1, most=MOST_CPUS)
     frequency: int = parameter(
-        2_596_120_000, help="ticks a second of their time-stamp counters", least=1
+        2_596_120_000, help="rate of their time-stamp counters, in Hz", least=1
     )
-    step: int = parameter(26, help="counters move by multiples of so many ticks", least=1)
-    constant: bool = parameter(True, help="counters keep their rate in every P-state")
-    nonstop: bool = parameter(True, help="counters run on in every C-state and in suspend")
-    offsets: list[int] = parameter(
-        factory=list, help="for each CPU the ticks that its counter begins with"
-    )
+    step: int = parameter(26, help="granularity of the counters, in ticks", least=1)
+    constant: bool = parameter(True, help="whether counters keep their rate in every P-state")
+    nonstop: bool = parameter(True, help="whether counters run on in every C-state and in suspend")
+    offsets: list[int] = parameter(factory=list, help="initial ticks of each CPU's counter")
     nodes: list[int] = parameter(
-        factory=list, help="for each CPU its NUMA node", least=0, most=MOST_NODE
+        factory=list, help="NUMA node of each CPU", least=0, most=MOST_NODE
     )
     read_cost: Duration = parameter(
-        Duration(0), help="virtual time that a read of a counter takes", least=0
+        Duration(0), help="virtual time that reading a counter takes", least=0
     )
     ticks_per_second: int = parameter(1_000_000_000, help="rate of the system's clock", least=1)
-    start: Duration = parameter(Duration(0), help="monotonic time at the beginning", least=0)
+    start: Duration = parameter(Duration(0), help="initial monotonic time", least=0)
     suspended: Duration = parameter(
-        Duration(0), help="how far boot time is ahead of it then", least=0
+        Duration(0), help="initial lead of boot time over monotonic time", least=0
     )
     slice: Duration = parameter(
-        Duration(k.SLICE_NS), help="CPU time after which a thread makes room", least=1
+        Duration(k.SLICE_NS),
+        help="CPU time after which a thread yields to another of its priority",
+        least=1,
     )
     save_delay: Duration = parameter(
-        Duration(0), help="after which the trace manager saves a full half of a buffer", least=0
+        Duration(0),
+        help="time after which the trace manager saves a full half of a buffer",
+        least=0,
     )
     save: str = parameter(
         "delayed",
-        help="whether the trace manager saves by itself, or at a step target.save",
+        help="whether the trace manager saves by itself, or only in a step target.save",
         choices=("delayed", "manual"),
     )
     store_log: bool = parameter(False, help="whether memories keep a log of their stores")
@@ -270,14 +284,18 @@ class TargetDevice:
                 )
 
 
-def open_target(given: TargetDevice, run: Run, name: str) -> Machine:  # noqa: ARG001 (all kinds)
+def open_target(
+    parameters: TargetDevice,
+    run: Run,
+    name: str,  # noqa: ARG001 (the same for all kinds)
+) -> Machine:
     """Create the machine."""
-    options = attrs.asdict(given, recurse=False)
-    manual = options.pop("save") == "manual"
+    target_options = attrs.asdict(parameters, recurse=False)
     for duration in ("read_cost", "start", "suspended", "slice", "save_delay"):
-        options[f"{duration}_ns"] = options.pop(duration)
-    options["save_delay_ns"] = None if manual else given.save_delay
-    return Machine(Target(seed=run.seed, **options))
+        target_options[f"{duration}_ns"] = target_options.pop(duration)
+    if target_options.pop("save") == "manual":
+        target_options["save_delay_ns"] = None
+    return Machine(Target(seed=run.seed, **target_options))
 
 
 @attrs.frozen
@@ -296,10 +314,10 @@ class TraceProvider:
             raise ValueError(f"invalid size {self.size}: must be a multiple of {PAGE} bytes")
 
 
-def open_provider(given: TraceProvider, run: Run, name: str) -> TraceEngine:
+def open_provider(parameters: TraceProvider, run: Run, name: str) -> TraceEngine:
     """Add a provider to the target."""
     engine: TraceEngine = run.target.target.trace_provider(
-        name, size=given.size, mode=given.mode, durable_full=given.durable_full
+        name, **attrs.asdict(parameters, recurse=False)
     )
     return engine
 
@@ -312,9 +330,9 @@ class VmoDevice:
     resizable: bool = parameter(False, help="whether its size may change")
 
 
-def open_vmo(given: VmoDevice, run: Run, name: str) -> Vmo:
+def open_vmo(parameters: VmoDevice, run: Run, name: str) -> Vmo:
     """Add a VMO to the target."""
-    vmo: Vmo = run.target.target.vmo(name, given.size, resizable=given.resizable)
+    vmo: Vmo = run.target.target.vmo(name, **attrs.asdict(parameters, recurse=False))
     return vmo
 
 
@@ -322,17 +340,17 @@ def open_vmo(given: VmoDevice, run: Run, name: str) -> Vmo:
 class LogSocket:
     """A socket of log records."""
 
-    capacity: int = parameter(1 << 18, help="bytes that may wait in it", least=1)
-    datagrams: int | None = parameter(None, help="datagrams that may wait in it", least=1)
+    capacity: int = parameter(1 << 18, help="most bytes in its queue", least=1)
+    datagrams: int | None = parameter(None, help="most datagrams in its queue", least=1)
     invalid: str = parameter(
         "count", help="what the service does about an invalid record", choices=INVALID
     )
 
 
-def open_log(given: LogSocket, run: Run, name: str) -> DatagramSocket:
+def open_log(parameters: LogSocket, run: Run, name: str) -> DatagramSocket:
     """Add a log socket to the target."""
     socket: DatagramSocket = run.target.target.log_socket(
-        name, capacity=given.capacity, datagrams=given.datagrams, invalid=given.invalid
+        name, **attrs.asdict(parameters, recurse=False)
     )
     return socket
 
@@ -344,11 +362,11 @@ def open_log(given: LogSocket, run: Run, name: str) -> DatagramSocket:
 class TargetRun:
     """Let time pass; without ``for`` and ``until``, until no thread has anything to do."""
 
-    for_: Duration | None = parameter(None, help="so long", least=0)
-    until: Duration | None = parameter(None, help="up to this monotonic time", least=0)
-    crashes: int = parameter(0, help="how many programs a fault stops meanwhile", least=0)
+    for_: Duration | None = parameter(None, help="for how long", least=0)
+    until: Duration | None = parameter(None, help="until this monotonic time", least=0)
+    crashes: int = parameter(0, help="expected number of programs that a fault stops", least=0)
     budget: int = parameter(
-        k.BUDGET, help="steps of threads after which it must be an endless loop", least=1
+        k.BUDGET, help="steps of threads after which the run counts as an endless loop", least=1
     )
 
     def __attrs_post_init__(self) -> None:
@@ -360,25 +378,29 @@ class TargetRun:
         """Run the target."""
         machine: Machine = run.target
         kernel = machine.target.kernel
-        began, switches = kernel.now_ns, kernel.switches
-        until = self.until if self.for_ is None else began + self.for_
-        crashed = machine.run(until, budget=self.budget)
-        passed, switched = kernel.now_ns - began, kernel.switches - switches
-        facts = {"ns": passed, "context_switches": switched, "crashes": crashed}
-        message = f"{passed / 1e6:,.3f} ms, {switched:,} context switches"
-        if len(crashed) != self.crashes:
-            what = "; ".join(crashed) or "none did"
+        started_ns = kernel.now_ns
+        switches_before = kernel.switches
+        until_ns: int | None = self.until
+        if self.for_ is not None:
+            until_ns = started_ns + self.for_
+        crashes = machine.run(until_ns, budget=self.budget)
+        passed_ns = kernel.now_ns - started_ns
+        switches = kernel.switches - switches_before
+        facts = {"ns": passed_ns, "context_switches": switches, "crashes": crashes}
+        if len(crashes) != self.crashes:
+            reasons = "; ".join(crashes) or "none did"
             return Outcome.failed(
-                f"{len(crashed)} programs crashed, not {self.crashes}: {what}", **facts
+                f"{len(crashes)} programs crashed, not {self.crashes}: {reasons}", **facts
             )
-        return Outcome.ok("; ".join([message, *crashed]), **facts)
+        message = f"{passed_ns / 1e6:,.3f} ms, {switches:,} context switches"
+        return Outcome.ok("; ".join([message, *crashes]), **facts)
 
 
 @attrs.frozen
 class TargetSuspend:
     """Suspend the machine."""
 
-    for_: Duration = parameter(help="so long", least=0)
+    for_: Duration = parameter(help="for how long", least=0)
 
     def do(self, run: Run) -> Outcome:
         """Advance boot time alone."""
@@ -390,9 +412,9 @@ class TargetSuspend:
 class ClockJump:
     """Step the clock: a fault."""
 
-    by: Duration = parameter(help="how far, backwards where it is negative")
+    by: Duration = parameter(help="how far; backwards if it is negative")
     at: Duration | None = parameter(
-        None, help="when monotonic time is this; if not given, now", least=0
+        None, help="monotonic time of the step; by default now", least=0
     )
 
     def do(self, run: Run) -> Outcome:
@@ -410,7 +432,7 @@ class CpuPstate:
     """Change the frequency of a core."""
 
     cpu: int = parameter(help="the CPU", least=0, below="cpus")
-    ratio: float = parameter(help="of the base frequency, 0.001 or more")
+    ratio: float = parameter(help="ratio to the base frequency, 0.001 or more")
 
     def __attrs_post_init__(self) -> None:
         """Raise ValueError for a ratio that rounds to 0, or is not finite."""
@@ -436,13 +458,14 @@ class TargetStop:
         """Stop the engines, which write the ends of their records."""
         target: Target = run.target.target
         target.stop()
-        providers = target.traces.providers
-        facts = {
-            each.name: {"records": each.engine.records, "dropped": each.engine.dropped}
-            for each in providers
+        engines = {provider.name: provider.engine for provider in target.traces.providers}
+        counts_by_name = {
+            name: {"records": engine.records, "dropped": engine.dropped}
+            for name, engine in engines.items()
         }
-        records, dropped = (sum(each[what] for each in facts.values()) for what in COUNTS)
-        return Outcome("ok", f"{records:,} records, {dropped:,} dropped", facts)
+        records = sum(engine.records for engine in engines.values())
+        dropped = sum(engine.dropped for engine in engines.values())
+        return Outcome("ok", f"{records:,} records, {dropped:,} dropped", counts_by_name)
 
 
 @attrs.frozen
@@ -474,21 +497,23 @@ class TargetSnapshot:
 
     def do(self, run: Run) -> Outcome:
         """Write the contents to the output."""
-        data = run.bytes_of(self.device)
-        run.put(self.as_, data)
-        message = f"{len(data):,} bytes"
+        device_bytes = run.bytes_of(self.device)
+        run.put(self.as_, device_bytes)
+        message = f"{len(device_bytes):,} bytes"
         device = run.device(self.device)
         if not isinstance(device, DatagramSocket):
-            return Outcome.ok(message, bytes=len(data))
-        service = run.target.target.log_services[self.device]
-        counts = {
-            "records": len(service.records),
+            return Outcome.ok(message, bytes=len(device_bytes))
+        log_service = run.target.target.log_services[self.device]
+        service_counts = {
+            "records": len(log_service.records),
             "dropped": device.dropped,
-            "invalid": service.invalid,
-            "lost": service.lost,
+            "invalid": log_service.invalid,
+            "lost": log_service.lost,
         }
-        some = (f"{count:,} {what}" for what, count in counts.items() if count)
-        return Outcome.ok(", ".join([message, *some]), bytes=len(data), **counts)
+        for noun, count in service_counts.items():
+            if count:
+                message += f", {count:,} {noun}"
+        return Outcome.ok(message, bytes=len(device_bytes), **service_counts)
 
 
 @attrs.frozen
@@ -512,11 +537,12 @@ class FaultCrash:
     """Stop the program that stores into a device, between two stores."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
-    stores: int = parameter(help="stores from here on that are still made", least=0)
+    stores: int = parameter(help="number of further stores that succeed", least=0)
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""
-        return _arm_memory(run, self.device, lambda done: faults.CrashAfter(done + self.stores))
+        memory = _memory_of(run, self.device)
+        return _arm(memory, faults.CrashAfter(memory.stores + self.stores))
 
 
 @attrs.frozen
@@ -524,14 +550,13 @@ class FaultTornWrite:
     """Stop the program that stores into a device, within a store."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
-    store: int = parameter(help="the store, from here on and from 0", least=0)
-    nbytes: int = parameter(4, help="its low bytes that land, 1 to 7", least=1, most=7)
+    store: int = parameter(help="which of the following stores, from 0", least=0)
+    nbytes: int = parameter(4, help="number of its low bytes that land, 1 to 7", least=1, most=7)
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""
-        return _arm_memory(
-            run, self.device, lambda done: faults.TornWrite(done + self.store, self.nbytes)
-        )
+        memory = _memory_of(run, self.device)
+        return _arm(memory, faults.TornWrite(memory.stores + self.store, self.nbytes))
 
 
 @attrs.frozen
@@ -539,11 +564,9 @@ class FaultBitFlip:
     """Flip a bit of a store."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
-    bit: int = parameter(help="the bit, 0 to 63", least=0, most=63)
-    store: int | None = parameter(None, help="of this store, from here on and from 0", least=0)
-    offset: int | None = parameter(
-        None, help="of each store to this byte, a multiple of 8", least=0
-    )
+    bit: int = parameter(help="number of the bit, 0 to 63", least=0, most=63)
+    store: int | None = parameter(None, help="which of the following stores, from 0", least=0)
+    offset: int | None = parameter(None, help="only stores to this byte, a multiple of 8", least=0)
 
     def __attrs_post_init__(self) -> None:
         """Raise ValueError without store and offset, and for an offset within a word."""
@@ -554,20 +577,20 @@ class FaultBitFlip:
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""
-        return _arm_memory(
-            run,
-            self.device,
-            lambda done: faults.BitFlip(
-                bit=self.bit,
-                store=None if self.store is None else done + self.store,
-                offset=self.offset,
-            ),
-        )
+        memory = _memory_of(run, self.device)
+        store = None
+        if self.store is not None:
+            store = memory.stores + self.store
+        return _arm(memory, faults.BitFlip(bit=self.bit, store=store, offset=self.offset))
 
 
-def _arm_memory(run: Run, name: str, make: Callable[[int], Any]) -> Outcome:
-    memory = run.target.memory_of(name)
-    memory.faults.append(make(memory.stores))
+def _memory_of(run: Run, name: str) -> Memory:
+    memory: Memory = run.target.memory_of(name)
+    return memory
+
+
+def _arm(memory: Memory, fault: StoreFault) -> Outcome:
+    memory.faults.append(fault)
     return Outcome.ok(stores=memory.stores)
 
 
@@ -576,7 +599,7 @@ class FaultFull:
     """Let a trace buffer drop records as if it were full."""
 
     device: str = parameter(help="the trace provider", refers="device:trace_provider")
-    record: int = parameter(help="the first record dropped, from here on and from 0", least=0)
+    record: int = parameter(help="the first of the following records to drop, from 0", least=0)
     count: int = parameter(1, help="how many", least=0)
 
     def do(self, run: Run) -> Outcome:
@@ -584,8 +607,8 @@ class FaultFull:
         engine = run.device(self.device)
         if not isinstance(engine, TraceEngine):
             raise EmulatorError(f"device {self.device!r} is not a trace provider")
-        first = engine.records + engine.dropped + self.record
-        engine.faults.append(faults.FullBuffer(first, self.count))
+        first_record = engine.records + engine.dropped + self.record
+        engine.faults.append(faults.FullBuffer(first_record, self.count))
         return Outcome.ok()
 
 
@@ -594,7 +617,7 @@ class FaultDrop:
     """Let a socket drop datagrams."""
 
     device: str = parameter(help="the socket", refers="device:log_socket")
-    datagram: int = parameter(help="the first one, from here on and from 0", least=0)
+    datagram: int = parameter(help="the first of the following datagrams to drop, from 0", least=0)
     count: int = parameter(1, help="how many", least=0)
 
     def do(self, run: Run) -> Outcome:

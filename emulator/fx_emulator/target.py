@@ -281,16 +281,20 @@ class Target:
 
         Raises EmulatorError for an unknown name.
         """
-        entry = self.devices.get(name)
-        if entry is None:
-            known = ", ".join(map(repr, self.devices)) or "none"
-            raise EmulatorError(f"no device {name!r}; the devices are: {known}")
-        if isinstance(entry.device, DatagramSocket):
+        device_entry = self.devices.get(name)
+        if device_entry is None:
+            known_names = ", ".join(map(repr, self.devices)) or "none"
+            raise EmulatorError(f"no device {name!r}; the devices are: {known_names}")
+        if isinstance(device_entry.device, DatagramSocket):
             service = self.log_services[name]
             service.drain()
             return service.capture()
-        memory = entry.device.memory if isinstance(entry.device, TraceEngine) else entry.device
-        return memory.read(0, memory.size)
+        if isinstance(device_entry.device, TraceEngine):
+            memory: Any = device_entry.device.memory
+        else:
+            memory = device_entry.device
+        data: bytes = memory.read(0, memory.size)
+        return data
 
     def archive(self) -> bytes:
         """Return the archive that the trace manager makes of all providers."""
@@ -344,6 +348,10 @@ class Target:
 
     def _check_name(self, name: str) -> None:
         self._check_running()
-        if not name or name in self.devices:
-            why = "another device has it" if name else "it is empty"
-            raise EmulatorError(f"invalid device name {name!r}: {why}; names must be unique")
+        reason = ""
+        if not name:
+            reason = "it is empty"
+        elif name in self.devices:
+            reason = "another device has it"
+        if reason:
+            raise EmulatorError(f"invalid device name {name!r}: {reason}; names must be unique")

@@ -10,7 +10,7 @@ import functools
 import struct
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import attrs
 import numpy as np
@@ -39,8 +39,15 @@ MAX_DURABLE_BYTES = 1 << 20
 MAX_RECORD_BYTES = 256 << 10
 """The engine drops larger records."""
 
-MAGIC_AT, MODE_AT, TOTAL_AT, DURABLE_SIZE_AT, ROLLING_SIZE_AT = 0, 8, 16, 24, 32
-DURABLE_END_AT, ROLLING_END_AT, DROPPED_AT = 40, (48, 56), 64
+# Offsets of the header's words.
+MAGIC_AT = 0
+MODE_AT = 8
+TOTAL_AT = 16
+DURABLE_SIZE_AT = 24
+ROLLING_SIZE_AT = 32
+DURABLE_END_AT = 40
+ROLLING_END_AT = (48, 56)
+DROPPED_AT = 64
 
 # The state word: offset in bits 0 to 31, wrapped count in 32 to 61, buffer 0 and 1 filled.
 _OFFSET = (1 << 32) - 1
@@ -48,7 +55,14 @@ _WRAPPED_SHIFT = 32
 _WRAPPED = (1 << 30) - 1
 _FILLED = (1 << 62, 1 << 63)
 
-_METADATA, _BLOB, _LARGE = 0, 5, 15
+# Types of records, in the low bits of their header words.
+_METADATA = 0
+_BLOB = 5
+_LARGE = 15
+# Types of metadata records.
+_PROVIDER_INFO = 1
+_PROVIDER_SECTION = 2
+_PROVIDER_EVENT = 3
 _MAX_WORDS = 4095
 """Most words of a record that is not large."""
 _TRACE_MAGIC = struct.pack("<Q", 0x0016547846040010)
@@ -59,14 +73,14 @@ _ZERO = bytes(8)
 
 
 @attrs.frozen
-class _Parts:
+class _Layout:
     """Sizes in bytes of the durable buffer and of each rolling one, which give their positions."""
 
     durable: int
     rolling: int
 
     @classmethod
-    def of(cls, total: int, mode: Mode) -> _Parts:
+    def of(cls, total: int, mode: Mode) -> _Layout:
         available = total - HEADER_BYTES
         if mode == "oneshot":
             return cls(0, available)
@@ -82,8 +96,9 @@ class _Parts:
 
 def _size_of(word: int) -> int:
     """Return the bytes of a record, from its header word."""
-    large = word & 15 == _LARGE
-    return (word >> 4 & (0xFFFFFFFF if large else 0xFFF)) * 8
+    if word & 15 == _LARGE:
+        return 8 * (word >> 4 & 0xFFFFFFFF)
+    return 8 * (word >> 4 & 0xFFF)
 
 
 # --- The engine --------------------------------------------------------------------------------
@@ -150,8 +165,9 @@ class TraceEngine:
         """Whether ``stop`` was called."""
         self.halted = False
         """Whether a full buffer has ended tracing for good."""
-        self._parts = _Parts.of(memory.size, mode)
-        self._start = self._parts.start(0)
+        self._layout = _Layout.of(memory.size, mode)
+        self._start = self._layout.start(0)
+        """The first byte of the current half."""
         self._format()
 
     @property
@@ -173,8 +189,8 @@ class TraceEngine:
         if self.halted:
             return False
         if self.mode == "oneshot":
-            return self.offset + nbytes <= self._parts.rolling
-        return self.durable_used + nbytes <= self._parts.durable
+            return self.offset + nbytes <= self._layout.rolling
+        return self.durable_used + nbytes <= self._layout.durable
 
     def put(self, record: bytes, *, durable: bool = False) -> bool:
         """Commit one whole record. Return False if it was dropped, or tracing is stopped.
@@ -184,44 +200,50 @@ class TraceEngine:
         record, and for metadata, which only the manager writes.
         """
         nbytes = len(record)
-        word: int = _UNPACK(record)[0] if nbytes >= 8 else 0
-        kind = word & 15
-        words = word >> 4 & (0xFFF if kind != _LARGE else 0xFFFFFFFF)
-        if nbytes != 8 * words or kind == _METADATA:
+        header_word: int = _UNPACK(record)[0] if nbytes >= 8 else 0
+        if nbytes != _size_of(header_word) or header_word & 15 == _METADATA:
             raise EmulatorError(
-                f"invalid record of {nbytes} bytes that begins with {word:#018x}: put one whole "
-                "record that is not metadata"
+                f"invalid record of {nbytes} bytes that begins with {header_word:#018x}: put one "
+                "whole record that is not metadata"
             )
         if self.stopped:
             return False
-        apart = durable and self._parts.durable > 0
-        limit = self._parts.durable if apart else self._parts.rolling
-        if self.halted or nbytes > limit or nbytes > MAX_RECORD_BYTES:
-            return self._drop(durable=apart)
+        in_durable = durable and self._layout.durable > 0
+        buffer_bytes = self._layout.durable if in_durable else self._layout.rolling
+        if self.halted or nbytes > buffer_bytes or nbytes > MAX_RECORD_BYTES:
+            return self._drop(durable=in_durable)
         if self.faults:
-            number = self.records + self.dropped
-            if any(fault(number) for fault in self.faults):
-                return self._drop(durable=apart)
-        at = self.durable_used if apart else self.state & _OFFSET
-        switched = False
-        if at + nbytes > limit:
-            if apart or not self._switch():
-                return self._drop(durable=apart)
-            at, switched = 0, True
-        # The header word is stored last; until then a reader finds a zero word there.
-        place = (HEADER_BYTES if apart else self._start) + at
-        body = record[8:] if at + nbytes == limit else record[8:] + _ZERO
-        if body:
-            self._write(place + 8, body)
-        self._store(place, word)
-        self.records += 1
-        if apart:
+            record_number = self.records + self.dropped
+            if any(fault(record_number) for fault in self.faults):
+                return self._drop(durable=in_durable)
+        if in_durable:
+            if self.durable_used + nbytes > buffer_bytes:
+                return self._drop(durable=True)
+            self._commit(record, header_word, HEADER_BYTES, self.durable_used, buffer_bytes)
             self.durable_used += nbytes
-        else:
-            self.state += nbytes
-        if switched and self.mode == "streaming" and self.on_full is not None:
+            return True
+        switches = self.offset + nbytes > buffer_bytes
+        if switches and not self._switch():
+            return self._drop(durable=False)
+        self._commit(record, header_word, self._start, self.offset, buffer_bytes)
+        self.state += nbytes  # its low bits are the offset
+        if switches and self.mode == "streaming" and self.on_full is not None:
             self.on_full(self.wrapped_count - 1 & _WRAPPED, self.durable_used)
         return True
+
+    def _commit(
+        self, record: bytes, header_word: int, buffer_start: int, used_bytes: int, buffer_bytes: int
+    ) -> None:
+        """Store a record after the used bytes of a buffer."""
+        record_start = buffer_start + used_bytes
+        record_body = record[8:]
+        if used_bytes + len(record) < buffer_bytes:
+            record_body += _ZERO  # ends a scan by sizes
+        if record_body:
+            self._write(record_start + 8, record_body)
+        # The header word is stored last; until then a reader finds a zero word there.
+        self._store(record_start, header_word)
+        self.records += 1
 
     def saved(self, wrapped_count: int, durable_data_end: int) -> None:
         """Mark the half that was current at ``wrapped_count`` as saved, so that it can be reused.
@@ -252,22 +274,22 @@ class TraceEngine:
 
     def _format(self) -> None:
         """Write an empty buffer. Its magic is stored last: until then the buffer is invalid."""
-        parts = self._parts
+        layout = self._layout
         fields = {
             MODE_AT: self._mode_word(),
             TOTAL_AT: self.memory.size,
-            DURABLE_SIZE_AT: parts.durable,
-            ROLLING_SIZE_AT: parts.rolling,
+            DURABLE_SIZE_AT: layout.durable,
+            ROLLING_SIZE_AT: layout.rolling,
         }
         store = self._store
         store(MAGIC_AT, 0)
-        starts = {HEADER_BYTES, parts.start(0)}
+        starts = {HEADER_BYTES, layout.start(0)}
         if self.mode != "oneshot":
-            starts.add(parts.start(1))
-        for start in sorted(starts):
-            store(start, 0)
-        for at in range(8, HEADER_BYTES, 8):
-            store(at, fields.get(at, 0))
+            starts.add(layout.start(1))
+        for buffer_start in sorted(starts):
+            store(buffer_start, 0)
+        for field_offset in range(8, HEADER_BYTES, 8):
+            store(field_offset, fields.get(field_offset, 0))
         store(MAGIC_AT, MAGIC)
 
     def _switch(self) -> bool:
@@ -281,18 +303,19 @@ class TraceEngine:
             self.halted = True
             return False
         wrapped = self.wrapped_count
-        before, after = wrapped & 1, ~wrapped & 1
-        if self.state & _FILLED[after]:
+        full_half = wrapped & 1
+        next_half = 1 - full_half
+        if self.state & _FILLED[next_half]:
             return False
         offset = self.offset
-        self._start = self._parts.start(after)
+        self._start = self._layout.start(next_half)
         store = self._store
-        store(ROLLING_END_AT[after], 0)
+        store(ROLLING_END_AT[next_half], 0)
         store(self._start, 0)
-        store(ROLLING_END_AT[before], offset)
+        store(ROLLING_END_AT[full_half], offset)
         self.state = (wrapped + 1 & _WRAPPED) << _WRAPPED_SHIFT
         if self.mode == "streaming":
-            self.state |= _FILLED[before]
+            self.state |= _FILLED[full_half]
         store(MODE_AT, self._mode_word())
         return True
 
@@ -306,14 +329,19 @@ class TraceEngine:
 
     def _pad(self) -> None:
         """Fill the rest of the current half with unnamed blobs."""
-        limit = self._parts.rolling
-        while self.offset < limit:
-            words = min((limit - self.offset) // 8, _MAX_WORDS)
-            header = _BLOB | words << 4 | (words - 1) * 8 << 32 | 1 << 48
-            place, end = self._start + self.offset, self.offset + 8 * words
-            self._write(place + 8, bytes(8 * words - (8 if end == limit else 0)))
-            self._store(place, header)
-            self.state += 8 * words
+        half_bytes = self._layout.rolling
+        while self.offset < half_bytes:
+            bytes_left = half_bytes - self.offset
+            blob_words = min(bytes_left // 8, _MAX_WORDS)
+            # Type 5, size in words, no name, size of the data in bytes from bit 32, data blob.
+            header_word = _BLOB | blob_words << 4 | (blob_words - 1) * 8 << 32 | 1 << 48
+            body_bytes = 8 * (blob_words - 1)
+            if 8 * blob_words < bytes_left:
+                body_bytes += 8  # the zero word that ends a scan by sizes
+            blob_start = self._start + self.offset
+            self._write(blob_start + 8, bytes(body_bytes))
+            self._store(blob_start, header_word)
+            self.state += 8 * blob_words
 
 
 # --- Contents of a buffer ----------------------------------------------------------------------
@@ -341,65 +369,73 @@ class Contents:
         """
         if len(image) < HEADER_BYTES or len(image) % 8:
             return None
-        words = _HEADER.unpack_from(image)
-        number, wrapped = words[1] >> 16 & 0xFF, words[1] >> 32
-        parts = _Parts(words[3], words[4])
-        ends = words[5:8]
-        if (
-            words[0] != MAGIC
-            or words[1] & 0xFFFF
-            or number >= len(MODES)
-            or words[2] != len(image)
-            or not _sound(parts, MODES[number], len(image), ends)
-        ):
+        magic, mode_word, total_bytes, *sizes, dropped = _HEADER.unpack_from(image)[:9]
+        mode_number = mode_word >> 16 & 0xFF
+        version = mode_word & 0xFFFF
+        if magic != MAGIC or version or mode_number >= len(MODES) or total_bytes != len(image):
             return None
-        mode = MODES[number]
-        scanned = mode == "oneshot"
+        mode = MODES[mode_number]
+        durable_size, rolling_size, durable_end, *rolling_ends = sizes
+        layout = _Layout(durable_size, rolling_size)
+        if not _is_valid(layout, mode, total_bytes, (durable_end, *rolling_ends)):
+            return None
 
-        def part(start: int, size: int, end: int) -> bytes:
-            if scanned or not end:
+        def records(start: int, size: int, end: int) -> bytes:
+            if mode == "oneshot" or not end:
                 end = _scan(image, start, size)
             return image[start : start + end]
 
-        halves = [wrapped & 1]
-        if wrapped and not scanned:
-            halves.insert(0, ~wrapped & 1)
+        wrapped = mode_word >> 32
+        current_half = wrapped & 1
+        halves = [current_half]
+        if wrapped and mode != "oneshot":
+            halves.insert(0, 1 - current_half)
         return cls(
             mode=mode,
             wrapped_count=wrapped,
-            dropped=words[8],
-            durable=part(HEADER_BYTES, parts.durable, ends[0]) if parts.durable else b"",
+            dropped=dropped,
+            durable=records(HEADER_BYTES, layout.durable, durable_end) if layout.durable else b"",
             rolling=tuple(
-                part(parts.start(half), parts.rolling, ends[1 + half]) for half in halves
+                records(layout.start(half), layout.rolling, rolling_ends[half]) for half in halves
             ),
         )
 
 
-def _sound(parts: _Parts, mode: Mode, total: int, ends: tuple[int, ...]) -> bool:
+def _is_valid(layout: _Layout, mode: Mode, total: int, ends: tuple[int, ...]) -> bool:
     """Return whether sizes and data ends of a header fit together."""
-    if any(number % 8 for number in (parts.durable, parts.rolling, *ends)):
+    if any(number % 8 for number in (layout.durable, layout.rolling, *ends)):
         return False
-    sizes = (parts.durable, parts.rolling, parts.rolling)
+    sizes = (layout.durable, layout.rolling, layout.rolling)
     if any(end > size for end, size in zip(ends, sizes, strict=True)):
         return False
     if mode == "oneshot":
-        return not parts.durable and parts.rolling == total - HEADER_BYTES
-    return parts.durable < parts.rolling and parts.start(2) == total
+        return not layout.durable and layout.rolling == total - HEADER_BYTES
+    return layout.durable < layout.rolling and layout.start(2) == total
 
 
 def _scan(image: bytes, start: int, size: int) -> int:
     """Return the bytes that records take from byte ``start``, at most ``size``."""
-    words = np.frombuffer(image, "<u8", size // 8, start)
-    at = 0
-    while at < size:
-        nbytes = _size_of(int(words[at // 8]))
-        if not nbytes or nbytes > size - at:
+    image_words = np.frombuffer(image, "<u8", size // 8, start)
+    scanned_bytes = 0
+    while scanned_bytes < size:
+        record_bytes = _size_of(int(image_words[scanned_bytes // 8]))
+        if not record_bytes or record_bytes > size - scanned_bytes:
             break
-        at += nbytes
-    return at
+        scanned_bytes += record_bytes
+    return scanned_bytes
 
 
 # --- The manager -------------------------------------------------------------------------------
+
+
+class _FullHalf(NamedTuple):
+    """A half of a streaming buffer that waits to be saved."""
+
+    due_ns: int
+    """Monotonic time at which it is saved."""
+    wrapped_count: int
+    durable_end: int
+    """Bytes used of the durable buffer when the half was full."""
 
 
 @attrs.define(eq=False)
@@ -409,8 +445,8 @@ class Provider:
     id: int
     name: str
     engine: TraceEngine
-    waiting: tuple[int, int, int] | None = None
-    """A half to save: its due time (monotonic ns), wrapped count and durable data end."""
+    waiting: _FullHalf | None = None
+    """A half to save."""
     saved_durable: int = 0
     """Bytes of the durable buffer that are in the archive already."""
     saved_wrapped: int | None = None
@@ -450,7 +486,7 @@ class TraceManager:
 
     def save(self) -> int:
         """Save every waiting half at once. Return their number."""
-        waiting = [provider for provider in self.providers if provider.waiting]
+        waiting = [provider for provider in self.providers if provider.waiting is not None]
         for provider in waiting:
             self._save(provider)
         return len(waiting)
@@ -469,70 +505,71 @@ class TraceManager:
         The buffer of a provider that was not stopped, or crashed, is read up to its last record.
         Changes nothing.
         """
-        out = bytearray(_TRACE_MAGIC)
-        out += self._streamed
+        archive_bytes = bytearray(_TRACE_MAGIC)
+        archive_bytes += self._streamed
         for provider in self.providers:
             memory = provider.engine.memory
             contents = Contents.of(memory.read(0, memory.size))
-            body = bytearray()
+            provider_bytes = bytearray()
             if contents is not None:
                 if contents.dropped:
-                    body += _metadata(3, provider.id << 20)
-                body += contents.durable[provider.saved_durable :]
+                    provider_bytes += _metadata(_PROVIDER_EVENT, provider.id << 20)
+                provider_bytes += contents.durable[provider.saved_durable :]
                 rolling = contents.rolling
                 # The older half may have been saved already.
                 if provider.saved_wrapped == contents.wrapped_count - 1 & _WRAPPED:
                     rolling = rolling[-1:]
-                body += b"".join(rolling)
-            if body or not provider.introduced:
-                out += _introduction(provider) + body
-        return bytes(out)
+                provider_bytes += b"".join(rolling)
+            if provider_bytes or not provider.introduced:
+                archive_bytes += _introduction(provider) + provider_bytes
+        return bytes(archive_bytes)
 
     def _filled(self, provider: Provider, wrapped_count: int, durable_data_end: int) -> None:
-        now, delay = self.clock.monotonic_ns(), self.save_delay_ns
-        provider.waiting = (now + (delay or 0), wrapped_count, durable_data_end)
-        if delay == 0:
+        due_ns = self.clock.monotonic_ns() + (self.save_delay_ns or 0)
+        provider.waiting = _FullHalf(due_ns, wrapped_count, durable_data_end)
+        if self.save_delay_ns == 0:
             self._save(provider)
 
     def _time_passed(self) -> None:
         if not self.save_delay_ns:
             return
         now = self.clock.monotonic_ns()
-        due = [each for each in self.providers if each.waiting and each.waiting[0] <= now]
-        for provider in sorted(due, key=_due):
+        due = [
+            (provider.waiting.due_ns, provider.id, provider)
+            for provider in self.providers
+            if provider.waiting is not None and provider.waiting.due_ns <= now
+        ]
+        for _, _, provider in sorted(due):
             self._save(provider)
 
     def _save(self, provider: Provider) -> None:
         """Append a waiting half to the saved data, after the new part of the durable buffer."""
-        assert provider.waiting is not None  # noqa: S101
-        _, wrapped_count, durable_data_end = provider.waiting
+        waiting = provider.waiting
+        assert waiting is not None  # noqa: S101
         provider.waiting = None
         memory = provider.engine.memory
-        words = _HEADER.unpack(memory.read(0, HEADER_BYTES))
-        parts = _Parts.of(memory.size, "streaming")
-        half = wrapped_count & 1
+        header = memory.read(0, HEADER_BYTES)
+        layout = _Layout.of(memory.size, "streaming")
+        half = waiting.wrapped_count & 1
         self._streamed += _introduction(provider)
         provider.introduced = True
-        new = durable_data_end - provider.saved_durable
-        self._streamed += memory.read(HEADER_BYTES + provider.saved_durable, new)
+        new_durable_bytes = waiting.durable_end - provider.saved_durable
+        self._streamed += memory.read(HEADER_BYTES + provider.saved_durable, new_durable_bytes)
         # A fault may have changed the header: limit its values to the buffer.
-        end = min(words[ROLLING_END_AT[half] // 8], parts.rolling) // 8 * 8
-        self._streamed += memory.read(parts.start(half), end)
-        provider.saved_durable = durable_data_end
-        provider.saved_wrapped = wrapped_count
-        provider.engine.saved(wrapped_count, durable_data_end)
-
-
-def _due(provider: Provider) -> tuple[int, int]:
-    return (provider.waiting or (0,))[0], provider.id
+        rolling_end: int = _UNPACK(header, ROLLING_END_AT[half])[0]
+        rolling_end = min(rolling_end, layout.rolling) // 8 * 8
+        self._streamed += memory.read(layout.start(half), rolling_end)
+        provider.saved_durable = waiting.durable_end
+        provider.saved_wrapped = waiting.wrapped_count
+        provider.engine.saved(waiting.wrapped_count, waiting.durable_end)
 
 
 def _introduction(provider: Provider) -> bytes:
     """Return provider info the first time, and a provider section after that."""
     if provider.introduced:
-        return _metadata(2, provider.id << 20)
+        return _metadata(_PROVIDER_SECTION, provider.id << 20)
     name = provider.name.encode()
-    return _metadata(1, provider.id << 20 | len(name) << 52, name)
+    return _metadata(_PROVIDER_INFO, provider.id << 20 | len(name) << 52, name)
 
 
 def _metadata(kind: int, fields: int, payload: bytes = b"") -> bytes:

@@ -29,8 +29,10 @@ MOST_BYTES = 1 << 32
 _WORD = 8
 _PAGE_BITS = 12
 _NAME_BYTES = 31
-_ABSENT, _OWN, _SHARED = 0, 1, 2
-"""States of a page: absent (zeros), own, or shared between an object and its snapshots."""
+# States of a page: absent (zeros), own, or shared between an object and its snapshots.
+_ABSENT = 0
+_OWN = 1
+_SHARED = 2
 
 
 class Rights(enum.IntFlag):
@@ -92,55 +94,67 @@ class _Storage:
 
     def committed(self, first: int, end: int) -> int:
         """Return the number of pages of a range that are counted for this storage."""
-        return self.state.count(_OWN, first, end) + sum(
-            first <= index < end and sharers[0] is self for index, sharers in self.sharers.items()
+        own_pages = self.state.count(_OWN, first, end)
+        # A shared page is counted for the oldest of those that share it.
+        shared_pages = sum(
+            first <= page_index < end and sharers[0] is self
+            for page_index, sharers in self.sharers.items()
         )
+        return own_pages + shared_pages
 
     def store_u64(self, offset: int, value: int) -> None:
         # An invalid offset is refused by the memory below.
-        index = offset >> _PAGE_BITS
-        if index >= len(self.state) or self.state[index] != _OWN:
+        page_index = offset >> _PAGE_BITS
+        if page_index >= len(self.state) or self.state[page_index] != _OWN:
             self.claim(offset, _WORD)
         self.memory.store_u64(offset, value)
 
     def write(self, offset: int, words: bytes) -> None:
-        index = offset >> _PAGE_BITS
-        within = offset + len(words) <= (index + 1) << _PAGE_BITS
-        if not within or index >= len(self.state) or self.state[index] != _OWN:
+        page_index = offset >> _PAGE_BITS
+        page_end = (page_index + 1) << _PAGE_BITS
+        is_one_page = offset + len(words) <= page_end
+        if not is_one_page or page_index >= len(self.state) or self.state[page_index] != _OWN:
             self.claim(offset, len(words))
         self.memory.write(offset, words)
 
     def claim(self, offset: int, nbytes: int) -> None:
         """Make the pages of a range this storage's own before a store into them."""
-        inside = nbytes and not offset & 7 and 0 <= offset <= self.size - nbytes
-        if not inside or self.memory.crashed:
+        # An invalid store is refused by the memory, and must not commit a page.
+        is_valid = nbytes and not offset & 7 and 0 <= offset <= self.size - nbytes
+        if not is_valid or self.memory.crashed:
             return
-        for index in range(offset >> _PAGE_BITS, ((offset + nbytes - 1) >> _PAGE_BITS) + 1):
-            self.give_up(index)
-            self.state[index] = _OWN
+        first_page = offset >> _PAGE_BITS
+        last_page = (offset + nbytes - 1) >> _PAGE_BITS
+        for page_index in range(first_page, last_page + 1):
+            self.give_up(page_index)
+            self.state[page_index] = _OWN
 
     def share(self, first: int, count: int, heir: _Storage) -> None:
         """Share pages from ``first`` on with a new storage, as its pages from 0 on."""
-        source, target = self.memory.bytes, heir.memory.bytes
-        for page, index in enumerate(range(first, min(first + count, len(self.state)))):
-            if self.state[index] == _ABSENT:
+        source_bytes = self.memory.bytes
+        heir_bytes = heir.memory.bytes
+        end = min(first + count, len(self.state))
+        for heir_index, page_index in enumerate(range(first, end)):
+            if self.state[page_index] == _ABSENT:
                 continue
-            sharers = self.sharers.setdefault(index, [self])
+            sharers = self.sharers.setdefault(page_index, [self])
             sharers.append(heir)
-            heir.sharers[page] = sharers
-            self.state[index] = heir.state[page] = _SHARED
-            target[page * PAGE : (page + 1) * PAGE] = source[index * PAGE : (index + 1) * PAGE]
+            heir.sharers[heir_index] = sharers
+            self.state[page_index] = _SHARED
+            heir.state[heir_index] = _SHARED
+            page_bytes = source_bytes[page_index * PAGE : (page_index + 1) * PAGE]
+            heir_bytes[heir_index * PAGE : (heir_index + 1) * PAGE] = page_bytes
 
     def resize(self, size: int) -> None:
         pages = size >> _PAGE_BITS
-        for index in range(pages, len(self.state)):
-            self.give_up(index)
+        for page_index in range(pages, len(self.state)):
+            self.give_up(page_index)
         self.memory.resize(size)
         self.state = self.state[:pages].ljust(pages, bytes([_ABSENT]))
 
-    def give_up(self, index: int) -> None:
+    def give_up(self, page_index: int) -> None:
         """Share a page no longer, if it is shared."""
-        sharers = self.sharers.pop(index, None)
+        sharers = self.sharers.pop(page_index, None)
         if sharers is not None:
             sharers.remove(self)
 
@@ -151,8 +165,8 @@ class _Storage:
         """Remove a user; without users, give up all shared pages."""
         self.users -= 1
         if not self.users:
-            for index in list(self.sharers):
-                self.give_up(index)
+            for page_index in list(self.sharers):
+                self.give_up(page_index)
 
 
 class _Object:
@@ -179,7 +193,7 @@ class _Object:
         self.parent = parent
         self.window = window
         """First byte and size of a slice in its storage; None: all of it."""
-        self.base = window[0] if window else 0
+        self.base = 0 if window is None else window[0]
         self.children: list[_Object] = []
         self.handles = 0
         if parent is not None:
@@ -187,19 +201,23 @@ class _Object:
 
     @property
     def size(self) -> int:
-        return self.window[1] if self.window else self.storage.size
+        if self.window is None:
+            return self.storage.size
+        return self.window[1]
 
     @property
     def resizable(self) -> bool:
         return self.max_size is not None
 
-    def check(self, what: str, offset: int, nbytes: int) -> None:
+    def check(self, access: str, offset: int, nbytes: int) -> None:
         if nbytes < 0 or not 0 <= offset <= self.size - nbytes:
-            advice = "; set_size() makes it larger" if self.resizable else ""
-            raise MemoryAccessError(
-                f"{self}: {what} of {nbytes} bytes at byte {offset}: outside its {self.size} bytes"
-                + advice
+            message = (
+                f"{self}: {access} of {nbytes} bytes at byte {offset}: "
+                f"outside its {self.size} bytes"
             )
+            if self.resizable:
+                message += "; set_size() makes it larger"
+            raise MemoryAccessError(message)
 
     def release(self) -> None:
         self.handles -= 1
@@ -209,7 +227,9 @@ class _Object:
             self.storage.release()
 
     def __str__(self) -> str:
-        return f"VMO {self.koid}" + (f" {self.name!r}" if self.name else "")
+        if not self.name:
+            return f"VMO {self.koid}"
+        return f"VMO {self.koid} {self.name!r}"
 
 
 # --- Handles -------------------------------------------------------------------------------------
@@ -253,9 +273,9 @@ class Vmo:
         ``memory`` has a store log.
         """
         _check_size(size, max_size)
-        memory = Memory.anonymous(_round_up(size), log=log)
+        storage = _Storage(Memory.anonymous(_round_up(size), log=log))
         limit = max_size if resizable else None
-        return cls._new(_Storage(memory), size, name=name, max_size=limit, koids=koids)
+        return cls._new(storage, size, name=name, max_size=limit, koids=koids)
 
     @classmethod
     def over(
@@ -297,8 +317,10 @@ class Vmo:
             content_size=size,
             max_size=max_size,
         )
-        resize = Rights.RESIZE if max_size is not None else Rights.NONE
-        return cls(vmo, DEFAULT_RIGHTS | resize)
+        rights = DEFAULT_RIGHTS
+        if vmo.resizable:
+            rights |= Rights.RESIZE
+        return cls(vmo, rights)
 
     # --- the handle ---
 
@@ -315,7 +337,8 @@ class Vmo:
     @property
     def parent_koid(self) -> int:
         """The koid of the parent VMO; 0 if it has none."""
-        return self._vmo.parent.koid if self._vmo.parent else 0
+        parent = self._vmo.parent
+        return 0 if parent is None else parent.koid
 
     @property
     def num_children(self) -> int:
@@ -335,14 +358,15 @@ class Vmo:
     def duplicate(self, rights: Rights | None = None) -> Self:
         """Return another handle, with the same rights or fewer. Requires DUPLICATE."""
         self._need(Rights.DUPLICATE, "duplicate")
-        wanted = self._rights if rights is None else rights
-        missing = wanted & ~self._rights
-        if missing:
+        if rights is None:
+            rights = self._rights
+        missing_rights = rights & ~self._rights
+        if missing_rights:
             raise RightsError(
-                f"{self._vmo}: cannot duplicate with {missing.name}, which this handle lacks; "
-                "duplicate a handle that has it"
+                f"{self._vmo}: cannot duplicate with {missing_rights.name}, which this handle "
+                "lacks; duplicate a handle that has it"
             )
-        return type(self)(self._vmo, wanted)
+        return type(self)(self._vmo, rights)
 
     def close(self) -> None:
         """Close the handle. May be called twice."""
@@ -460,13 +484,16 @@ class Vmo:
         vmo.check("write", offset, len(buffer))
         if not len(buffer):
             return
-        at = vmo.base + offset
-        if (at | len(buffer)) & 7:
-            start, end = at & -_WORD, at + len(buffer)
-            head = vmo.storage.memory.read(start, at - start)
+        start = vmo.base + offset
+        if (start | len(buffer)) & 7:
+            # Complete the first and the last word with the bytes that are there.
+            first_word = start & -_WORD
+            end = start + len(buffer)
+            head = vmo.storage.memory.read(first_word, start - first_word)
             tail = vmo.storage.memory.read(end, -end % _WORD)
-            at, buffer = start, head + bytes(buffer) + tail
-        vmo.storage.write(at, buffer)
+            buffer = head + bytes(buffer) + tail
+            start = first_word
+        vmo.storage.write(start, buffer)
 
     def grow(self, size: int) -> None:
         """Grow to at least ``size`` bytes, up to the maximum, by ``set_size``."""
@@ -483,12 +510,16 @@ class Vmo:
         Requires MAP and READ; WRITE as well for a writable mapping. The mapping outlives the
         handle.
         """
-        self._need(Rights.MAP | Rights.READ | (Rights.WRITE if write else Rights.NONE), "map")
+        needed = Rights.MAP | Rights.READ
+        if write:
+            needed |= Rights.WRITE
+        self._need(needed, "map")
         vmo = self._vmo
-        nbytes = vmo.size - offset if length is None else length
-        _check_pages("map", offset, nbytes)
-        vmo.check("map", offset, nbytes)
-        return Mapping(vmo, offset, nbytes, write=write)
+        if length is None:
+            length = vmo.size - offset
+        _check_pages("map", offset, length)
+        vmo.check("map", offset, length)
+        return Mapping(vmo, offset, length, write=write)
 
     def snapshot(
         self,
@@ -506,23 +537,27 @@ class Vmo:
         """
         self._need(Rights.DUPLICATE | Rights.READ, "snapshot")
         vmo = self._vmo
-        nbytes = vmo.size - offset if size is None else size
+        if size is None:
+            size = vmo.size - offset
         _check_pages("snapshot", offset, 0)
-        _check_size(nbytes, max_size)
-        storage = _Storage(Memory.anonymous(_round_up(nbytes)))
-        count = min(storage.size, max(0, vmo.size - offset)) >> _PAGE_BITS
-        vmo.storage.share((vmo.base + offset) >> _PAGE_BITS, count, storage)
-        child = _Object(
+        _check_size(size, max_size)
+        storage = _Storage(Memory.anonymous(_round_up(size)))
+        common_bytes = min(storage.size, max(0, vmo.size - offset))
+        first_page = (vmo.base + offset) >> _PAGE_BITS
+        vmo.storage.share(first_page, common_bytes >> _PAGE_BITS, storage)
+        child_object = _Object(
             storage,
             koids=vmo.koids,
             name=vmo.name if name is None else _fit_name(name),
-            content_size=nbytes,
+            content_size=size,
             max_size=max_size if resizable else None,
             parent=vmo,
         )
         rights = self._rights & ~(Rights.EXECUTE | Rights.RESIZE)
         rights |= Rights.WRITE | Rights.GET_PROPERTY | Rights.SET_PROPERTY
-        return type(self)(child, rights | (Rights.RESIZE if resizable else Rights.NONE))
+        if resizable:
+            rights |= Rights.RESIZE
+        return type(self)(child_object, rights)
 
     def slice(self, offset: int, size: int, *, name: str | None = None) -> Self:
         """Return a child that is a window into this VMO, of whole pages, and shares its bytes.
@@ -536,7 +571,7 @@ class Vmo:
             raise VmoError(f"{vmo} is resizable and cannot have slices; take a snapshot")
         _check_pages("slice", offset, size)
         vmo.check("slice", offset, size)
-        child = _Object(
+        child_object = _Object(
             vmo.storage,
             koids=vmo.koids,
             name=vmo.name if name is None else _fit_name(name),
@@ -545,20 +580,20 @@ class Vmo:
             parent=vmo,
             window=(vmo.base + offset, size),
         )
-        return type(self)(child, self._rights)
+        return type(self)(child_object, self._rights)
 
     # --- helpers ---
 
-    def _need(self, rights: Rights, what: str) -> None:
+    def _need(self, rights: Rights, operation: str) -> None:
         if self._closed:
             raise VmoError(
-                f"{self._vmo}: {what} through a closed handle; duplicate it before closing"
+                f"{self._vmo}: {operation} through a closed handle; duplicate it before closing"
             )
-        missing = rights & ~self._rights
-        if missing:
+        missing_rights = rights & ~self._rights
+        if missing_rights:
             raise RightsError(
-                f"{self._vmo}: {what} requires {missing.name}, which this handle lacks; "
-                "use a handle with more rights"
+                f"{self._vmo}: {operation} requires {missing_rights.name}, which this handle "
+                "lacks; use a handle with more rights"
             )
 
 
@@ -572,7 +607,8 @@ class Mapping:
     def __init__(self, vmo: _Object, offset: int, nbytes: int, *, write: bool) -> None:
         vmo.handles += 1
         self._vmo = vmo
-        self._at = vmo.base + offset
+        self._start = vmo.base + offset
+        """First byte of the window in the VMO's storage."""
         self._offset = offset
         self._size = nbytes
         self._writable = write
@@ -589,17 +625,17 @@ class Mapping:
     def load_u64(self, offset: int) -> int:
         """Load the word at byte ``offset`` (a multiple of 8), in one load."""
         self._check("load", offset, _WORD)
-        return self._vmo.storage.memory.load_u64(self._at + offset)
+        return self._vmo.storage.memory.load_u64(self._start + offset)
 
     def store_u64(self, offset: int, value: int) -> None:
         """Store the word at byte ``offset`` (a multiple of 8), in one store."""
         self._check("store", offset, _WORD, write=True)
-        self._vmo.storage.store_u64(self._at + offset, value)
+        self._vmo.storage.store_u64(self._start + offset, value)
 
     def read(self, offset: int, n: int) -> bytes:
         """Return ``n`` bytes from ``offset``."""
         self._check("read", offset, n)
-        return self._vmo.storage.memory.read(self._at + offset, n)
+        return self._vmo.storage.memory.read(self._start + offset, n)
 
     def write(self, offset: int, buffer: bytes) -> None:
         """Store whole words, in ascending order, one store for each."""
@@ -609,7 +645,7 @@ class Mapping:
                 f"{self!r}: write of {len(buffer)} bytes at byte {offset}: not whole words; "
                 "begin and end at a multiple of 8"
             )
-        self._vmo.storage.write(self._at + offset, buffer)
+        self._vmo.storage.write(self._start + offset, buffer)
 
     def grow(self, size: int) -> None:
         """Raise VmoError for more than the mapping's size, which is fixed; map the VMO again."""
@@ -628,14 +664,16 @@ class Mapping:
     def __exit__(self, *_: object) -> None:
         self.unmap()
 
-    def _check(self, what: str, offset: int, nbytes: int, *, write: bool = False) -> None:
+    def _check(self, access: str, offset: int, nbytes: int, *, write: bool = False) -> None:
         if not self._mapped:
-            raise VmoError(f"{self!r}: {what} after it was unmapped")
+            raise VmoError(f"{self!r}: {access} after it was unmapped")
         if write and not self._writable:
-            raise RightsError(f"{self!r}: {what} into a read-only mapping; map it with write=True")
+            raise RightsError(
+                f"{self!r}: {access} into a read-only mapping; map it with write=True"
+            )
         if nbytes < 0 or not 0 <= offset <= self._size - nbytes:
             raise MemoryAccessError(
-                f"{self!r}: {what} of {nbytes} bytes at byte {offset}: out of range; map more"
+                f"{self!r}: {access} of {nbytes} bytes at byte {offset}: out of range; map more"
             )
 
 

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fxframework.analysis.comparison import Comparison
+    from fxframework.analysis.why import Why
     from fxframework.conversion import ConversionReport, SalvageReport
     from fxframework.kit.difference import Difference
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.timeline import Line
 
-__all__ = ["compare", "convert", "diff", "salvage", "sql", "verify"]
+__all__ = ["compare", "convert", "diff", "salvage", "sql", "verify", "why"]
 
 SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, mmap, Capture)
 """Types of a single input, beside open files."""
@@ -245,6 +246,29 @@ def compare(
                     continue
                 reader.read(capture if select is None else capture.select(select), side)
     return compared(reader, *sides, threshold=threshold)
+
+
+def why(
+    input: Input | Capture,
+    name: str,
+    *,
+    top: int = 1,
+    select: Selection | None = None,
+    format: str | None = None,
+    **options: Any,
+) -> Why:
+    """Return where the time of the ``top`` slowest slices of a name went, and of a typical one.
+
+    ``select`` chooses the slices; all of the capture says what happened meanwhile. ``options`` are
+    those of the reader. Raises UsageError if no slice of the name ended, and the errors of
+    ``fxframework.open``.
+    """
+    from fxframework.analysis import why as reasons
+
+    checked_type(select, (Selection, NoneType), "select", "a Selection or None")
+    with _given(input, format, options, only=True) as capture:
+        part = capture if select is None else capture.select(select)
+        return reasons.why(part, name, top=top)
 
 
 def _several(

@@ -15,8 +15,8 @@ import pytest
 
 import fxframework as fxf
 from fx_log.sample import sample
+from fx_log.write.copying import open_merge, open_stream_merge
 from fx_log.write.handler import LogHandler
-from fx_log.write.merge import open_merge, open_stream_merge
 from fx_log.write.rewriter import open_writer
 from fx_log.write.sinks import PacketWriter, RingWriter
 from fx_log.write.writer import LogWriter

@@ -38,6 +38,7 @@ ARGUMENTS = {
     "convert": ["boot.fxt", "out.json"],
     "verify": ["boot.fxt"],
     "diff": ["boot.fxt", "boot.fxt"],
+    "why": ["boot.fxt", "bind"],
     "account": ["spellcheck.xray"],
     "stack": ["spellcheck.xray"],
     "graph": ["spellcheck.xray"],
@@ -100,8 +101,10 @@ FOREVER = {"--follow"}
 ELSEWHERE = {
     ("odd", "--instr-map"),
     ("odd", "--function"),
+    ("why", "--instr-map"),
+    ("why", "--function"),
 }
-"""Options that take no file, or four files of one format."""
+"""Options that take no file, four files of one format, or (in ``test_why``) another name."""
 SERVERS = {"view"}
 """Commands that wait for a browser: in ``test_view``."""
 

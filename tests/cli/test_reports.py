@@ -57,10 +57,12 @@ def test_info_names_the_slowest_and_the_command_that_shows_more(tmp_path: Path) 
     boot = ROOT / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
     lines = run_cli("info", boot).text.splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith("  slowest"))
-    names = [line.strip().removeprefix("slowest").strip() for line in lines[first : first + 6]]
+    names = [line.strip().removeprefix("slowest").strip() for line in lines[first : first + 7]]
     assert names[0] == "launch: 7.335036 ms in 4 asynchronous slices, up to 2.656033 ms"
     assert names[1].startswith("bind: 3.694453 ms in 4 calls")
     assert names[5] == f"… and 4 more; all: fxf account --sort self {boot}"
+    assert names[6] == f"why: fxf why {boot} launch"
+    assert run_cli("why", boot, "launch").exit_code == ExitCode.OK
     document = run_cli("info", "--json", boot).json()["captures"][0]["slowest"]
     account = run_cli("account", "--json", "--top", 5, "--sort", "self", boot).json()["functions"]
     keys = ("name", "asynchronous", "count", "sum", "max", "self")

@@ -334,7 +334,8 @@ def trace_bounds(data: bytes) -> None:
 def log_kernels(data: bytes) -> None:
     """Scan as a file of records, a packet, a file of packets or a ring."""
     from fx_log.format import RING_PAGE
-    from fx_log.read.first_pass import enter_known, pass_over
+    from fx_log.read.blocks import enter_known, reader_of
+    from fx_log.read.frames import FramedFile
 
     way = _choice(data, 8)
     octets = _exact(data, "u1")
@@ -349,15 +350,16 @@ def log_kernels(data: bytes) -> None:
     options = {"printf": way & 1, "fidl_limits": way & 1, "suffix": way == 7}
     strings = StringPool()
     enter_known(strings)
-    reading = pass_over(form, octets, strings, BOUND, options)
-    for _ in reading.chunks():
+    file = FramedFile(form, octets, BOUND, options)
+    for _ in reader_of(file, strings, BOUND, options).blocks():
         pass
 
 
 def log_lines(data: bytes) -> None:
     """Write record JSON as of a file of records, of packets, or of a ring's entries."""
     from fx_log.format import RING_PAGE, RingHeader, StreamHeader
-    from fx_log.read.decoder import Records
+    from fx_log.read.blocks import enter_known, reader_of
+    from fx_log.read.frames import FramedFile
     from fx_log.read.lines import LineWriter
 
     whole = data[: len(data) // 8 * 8]
@@ -371,9 +373,14 @@ def log_lines(data: bytes) -> None:
         "log-legacy-stream": StreamHeader().pack() + data,
     }
     for form, file in files.items():
-        octets = memoryview(_exact(file, "u1"))
+        octets = _exact(file, "u1")
         for options in ({}, {"suffix": True}) if form == "log" else ({},):
-            for _ in LineWriter(Records(form, octets, BOUND, options)).lines():
+            strings = StringPool()
+            enter_known(strings)
+            framed = FramedFile(form, octets, BOUND, options)
+            reader = reader_of(framed, strings, BOUND, options)
+            reader.for_lines = True
+            for _ in LineWriter(reader).lines():
                 pass
 
 
@@ -519,27 +526,25 @@ def _is_utf8(data: bytes) -> bool:
 
 def inspect_kernels(data: bytes) -> None:
     """Every kernel that reads a VMO; for one input in eight all tables."""
-    from fx_inspect.format import layout_of
+    from fx_inspect.read.decoder import RecordDecoder
     from fx_inspect.read.first_pass import RawColumns
-    from fx_inspect.read.record_lines import block_lines
+    from fx_inspect.read.lines import LineWriter
 
     if _choice(data, 8) == 0:
         _scanned(_named("inspect"), data)
         return
     octets = _exact(data, "u1")
-    scan = RawColumns(octets, StringPool(), BOUND).scan
-    lines = block_lines(octets, layout_of(data[:2]), scan, 1 << 12)
-    for record in range(min(4, scan.count)):
-        lines.records = record
-        lines.run()
+    RawColumns(octets, StringPool(), BOUND)
+    for _ in LineWriter(RecordDecoder(limits=BOUND).begin(octets)).lines():
+        pass
 
 
 def xray_kernels(data: bytes) -> None:
     """Lines, scan and timeline; for one input in two the matching of calls."""
     from fx_xray.read.decoder import RecordDecoder
-    from fx_xray.read.first_pass import Matcher
     from fx_xray.read.header import read_header
     from fx_xray.read.log import BasicLog, FdrLog
+    from fx_xray.read.match import Matcher
     from fx_xray.read.record_lines import lines_of
     from fxframework.io.source import Source
 
@@ -569,7 +574,7 @@ def xray_kernels(data: bytes) -> None:
     else:
         log = BasicLog(octets, version=1 + version % 3, byte_order=order, limits=BOUND)
     if way & 4:
-        Matcher(log, BOUND).add_all()
+        Matcher(log, BOUND).all_rows()
     else:
         for _ in log.chunks():
             pass

@@ -18,7 +18,7 @@ from ..cases import cases
 FORMATS = ("inspect", "log", "trace", "trace-buffer", "xray")
 DECODERS = {
     "inspect": ("fx_inspect.read.decoder", "block_of"),
-    "log": ("fx_log.read.decoder", "Records.log"),
+    "log": ("fx_log.read.frames", "Records.log"),
     "trace": ("fx_trace.read.decoder", "class_of"),
     "trace-buffer": ("fx_trace.read.decoder", "class_of"),
     "xray": ("fx_xray.read.decoder", "function_struct"),

@@ -17,7 +17,7 @@ from fxframework.host import Host
 from fxframework.kit.steps import parameter
 from fxframework.registry import StepKind
 from fxframework.replay import json_schema
-from fxframework.replay.scenario import NoParameters
+from fxframework.replay.values import NoParameters
 from fxframework.testing.cli import run_cli
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"

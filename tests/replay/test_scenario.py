@@ -19,7 +19,8 @@ from fxframework.host import Host
 from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay import ScenarioError, json_schema, load, parse
-from fxframework.replay.scenario import _ScenarioReader, _table_schema
+from fxframework.replay.scenario import _ScenarioReader
+from fxframework.replay.schema import table_schema
 from fxframework.testing.cli import run_cli
 
 from ..cases import cases
@@ -560,7 +561,7 @@ def test_the_schema_accepts_the_samples_of_steps_and_devices(host: Host) -> None
 
 
 def test_every_type_in_the_schema(mine: Host) -> None:
-    schema = _table_schema(mine.step_kinds["my.step"].parameters(), {})
+    schema = table_schema(mine.step_kinds["my.step"].parameters(), {})
     properties = schema["properties"]
     assert properties["pairs"]["items"] == {"type": "integer"}
     assert properties["table"]["additionalProperties"]["items"] == {"type": "boolean"}

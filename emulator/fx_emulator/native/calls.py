@@ -11,6 +11,8 @@ import attrs
 __all__ = ["Blocked", "Call", "RefusedError", "Table"]
 
 _MASK = (1 << 64) - 1
+_IN_REGISTERS = 6
+"""Number of arguments that are passed in registers."""
 
 Table = dict[str, Callable[..., int | None]]
 """Functions by name: ``function(machine, *arguments)``, of integers."""
@@ -61,15 +63,24 @@ class Call:
             parameters = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):
             parameters = {}.values()
-        kinds = [each.kind for each in parameters]
-        count = 6 if inspect.Parameter.VAR_POSITIONAL in kinds else len(kinds) - (not bare)
+        kinds = [parameter.kind for parameter in parameters]
+        if inspect.Parameter.VAR_POSITIONAL in kinds:
+            count = _IN_REGISTERS
+        elif bare:
+            count = len(kinds)
+        else:
+            count = len(kinds) - 1  # the machine
         return cls(name, count, function, bare, skip)
 
     def __call__(self, machine: Any, arguments: list[int]) -> int:
         """Call the function with the first of these arguments. Return RAX."""
-        given = arguments[self.skip : self.skip + self.count]
+        taken: list[Any] = list(arguments[self.skip : self.skip + self.count])
+        if not self.bare:
+            taken.insert(0, machine)
         try:
-            result = self.function(*given) if self.bare else self.function(machine, *given)
+            result = self.function(*taken)
         except RefusedError as refused:
             result = refused.status
-        return 0 if result is None else int(result) & _MASK
+        if result is None:
+            return 0
+        return int(result) & _MASK

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from fx_emulator.native.decode import LINE
 from fx_emulator.native.machine import Machine
 from fx_emulator.native.space import Region
@@ -15,13 +17,24 @@ from fx_emulator.native.space import Region
 __all__ = ["Content"]
 
 
+@attrs.frozen
+class _ChangedLine:
+    """A cache line of memory that was changed at least once."""
+
+    region: Region
+    offset: int
+    """Of the line, in the region."""
+    first_bytes: bytes
+    """Its bytes when the journal began."""
+
+
 class Content:
     """The contents of a machine's memory and threads, since the journal began."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._lines: dict[int, tuple[Region, int, bytes]] = {}
-        """Lines of memory that were ever changed: region, offset, first bytes."""
+        self._lines: dict[int, _ChangedLine] = {}
+        """Lines that were ever changed, by guest address."""
         self._scanned = 0
         """Entries of the journal whose lines are known."""
 
@@ -31,72 +44,95 @@ class Content:
 
     @property
     def _journal(self) -> list[tuple[Region, int, bytes]]:
-        return self._machine.journal or []
+        return self._machine.stores.journal or []
 
-    def key(self, kept: Any, *more: object) -> int:
-        """Return a hash of a snapshot's contents and of ``more``, which also decides the future."""
+    def key(self, snapshot: Any, *future: object) -> int:
+        """Return a hash of a snapshot's contents and of ``future``, which decides it as well."""
         self._scan()
         saved = self._machine.engine.saved
         threads = [
             (
-                saved(each.context),
-                each.pc,
-                each.stack,
-                each.finished,
-                each.split,
-                tuple([(saved(context), pc) for context, pc in each.depth]),
+                saved(thread.context),
+                thread.pc,
+                thread.stack,
+                thread.finished,
+                thread.split,
+                tuple([(saved(context), pc) for context, pc in thread.interrupted]),
             )
-            for each in kept.threads
+            for thread in snapshot.threads
         ]
-        buffers: tuple[object, ...] = ()
-        if kept.order is not None:
-            waiting, _, _, direct = kept.order
-            buffers = (
-                direct,
-                *[
-                    (thread, *[(each.address, each.size, each.value) for each in queue])
-                    for thread, queue in sorted(waiting.items())
-                ],
+        buffers: list[object] = []
+        order = snapshot.machine.order
+        if order is not None:
+            buffers.append(order.direct)
+            for thread, stores in sorted(order.waiting.items()):
+                values = [(store.address, store.size, store.value) for store in stores]
+                buffers.append((thread, *values))
+        heap = snapshot.machine.heap
+        return hash(
+            (
+                *threads,
+                self._memory(),
+                *buffers,
+                *snapshot.heard,
+                *snapshot.signals,
+                repr(heap) if heap.sizes else "",
+                *future,
             )
-        heap = repr(kept.heap) if kept.heap[1] else ""
-        return hash((*threads, self._memory(), *buffers, *kept.heard, *kept.signals, heap, *more))
+        )
 
     def _memory(self) -> int:
         """Return a hash of all lines that differ from their first bytes, as everybody sees them."""
+        hidden_words = self._hidden_words()
+        memory_hash = 0
+        for line_address, changed_line in self._lines.items():
+            line_bytes = bytes(
+                changed_line.region.view[changed_line.offset : changed_line.offset + LINE]
+            )
+            if line_address in hidden_words:
+                shared_bytes = bytearray(line_bytes)
+                for byte_offset, word_bytes in hidden_words[line_address]:
+                    shared_bytes[byte_offset : byte_offset + len(word_bytes)] = word_bytes
+                line_bytes = bytes(shared_bytes)
+            if line_bytes != changed_line.first_bytes:
+                memory_hash ^= hash((line_address, line_bytes))
+        return memory_hash
+
+    def _hidden_words(self) -> dict[int, list[tuple[int, bytes]]]:
+        """Return, by line, offset and bytes of words where the memory shows one thread's view."""
+        hidden_words: dict[int, list[tuple[int, bytes]]] = {}
         order = self._machine.order
-        hidden: dict[int, list[tuple[int, bytes]]] = {}
-        for word, seen in order.hidden.items() if order is not None else ():
-            hidden.setdefault(word & -LINE, []).append((word % LINE, seen))
-        total = 0
-        for start, (region, at, first) in self._lines.items():
-            data = bytes(region.view[at : at + LINE])
-            if start in hidden:
-                shown = bytearray(data)
-                for within, seen in hidden[start]:
-                    shown[within : within + len(seen)] = seen
-                data = bytes(shown)
-            if data != first:
-                total ^= hash((start, data))
-        return total
+        if order is not None:
+            for word_address, word_bytes in order.hidden.items():
+                hidden_words.setdefault(word_address & -LINE, []).append(
+                    (word_address % LINE, word_bytes)
+                )
+        return hidden_words
 
     def _scan(self) -> None:
         """Learn of lines that have changed since the last state."""
         journal = self._journal
-        for region, at, data in journal[self._scanned :]:
+        for region, offset, data in journal[self._scanned :]:
             if region.name == "stack":
                 continue  # a part of the thread
-            for line in range(at & -LINE, at + len(data), LINE):
-                if region.start + line not in self._lines:
-                    first = self._first(region, line)
-                    self._lines[region.start + line] = region, line, first
+            for line_offset in range(offset & -LINE, offset + len(data), LINE):
+                address = region.start + line_offset
+                if address not in self._lines:
+                    first_bytes = self._first_bytes(region, line_offset)
+                    self._lines[address] = _ChangedLine(region, line_offset, first_bytes)
         self._scanned = len(journal)
 
-    def _first(self, region: Region, line: int) -> bytes:
+    def _first_bytes(self, region: Region, line_offset: int) -> bytes:
         """Return the bytes of a line before the first entry of the journal."""
-        bytes_ = bytearray(region.view[line : line + LINE])
-        for where, at, data in reversed(self._journal):
-            if where is region and at < line + LINE and line < at + len(data):
-                for number, byte in enumerate(data, at - line):
-                    if 0 <= number < len(bytes_):
-                        bytes_[number] = byte
-        return bytes(bytes_)
+        line_bytes = bytearray(region.view[line_offset : line_offset + LINE])
+        # Undo the stores into the line, the newest first.
+        for changed_region, offset, old_bytes in reversed(self._journal):
+            if (
+                changed_region is region
+                and offset < line_offset + LINE
+                and line_offset < offset + len(old_bytes)
+            ):
+                for byte_offset, byte in enumerate(old_bytes, offset - line_offset):
+                    if 0 <= byte_offset < len(line_bytes):
+                        line_bytes[byte_offset] = byte
+        return bytes(line_bytes)

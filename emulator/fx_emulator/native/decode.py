@@ -44,6 +44,9 @@ _PUSHES = {"push": 8, "pushfq": 8, "pushf": 2, "call": 8, "enter": 8}
 _POPS = {"pop": 8, "popfq": 8, "popf": 2, "ret": 8}
 _STATES = {"fxsave": 512, "fxrstor": 512}
 _BITS = frozenset({"bt", "bts", "btr", "btc"})
+_LOCK = 0xF0
+_OPERAND_SIZE = 0x66
+"""Prefix that makes words on the stack 2 bytes."""
 
 
 @attrs.frozen
@@ -102,24 +105,26 @@ class Access:
 
     def parts(self, address_of: Callable[[Operand], int]) -> tuple[AccessPart, ...]:
         """Return the parts in order, given the address of each operand."""
-        places = [(address_of(each), each) for each in self.operands]
-        loads = [part for at, each in places if each.reads for part in _pieces(at, each.size)]
-        stores = [part for at, each in places if each.writes for part in _pieces(at, each.size)]
-        return (
-            *(AccessPart(at, size, writes=False) for at, size in loads),
-            *(AccessPart(at, size, writes=True) for at, size in stores),
-        )
+        loads: list[AccessPart] = []
+        stores: list[AccessPart] = []
+        for operand in self.operands:
+            address = address_of(operand)
+            if operand.reads:
+                loads += _parts(address, operand.size, writes=False)
+            if operand.writes:
+                stores += _parts(address, operand.size, writes=True)
+        return (*loads, *stores)
 
 
-def _pieces(address: int, size: int) -> list[tuple[int, int]]:
-    """Return address and size of the atomic pieces of an operand."""
-    found = []
+def _parts(address: int, size: int, *, writes: bool) -> list[AccessPart]:
+    """Return the atomic accesses to an operand: up to 8 bytes each, within a cache line."""
+    parts = []
     end = address + size
     while address < end:
-        piece = min(_WORD, LINE - address % LINE, end - address)
-        found.append((address, piece))
-        address += piece
-    return found
+        part_size = min(_WORD, LINE - address % LINE, end - address)
+        parts.append(AccessPart(address, part_size, writes))
+        address += part_size
+    return parts
 
 
 class Decoder:
@@ -135,9 +140,10 @@ class Decoder:
             raise MissingPackageError("capstone") from None
         self._cs: Any = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
         self._cs.detail = True
-        self._memory, self._register = capstone.x86.X86_OP_MEM, capstone.x86.X86_OP_REG
+        self._memory = capstone.x86.X86_OP_MEM
+        self._register = capstone.x86.X86_OP_REG
         self._read = read
-        self._known: dict[int, Access | None] = {}
+        self._cache: dict[int, Access | None] = {}
 
     def name(self, address: int) -> str:
         """Return the instruction as text, or as bytes if capstone cannot decode it."""
@@ -148,89 +154,121 @@ class Decoder:
 
     def forget(self) -> None:
         """Clear the cache after a change of code."""
-        self._known.clear()
+        self._cache.clear()
 
     def access(self, address: int) -> Access | None:
         """Return the accesses of the instruction at an address; None if it cannot be decoded."""
-        if address not in self._known:
-            self._known[address] = self._decode(address)
-        return self._known[address]
+        if address not in self._cache:
+            self._cache[address] = self._decode(address)
+        return self._cache[address]
 
     def _decode(self, address: int) -> Access | None:
-        found = next(self._cs.disasm(self._read(address, _LONGEST), address, 1), None)
-        if found is None:
+        code = self._read(address, _LONGEST)
+        instruction = next(self._cs.disasm(code, address, 1), None)
+        if instruction is None:
             return None
-        name = found.mnemonic.split()[-1]
-        bare = name == "lea" or name.startswith(_NO_ACCESS)
-        operands = () if bare else self._operands(found, name)
-        exchange = name == "xchg" and bool(operands)
+        mnemonic = instruction.mnemonic
+        name = mnemonic.split()[-1]  # without prefixes
+        operands: tuple[Operand, ...] = ()
+        if name != "lea" and not name.startswith(_NO_ACCESS):
+            operands = self._operands(instruction, name)
+        exchanges_memory = name == "xchg" and bool(operands)
         return Access(
-            text=f"{found.mnemonic} {found.op_str}".strip(),
-            size=found.size,
+            text=f"{mnemonic} {instruction.op_str}".strip(),
+            size=instruction.size,
             operands=operands,
-            locked=found.prefix[0] == 0xF0 or exchange,
+            locked=instruction.prefix[0] == _LOCK or exchanges_memory,
             fence=name == "mfence",
             timed=name in {"rdtsc", "rdtscp"},
-            repeated=found.mnemonic.startswith("rep") and name != "ret",
-            plural=sum(-(-each.size // _WORD) * (each.reads + each.writes) for each in operands)
-            > 1,
+            repeated=mnemonic.startswith("rep") and name != "ret",
+            plural=sum(_least_parts(operand) for operand in operands) > 1,
         )
 
-    def _operands(self, found: Any, name: str) -> tuple[Operand, ...]:
+    def _operands(self, instruction: Any, name: str) -> tuple[Operand, ...]:
         """Return the memory operands, implicit ones included, with what capstone gets wrong."""
         operands = []
-        register = found.reg_name
-        for number, each in enumerate(found.operands):
-            if each.type != self._memory:
-                continue
-            memory = each.mem
-            base = register(memory.base) if memory.base else None
-            displacement = memory.disp
-            if base == "rip":
-                base, displacement = None, displacement + found.address + found.size
-            if base == "rsp" and name == "pop":
-                displacement += each.size  # the address is computed after the load
-            source = found.operands[-1]
-            indexed = name in _BITS and source.type == self._register
-            operands.append(
-                Operand(
-                    base=base,
-                    index=register(memory.index) if memory.index else None,
-                    scale=memory.scale,
-                    displacement=displacement,
-                    segment=register(memory.segment) if memory.segment else None,
-                    size=_STATES.get(name, each.size),
-                    writes=number == 0 and name not in _LOADS,
-                    reads=number > 0 or (name not in _STORES and not name.startswith(_STORE_NAMES)),
-                    bit=register(source.reg) if indexed else None,
-                )
-            )
-        return (*operands, *_implicit(name, 2 if found.prefix[2] == 0x66 else 8))
+        for number, operand in enumerate(instruction.operands):
+            if operand.type == self._memory:
+                operands.append(self._operand(instruction, name, number))
+        stack_word = 2 if instruction.prefix[2] == _OPERAND_SIZE else 8
+        implicit = _implicit(name, stack_word)
+        if implicit is not None:
+            operands.append(implicit)
+        return tuple(operands)
 
+    def _operand(self, instruction: Any, name: str, number: int) -> Operand:
+        """Return the operand with a number, which is memory."""
+        operand = instruction.operands[number]
+        memory = operand.mem
 
-def _implicit(name: str, size: int) -> tuple[Operand, ...]:
-    """Return the operands that an instruction does not name: the stack, a table, a mask's target.
+        def register(code: int) -> str | None:
+            return instruction.reg_name(code) if code else None
 
-    ``size`` is that of a word on the stack.
-    """
-
-    def at(base: str, size: int, displacement: int = 0, **more: Any) -> tuple[Operand, ...]:
-        given = {"index": None, "writes": False, "reads": False, **more}
-        return (
-            Operand(
-                base=base, scale=1, displacement=displacement, segment=None, size=size, **given
-            ),
+        base_register = register(memory.base)
+        displacement = memory.disp
+        if base_register == "rip":
+            # Relative to the next instruction: an address that does not change.
+            base_register = None
+            displacement += instruction.address + instruction.size
+        if base_register == "rsp" and name == "pop":
+            displacement += operand.size  # the address is computed after the load
+        is_first = number == 0
+        only_stores = is_first and (name in _STORES or name.startswith(_STORE_NAMES))
+        bit_register = None
+        last_operand = instruction.operands[-1]
+        if name in _BITS and last_operand.type == self._register:
+            bit_register = register(last_operand.reg)
+        return Operand(
+            base=base_register,
+            index=register(memory.index),
+            scale=memory.scale,
+            displacement=displacement,
+            segment=register(memory.segment),
+            size=_STATES.get(name, operand.size),
+            writes=is_first and name not in _LOADS,
+            reads=not only_stores,
+            bit=bit_register,
         )
 
+
+def _least_parts(operand: Operand) -> int:
+    """Return the number of parts of an operand that crosses no cache line."""
+    words = -(-operand.size // _WORD)
+    return words * (int(operand.reads) + int(operand.writes))
+
+
+def _implicit(name: str, stack_word: int) -> Operand | None:
+    """Return the operand that an instruction does not name: the stack, a table, a mask's target.
+
+    ``stack_word`` is the size of a word on the stack.
+    """
     if name in _PUSHES:
-        size = min(size, _PUSHES[name])
-        return at("rsp", size, -size, writes=True)
+        size = min(stack_word, _PUSHES[name])
+        return _simple("rsp", size, displacement=-size, writes=True)
     if name in _POPS:
-        return at("rsp", min(size, _POPS[name]), reads=True)
+        return _simple("rsp", min(stack_word, _POPS[name]))
     if name == "leave":
-        return at("rbp", 8, reads=True)
+        return _simple("rbp", 8)
     if name == "xlatb":
-        return at("rbx", 1, index="al", reads=True)
+        return _simple("rbx", 1, index="al")
+    if name == "maskmovq":
+        return _simple("rdi", 8, writes=True)
     if name.startswith("maskmov"):
-        return at("rdi", 8 if name == "maskmovq" else 16, writes=True)
-    return ()
+        return _simple("rdi", 16, writes=True)
+    return None
+
+
+def _simple(
+    base: str, size: int, *, index: str | None = None, displacement: int = 0, writes: bool = False
+) -> Operand:
+    """Return an operand that is loaded, or stored if ``writes``."""
+    return Operand(
+        base=base,
+        index=index,
+        scale=1,
+        displacement=displacement,
+        segment=None,
+        size=size,
+        writes=writes,
+        reads=not writes,
+    )

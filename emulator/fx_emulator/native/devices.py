@@ -9,7 +9,7 @@ from fx_emulator.memory import Memory
 from fx_emulator.native.decode import LINE
 from fx_emulator.native.errors import NativeError
 from fx_emulator.native.space import READ, WRITE, Region, round_up
-from fx_emulator.vmo import Mapping, Rights, Vmo
+from fx_emulator.vmo import PAGE, Mapping, Rights, Vmo
 
 __all__ = ["DEVICES_AT", "MappedDevice"]
 
@@ -35,12 +35,17 @@ class MappedDevice:
         self._bytes = self.memory._region  # noqa: SLF001 (modules of one emulator)
         if not size:
             raise NativeError(f"{device!r} has no bytes to map; grow it first")
+        if start is None:
+            start = machine.space.place(DEVICES_AT, size, _ROOM)
+        permissions = READ
+        if _writable(device):
+            permissions |= WRITE
         self.region: Region = machine.space.map_host(
             f"memory of {size} bytes",
-            machine.space.place(DEVICES_AT, size, _ROOM) if start is None else start,
+            start,
             self._bytes,
             round_up(size),
-            READ | WRITE if _writable(device) else READ,
+            permissions,
             limit=size,
             offset=self.base,
             shared=self,
@@ -67,91 +72,107 @@ class MappedDevice:
 
     def _store(self, _kind: int, address: int, size: int, value: int) -> None:
         """Handle a store of the program, before the bytes change."""
-        at = address - self.region.start
-        if at + size > self.region.limit:
+        offset = address - self.region.start
+        if offset + size > self.region.limit:
             raise NativeError(
-                f"store of {size} bytes at byte {at} of a memory of {self.region.limit} bytes"
+                f"store of {size} bytes at byte {offset} of a memory of {self.region.limit} bytes"
             )
         machine = self.machine
-        if address in machine.asked:
+        stores = machine.stores
+        if address in stores.counted:
             return
-        if machine.journal is not None:
+        if stores.journal is not None:
             # Journaled first: after an error below later hooks do not run, but the store happens.
             region = self.region
-            machine.journal.append((region, at, bytes(region.view[at : at + size])))
+            stores.journal.append((region, offset, bytes(region.view[offset : offset + size])))
         if machine.order is not None and not machine.order.is_direct():
             return
         value &= (1 << 8 * size) - 1
         pc = machine.pc()
-        if size <= LINE - address % LINE:
-            self.land(at, size, value, pc)
+        to_line_end = LINE - address % LINE
+        if size <= to_line_end:
+            self.land(offset, size, value, pc)
         else:
-            # Two stores; the engine makes the first one again with the second.
-            data, first = value.to_bytes(size, "little"), LINE - address % LINE
-            self.land(at, first, int.from_bytes(data[:first], "little"), pc)
-            self.region.view[at : at + first] = data[:first]
-            self.land(at + first, size - first, int.from_bytes(data[first:], "little"), pc)
-        if machine.rewrites:
+            # Two stores; the engine makes the low one again with the high one.
+            value_bytes = value.to_bytes(size, "little")
+            low_bytes, high_bytes = value_bytes[:to_line_end], value_bytes[to_line_end:]
+            self.land(offset, len(low_bytes), int.from_bytes(low_bytes, "little"), pc)
+            self.region.view[offset : offset + len(low_bytes)] = low_bytes
+            self.land(
+                offset + len(low_bytes), len(high_bytes), int.from_bytes(high_bytes, "little"), pc
+            )
+        if stores.rewrites:
             # The engine drops the store in which it is stopped; the machine repeats it.
-            machine.asked.add(address)
+            stores.counted.add(address)
             machine.engine.stop()
 
-    def land(self, at: int, size: int, value: int, pc: int) -> None:
+    def land(self, offset: int, size: int, value: int, pc: int) -> None:
         """Handle a store that reaches the memory, from an instruction or a store buffer.
 
         Called before the bytes change. Raises Crash if a fault stops the program.
         """
-        machine, memory = self.machine, self.memory
-        if machine.sink is not None:
-            machine.sink(self, at, size, value, pc)
-        place = self.base + at
-        if self._storage is not None and self._storage.state[place >> 12] != _OWN:
-            self._storage.claim(place & -_WORD, _WORD)
+        sink = self.machine.listeners.sink
+        if sink is not None:
+            sink(self, offset, size, value, pc)
+        memory = self.memory
+        memory_offset = self.base + offset
+        if self._storage is not None and self._storage.state[memory_offset // PAGE] != _OWN:
+            self._storage.claim(memory_offset & -_WORD, _WORD)
         if memory.faults:
-            self._ask(place, size, value)
+            self._pass_faults(memory_offset, size, value)
             return
         memory.stores += 1
         if memory.log is not None:
-            for offset, word in self._words(place, size, value):
-                memory.log.stored(offset, word)
+            for word_offset, word in self._words(memory_offset, size, value):
+                memory.log.stored(word_offset, word)
 
-    def _words(self, place: int, size: int, value: int) -> list[tuple[int, int]]:
+    def _words(self, memory_offset: int, size: int, value: int) -> list[tuple[int, int]]:
         """Return offset in the memory and new value of each word that a store touches."""
-        first = place & -_WORD
-        last = (place + size - 1) & -_WORD
-        data = bytearray(self.memory.read(first, last + _WORD - first))
-        data[place - first : place - first + size] = value.to_bytes(size, "little")
+        first_offset = memory_offset & -_WORD
+        end_offset = (memory_offset + size + _WORD - 1) & -_WORD
+        word_bytes = bytearray(self.memory.read(first_offset, end_offset - first_offset))
+        word_bytes[memory_offset - first_offset : memory_offset - first_offset + size] = (
+            value.to_bytes(size, "little")
+        )
         return [
-            (at, int.from_bytes(data[at - first : at - first + _WORD], "little"))
-            for at in range(first, last + 1, _WORD)
+            (
+                word_offset,
+                int.from_bytes(
+                    word_bytes[word_offset - first_offset : word_offset - first_offset + _WORD],
+                    "little",
+                ),
+            )
+            for word_offset in range(first_offset, end_offset, _WORD)
         ]
 
-    def _ask(self, place: int, size: int, value: int) -> None:
+    def _pass_faults(self, memory_offset: int, size: int, value: int) -> None:
         """Pass a store through the memory's faults; words that they change are rewritten later."""
         memory = self.memory
-        for offset, wanted in self._words(place, size, value):
-            old = memory.load_u64(offset)
-            stored = wanted
+        for word_offset, wanted_word in self._words(memory_offset, size, value):
+            old_word = memory.load_u64(word_offset)
+            stored_word = wanted_word
             try:
                 for fault in memory.faults:
-                    stored = fault(offset, stored, memory.stores)
+                    stored_word = fault(word_offset, stored_word, memory.stores)
             except Crash as crash:
-                mask = 0
+                # Of the store in which it crashes the low bytes land, later on nothing at all.
+                landed_bits = 0
                 if crash is not memory.crashed:
-                    mask = (1 << 8 * crash.landed) - 1
+                    landed_bits = (1 << 8 * crash.landed) - 1
                     memory.halt(crash)
-                self.machine.rewrites.append((self, offset, old & ~mask | wanted & mask))
+                torn_word = old_word & ~landed_bits | wanted_word & landed_bits
+                self.machine.stores.rewrites.append((self, word_offset, torn_word))
                 raise
             memory.stores += 1
             if memory.log is not None:
-                memory.log.stored(offset, stored)
-            if stored != wanted:
-                self.machine.rewrites.append((self, offset, stored))
+                memory.log.stored(word_offset, stored_word)
+            if stored_word != wanted_word:
+                self.machine.stores.rewrites.append((self, word_offset, stored_word))
 
     def rewrite(self, offset: int, word: int) -> None:
         """Overwrite a word without calling hooks; ``offset`` is in the memory."""
-        at = offset - self.base
-        self.region.view[at : at + _WORD] = word.to_bytes(_WORD, "little")
+        within = offset - self.base
+        self.region.view[within : within + _WORD] = word.to_bytes(_WORD, "little")
 
 
 def _host_memory(device: Any) -> tuple[Memory, int, int]:
@@ -165,7 +186,7 @@ def _host_memory(device: Any) -> tuple[Memory, int, int]:
         vmo = device._vmo  # noqa: SLF001
         return device.memory, vmo.base, vmo.size
     if isinstance(device, Mapping):
-        return device._vmo.storage.memory, device._at, device.size  # noqa: SLF001
+        return device._vmo.storage.memory, device._start, device.size  # noqa: SLF001
     raise NativeError(f"{device!r} cannot be mapped; give a Memory or a Vmo")
 
 

@@ -26,8 +26,22 @@ __all__ = ["RELR", "Chunk", "ObjectFile", "Relocation", "Symbol", "open_object"]
 RELR = -8
 """Type of a relative relocation whose addend is stored in its place."""
 
-_ALLOC, _WRITE_FLAG, _EXEC, _TLS = 0x2, 0x1, 0x4, 0x400
-_INITIALISERS = (".preinit_array", ".init_array", ".ctors")
+# Flags of sections.
+_WRITABLE = 0x1
+_ALLOCATED = 0x2
+_EXECUTABLE = 0x4
+_THREAD_LOCAL = 0x400
+# Flags of segments.
+_SEGMENT_RUN = 1
+_SEGMENT_WRITE = 2
+_SEGMENT_READ = 4
+# Offsets of addresses in a section header and in a symbol.
+_SECTION_ADDRESS = 16
+_SYMBOL_VALUE = 8
+_LARGEST_SEGMENT = 1 << 32
+_LARGEST_SECTION = 1 << 30
+_LINKED_INITIALISERS = (".preinit_array", ".init_array")
+_INITIALISERS = (*_LINKED_INITIALISERS, ".ctors")
 """Sections of pointers to initialisers; what a linker makes of ``.ctors`` is called otherwise."""
 _DEBUG_SIZES = {1: 8, 2: 4, 10: 4, 11: 4, 17: 8, 21: 4, 24: 8}
 """Size in bytes of each relocation type of DWARF sections."""
@@ -128,28 +142,17 @@ def _open(path: Path, data: bytes, base: int) -> ObjectFile:
         hint = "; link an archive first: gcc -shared" if data[:7] == b"!<arch>" else ""
         raise LoadError(f"{path}: not an ELF file{hint}")
     file = ELFFile(io.BytesIO(data))
-    machine, kind = file["e_machine"], _KINDS.get(file["e_type"])
-    if file.elfclass != 64 or not file.little_endian or machine != "EM_X86_64":
-        order = "little" if file.little_endian else "big"
-        raise LoadError(
-            f"{path}: made for {machine} ({file.elfclass} bits, {order}-endian); "
-            "the emulated CPU is x86-64: build with -m64, or --target=x86_64"
-        )
-    if kind is None:
-        raise LoadError(f"{path}: ELF type {file['e_type']}; load an object, library or executable")
-    segments = list(file.iter_segments())
-    if any(segment["p_type"] == "PT_INTERP" for segment in segments) and kind != "relocatable":
-        raise LoadError(
-            f"{path}: needs a dynamic loader; link it with -static, or make a library with -shared"
-        )
+    kind = _kind(path, file)
     loaded = _Loaded()
+    # The addresses of an executable are final, those of a library relative to its base; a
+    # relocatable file has none before its sections are laid out.
     bias = base if kind == "shared" else 0
     if kind == "relocatable":
         file = _placed(path, file, bytearray(data), base, loaded)
     else:
         _add_segments(path, file, bias, loaded)
     tables = {
-        number: [_symbol(each, bias) for each in section.iter_symbols()]
+        number: [_symbol(symbol, bias) for symbol in section.iter_symbols()]
         for number, section in enumerate(file.iter_sections())
         if isinstance(section, SymbolTableSection)
     }
@@ -166,6 +169,26 @@ def _open(path: Path, data: bytes, base: int) -> ObjectFile:
         **attrs.asdict(loaded, recurse=False),
         **_named(itertools.chain.from_iterable(tables.values()), relocations),
     )
+
+
+def _kind(path: Path, file: Any) -> str:
+    """Return the kind of a file. Raises LoadError for one that the target cannot run."""
+    machine_type = file["e_machine"]
+    if file.elfclass != 64 or not file.little_endian or machine_type != "EM_X86_64":
+        order = "little" if file.little_endian else "big"
+        raise LoadError(
+            f"{path}: made for {machine_type} ({file.elfclass} bits, {order}-endian); "
+            "the emulated CPU is x86-64: build with -m64, or --target=x86_64"
+        )
+    kind = _KINDS.get(file["e_type"])
+    if kind is None:
+        raise LoadError(f"{path}: ELF type {file['e_type']}; load an object, library or executable")
+    segment_types = [segment["p_type"] for segment in file.iter_segments()]
+    if "PT_INTERP" in segment_types and kind != "relocatable":
+        raise LoadError(
+            f"{path}: needs a dynamic loader; link it with -static, or make a library with -shared"
+        )
+    return kind
 
 
 @attrs.define
@@ -190,41 +213,48 @@ _TYPES = {
     "STT_SECTION": "section",
     "STT_LOOS": "ifunc",
     "STT_GNU_IFUNC": "ifunc",
+    "10": "ifunc",
 }
+"""Kinds of symbols, by pyelftools' names of their types, which differ from version to version."""
 
 
-def _symbol(each: Any, bias: int) -> Symbol:
-    info = each["st_info"]
-    where = each["st_shndx"]
-    kind = _TYPES.get(str(info["type"]), "ifunc" if info["type"] == 10 else "none")
-    fixed = kind == "tls" or where == "SHN_ABS"
+def _symbol(symbol: Any, bias: int) -> Symbol:
+    """Return a symbol of pyelftools as ours."""
+    symbol_info = symbol["st_info"]
+    section_number = symbol["st_shndx"]
+    kind = _TYPES.get(str(symbol_info["type"]), "none")
+    address = symbol["st_value"]
+    if kind != "tls" and section_number != "SHN_ABS":
+        address += bias
     return Symbol(
-        name=each.name,
-        address=each["st_value"] + (0 if fixed else bias),
-        size=each["st_size"],
+        name=symbol.name,
+        address=address,
+        size=symbol["st_size"],
         kind=kind,
-        defined=where != "SHN_UNDEF",
-        weak=info["bind"] == "STB_WEAK",
-        local=info["bind"] == "STB_LOCAL",
+        defined=section_number != "SHN_UNDEF",
+        weak=symbol_info["bind"] == "STB_WEAK",
+        local=symbol_info["bind"] == "STB_LOCAL",
     )
 
 
-def _named(every: Iterable[Symbol], relocations: list[Relocation]) -> dict[str, Any]:
+def _named(every_symbol: Iterable[Symbol], relocations: list[Relocation]) -> dict[str, Any]:
     """Return the symbols of an ObjectFile by field name; undefined ones only if they are used."""
     symbols: dict[str, Symbol] = {}
     functions: list[Symbol] = []
     undefined: dict[str, Symbol] = {}
-    used = {each.symbol.name for each in relocations if each.symbol is not None}
-    for symbol in every:
+    used_names = {entry.symbol.name for entry in relocations if entry.symbol is not None}
+    for symbol in every_symbol:
         if not symbol.name:
             continue
         if not symbol.defined:
-            if symbol.name in used:
+            if symbol.name in used_names:
                 undefined.setdefault(symbol.name, symbol)
             continue
-        known = symbols.get(symbol.name)
-        if known is None or (known.local and not symbol.local):
+        # Files of one program may have local symbols of one name; a global one is unique.
+        same_name = symbols.get(symbol.name)
+        if same_name is None or (same_name.local and not symbol.local):
             symbols[symbol.name] = symbol
+        # Functions in assembly often have no type.
         if symbol.kind in {"func", "ifunc"} or (symbol.kind == "none" and symbol.address):
             functions.append(symbol)
     return {"symbols": symbols, "functions": functions, "undefined": undefined}
@@ -235,29 +265,35 @@ def _relocations(file: Any, tables: dict[int, list[Symbol]], bias: int) -> Itera
     relocatable = file["e_type"] == "ET_REL"
     for section in file.iter_sections():
         if isinstance(section, RelrRelocationSection):
-            for each in section.iter_relocations():
-                yield Relocation(bias + each["r_offset"], RELR, None, 0)
+            for relocation_entry in section.iter_relocations():
+                yield Relocation(bias + relocation_entry["r_offset"], RELR, None, 0)
         elif isinstance(section, RelocationSection):
             # A linked file has the addresses of places, a relocatable one offsets in a section.
-            what = file.get_section(section["sh_info"]) if relocatable else section
-            if what["sh_flags"] & (_ALLOC | _TLS) != _ALLOC:
+            target_section = section
+            target_start = bias
+            if relocatable:
+                target_section = file.get_section(section["sh_info"])
+                target_start = target_section["sh_addr"]
+            if target_section["sh_flags"] & (_ALLOCATED | _THREAD_LOCAL) != _ALLOCATED:
                 continue
-            start = what["sh_addr"] if relocatable else bias
             symbols = tables.get(section["sh_link"], [])
-            for each in section.iter_relocations():
-                number = each["r_info_sym"]
-                symbol = symbols[number] if number else None
-                place = start + each["r_offset"]
-                yield Relocation(place, each["r_info_type"], symbol, each["r_addend"])
+            for relocation_entry in section.iter_relocations():
+                symbol_number = relocation_entry["r_info_sym"]
+                symbol = symbols[symbol_number] if symbol_number else None
+                place = target_start + relocation_entry["r_offset"]
+                yield Relocation(
+                    place, relocation_entry["r_info_type"], symbol, relocation_entry["r_addend"]
+                )
 
 
 def _initialisers(file: Any, kind: str, bias: int) -> Iterator[int]:
     """Yield the addresses of pointers to initialisers, in order."""
-    for wanted in _INITIALISERS if kind == "relocatable" else _INITIALISERS[:2]:
+    array_names = _INITIALISERS if kind == "relocatable" else _LINKED_INITIALISERS
+    for array_name in array_names:
         for section in file.iter_sections():
-            if section.name == wanted or section.name.startswith(f"{wanted}."):
-                start = bias + section["sh_addr"]
-                yield from range(start, start + section["sh_size"], 8)
+            if section.name == array_name or section.name.startswith(f"{array_name}."):
+                section_start = bias + section["sh_addr"]
+                yield from range(section_start, section_start + section["sh_size"], 8)
 
 
 # --- Linked files ------------------------------------------------------------------------------
@@ -267,21 +303,36 @@ def _add_segments(path: Path, file: Any, bias: int, loaded: _Loaded) -> None:
     """Add the segments of a linked file."""
     for segment in file.iter_segments():
         if segment["p_type"] == "PT_LOAD" and segment["p_memsz"]:
-            size, flags = segment["p_memsz"], segment["p_flags"]
-            if size > 1 << 32 or segment["p_filesz"] > size:
-                raise LoadError(f"{path}: damaged ELF file: segment of {size} bytes")
-            start = bias + segment["p_vaddr"]
-            # ELF numbers the permissions in reverse.
-            permissions = sum(to for flag, to in ((4, READ), (2, WRITE), (1, RUN)) if flags & flag)
-            loaded.chunks.append(Chunk(start, size, segment.data(), permissions, "segment"))
-            at = file["e_phoff"] - segment["p_offset"]
-            if 0 <= at < segment["p_filesz"]:
-                loaded.headers = start + at
+            memory_size = segment["p_memsz"]
+            file_size = segment["p_filesz"]
+            if memory_size > _LARGEST_SEGMENT or file_size > memory_size:
+                raise LoadError(f"{path}: damaged ELF file: segment of {memory_size} bytes")
+            segment_start = bias + segment["p_vaddr"]
+            permissions = _permissions(segment["p_flags"])
+            loaded.chunks.append(
+                Chunk(segment_start, memory_size, segment.data(), permissions, "segment")
+            )
+            headers_offset = file["e_phoff"] - segment["p_offset"]
+            if 0 <= headers_offset < file_size:
+                loaded.headers = segment_start + headers_offset
         elif segment["p_type"] == "PT_TLS":
-            loaded.tls, loaded.tls_size = segment.data(), segment["p_memsz"]
+            loaded.tls = segment.data()
+            loaded.tls_size = segment["p_memsz"]
             loaded.tls_align = max(1, segment["p_align"])
     if not loaded.chunks:
         raise LoadError(f"{path}: no segment to load; build it again")
+
+
+def _permissions(flags: int) -> int:
+    """Return the permissions of a segment; ELF numbers them in reverse."""
+    permissions = 0
+    if flags & _SEGMENT_READ:
+        permissions |= READ
+    if flags & _SEGMENT_WRITE:
+        permissions |= WRITE
+    if flags & _SEGMENT_RUN:
+        permissions |= RUN
+    return permissions
 
 
 # --- Relocatable files -------------------------------------------------------------------------
@@ -294,31 +345,47 @@ def _placed(path: Path, file: Any, data: bytearray, base: int, loaded: _Loaded) 
     """
     sections = list(file.iter_sections())
     places, end = _lay_out(path, sections, base, loaded)
-    for number, address in places.items():
-        at = file["e_shoff"] + number * file["e_shentsize"] + 16
-        struct.pack_into("<Q", data, at, address)
-    addresses: list[int] = []
-    common = end
-    table: Any = next((each for each in sections if each["sh_type"] == "SHT_SYMTAB"), None)
-    for number, symbol in enumerate(table.iter_symbols() if table is not None else ()):
-        address, where = symbol["st_value"], symbol["st_shndx"]
-        if where == "SHN_COMMON":
-            address = round_up(common, max(1, address))
-            common = address + symbol["st_size"]
-        else:
-            address += places.get(where, 0)
-        addresses.append(address)
-        at = table["sh_offset"] + number * table["sh_entsize"] + 8
-        struct.pack_into("<Q", data, at, address)
-    if common > end:
-        loaded.chunks.append(Chunk(end, common - end, b"", READ | WRITE, "common"))
+    for section_number, section_address in places.items():
+        section_header = file["e_shoff"] + section_number * file["e_shentsize"]
+        struct.pack_into("<Q", data, section_header + _SECTION_ADDRESS, section_address)
+    symbol_addresses: list[int] = []
+    for section in sections:
+        if section["sh_type"] == "SHT_SYMTAB":
+            symbol_addresses = _place_symbols(section, places, end, data, loaded)
+            break
     for section in sections:
         if isinstance(section, RelocationSection):
-            target = sections[section["sh_info"]]
-            if target.name.startswith((".debug_", ".eh_frame")):
-                start = places.get(section["sh_info"], 0)
-                _relocate_debug(section, target, start, addresses, data)
+            target_section = sections[section["sh_info"]]
+            if target_section.name.startswith((".debug_", ".eh_frame")):
+                section_start = places.get(section["sh_info"], 0)
+                _relocate_debug(section, target_section, section_start, symbol_addresses, data)
     return ELFFile(io.BytesIO(data))
+
+
+def _place_symbols(
+    table: Any, places: dict[int, int], end: int, data: bytearray, loaded: _Loaded
+) -> list[int]:
+    """Write the addresses of symbols into their table. Return them, by the symbol's number.
+
+    Common symbols, which belong to no section, are laid out from ``end`` on.
+    """
+    addresses: list[int] = []
+    common_end = end
+    for symbol_number, symbol in enumerate(table.iter_symbols()):
+        symbol_address = symbol["st_value"]
+        section_number = symbol["st_shndx"]
+        if section_number == "SHN_COMMON":
+            # The value of such a symbol is its alignment.
+            symbol_address = round_up(common_end, max(1, symbol_address))
+            common_end = symbol_address + symbol["st_size"]
+        else:
+            symbol_address += places.get(section_number, 0)
+        addresses.append(symbol_address)
+        table_entry = table["sh_offset"] + symbol_number * table["sh_entsize"]
+        struct.pack_into("<Q", data, table_entry + _SYMBOL_VALUE, symbol_address)
+    if common_end > end:
+        loaded.chunks.append(Chunk(end, common_end - end, b"", READ | WRITE, "common"))
+    return addresses
 
 
 def _lay_out(
@@ -330,44 +397,71 @@ def _lay_out(
     thread-local variables is its offset in their image.
     """
     places: dict[int, int] = {}
-    tls = bytearray()
-    at = base
-    for wanted in (READ | RUN, READ, READ | WRITE):
-        at = start = round_up(at)
-        data = bytearray()
-        for number, section in enumerate(sections):
-            flags = section["sh_flags"]
-            permissions = READ | (WRITE if flags & _WRITE_FLAG else 0)
-            permissions = READ | RUN if flags & _EXEC else permissions
-            if not flags & _ALLOC or wanted != (READ if flags & _TLS else permissions):
+    tls_image = bytearray()
+    chunk_end = base
+    for permissions in (READ | RUN, READ, READ | WRITE):
+        chunk_start = round_up(chunk_end)
+        chunk_bytes = bytearray()
+        for section_number, section in enumerate(sections):
+            if _section_permissions(section["sh_flags"]) != permissions:
                 continue
-            align, size = max(1, section["sh_addralign"]), section["sh_size"]
-            if size > 1 << 30:
-                raise LoadError(f"{path}: damaged ELF file: section of {size} bytes")
-            into, origin = (tls, 0) if flags & _TLS else (data, start)
-            into += bytes(-len(into) % align)
-            places[number] = origin + len(into)
-            into += section.data()
-            if flags & _TLS:
+            section_size = section["sh_size"]
+            if section_size > _LARGEST_SECTION:
+                raise LoadError(f"{path}: damaged ELF file: section of {section_size} bytes")
+            align = max(1, section["sh_addralign"])
+            if section["sh_flags"] & _THREAD_LOCAL:
+                places[section_number] = _append(tls_image, section, align)
                 loaded.tls_align = max(loaded.tls_align, align)
-        if data:
-            loaded.chunks.append(Chunk(start, len(data), bytes(data), wanted, "sections"))
-        at = start + len(data)
-    loaded.tls, loaded.tls_size = bytes(tls), len(tls)
-    return places, round_up(at)
+            else:
+                places[section_number] = chunk_start + _append(chunk_bytes, section, align)
+        if chunk_bytes:
+            loaded.chunks.append(
+                Chunk(chunk_start, len(chunk_bytes), bytes(chunk_bytes), permissions, "sections")
+            )
+        chunk_end = chunk_start + len(chunk_bytes)
+    loaded.tls = bytes(tls_image)
+    loaded.tls_size = len(tls_image)
+    return places, round_up(chunk_end)
+
+
+def _section_permissions(flags: int) -> int:
+    """Return the permissions of a section; 0 if it is not in memory."""
+    if not flags & _ALLOCATED:
+        return 0
+    if flags & _THREAD_LOCAL:
+        return READ  # only an image, which each thread copies
+    if flags & _EXECUTABLE:
+        return READ | RUN
+    if flags & _WRITABLE:
+        return READ | WRITE
+    return READ
+
+
+def _append(data: bytearray, section: Any, align: int) -> int:
+    """Append an aligned section. Return its offset."""
+    data += bytes(-len(data) % align)
+    offset = len(data)
+    data += section.data()
+    return offset
 
 
 def _relocate_debug(
     section: Any, target: Any, start: int, addresses: list[int], data: bytearray
 ) -> None:
     """Apply the relocations of a section of DWARF, which begins at ``start``, in the file."""
-    for each in section.iter_relocations():
-        size, offset = _DEBUG_SIZES.get(each["r_info_type"]), each["r_offset"]
-        if size is None or offset + size > target["sh_size"]:
+    for relocation_entry in section.iter_relocations():
+        relocation_type = relocation_entry["r_info_type"]
+        value_size = _DEBUG_SIZES.get(relocation_type)
+        section_offset = relocation_entry["r_offset"]
+        if value_size is None or section_offset + value_size > target["sh_size"]:
             continue
-        symbol = each["r_info_sym"]
-        value = (addresses[symbol] if symbol < len(addresses) else 0) + each["r_addend"]
-        if each["r_info_type"] in _RELATIVE_TYPES:
-            value -= start + offset
-        at = target["sh_offset"] + offset
-        data[at : at + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+        relocated_value = relocation_entry["r_addend"]
+        symbol_number = relocation_entry["r_info_sym"]
+        if symbol_number < len(addresses):
+            relocated_value += addresses[symbol_number]
+        if relocation_type in _RELATIVE_TYPES:
+            relocated_value -= start + section_offset
+        file_offset = target["sh_offset"] + section_offset
+        data[file_offset : file_offset + value_size] = (
+            relocated_value & (1 << 8 * value_size) - 1
+        ).to_bytes(value_size, "little")

@@ -19,9 +19,15 @@ from fx_emulator.native.errors import MissingPackageError, NativeError
 
 __all__ = ["REGISTERS", "Context", "Engine"]
 
-_ARCH_X86, _MODE_64 = 4, 8
-_HOOK_INTR, _HOOK_INSN, _HOOK_CODE = 1, 2, 4
-_HOOK_READ, _HOOK_WRITE, _HOOK_INVALID_MEMORY = 1 << 10, 1 << 11, 1008
+_ARCH_X86 = 4
+_MODE_64 = 8
+# Kinds of hooks.
+_HOOK_INTR = 1
+_HOOK_INSN = 2
+_HOOK_CODE = 4
+_HOOK_INVALID_MEMORY = 1008
+_HOOK_READ = 1 << 10
+_HOOK_WRITE = 1 << 11
 _HOOK_INVALID_INSTRUCTION = 1 << 14
 _CTL_FLUSH_CODE = 10 | 1 << 30
 """uc_ctl code of UC_CTL_TB_FLUSH: a write without arguments."""
@@ -101,17 +107,24 @@ def _load() -> tuple[Any, Any]:
 
 def _reserve() -> None:
     """Raise NativeError if there is no memory for an engine, which would end the process."""
-    for last in (False, True):
-        try:
-            mmap.mmap(-1, _CODE_BYTES + _ENGINE_BYTES, flags=mmap.MAP_PRIVATE).close()
-        except OSError:
-            if last:
-                size = (_CODE_BYTES + _ENGINE_BYTES) >> 20
-                raise NativeError(
-                    f"no memory for another CPU emulator, which takes {size} MiB: close() targets "
-                    "that are not needed, or raise the limit of address space (ulimit -v)"
-                ) from None
-            gc.collect()  # it closes targets that are no longer referenced
+    if _has_memory():
+        return
+    gc.collect()  # it closes targets that are no longer referenced
+    if not _has_memory():
+        size = (_CODE_BYTES + _ENGINE_BYTES) >> 20
+        raise NativeError(
+            f"no memory for another CPU emulator, which takes {size} MiB: close() targets "
+            "that are not needed, or raise the limit of address space (ulimit -v)"
+        )
+
+
+def _has_memory() -> bool:
+    """Return whether there is memory for an engine."""
+    try:
+        mmap.mmap(-1, _CODE_BYTES + _ENGINE_BYTES, flags=mmap.MAP_PRIVATE).close()
+    except OSError:
+        return False
+    return True
 
 
 _MARK = 0x5A17_C0DE_1234
@@ -126,27 +139,30 @@ def _counter_offset() -> int:
     if a version of the library keeps it elsewhere.
     """
     engine = Engine(calibrated=False)
-    size = ctypes.CDLL(None).malloc_usable_size
-    size.argtypes, size.restype = [_VOID_P], ctypes.c_size_t
-    page = mmap.mmap(-1, mmap.PAGESIZE)
-    page[:3] = b"\x90\x90\xf4"
-    anchor = ctypes.c_char.from_buffer(page)
+    size_of_block = ctypes.CDLL(None).malloc_usable_size
+    size_of_block.argtypes = [_VOID_P]
+    size_of_block.restype = ctypes.c_size_t
+    code_page = mmap.mmap(-1, mmap.PAGESIZE)
+    code_page[:3] = b"\x90\x90\xf4"  # nop, nop, hlt
+    anchor = ctypes.c_char.from_buffer(code_page)
     engine.map_pointer(0, mmap.PAGESIZE, 7, ctypes.addressof(anchor))
-    found: list[int] = []
+    # At the second instruction the count is 2, and the limit behind it is the mark.
+    counter_bytes = (2).to_bytes(8, "little") + _MARK.to_bytes(8, "little")
+    offsets: list[int] = []
 
     def look(_address: int) -> None:
-        data = ctypes.string_at(engine.handle, size(engine.handle))
-        found.append(data.find((2).to_bytes(8, "little") + _MARK.to_bytes(8, "little")))
+        engine_bytes = ctypes.string_at(engine.handle, size_of_block(engine.handle))
+        offsets.append(engine_bytes.find(counter_bytes))
 
     engine.on_code(look, 1, 1)
     engine.run(0, 2, _MARK)
     engine.close()
-    if found[0] < 0:
+    if offsets[0] < 0:
         raise NativeError(
             "the CPU emulator does not tell how many instructions it has executed; install "
             "unicorn 2.1.4"
         )
-    return found[0]
+    return offsets[0]
 
 
 class Context:
@@ -164,6 +180,17 @@ class Context:
             self.pointer = _VOID_P()
 
 
+class _RegisterBatch:
+    """Memory into which the library copies the values of registers, 16 bytes for each."""
+
+    def __init__(self, ids: list[int]) -> None:
+        count = len(ids)
+        self.ids = (_INT * count)(*ids)
+        self.values = ctypes.create_string_buffer(16 * count)
+        start = ctypes.addressof(self.values)
+        self.pointers = (_VOID_P * count)(*range(start, start + 16 * count, 16))
+
+
 class Engine:
     """One CPU, with registers by name, and memory and hooks by guest address.
 
@@ -173,18 +200,14 @@ class Engine:
 
     def __init__(self, *, calibrated: bool = True) -> None:
         self._library, constants = _load()
-        every = {
-            name: getattr(constants, f"UC_X86_REG_{name.upper()}") for name in (*REGISTERS, *_MORE)
-        }
-        self._ids = {name: every[name] for name in REGISTERS}
+        self._ids = {name: getattr(constants, f"UC_X86_REG_{name.upper()}") for name in REGISTERS}
         self._instructions = {
             name: getattr(constants, f"UC_X86_INS_{name.upper()}")
             for name in ("rdtsc", "rdtscp", "cpuid", "syscall")
         }
-        self._every = (_INT * len(every))(*every.values())
-        self._every_value = ctypes.create_string_buffer(16 * len(every))
-        begin = ctypes.addressof(self._every_value)
-        self._every_at = (_VOID_P * len(every))(*range(begin, begin + 16 * len(every), 16))
+        self._all_registers = _RegisterBatch(
+            [getattr(constants, f"UC_X86_REG_{name.upper()}") for name in (*REGISTERS, *_MORE)]
+        )
         self._handle = _VOID_P()
         _reserve()
         self._check(self._library.uc_open(_ARCH_X86, _MODE_64, ctypes.byref(self._handle)), "open")
@@ -204,7 +227,8 @@ class Engine:
         if calibrated:
             self._counter = _U64.from_address(self.handle + _counter_offset())
         self._limit = 0
-        self._before = False
+        """Instructions after which the current run ends."""
+        self._stopped_before = False
         """Whether the run was stopped before the instruction that was counted last."""
 
     @property
@@ -215,19 +239,23 @@ class Engine:
     @property
     def executed(self) -> int:
         """Instructions executed in the current or last run; in a hook, the current one included."""
-        return min(self._counter.value, self._limit) - self._before
+        executed = min(self._counter.value, self._limit)
+        if self._stopped_before:
+            executed -= 1
+        return executed
 
     def close(self) -> None:
         """Free the CPU. May be called twice."""
         if self._handle:
-            self._handle, self._counter = _VOID_P(), _U64()
+            self._handle = _VOID_P()
+            self._counter = _U64()
             self._free()
             self._hooks.clear()
 
-    def _check(self, status: int, what: str) -> None:
+    def _check(self, status: int, action: str) -> None:
         if status:
             text = self._library.uc_strerror(status).decode()
-            raise NativeError(f"the CPU emulator cannot {what}: {text}")
+            raise NativeError(f"the CPU emulator cannot {action}: {text}")
 
     # --- registers ---
 
@@ -243,13 +271,15 @@ class Engine:
 
     def reader(self, name: str) -> Callable[[], int]:
         """Return a fast function that reads one register."""
-        read, handle, number = self._read, self._handle, self._ids[name]
-        word = _U64()
-        pointer = ctypes.byref(word)
+        read = self._read
+        handle = self._handle
+        register_id = self._ids[name]
+        value_buffer = _U64()
+        value_pointer = ctypes.byref(value_buffer)
 
         def value() -> int:
-            read(handle, number, pointer)
-            return word.value
+            read(handle, register_id, value_pointer)
+            return value_buffer.value
 
         return value
 
@@ -263,10 +293,11 @@ class Engine:
 
     def saved(self, context: Context) -> bytes:
         """Return all saved registers of a thread, floating point and vectors included."""
+        batch = self._all_registers
         self._library.uc_context_reg_read_batch(
-            context.pointer, self._every, self._every_at, len(self._every)
+            context.pointer, batch.ids, batch.pointers, len(batch.ids)
         )
-        return self._every_value.raw
+        return batch.values.raw
 
     def save(self, context: Context) -> None:
         """Save the registers."""
@@ -299,10 +330,10 @@ class Engine:
     # --- hooks ---
 
     def _hook(self, kind: int, callback: Any, begin: int, end: int, *more: Any) -> int:
-        number = ctypes.c_size_t()
+        hook_number = ctypes.c_size_t()
         status = self._library.uc_hook_add(
             self._handle,
-            ctypes.byref(number),
+            ctypes.byref(hook_number),
             ctypes.c_int(kind),
             callback,
             _VOID_P(None),
@@ -311,8 +342,8 @@ class Engine:
             *more,
         )
         self._check(status, "set a hook")
-        self._hooks[number.value] = callback
-        return number.value
+        self._hooks[hook_number.value] = callback
+        return hook_number.value
 
     def unhook(self, number: int) -> None:
         """Remove a hook."""
@@ -339,7 +370,11 @@ class Engine:
             except BaseException as error:  # noqa: BLE001 (it must not reach the C code)
                 self.fail(error)
 
-        kinds = (_HOOK_READ if reads else 0) | (_HOOK_WRITE if writes else 0)
+        kinds = 0
+        if reads:
+            kinds |= _HOOK_READ
+        if writes:
+            kinds |= _HOOK_WRITE
         return self._hook(kinds, _ON_ACCESS(call), begin, end)
 
     def on_code(self, function: Callable[[int], None], begin: int, end: int) -> int:
@@ -353,42 +388,42 @@ class Engine:
 
         return self._hook(_HOOK_CODE, _ON_CODE(call), begin, end)
 
-    def _kept(
-        self, function: Callable[..., Any], first: int = 0, last: int = 0, result: Any = None
+    def _guarded(
+        self, function: Callable[..., Any], first: int = 0, end: int = 0, *, default: Any = None
     ) -> Callable[..., Any]:
-        """Return a callback that calls a function with some of the engine's arguments.
+        """Return a callback that calls a function with arguments ``first`` to ``end`` - 1.
 
-        It returns ``result`` where the function returns nothing or raises an exception.
+        It returns ``default`` if the function returns nothing or raises an exception.
         """
 
-        def call(*given: Any) -> Any:
+        def call(*arguments: Any) -> Any:
             try:
-                returned = function(*given[first:last])
-            except BaseException as error:  # noqa: BLE001
+                result = function(*arguments[first:end])
+            except BaseException as error:  # noqa: BLE001 (it must not reach the C code)
                 self.fail(error)
-                return result
-            return result if returned is None else returned
+                return default
+            return default if result is None else result
 
         return call
 
     def on_instruction(self, name: str, function: Callable[[], None]) -> int:
         """Call ``function`` instead of each RDTSC, RDTSCP, CPUID or SYSCALL."""
-        callback = _ON_INSTRUCTION(self._kept(function, result=1))
+        callback = _ON_INSTRUCTION(self._guarded(function, default=1))
         return self._hook(_HOOK_INSN, callback, 1, 0, _INT(self._instructions[name]))
 
     def on_invalid(self, function: Callable[[], bool]) -> int:
         """Call ``function`` at an invalid instruction; it returns whether it emulated it."""
-        callback = _ON_INVALID(self._kept(function, result=False))
+        callback = _ON_INVALID(self._guarded(function, default=False))
         return self._hook(_HOOK_INVALID_INSTRUCTION, callback, 1, 0)
 
     def on_fault(self, function: Callable[[int, int, int], None]) -> int:
         """Call ``function(kind, address, size)`` at an access that no mapping permits."""
-        callback = _ON_FAULT(self._kept(function, 1, 4, result=False))
+        callback = _ON_FAULT(self._guarded(function, 1, 4, default=False))
         return self._hook(_HOOK_INVALID_MEMORY, callback, 1, 0)
 
     def on_interrupt(self, function: Callable[[int], None]) -> int:
         """Call ``function(number)`` at an interrupt or exception."""
-        return self._hook(_HOOK_INTR, _ON_INTERRUPT(self._kept(function, 1, 2)), 1, 0)
+        return self._hook(_HOOK_INTR, _ON_INTERRUPT(self._guarded(function, 1, 2)), 1, 0)
 
     # --- running ---
 
@@ -404,7 +439,7 @@ class Engine:
 
     def stop_before(self) -> None:
         """End the run before the instruction for which a callback of ``on_code`` is called."""
-        self._before = True
+        self._stopped_before = True
         self.stop()
 
     def run(self, begin: int, until: int, count: int) -> int:
@@ -412,9 +447,11 @@ class Engine:
 
         Always counted, because code translated without counting would not stop.
         """
-        self._limit, self._before = count, False
+        self._limit = count
+        self._stopped_before = False
         status: int = self._library.uc_emu_start(self._handle, begin, until, 0, count)
         if self.error is not None:
-            error, self.error = self.error, None
+            error = self.error
+            self.error = None
             raise error
         return status

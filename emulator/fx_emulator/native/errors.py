@@ -41,8 +41,12 @@ class Frame:
         return f"{self.address:#x}"
 
     def __str__(self) -> str:
-        place = self.place + (f", via {self.inner[0]}" if self.inner else "")
-        return f"{self.function} ({place})" if self.file and self.function else place
+        place = self.place
+        if self.inner:
+            place += f", via {self.inner[0]}"
+        if self.file and self.function:
+            return f"{self.function} ({place})"
+        return place
 
 
 class NativeError(EmulatorError):
@@ -68,25 +72,33 @@ class NativeError(EmulatorError):
     @property
     def frame(self) -> Frame | None:
         """The innermost frame in a file of the user's own; without one, the innermost frame."""
-        first = self.frames[0] if self.frames else None
-        return next((each for each in self.frames if each.own), first)
+        for frame in self.frames:
+            if frame.own:
+                return frame
+        return self.frames[0] if self.frames else None
 
     @property
     def place(self) -> str:
         """The position of the error, such as ``writer.c:42``; empty before anything ran."""
-        return self.frame.place if self.frame is not None else ""
+        if self.frame is None:
+            return ""
+        return self.frame.place
 
     @property
     def function(self) -> str:
         """The function in which the error happened; empty if unknown."""
-        return self.frame.function if self.frame is not None else ""
+        if self.frame is None:
+            return ""
+        return self.frame.function
 
     def __str__(self) -> str:
-        who = f"thread {self.thread}: " if self.thread else ""
+        message = self.message
+        if self.thread:
+            message = f"thread {self.thread}: {message}"
         if not self.frames:
-            return who + self.message
+            return message
         trace = "".join(f"\n  at {frame} [{frame.address:#x}]" for frame in self.frames)
-        return f"{who}{self.message}, in {self.frame}{trace}"
+        return f"{message}, in {self.frame}{trace}"
 
 
 class BudgetError(NativeError):

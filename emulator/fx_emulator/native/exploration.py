@@ -13,7 +13,9 @@ from typing import Any
 
 import attrs
 
-from fx_emulator.native.explorer import Check, ExploreFailure, Explorer
+from fx_emulator.native.checks import Check
+from fx_emulator.native.execution import ExploreFailure
+from fx_emulator.native.explorer import Explorer
 from fx_emulator.native.machine import MemoryOrder
 from fx_emulator.native.program import NativeEntry
 
@@ -51,28 +53,27 @@ class Exploration:
         return self.failure is None
 
     def __str__(self) -> str:
-        count = ", ".join(
-            f"{number:,} {noun}{'s' * (number != 1)}"
-            for number, noun in ((self.schedules, "schedule"), (self.images, "image"))
-        )
+        counts = f"{_counted(self.schedules, 'schedule')}, {_counted(self.images, 'image')}"
         if self.failure is not None:
-            return f"{count} in memory order {self.order!r}: wrong {self.failure}"
-        return f"{count}: all sound, {self.bound}, {_ORDERS[self.order]}"
+            return f"{counts} in memory order {self.order!r}: wrong {self.failure}"
+        return f"{counts}: all sound, {self.bound}, {_ORDERS[self.order]}"
 
 
-def _bound(preemptions: int | None, schedule: str | None, limit: int | None) -> str:
-    """Return which schedules an exploration without a failure has covered, as text."""
-    if schedule is not None:
-        return "in this schedule"
-    most = "any number of preemptions" if preemptions is None else _at_most(preemptions)
-    if limit is not None:
-        return f"in the first {limit:,} of the schedules with {most}"
-    return f"in every schedule with {most}"
+def _counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}s"
 
 
-def _at_most(preemptions: int) -> str:
-    many = "preemption" if preemptions == 1 else "preemptions"
-    return f"at most {preemptions} {many}" if preemptions else "no preemption"
+def _preemption_bound(preemptions: int | None) -> str:
+    if preemptions is None:
+        return "any number of preemptions"
+    if preemptions == 0:
+        return "no preemption"
+    if preemptions == 1:
+        return "at most 1 preemption"
+    return f"at most {preemptions} preemptions"
 
 
 def explore(
@@ -121,18 +122,24 @@ def explore(
         signal=signal,
     )
     seeds = tuple(random)
-    failed = explorer.run(schedule=schedule, random=seeds, limit=limit)
-    stopped = None if explorer.complete else explorer.schedules
-    bound = _bound(preemptions, schedule, stopped)
-    if seeds and schedule is None:
+    failure = explorer.run(schedule=schedule, random=seeds, limit=limit)
+    coverage = explorer.coverage
+    if schedule is not None:
+        bound = "in this schedule"
+    elif seeds:
         bound = f"in {len(seeds):,} random schedules"
+    elif coverage.complete:
+        bound = f"in every schedule with {_preemption_bound(preemptions)}"
+    else:
+        first = f"the first {coverage.schedules:,} of the schedules"
+        bound = f"in {first} with {_preemption_bound(preemptions)}"
     return Exploration(
-        schedules=explorer.schedules,
-        states=explorer.states,
-        images=explorer.images,
-        points=len(explorer.conflicts.points),
-        complete=explorer.complete and failed is None,
-        order="program" if explorer.order is None else "tso",
+        schedules=coverage.schedules,
+        states=coverage.states,
+        images=explorer.checks.images,
+        points=len(explorer.execution.conflicts.points),
+        complete=coverage.complete and failure is None,
+        order="program" if explorer.machine.order is None else "tso",
         bound=bound,
-        failure=failed,
+        failure=failure,
     )

@@ -16,6 +16,8 @@ _LIBRARIES = re.compile(
 """Paths of files that come with compilers and libraries."""
 _RUST = re.compile(r"_R|_ZN.*17h[0-9a-f]{16}E")
 """Mangled names of Rust, new and old."""
+_MOST_LINKS = 4
+"""Entries to follow from an inlined call to its function; damaged DWARF may have a circle."""
 
 
 @attrs.frozen
@@ -43,31 +45,49 @@ def readable(name: str) -> str:
 
 def source_files(unit: Any, program: Any) -> list[str]:
     """Return the paths of a unit's files, by the numbers that DWARF gives them."""
-    header = program.header
-    top = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
-    home = _text(top.value) if top is not None else ""
-    folders = [_text(each) for each in header["include_directory"]]
-    named = header["version"] >= 5
-    if not named:
-        folders = [home, *folders]
+    program_header = program.header
+    working_folder = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
+    home = _text(working_folder.value) if working_folder is not None else ""
+    folders = [_text(folder_path) for folder_path in program_header["include_directory"]]
+    # Before version 5, folder 0 is not listed, and files are numbered from 1.
+    is_complete = program_header["version"] >= 5
+    if not is_complete:
+        folders.insert(0, home)
     paths = []
-    for each in header["file_entry"]:
-        folder = folders[each.dir_index] if each.dir_index < len(folders) else ""
-        name = _text(each.name)
-        paths.append("/".join(_joined(home, folder, name)))
-    return paths if named else ["", *paths]
+    for file_entry in program_header["file_entry"]:
+        folder_path = folders[file_entry.dir_index] if file_entry.dir_index < len(folders) else ""
+        paths.append(_joined(home, folder_path, _text(file_entry.name)))
+    if not is_complete:
+        paths.insert(0, "")
+    return paths
 
 
-def _joined(*parts: str) -> list[str]:
-    """Return the parts of a path from the last absolute one on."""
-    found: list[str] = []
+def _joined(*parts: str) -> str:
+    """Return a path of the parts from the last absolute one on."""
+    used_parts: list[str] = []
     for part in parts:
-        found = [part] if part.startswith("/") else [*found, part]
-    return [part for part in found if part]
+        if part.startswith("/"):
+            used_parts.clear()
+        if part:
+            used_parts.append(part)
+    return "/".join(used_parts)
 
 
 def _text(name: bytes | str) -> str:
-    return name.decode(errors="replace") if isinstance(name, bytes) else name
+    if isinstance(name, bytes):
+        return name.decode(errors="replace")
+    return name
+
+
+@attrs.frozen
+class _CallRange:
+    """Code of an inlined call."""
+
+    begin: int
+    end: int
+    depth: int
+    """Nesting in the unit: a call within another one is deeper."""
+    call: Inlined
 
 
 class Inlines:
@@ -80,74 +100,95 @@ class Inlines:
         self._dwarf = dwarf
         self._bias = bias
         self._units = [(unit, list(self._ranges(unit.get_top_DIE()))) for unit in dwarf.iter_CUs()]
-        self._calls: dict[int, list[tuple[int, int, int, Inlined]]] = {}
+        self._calls: dict[int, list[_CallRange]] = {}
+        """The calls of each decoded unit, by its offset."""
 
     def at(self, address: int) -> list[Inlined]:
         """Return the inlined calls at an address, innermost first."""
         address -= self._bias
         for unit, ranges in self._units:
             if any(begin <= address < end for begin, end in ranges):
-                calls = self._calls.get(unit.cu_offset)
-                if calls is None:
-                    calls = self._calls[unit.cu_offset] = list(self._decode(unit))
-                found = [each for each in calls if each[0] <= address < each[1]]
-                return [each[3] for each in sorted(found, key=lambda each: -each[2])]
+                nested_calls = [
+                    call for call in self._calls_of(unit) if call.begin <= address < call.end
+                ]
+                nested_calls.sort(key=lambda call: call.depth, reverse=True)
+                return [call.call for call in nested_calls]
         return []
 
-    def _decode(self, unit: Any) -> Iterator[tuple[int, int, int, Inlined]]:
-        """Yield begin, end and depth of each inlined call of a unit."""
-        program = self._dwarf.line_program_for_CU(unit)
-        paths = source_files(unit, program) if program is not None else []
-        todo = [(unit.get_top_DIE(), 0)]
-        while todo:
-            entry, depth = todo.pop()
-            todo += [(child, depth + 1) for child in entry.iter_children()]
-            if entry.tag != "DW_TAG_inlined_subroutine":
+    def _calls_of(self, unit: Any) -> list[_CallRange]:
+        """Return the inlined calls of a unit, which is decoded at first use."""
+        if unit.cu_offset not in self._calls:
+            self._calls[unit.cu_offset] = list(self._decode(unit))
+        return self._calls[unit.cu_offset]
+
+    def _decode(self, unit: Any) -> Iterator[_CallRange]:
+        line_program = self._dwarf.line_program_for_CU(unit)
+        paths = source_files(unit, line_program) if line_program is not None else []
+        entries_left = [(unit.get_top_DIE(), 0)]
+        while entries_left:
+            debug_entry, depth = entries_left.pop()
+            entries_left += [(child, depth + 1) for child in debug_entry.iter_children()]
+            if debug_entry.tag != "DW_TAG_inlined_subroutine":
                 continue
-            given = entry.attributes
-            number, line = (
-                given[name].value if name in given else 0
-                for name in ("DW_AT_call_file", "DW_AT_call_line")
-            )
-            path = paths[number] if number < len(paths) else ""
-            call = Inlined(_name(entry), path, line)
-            for begin, end in self._ranges(entry):
-                yield begin, end, depth, call
+            file_number = _value(debug_entry, "DW_AT_call_file")
+            path = paths[file_number] if file_number < len(paths) else ""
+            call = Inlined(_name(debug_entry), path, _value(debug_entry, "DW_AT_call_line"))
+            for begin, end in self._ranges(debug_entry):
+                yield _CallRange(begin, end, depth, call)
 
-    def _ranges(self, entry: Any) -> Iterator[tuple[int, int]]:
+    def _ranges(self, debug_entry: Any) -> Iterator[tuple[int, int]]:
         """Yield begin and end of the code of an entry."""
-        given = entry.attributes
-        if "DW_AT_ranges" in given:
-            yield from self._range_list(entry, given["DW_AT_ranges"])
-        elif "DW_AT_low_pc" in given and "DW_AT_high_pc" in given:
-            low, high = given["DW_AT_low_pc"].value, given["DW_AT_high_pc"]
-            yield low, high.value + (0 if high.form == "DW_FORM_addr" else low)
-
-    def _range_list(self, entry: Any, ranges: Any) -> Iterator[tuple[int, int]]:
-        unit = entry.cu
-        top = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
-        base = top.value if top is not None else 0
-        lists = self._dwarf.range_lists()
-        for each in lists.get_range_list_at_offset(ranges.value, unit):
-            if hasattr(each, "base_address"):
-                base = each.base_address
+        attributes = debug_entry.attributes
+        if "DW_AT_ranges" in attributes:
+            yield from self._range_list(debug_entry, attributes["DW_AT_ranges"])
+        elif "DW_AT_low_pc" in attributes and "DW_AT_high_pc" in attributes:
+            low_pc = attributes["DW_AT_low_pc"].value
+            high_pc = attributes["DW_AT_high_pc"]
+            # The end is an address, or a size.
+            if high_pc.form == "DW_FORM_addr":
+                yield low_pc, high_pc.value
             else:
-                offset = 0 if getattr(each, "is_absolute", False) else base
-                yield each.begin_offset + offset, each.end_offset + offset
+                yield low_pc, low_pc + high_pc.value
+
+    def _range_list(self, debug_entry: Any, ranges: Any) -> Iterator[tuple[int, int]]:
+        unit = debug_entry.cu
+        base_address = _value(unit.get_top_DIE(), "DW_AT_low_pc")
+        range_lists = self._dwarf.range_lists()
+        for range_item in range_lists.get_range_list_at_offset(ranges.value, unit):
+            if hasattr(range_item, "base_address"):
+                base_address = range_item.base_address
+            elif getattr(range_item, "is_absolute", False):
+                yield range_item.begin_offset, range_item.end_offset
+            else:
+                yield base_address + range_item.begin_offset, base_address + range_item.end_offset
 
 
-def _name(entry: Any) -> str:
+def _value(entry: Any, name: str) -> int:
+    """Return a number among the attributes of an entry, 0 if it is missing."""
+    attribute = entry.attributes.get(name)
+    value: int = attribute.value if attribute is not None else 0
+    return value
+
+
+def _name(debug_entry: Any) -> str:
     """Return the name of an inlined function, from the entry that it refers to."""
-    for _ in range(4):
-        given = entry.attributes
-        if "DW_AT_linkage_name" in given:
-            return readable(_text(given["DW_AT_linkage_name"].value))
-        link = next((n for n in ("DW_AT_abstract_origin", "DW_AT_specification") if n in given), "")
-        if not link:
+    for _ in range(_MOST_LINKS):
+        attributes = debug_entry.attributes
+        if "DW_AT_linkage_name" in attributes:
+            return readable(_text(attributes["DW_AT_linkage_name"].value))
+        if "DW_AT_abstract_origin" in attributes:
+            debug_entry = debug_entry.get_DIE_from_attribute("DW_AT_abstract_origin")
+        elif "DW_AT_specification" in attributes:
+            debug_entry = debug_entry.get_DIE_from_attribute("DW_AT_specification")
+        else:
             break
-        entry = entry.get_DIE_from_attribute(link)
-    names = []
-    while entry is not None and "DW_AT_name" in entry.attributes and not entry.tag.endswith("unit"):
-        names.append(_text(entry.attributes["DW_AT_name"].value))
-        entry = entry.get_parent()
-    return "::".join(reversed(names))
+    # Without a mangled name: the names of the function and of what is around it.
+    scope_names = []
+    while (
+        debug_entry is not None
+        and "DW_AT_name" in debug_entry.attributes
+        and not debug_entry.tag.endswith("unit")
+    ):
+        scope_names.append(_text(debug_entry.attributes["DW_AT_name"].value))
+        debug_entry = debug_entry.get_parent()
+    return "::".join(reversed(scope_names))

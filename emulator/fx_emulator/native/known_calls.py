@@ -20,12 +20,15 @@ GROUP = "fx_emulator.native"
 @functools.cache
 def known_calls() -> dict[str, Call]:
     """Return all functions by name: of libc, of Rust, of Zircon, and of installed plugins."""
-    found: dict[str, Call] = {}
+    calls: dict[str, Call] = {}
     for name, function in (LIBC | RUST | ZIRCON).items():
-        found[name] = Call.of(name, function, bare=False)
-    for point in entry_points(group=GROUP):
-        given = point.load()
-        if not isinstance(given, dict):
-            raise LoadError(f"entry point {point.name!r} of {GROUP} is not a dict of functions")
-        found |= {name: Call.of(name, function) for name, function in given.items()}
-    return found
+        calls[name] = Call.of(name, function, bare=False)
+    for entry_point in entry_points(group=GROUP):
+        functions = entry_point.load()
+        if not isinstance(functions, dict):
+            raise LoadError(
+                f"entry point {entry_point.name!r} of {GROUP} is not a dict of functions"
+            )
+        for name, function in functions.items():
+            calls[name] = Call.of(name, function)
+    return calls

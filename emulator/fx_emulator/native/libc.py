@@ -16,7 +16,10 @@ from fx_emulator.native.printf import format_text
 
 __all__ = ["LIBC"]
 
-_ENOMEM, _EINVAL = 12, 22
+_ENOMEM = 12
+_EINVAL = 22
+_ERRNO = 0x80
+"""Offset of errno from the thread pointer."""
 _NS = 1_000_000_000
 _CLOCKS = {0: "monotonic_ns", 1: "monotonic_ns", 4: "monotonic_ns", 7: "boot_ns"}
 _ALL = (1 << 64) - 1
@@ -28,66 +31,87 @@ _LONGEST = 1 << 24
 
 def calloc(machine: Any, count: int, size: int) -> int:
     """Allocate a block of zeros."""
-    at: int = machine.heap.allocate(count * size) if count * size <= _ALL else 0
-    if at:
-        machine.store(at, bytes(machine.heap.size(at)))
-    return at
+    if count * size > _ALL:
+        return 0
+    block_address: int = machine.heap.allocate(count * size)
+    if block_address:
+        machine.store(block_address, bytes(machine.heap.size(block_address)))
+    return block_address
 
 
-def realloc(machine: Any, old: int, size: int) -> int:
+def realloc(machine: Any, old_block: int, size: int) -> int:
     """Move a block to another size, keeping its beginning."""
     heap = machine.heap
-    at: int = heap.allocate(size)
-    if old and at:
-        machine.store(at, machine.space.read(old, min(size, heap.size(old))))
-        heap.release(old)
-    return at
+    block_address: int = heap.allocate(size)
+    if old_block and block_address:
+        common_bytes = min(size, heap.size(old_block))
+        machine.store(block_address, machine.space.read(old_block, common_bytes))
+        heap.release(old_block)
+    return block_address
 
 
 def posix_memalign(machine: Any, out: int, align: int, size: int) -> int:
     """Allocate an aligned block; store its address at ``out``."""
     if align < 8 or align & align - 1:
         return _EINVAL
-    at = machine.heap.allocate(size, max(16, align))
-    if not at:
+    block_address = machine.heap.allocate(size, max(16, align))
+    if not block_address:
         return _ENOMEM
-    machine.store(out, at.to_bytes(8, "little"))
+    machine.store(out, block_address.to_bytes(8, "little"))
     return 0
 
 
 def operator_new(machine: Any, size: int) -> int:
     """C++ operator new, which never returns null."""
-    at: int = machine.heap.allocate(size)
-    if not at:
+    block_address: int = machine.heap.allocate(size)
+    if not block_address:
         raise machine.error("operator new: the heap of the emulated program is full")
-    return at
+    return block_address
 
 
 # --- strings -----------------------------------------------------------------------------------
 
 
-def _string(machine: Any, at: int) -> bytes:
-    text: bytes = machine.space.read_string(at, _LONGEST)
+def _string(machine: Any, address: int) -> bytes:
+    text: bytes = machine.space.read_string(address, _LONGEST)
     return text
 
 
 def _order(left: bytes, right: bytes) -> int:
-    return (left > right) - (left < right)
+    """Return -1, 0 or 1: which of two strings comes first."""
+    if left == right:
+        return 0
+    return 1 if left > right else -1
+
+
+def strnlen(machine: Any, address: int, most: int) -> int:
+    """Return the length of a string, at most ``most``."""
+    if not most:
+        return 0
+    return len(machine.space.read_string(address, most))
 
 
 def strncmp(machine: Any, left: int, right: int, most: int) -> int:
     """Compare at most ``most`` bytes of two strings."""
+    if not most:
+        return 0
     read = machine.space.read_string
-    return _order(read(left, most), read(right, most)) if most else 0
+    return _order(read(left, most), read(right, most))
 
 
-def strdup(machine: Any, at: int) -> int:
+def memcmp(machine: Any, left: int, right: int, size: int) -> int:
+    """Compare ``size`` bytes."""
+    read = machine.space.read
+    return _order(read(left, size), read(right, size))
+
+
+def strdup(machine: Any, address: int) -> int:
     """Copy a string into a new block."""
-    text = _string(machine, at) + b"\0"
-    made: int = machine.heap.allocate(len(text))
-    if made:
-        machine.store(made, text)
-    return made
+    text = _string(machine, address) + b"\0"
+    block_address: int = machine.heap.allocate(len(text))
+    if block_address:
+        machine.store(block_address, text)
+    return block_address
 
 
 def strcat(machine: Any, target: int, source: int) -> int:
@@ -106,31 +130,39 @@ def _passed(machine: Any, skip: int) -> Iterator[int]:
         yield machine.arguments(count)[-1]
 
 
-def _listed(machine: Any, at: int) -> Iterator[int]:
-    """Yield the variable arguments of the ``va_list`` at an address."""
+def _listed(machine: Any, va_list: int) -> Iterator[int]:
+    """Yield the variable arguments of the ``va_list`` at an address.
+
+    Its fields (System V ABI): the offset of the next argument in the saved registers, that of
+    floating point, the address of the next argument on the stack, the address of the saved
+    registers, of which there are six.
+    """
     space = machine.space
     while True:
-        offset = space.read_word(at, 4)
-        if offset < 48:
-            space.write_word(at, offset + 8, 4)
-            place = space.read_word(at + 16) + offset
+        register_offset = space.read_word(va_list, 4)
+        if register_offset < 48:
+            space.write_word(va_list, register_offset + 8, 4)
+            argument_address = space.read_word(va_list + 16) + register_offset
         else:
-            place = space.read_word(at + 8)
-            space.write_word(at + 8, place + 8)
-        yield space.read_word(place)
+            argument_address = space.read_word(va_list + 8)
+            space.write_word(va_list + 8, argument_address + 8)
+        yield space.read_word(argument_address)
 
 
 def _text(machine: Any, form: int, arguments: Iterator[int]) -> bytes:
-    def string(at: int, most: int | None) -> bytes:
-        text: bytes = machine.space.read_string(at, _LONGEST if most is None else most)
-        return text if most != 0 else b""
+    """Return a format with its arguments filled in."""
+
+    def string(address: int, most: int | None) -> bytes:
+        text: bytes = machine.space.read_string(address, _LONGEST if most is None else most)
+        return text
 
     return format_text(_string(machine, form), arguments, string)
 
 
-def _into(machine: Any, at: int, size: int, text: bytes) -> int:
+def _into(machine: Any, buffer: int, size: int, text: bytes) -> int:
+    """Store as much of a text as fits, with a NUL. Return the length of all of it."""
     if size:
-        machine.store(at, text[: size - 1] + b"\0")
+        machine.store(buffer, text[: size - 1] + b"\0")
     return len(text)
 
 
@@ -150,10 +182,12 @@ def putchar(machine: Any, byte: int) -> int:
 
 def assert_fail(machine: Any, expression: int, file: int, line: int, function: int) -> None:
     """Raise the error of a failed assert()."""
-    where = _string(machine, file).decode(errors="replace").rsplit("/", 1)[-1]
-    what = _string(machine, expression).decode(errors="replace")
-    inside = f", in {_string(machine, function).decode(errors='replace')}" if function else ""
-    raise machine.error(f"assertion failed: {what} ({where}:{line & 0xFFFFFFFF}{inside})")
+    expression_text = _string(machine, expression).decode(errors="replace")
+    position = _string(machine, file).decode(errors="replace").rsplit("/", 1)[-1]
+    position += f":{line & 0xFFFFFFFF}"
+    if function:
+        position += f", in {_string(machine, function).decode(errors='replace')}"
+    raise machine.error(f"assertion failed: {expression_text} ({position})")
 
 
 # --- threads and time --------------------------------------------------------------------------
@@ -166,28 +200,32 @@ def tls_get_addr(machine: Any, index: int) -> int:
     return begin + offset
 
 
-def clock_gettime(machine: Any, clock: int, at: int) -> int:
+def clock_gettime(machine: Any, clock: int, out: int) -> int:
     """Store seconds and nanoseconds of the emulated clock."""
     name = _CLOCKS.get(clock & 0xFFFFFFFF)
     if name is None:
         return -1
-    now = getattr(machine.timer, name)()
-    machine.store(at, (now // _NS).to_bytes(8, "little") + (now % _NS).to_bytes(8, "little"))
+    now_ns = getattr(machine.timer, name)()
+    seconds = (now_ns // _NS).to_bytes(8, "little")
+    machine.store(out, seconds + (now_ns % _NS).to_bytes(8, "little"))
     return 0
 
 
-def nanosleep(machine: Any, at: int, _left: int) -> int:
-    """Sleep for the timespec at ``at``."""
-    seconds, ns = machine.space.read_word(at), machine.space.read_word(at + 8)
+def nanosleep(machine: Any, timespec: int, _remaining: int) -> int:
+    """Sleep for the timespec at an address."""
+    seconds = machine.space.read_word(timespec)
+    ns = machine.space.read_word(timespec + 8)
     raise Blocked("sleep", ns=seconds * _NS + ns)
 
 
 # --- by name -----------------------------------------------------------------------------------
 
 
-def _found(at: int, offset: int) -> int:
-    """Return the address at ``offset`` from ``at``; 0 for a negative offset (not found)."""
-    return at + offset if offset >= 0 else 0
+def _match(start: int, offset: int) -> int:
+    """Return the address of a match at ``offset`` from ``start``; 0 for -1, which means none."""
+    if offset < 0:
+        return 0
+    return start + offset
 
 
 def _format(machine: Any, form: int, skip: int) -> bytes:
@@ -221,17 +259,14 @@ LIBC: Table = {
     ),
     # Strings; strchr and strrchr can find the NUL.
     "strlen": lambda m, at: len(_string(m, at)),
-    "strnlen": lambda m, at, most: len(m.space.read_string(at, most)) if most else 0,
+    "strnlen": strnlen,
     "strcmp": lambda m, left, right: _order(_string(m, left), _string(m, right)),
     "strncmp": strncmp,
-    **dict.fromkeys(
-        ("memcmp", "bcmp"),
-        lambda m, a, b, size: _order(m.space.read(a, size), m.space.read(b, size)),
-    ),
-    "memchr": lambda m, at, byte, size: _found(at, m.space.read(at, size).find(byte & 0xFF)),
-    "strchr": lambda m, at, byte: _found(at, (_string(m, at) + b"\0").find(byte & 0xFF)),
-    "strrchr": lambda m, at, byte: _found(at, (_string(m, at) + b"\0").rfind(byte & 0xFF)),
-    "strstr": lambda m, at, part: _found(at, _string(m, at).find(_string(m, part))),
+    **dict.fromkeys(("memcmp", "bcmp"), memcmp),
+    "memchr": lambda m, at, byte, size: _match(at, m.space.read(at, size).find(byte & 0xFF)),
+    "strchr": lambda m, at, byte: _match(at, (_string(m, at) + b"\0").find(byte & 0xFF)),
+    "strrchr": lambda m, at, byte: _match(at, (_string(m, at) + b"\0").rfind(byte & 0xFF)),
+    "strstr": lambda m, at, part: _match(at, _string(m, at).find(_string(m, part))),
     "strdup": strdup,
     "strcat": strcat,
     # Formats; -D_FORTIFY_SOURCE calls the checked variants.
@@ -266,7 +301,7 @@ LIBC: Table = {
     ),
     # Threads and time.
     "pthread_self": lambda m: m.current.thread_pointer,
-    "__errno_location": lambda m: m.current.thread_pointer + 0x80,
+    "__errno_location": lambda m: m.current.thread_pointer + _ERRNO,
     "__tls_get_addr": tls_get_addr,
     "clock_gettime": clock_gettime,
     "nanosleep": nanosleep,

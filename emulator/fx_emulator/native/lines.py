@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -21,8 +21,36 @@ _DWARF_REGISTERS = (
     *(f"r{number}" for number in range(8, 16)),
     "rip",
 )
+_RETURN_ADDRESS = 16
+"""Number of RIP among them: rules for it say where the return address is."""
 _BAD_DWARF = (Exception,)
 """Exceptions of pyelftools for damaged sections, which may be of any type."""
+_UNSIZED_BYTES = 1 << 16
+"""Bytes that count as those of a function without a size, such as one in assembly."""
+
+
+class _Function(NamedTuple):
+    """A function of the symbol table."""
+
+    start: int
+    name: str
+    size: int
+
+
+class _Line(NamedTuple):
+    """The first address of a source line; line 0 ends a sequence."""
+
+    start: int
+    path: str
+    line: int
+
+
+class _FrameEntry(NamedTuple):
+    """The call frame information of a range of addresses."""
+
+    start: int
+    end: int
+    entry: Any
 
 
 class Names:
@@ -30,15 +58,20 @@ class Names:
 
     def __init__(self, file: ObjectFile, extra: dict[int, str]) -> None:
         self._file = file
-        named = {each.address: (each.name, each.size) for each in file.functions}
-        named |= {address: (name, 1) for address, name in extra.items()}
-        self._functions = sorted((address, *what) for address, what in named.items())
-        self._starts = [each[0] for each in self._functions]
-        self._lines: list[tuple[int, str, int]] | None = None
+        functions = {
+            symbol.address: _Function(symbol.address, symbol.name, symbol.size)
+            for symbol in file.functions
+        }
+        for address, name in extra.items():
+            functions[address] = _Function(address, name, 1)
+        self._functions = sorted(functions.values())
+        self._starts = [function.start for function in self._functions]
+        self._lines: list[_Line] | None = None
         self._line_starts: list[int] = []
-        self._frames: list[tuple[int, int, Any]] | None = None
+        self._frame_entries: list[_FrameEntry] | None = None
         self._inlines: Inlines | None = None
-        self._known: dict[int, tuple[Frame, ...]] = {}
+        self._cache: dict[int, tuple[Frame, ...]] = {}
+        """Frames by address."""
 
     def frame(self, address: int) -> Frame:
         """Return the innermost frame of an address that is in a file of the user's own.
@@ -49,10 +82,9 @@ class Names:
 
     def frames(self, address: int) -> tuple[Frame, ...]:
         """Return the same and the frames around it, which were inlined into one function."""
-        frames = self._known.get(address)
-        if frames is None:
-            frames = self._known[address] = self._frames_at(address)
-        return frames
+        if address not in self._cache:
+            self._cache[address] = self._frames_at(address)
+        return self._cache[address]
 
     def start_of(self, address: int) -> int:
         """Return the start of the function that contains an address; without one, the address."""
@@ -60,85 +92,98 @@ class Names:
 
     def _function(self, address: int) -> tuple[str, int]:
         """Return name and offset of an address; an empty name and 0 if they are unknown."""
-        at = bisect.bisect_right(self._starts, address) - 1
-        if at >= 0:
-            start, found, size = self._functions[at]
-            if address < start + max(size, 1) or (not size and address - start < 1 << 16):
-                return found, address - start
+        function_index = bisect.bisect_right(self._starts, address) - 1
+        if function_index < 0:
+            return "", 0
+        function = self._functions[function_index]
+        offset = address - function.start
+        if offset < (function.size or _UNSIZED_BYTES):
+            return function.name, offset
         return "", 0
 
     def _frames_at(self, address: int) -> tuple[Frame, ...]:
         name, offset = self._function(address)
-        name = readable(name)
-        lines = self._line_table()
-        at = bisect.bisect_right(self._line_starts, address) - 1
-        path, line = (lines[at][1], lines[at][2]) if at >= 0 else ("", 0)
+        path, line = self._line_at(address)
         calls = self._calls(address)
-        functions = [*(each.function for each in calls), name]
-        places = [(path, line), *((each.path, each.line) for each in calls)]
-        found = [
-            Frame(
-                address,
-                function,
-                offset,
-                path.rsplit("/", 1)[-1] if line else "",
-                line,
-                own=line > 0 and own_file(path),
-            )
-            for function, (path, line) in zip(functions, places, strict=True)
+        # The position of the address is in the innermost function, that of a call in the one
+        # around it.
+        functions = [*(call.function for call in calls), readable(name)]
+        positions = [(path, line), *((call.path, call.line) for call in calls)]
+        frames = [
+            _frame(address, function, offset, path, line)
+            for function, (path, line) in zip(functions, positions, strict=True)
         ]
-        first = next((number for number, each in enumerate(found) if each.own), 0)
-        head = found[first]
-        inner = tuple(each.place for each in found[:first])
-        return (attrs.evolve(head, inner=inner), *found[first + 1 :])
+        first_own = 0
+        for number, frame in enumerate(frames):
+            if frame.own:
+                first_own = number
+                break
+        inner = tuple(frame.place for frame in frames[:first_own])
+        return (attrs.evolve(frames[first_own], inner=inner), *frames[first_own + 1 :])
+
+    def _line_at(self, address: int) -> tuple[str, int]:
+        """Return path and line of an address; an empty path and 0 if they are unknown."""
+        lines = self._line_table()
+        line_index = bisect.bisect_right(self._line_starts, address) - 1
+        if line_index < 0:
+            return "", 0
+        return lines[line_index].path, lines[line_index].line
 
     def _calls(self, address: int) -> list[Inlined]:
         """Return the inlined calls at an address, innermost first."""
         try:
             if self._inlines is None:
                 dwarf = self._dwarf()
-                self._inlines = Inlines(dwarf, self._bias) if dwarf is not None else None
-            return self._inlines.at(address) if self._inlines is not None else []
+                if dwarf is None:
+                    return []
+                self._inlines = Inlines(dwarf, self._bias)
+            return self._inlines.at(address)
         except _BAD_DWARF:
             return []
 
     # --- lines ---
 
-    def _line_table(self) -> list[tuple[int, str, int]]:
-        """Return address, file and line of each line's start, sorted; line 0 ends a sequence."""
+    def _line_table(self) -> list[_Line]:
+        """Return the starts of lines by address."""
         if self._lines is None:
             try:
                 self._lines = sorted(self._decode_lines())
             except _BAD_DWARF:
                 self._lines = []
-            self._line_starts = [each[0] for each in self._lines]
+            self._line_starts = [line.start for line in self._lines]
         return self._lines
 
     def _dwarf(self) -> Any:
+        """Return the DWARF sections as pyelftools reads them; None if there are none."""
         file = self._file.debug
-        return file.get_dwarf_info(relocate_dwarf_sections=False) if file.has_dwarf_info() else None
+        if not file.has_dwarf_info():
+            return None
+        return file.get_dwarf_info(relocate_dwarf_sections=False)
 
-    def _decode_lines(self) -> list[tuple[int, str, int]]:
+    def _decode_lines(self) -> list[_Line]:
         dwarf = self._dwarf()
-        found: dict[int, tuple[str, int]] = {}
-        for unit in () if dwarf is None else dwarf.iter_CUs():
-            program = dwarf.line_program_for_CU(unit)
-            if program is None:
+        if dwarf is None:
+            return []
+        lines: dict[int, _Line] = {}
+        for unit in dwarf.iter_CUs():
+            line_program = dwarf.line_program_for_CU(unit)
+            if line_program is None:
                 continue
-            files = source_files(unit, program)
-            for entry in program.get_entries():
-                state = entry.state
-                if state is None:
+            files = source_files(unit, line_program)
+            for program_entry in line_program.get_entries():
+                line_state = program_entry.state
+                if line_state is None:
                     continue
-                address = self._bias + state.address
-                if state.end_sequence:
-                    found.setdefault(address, ("", 0))
+                address = self._bias + line_state.address
+                if line_state.end_sequence:
+                    # Another sequence may begin right there.
+                    lines.setdefault(address, _Line(address, "", 0))
                     continue
-                name = files[state.file] if state.file < len(files) else "?"
+                source_path = files[line_state.file] if line_state.file < len(files) else "?"
                 # Of several rows with one address the last one is valid; line 0 means unknown.
-                if state.line or address not in found:
-                    found[address] = (name, state.line)
-        return [(address, *what) for address, what in found.items()]
+                if line_state.line or address not in lines:
+                    lines[address] = _Line(address, source_path, line_state.line)
+        return list(lines.values())
 
     # --- frames ---
 
@@ -156,20 +201,24 @@ class Names:
         """
         state = dict(registers)
         frames = list(self.frames(state["rip"]))
-        returns = 0
-        """1 once RIP is a return address, which may belong to the next line or function."""
+        # A return address may belong to the next line or function: the call is before it.
+        call_address = state["rip"]
         if leaf or not runs(state["rip"]):
             # After a call to an invalid address the return address is on top of the stack too.
-            back = load(state["rsp"])
-            if back is not None and runs(back):
-                state["rip"], state["rsp"], returns = back, state["rsp"] + 8, 1
-                frames += self.frames(back - 1)
+            return_address = load(state["rsp"])
+            if return_address is not None and runs(return_address):
+                state["rip"] = return_address
+                state["rsp"] += 8
+                call_address = return_address - 1
+                frames += self.frames(call_address)
         while len(frames) < _DEPTH:
-            caller = self._caller(state, self._row(state["rip"] - returns), load)
+            caller = self._caller(state, self._row(call_address), load)
+            # The stack grows down, so a caller whose frame is not above is an endless circle.
             if caller is None or not runs(caller["rip"]) or caller["rsp"] <= state["rsp"]:
                 break
-            state, returns = caller, 1
-            frames += self.frames(state["rip"] - 1)
+            state = caller
+            call_address = state["rip"] - 1
+            frames += self.frames(call_address)
         return tuple(frames)
 
     def _caller(
@@ -178,60 +227,83 @@ class Names:
         row: dict[Any, Any] | None,
         load: Callable[[int], int | None],
     ) -> dict[str, int] | None:
+        """Return the registers of the caller, by call frame rules or the frame pointer."""
         if row is None:
             # push %rbp; mov %rsp, %rbp
-            saved, back = load(state["rbp"]), load(state["rbp"] + 8)
-            if saved is None or back is None:
+            frame_pointer = state["rbp"]
+            callers_frame_pointer = load(frame_pointer)
+            return_address = load(frame_pointer + 8)
+            if callers_frame_pointer is None or return_address is None:
                 return None
-            return state | {"rip": back, "rbp": saved, "rsp": state["rbp"] + 16}
-        rule = row["cfa"]
-        if rule.expr is not None:
+            return state | {
+                "rip": return_address,
+                "rbp": callers_frame_pointer,
+                "rsp": frame_pointer + 16,
+            }
+        # The canonical frame address, which the other rules refer to, is RSP before the call.
+        cfa_rule = row["cfa"]
+        if cfa_rule.expr is not None:
             return None
-        cfa = state[_DWARF_REGISTERS[rule.reg]] + rule.offset
+        cfa = state[_DWARF_REGISTERS[cfa_rule.reg]] + cfa_rule.offset
         caller = state | {"rsp": cfa}
-        for number, each in row.items():
-            if isinstance(number, int) and each.type == "OFFSET" and number < 17:
-                value = load(cfa + each.arg)
+        for register, rule in row.items():
+            if isinstance(register, int) and rule.type == "OFFSET" and register <= _RETURN_ADDRESS:
+                value = load(cfa + rule.arg)
                 if value is None:
                     return None
-                caller[_DWARF_REGISTERS[number]] = value
-        return caller if 16 in row else None
+                caller[_DWARF_REGISTERS[register]] = value
+        return caller if _RETURN_ADDRESS in row else None
 
     def _row(self, address: int) -> dict[Any, Any] | None:
         """Return the call frame rules for an address."""
-        if self._frames is None:
+        if self._frame_entries is None:
             try:
-                self._frames = sorted(self._decode_frames(), key=lambda each: each[0])
+                self._frame_entries = sorted(self._decode_frames(), key=_start_of)
             except _BAD_DWARF:
-                self._frames = []
-        at = bisect.bisect_right(self._frames, address, key=lambda each: each[0]) - 1
-        if at < 0 or address >= self._frames[at][1]:
+                self._frame_entries = []
+        entry_index = bisect.bisect_right(self._frame_entries, address, key=_start_of) - 1
+        if entry_index < 0 or address >= self._frame_entries[entry_index].end:
             return None
         try:
-            table = self._frames[at][2].get_decoded().table
+            rule_table = self._frame_entries[entry_index].entry.get_decoded().table
         except _BAD_DWARF:
             return None
-        bias = self._bias
-        rows = [row for row in table if row["pc"] + bias <= address]
-        return rows[-1] if rows else None
+        earlier_rows = [row for row in rule_table if row["pc"] + self._bias <= address]
+        return earlier_rows[-1] if earlier_rows else None
 
     @property
     def _bias(self) -> int:
         return self._file.base if self._file.kind == "shared" else 0
 
-    def _decode_frames(self) -> list[tuple[int, int, Any]]:
+    def _decode_frames(self) -> list[_FrameEntry]:
         dwarf = self._dwarf()
+        if dwarf is None:
+            return []
         entries: list[Any] = []
-        if dwarf is not None and dwarf.has_EH_CFI():
+        if dwarf.has_EH_CFI():
             entries += dwarf.EH_CFI_entries()
-        if dwarf is not None and dwarf.has_CFI():
+        if dwarf.has_CFI():
             entries += dwarf.CFI_entries()
-        found = []
+        frame_entries = []
         for entry in entries:
             if not hasattr(entry, "cie"):
                 continue  # a common part, or the mark of the end
-            header = entry.header
-            if "initial_location" in header:
-                start = self._bias + header["initial_location"]
-                found.append((start, start + header["address_range"], entry))
-        return found
+            entry_header = entry.header
+            if "initial_location" in entry_header:
+                first_address = self._bias + entry_header["initial_location"]
+                frame_entries.append(
+                    _FrameEntry(first_address, first_address + entry_header["address_range"], entry)
+                )
+        return frame_entries
+
+
+def _start_of(entry: _FrameEntry) -> int:
+    return entry.start
+
+
+def _frame(address: int, function: str, offset: int, path: str, line: int) -> Frame:
+    """Return a frame; line 0 is unknown."""
+    if not line:
+        return Frame(address, function, offset)
+    file = path.rsplit("/", 1)[-1]
+    return Frame(address, function, offset, file, line, own=own_file(path))

@@ -17,15 +17,40 @@ from fx_emulator.native.space import PAGE, READ, RUN, WRITE, round_up
 
 __all__ = ["Linux"]
 
-_ENOENT, _EBADF, _EAGAIN, _ENOMEM, _EFAULT, _EINVAL = 2, 9, 11, 12, 14, 22
-_ENOTTY, _ESPIPE, _ENOSYS = 25, 29, 38
+# Error numbers.
+_ENOENT = 2
+_EBADF = 9
+_EAGAIN = 11
+_ENOMEM = 12
+_EFAULT = 14
+_EINVAL = 22
+_ENOTTY = 25
+_ESPIPE = 29
+_ENOSYS = 38
 _BRK_AT = 0x5000_0000
 _BRK_BYTES = 64 << 20
 _MAPS_AT = 0x6000_0000_0000
+# Flags of mmap().
 _FIXED = 0x10
 _ANONYMOUS = 0x20
 _LARGEST_MAP = 1 << 32
-_CREATE, _TRUNCATE, _APPEND, _ACCESS = 0o100, 0o1000, 0o2000, 3
+# Flags of open(); _ACCESS are the bits of files that are opened for writing, too.
+_ACCESS = 3
+_CREATE = 0o100
+_TRUNCATE = 0o1000
+_APPEND = 0o2000
+_LAST_STREAM = 2
+"""Files 0 to 2 are the terminal."""
+_MOST_FILES = 1 << 16
+_MOST_PARTS = 1024
+"""Most parts that writev() takes."""
+_STATUS_BYTES = 144
+_MASK_BYTES = 128
+"""Bytes of a mask of CPUs."""
+_MOST_RANDOM_BYTES = 4096
+_STACK_LIMIT = 8 << 20
+_NO_LIMIT = (1 << 64) - 1
+_BOOT_CLOCK = 7
 _NS = 1_000_000_000
 _PROCESS_ID = 1024
 _SET_FS = 0x1002
@@ -105,13 +130,13 @@ class Linux:
 
     # --- files ---
 
-    def _text(self, at: int) -> str:
-        text: str = self.machine.space.read_string(at).decode(errors="replace")
+    def _text(self, address: int) -> str:
+        text: str = self.machine.space.read_string(address).decode(errors="replace")
         return text
 
-    def _file(self, number: int) -> _File:
+    def _file(self, file_number: int) -> _File:
         """Return an open file. Raises RefusedError for an invalid number."""
-        file = self._open.get(number)
+        file = self._open.get(file_number)
         if file is None:
             raise RefusedError(-_EBADF)
         return file
@@ -119,8 +144,8 @@ class Linux:
     def _find(self, path: str) -> bytearray | None:
         if path in self.files:
             return self.files[path]
-        made = self._system_file(path)
-        return None if made is None else bytearray(made)
+        data = self._system_file(path)
+        return None if data is None else bytearray(data)
 
     def _system_file(self, path: str) -> bytes | None:
         """Return a file of /proc or /sys that describes the emulated machine, or None."""
@@ -140,172 +165,195 @@ class Linux:
         return None
 
     def _maps(self) -> bytes:
+        """Return /proc/self/maps."""
+        names = {"stack": "[stack]", "heap": "[heap]", "segment": str(self.machine.file.path)}
         lines = []
-        for each in self.machine.space.regions:
-            flags = each.permissions
-            letters = "".join(
-                letter if flags & bit else "-" for letter, bit in zip("rwx", (1, 2, 4), strict=True)
-            )
-            name = {"stack": "[stack]", "heap": "[heap]"}.get(each.name, "")
-            if each.name == "segment":
-                name = str(self.machine.file.path)
-            lines.append(f"{each.start:x}-{each.end:x} {letters}p 00000000 00:00 0 {name}\n")
+        for region in self.machine.space.regions:
+            permission_letters = ""
+            for letter, bit in (("r", READ), ("w", WRITE), ("x", RUN)):
+                permission_letters += letter if region.permissions & bit else "-"
+            mapping_name = names.get(region.name, "")
+            addresses = f"{region.start:x}-{region.end:x}"
+            lines.append(f"{addresses} {permission_letters}p 00000000 00:00 0 {mapping_name}\n")
         return "".join(lines).encode()
 
     @_call(2)
     @_call(257, skip=1)
-    def open(self, at: int, flags: int) -> int:
+    def open(self, path_at: int, flags: int) -> int:
         """open: return a file number."""
-        path = self._text(at)
-        data = self._find(path)
-        if data is None or (flags & _TRUNCATE and flags & _ACCESS):
+        path = self._text(path_at)
+        file_data = self._find(path)
+        if file_data is None or (flags & _TRUNCATE and flags & _ACCESS):
             if not flags & _CREATE:
                 return -_ENOENT
-            data = bytearray()
+            file_data = bytearray()
         if flags & _ACCESS:
-            self.files[path] = data
-        number = next(each for each in range(3, 1 << 16) if each not in self._open)
-        self._open[number] = _File(path, data, position=len(data) if flags & _APPEND else 0)
-        return number
+            self.files[path] = file_data
+        file = _File(path, file_data)
+        if flags & _APPEND:
+            file.position = len(file_data)
+        file_number = next(n for n in range(_LAST_STREAM + 1, _MOST_FILES) if n not in self._open)
+        self._open[file_number] = file
+        return file_number
 
     @_call(0)
-    def read(self, number: int, at: int, size: int) -> int:
+    def read(self, file_number: int, buffer: int, size: int) -> int:
         """read: store bytes of a file."""
-        file = self._file(number)
-        data = bytes(file.data[file.position : file.position + size]) if number > 2 else b""
-        self.machine.store(at, data)
+        file = self._file(file_number)
+        if file_number <= _LAST_STREAM:
+            return 0
+        data = bytes(file.data[file.position : file.position + size])
+        self.machine.store(buffer, data)
         file.position += len(data)
         return len(data)
 
     @_call(1)
-    def write(self, number: int, at: int, size: int) -> int:
+    def write(self, file_number: int, buffer: int, size: int) -> int:
         """write: append to the output, or write into a file."""
-        file = self._file(number)
-        data = self.machine.space.read(at, size)
-        if number <= 2:
+        file = self._file(file_number)
+        data = self.machine.space.read(buffer, size)
+        if file_number <= _LAST_STREAM:
             self.machine.output += data
             return size
-        end = file.position + size
-        file.data += bytes(max(0, end - len(file.data)))
-        file.data[file.position : end] = data
-        file.position = end
+        write_end = file.position + size
+        file.data += bytes(max(0, write_end - len(file.data)))  # beyond the end there are zeros
+        file.data[file.position : write_end] = data
+        file.position = write_end
         return size
 
     @_call(20)
-    def writev(self, number: int, at: int, count: int) -> int:
-        """writev: write several parts."""
+    def writev(self, file_number: int, parts: int, count: int) -> int:
+        """writev: write several parts, whose addresses and sizes are at ``parts``."""
+        word = self.machine.space.read_word
         total = 0
-        for each in range(min(count, 1024)):
-            base = self.machine.space.read_word(at + 16 * each)
-            size = self.machine.space.read_word(at + 16 * each + 8)
-            done = self.write(number, base, size) if size else 0
-            if done < 0:
-                return done
-            total += done
+        for part_number in range(min(count, _MOST_PARTS)):
+            part = parts + 16 * part_number
+            address = word(part)
+            size = word(part + 8)
+            if size:
+                total += self.write(file_number, address, size)
         return total
 
     @_call(8)
-    def seek(self, number: int, offset: int, whence: int) -> int:
+    def seek(self, file_number: int, offset: int, whence: int) -> int:
         """lseek: set the position of a file."""
-        file = self._file(number)
-        if number <= 2:
+        file = self._file(file_number)
+        if file_number <= _LAST_STREAM:
             return -_ESPIPE
-        offset -= (offset >> 63) << 64
-        base = {0: 0, 1: file.position, 2: len(file.data)}.get(whence)
-        if base is None or base + offset < 0:
+        if offset >> 63:
+            offset -= 1 << 64
+        origin = {0: 0, 1: file.position, 2: len(file.data)}.get(whence)
+        if origin is None or origin + offset < 0:
             return -_EINVAL
-        file.position = base + offset
+        file.position = origin + offset
         return file.position
 
     @_call(3)
-    def close(self, number: int) -> int:
+    def close(self, file_number: int) -> int:
         """close: forget a file number."""
-        return 0 if self._open.pop(number, None) is not None else -_EBADF
+        if file_number not in self._open:
+            return -_EBADF
+        del self._open[file_number]
+        return 0
 
     @_call(5)
-    def status(self, number: int, at: int) -> int:
+    def status(self, file_number: int, out: int) -> int:
         """fstat: store the size and type of an open file."""
-        file = self._file(number)
-        return self._put_status(at, "stream" if number <= 2 else "regular", len(file.data))
+        file = self._file(file_number)
+        kind = "stream" if file_number <= _LAST_STREAM else "regular"
+        return self._put_status(out, kind, len(file.data))
 
     @_call(4)
-    def status_of(self, path_at: int, at: int) -> int:
+    def status_of(self, path_at: int, out: int) -> int:
         """stat: store the size and type of a file by its path."""
         data = self._find(self._text(path_at))
-        return -_ENOENT if data is None else self._put_status(at, "regular", len(data))
+        if data is None:
+            return -_ENOENT
+        return self._put_status(out, "regular", len(data))
 
     @_call(262)
-    def status_at(self, number: int, path_at: int, at: int) -> int:
+    def status_at(self, file_number: int, path_at: int, out: int) -> int:
         """newfstatat: store the same by a path or, if that is empty, by a file number."""
-        return self.status_of(path_at, at) if self._text(path_at) else self.status(number, at)
+        if self._text(path_at):
+            return self.status_of(path_at, out)
+        return self.status(file_number, out)
 
-    def _put_status(self, at: int, kind: str, size: int) -> int:
+    def _put_status(self, out: int, kind: str, size: int) -> int:
+        """Store a ``struct stat`` of a file on device 1, with inode 1, of user 0."""
         words = struct.pack("<QQQIIIIQqqq", 1, 1, 1, _MODES[kind], 0, 0, 0, 0, size, PAGE, 0)
-        self.machine.store(at, words.ljust(144, b"\0"))
+        self.machine.store(out, words.ljust(_STATUS_BYTES, b"\0"))
         return 0
 
     @_call(79)
-    def folder(self, at: int, size: int) -> int:
+    def folder(self, out: int, size: int) -> int:
         """getcwd: store the path of the current folder, the root."""
-        self.machine.store(at, b"/\0"[:size])
+        self.machine.store(out, b"/\0"[:size])
         return 2
 
     @_call(89)
     @_call(267, skip=1)
-    def link_of(self, path_at: int, at: int, size: int) -> int:
+    def link_of(self, path_at: int, out: int, size: int) -> int:
         """readlink: for /proc/self/exe only."""
         if self._text(path_at) != "/proc/self/exe":
             return -_ENOENT
         name = str(self.machine.file.path).encode()[:size]
-        self.machine.store(at, name)
+        self.machine.store(out, name)
         return len(name)
 
     # --- memory ---
 
     @_call(12)
-    def set_break(self, at: int) -> int:
+    def set_break(self, end: int) -> int:
         """brk: set the end of the heap."""
-        if _BRK_AT <= at <= _BRK_AT + _BRK_BYTES:
-            self._break = at
+        if _BRK_AT <= end <= _BRK_AT + _BRK_BYTES:
+            self._break = end
         return self._break
 
     @_call(9)
-    def map(self, at: int, size: int, protection: int, flags: int, number: int) -> int:
+    def map(self, address: int, size: int, protection: int, flags: int, file_number: int) -> int:
         """mmap: map anonymous memory, or a copy of a file."""
-        if not size or size > _LARGEST_MAP:
-            return -_ENOMEM if size else -_EINVAL
+        if not size:
+            return -_EINVAL
+        if size > _LARGEST_MAP:
+            return -_ENOMEM
         space = self.machine.space
-        nbytes = round_up(size)
-        file = None if flags & _ANONYMOUS else self._file(number & 0xFFFFFFFF)
+        mapped_bytes = round_up(size)
+        file = None if flags & _ANONYMOUS else self._file(file_number & 0xFFFFFFFF)
         if flags & _FIXED:
-            self.unmap(at, nbytes)
+            self.unmap(address, mapped_bytes)
         else:
-            at = space.place(_MAPS_AT, nbytes)
-        self.machine.map_private("mapping", at, nbytes, protection & 7)
+            address = space.place(_MAPS_AT, mapped_bytes)
+        self.machine.map_private(
+            "mapping", address, mapped_bytes, protection & (READ | WRITE | RUN)
+        )
         if file is not None:
-            space.write(at, bytes(file.data[:size]))
-        return at
+            space.write(address, bytes(file.data[:size]))
+        return address
 
     @_call(11)
-    def unmap(self, at: int, size: int) -> int:
+    def unmap(self, address: int, size: int) -> int:
         """munmap: unmap whole mappings; parts of one stay mapped."""
         space = self.machine.space
+        end = address + round_up(size)
         for region in list(space.regions):
-            if at <= region.start and region.end <= at + round_up(size):
+            if address <= region.start and region.end <= end:
                 space.unmap(region)
         return 0
 
     @_call(10)
-    def protect(self, at: int, size: int, protection: int) -> int:
+    def protect(self, address: int, size: int, protection: int) -> int:
         """mprotect: change the permissions of pages."""
         space = self.machine.space
-        if at % PAGE:
+        if address % PAGE:
             return -_EINVAL
-        end = at + round_up(size)
+        protected_end = address + round_up(size)
         for region in space.regions:
-            first, last = max(at, region.start), min(end, region.end)
-            if first < last:
-                space.protect(first, last - first, protection & (READ | WRITE | RUN))
+            first_address = max(address, region.start)
+            end_address = min(protected_end, region.end)
+            if first_address < end_address:
+                space.protect(
+                    first_address, end_address - first_address, protection & (READ | WRITE | RUN)
+                )
                 if protection & RUN:
                     region.permissions |= RUN
         self.machine.decoder.forget()
@@ -324,26 +372,27 @@ class Linux:
         return 0
 
     @_call(228)
-    def time(self, clock: int, at: int) -> int:
+    def time(self, clock: int, out: int) -> int:
         """clock_gettime: store the time of the emulated clock."""
-        source = self.machine.timer
-        now = source.boot_ns() if clock == 7 else source.monotonic_ns()
-        self.machine.store(at, struct.pack("<QQ", now // _NS, now % _NS))
+        timer = self.machine.timer
+        now_ns = timer.boot_ns() if clock == _BOOT_CLOCK else timer.monotonic_ns()
+        self.machine.store(out, struct.pack("<QQ", now_ns // _NS, now_ns % _NS))
         return 0
 
     @_call(35)
     @_call(230, skip=2)
-    def sleep(self, at: int) -> int:
+    def sleep(self, time_at: int) -> int:
         """nanosleep: let virtual time pass."""
-        seconds, ns = struct.unpack("<QQ", self.machine.space.read(at, 16))
+        seconds, ns = struct.unpack("<QQ", self.machine.space.read(time_at, 16))
         self.machine.target.clock.advance(seconds * _NS + ns)
         return 0
 
     @_call(318)
-    def draw(self, at: int, size: int) -> int:
+    def draw(self, buffer: int, size: int) -> int:
         """getrandom: store bytes drawn from the target's seed."""
-        self.machine.draw(at, min(size, 4096))
-        return min(size, 4096)
+        size = min(size, _MOST_RANDOM_BYTES)
+        self.machine.draw(buffer, size)
+        return size
 
     @_call(60)
     @_call(231)
@@ -361,24 +410,24 @@ class Linux:
 
     @_call(97, skip=1)
     @_call(302, skip=3)
-    def limits(self, at: int) -> int:
+    def limits(self, out: int) -> int:
         """prlimit64: store the limit of the stack, which is used for every resource."""
-        if at:
-            self.machine.store(at, struct.pack("<QQ", 8 << 20, (1 << 64) - 1))
+        if out:
+            self.machine.store(out, struct.pack("<QQ", _STACK_LIMIT, _NO_LIMIT))
         return 0
 
     @_call(204, skip=1)
-    def affinity(self, size: int, at: int) -> int:
+    def affinity(self, size: int, out: int) -> int:
         """sched_getaffinity: store a mask of all CPUs."""
         mask = (1 << len(self.machine.target.processor)) - 1
-        nbytes = min(size, 128)
-        self.machine.store(at, mask.to_bytes(128, "little")[:nbytes])
+        self.machine.store(out, mask.to_bytes(_MASK_BYTES, "little")[:size])
         return 8
 
     @_call(203, skip=1)
-    def move(self, size: int, at: int) -> int:
+    def move(self, size: int, mask_at: int) -> int:
         """sched_setaffinity: move the thread to the first allowed CPU."""
-        mask = int.from_bytes(self.machine.space.read(at, min(size, 128)), "little")
+        mask_bytes = self.machine.space.read(mask_at, min(size, _MASK_BYTES))
+        mask = int.from_bytes(mask_bytes, "little")
         cpus = self.machine.target.processor.cpus
         allowed = [cpu for cpu in cpus if mask >> cpu.number & 1]
         current = self.machine.current
@@ -391,16 +440,18 @@ class Linux:
     @_call(309)
     def cpu(self, cpu_at: int, node_at: int) -> int:
         """getcpu: store CPU and node."""
-        for at, value in ((cpu_at, self.machine.cpu.number), (node_at, self.machine.cpu.node)):
-            if at:
-                self.machine.store(at, value.to_bytes(4, "little"))
+        cpu = self.machine.cpu
+        for out, value in ((cpu_at, cpu.number), (node_at, cpu.node)):
+            if out:
+                self.machine.store(out, value.to_bytes(4, "little"))
         return 0
 
     @_call(63)
-    def names(self, at: int) -> int:
+    def names(self, out: int) -> int:
         """uname: store the system's names."""
-        fields = ("Linux", "emulated", "5.10.0", "fx_emulator", "x86_64", "")
-        self.machine.store(at, b"".join(each.encode().ljust(65, b"\0") for each in fields))
+        names = ("Linux", "emulated", "5.10.0", "fx_emulator", "x86_64", "")
+        fields = [name.encode().ljust(65, b"\0") for name in names]
+        self.machine.store(out, b"".join(fields))
         return 0
 
 

@@ -32,11 +32,12 @@ class Addresses:
 
     def register(self, name: str) -> int:
         """Return a register, or the part of one."""
+        full_name, bits = _WIDTHS[name]
         read = self._readers.get(name)
-        full, bits = _WIDTHS[name]
         if read is None:
-            read = self._readers[name] = self._engine.reader(full)
-        return read() if bits == 64 else read() & (1 << bits) - 1
+            read = self._engine.reader(full_name)
+            self._readers[name] = read
+        return read() & (1 << bits) - 1
 
     def of(self, operand: Operand) -> int:
         """Return the address of an operand."""
@@ -48,10 +49,12 @@ class Addresses:
         if operand.segment in {"fs", "gs"}:
             address += self.register(f"{operand.segment}_base")
         if operand.bit is not None:
+            # A signed number of a bit: with 64-bit operands, -1 is the last bit of the word before.
             bits = 8 * operand.size
-            number = self.register(operand.bit)
-            number -= (number >> bits - 1) << bits
-            address += (number // bits) * operand.size
+            bit = self.register(operand.bit)
+            if bit >> bits - 1:
+                bit -= 1 << bits
+            address += (bit // bits) * operand.size
         return address & (1 << 64) - 1
 
     def idle(self, access: Access) -> bool:
@@ -60,4 +63,6 @@ class Addresses:
 
     def parts(self, access: Access) -> tuple[AccessPart, ...]:
         """Return the parts of an instruction that is not locked."""
-        return () if self.idle(access) else access.parts(self.of)
+        if self.idle(access):
+            return ()
+        return access.parts(self.of)

@@ -16,7 +16,7 @@ import attrs
 from fx_emulator.native.decode import LINE
 from fx_emulator.native.space import Region
 
-__all__ = ["PRIVATE", "Pending", "StoreBuffers"]
+__all__ = ["PRIVATE", "OrderSnapshot", "Pending", "StoreBuffers"]
 
 PRIVATE = frozenset({"stack", "thread variables"})
 """Regions whose stores are not buffered."""
@@ -31,7 +31,8 @@ class Pending:
     """A store in a buffer."""
 
     region: Region
-    at: int
+    offset: int
+    """In the region."""
     size: int
     value: int
     pc: int
@@ -39,13 +40,24 @@ class Pending:
     @property
     def address(self) -> int:
         """Guest address."""
-        return self.region.start + self.at
+        return self.region.start + self.offset
 
     @property
     def words(self) -> range:
         """Guest addresses of the words that it touches."""
-        first = self.address & -_WORD
-        return range(first, self.address + self.size, _WORD)
+        first_word = self.address & -_WORD
+        return range(first_word, self.address + self.size, _WORD)
+
+
+@attrs.frozen
+class OrderSnapshot:
+    """The store buffers at a point to return to, without the memory itself."""
+
+    waiting: dict[int, tuple[Pending, ...]]
+    """Buffers that are not empty, by the thread's number."""
+    hidden: dict[int, bytes]
+    owner: int | None
+    direct: int
 
 
 class StoreBuffers:
@@ -80,34 +92,37 @@ class StoreBuffers:
     def on_store(self, region: Region, _kind: int, address: int, size: int, value: int) -> None:
         """Buffer a store of the running thread, in two parts if it crosses a cache line."""
         pc = self.machine.pc()
-        if self.kernel or pc == self.direct or self.owner is None or address in self.machine.asked:
+        if self.kernel or pc == self.direct or self.owner is None:
+            return
+        if address in self.machine.stores.counted:
             return
         value &= (1 << 8 * size) - 1
-        first = LINE - address % LINE
-        if first < size:
-            self._buffer(region, address, first, value & (1 << 8 * first) - 1, pc)
-            self._buffer(region, address + first, size - first, value >> 8 * first, pc)
-        else:
+        to_line_end = LINE - address % LINE
+        if size <= to_line_end:
             self._buffer(region, address, size, value, pc)
+            return
+        low_bits = 8 * to_line_end
+        self._buffer(region, address, to_line_end, value & (1 << low_bits) - 1, pc)
+        self._buffer(region, address + to_line_end, size - to_line_end, value >> low_bits, pc)
 
     def put(self, address: int, data: bytes, pc: int) -> None:
         """Make a store of the running thread, of which the engine does not know."""
         region = self.machine.space.find(address)
         if region.name not in PRIVATE:
             self._buffer(region, address, len(data), int.from_bytes(data, "little"), pc)
-        self.machine.remember(address, len(data))
+        self.machine.stores.remember(address, len(data))
         self.machine.space.write(address, data)
 
     def _buffer(self, region: Region, address: int, size: int, value: int, pc: int) -> None:
         assert self.owner is not None  # noqa: S101 (a thread is running)
-        entry = Pending(region, address - region.start, size, value, pc)
-        queue = self.waiting(self.owner)
-        if len(queue) >= CAPACITY:
+        store = Pending(region, address - region.start, size, value, pc)
+        waiting_stores = self.waiting(self.owner)
+        if len(waiting_stores) >= CAPACITY:
             self.drain(self.owner)
-        for word in entry.words:
-            if word not in self.hidden:
-                self.hidden[word] = self._load(word)
-        queue.append(entry)
+        for word_address in store.words:
+            if word_address not in self.hidden:
+                self.hidden[word_address] = self._load(word_address)
+        waiting_stores.append(store)
 
     def locked(self, pc: int, *, fence: bool) -> None:
         """Drain the buffer before a locked instruction or fence."""
@@ -124,51 +139,58 @@ class StoreBuffers:
 
     def drain(self, thread: int) -> Pending:
         """Drain the oldest store of a thread, so that all threads see it."""
-        queue = self.waiting(thread)
-        entry = queue.popleft()
+        store = self.waiting(thread).popleft()
         self.draining = thread
         try:
-            self._announce(entry)
+            self._announce(store)
         finally:
             self.draining = None
-        for word in entry.words:
-            seen = self.hidden.get(word)
-            if seen is None:
-                self._store(word, _overlay(self._load(word), word, entry))
-                continue
-            seen = _overlay(seen, word, entry)
-            assert self.owner is not None  # noqa: S101 (only an owner's stores hide words)
-            mine = [each for each in self.waiting(self.owner) if word in each.words]
-            shown = seen
-            for each in mine:
-                shown = _overlay(shown, word, each)
-            self._store(word, shown)
-            if mine:
-                self.hidden[word] = seen
-            else:
-                del self.hidden[word]
-        self.machine.apply_rewrites()
+        for word_address in store.words:
+            self._drain_word(word_address, store)
+        self.machine.stores.apply_rewrites()
         if self.on_drain is not None:
-            self.on_drain(thread, entry)
-        return entry
+            self.on_drain(thread, store)
+        return store
 
-    def _announce(self, entry: Pending) -> None:
-        device = entry.region.shared
+    def _drain_word(self, word_address: int, store: Pending) -> None:
+        """Let a word show a store that drains, in both views."""
+        shared_view = self.hidden.get(word_address)
+        if shared_view is None:
+            # The owner has no buffered store to the word: its view is that of all threads.
+            self._store(word_address, _overlay(self._load(word_address), word_address, store))
+            return
+        shared_view = _overlay(shared_view, word_address, store)
+        assert self.owner is not None  # noqa: S101 (only an owner's stores hide words)
+        own_stores = [
+            pending for pending in self.waiting(self.owner) if word_address in pending.words
+        ]
+        own_view = shared_view
+        for pending in own_stores:
+            own_view = _overlay(own_view, word_address, pending)
+        self._store(word_address, own_view)
+        if own_stores:
+            self.hidden[word_address] = shared_view
+        else:
+            del self.hidden[word_address]
+
+    def _announce(self, store: Pending) -> None:
+        """Tell the device, if the store goes into one."""
+        device = store.region.shared
         if device is not None:
-            with self._as_everybody():
-                device.land(entry.at, entry.size, entry.value, entry.pc)
+            with self._shared_view():
+                device.land(store.offset, store.size, store.value, store.pc)
 
     @contextlib.contextmanager
-    def _as_everybody(self) -> Iterator[None]:
+    def _shared_view(self) -> Iterator[None]:
         """Context in which the memory shows the other threads' view."""
-        mine = {word: self._load(word) for word in self.hidden}
-        for word, seen in self.hidden.items():
-            self._store(word, seen)
+        own_view = {word_address: self._load(word_address) for word_address in self.hidden}
+        for word_address, shared_view in self.hidden.items():
+            self._store(word_address, shared_view)
         try:
             yield
         finally:
-            for word, data in mine.items():
-                self._store(word, data)
+            for word_address, own_bytes in own_view.items():
+                self._store(word_address, own_bytes)
 
     def switch(self, thread: int) -> None:
         """Switch the memory to the view of another thread."""
@@ -176,50 +198,51 @@ class StoreBuffers:
             return
         self.reveal()
         self.owner = thread
-        for entry in self.waiting(thread):
-            for word in entry.words:
-                shown = self._load(word)
-                self.hidden.setdefault(word, shown)
-                self._store(word, _overlay(shown, word, entry))
+        for store in self.waiting(thread):
+            for word_address in store.words:
+                current_view = self._load(word_address)
+                # Only the first of several stores to a word sees what all threads see.
+                self.hidden.setdefault(word_address, current_view)
+                self._store(word_address, _overlay(current_view, word_address, store))
 
     def reveal(self) -> None:
         """Switch the memory to the view of drained stores only."""
-        for word, seen in self.hidden.items():
-            self._store(word, seen)
+        for word_address, shared_view in self.hidden.items():
+            self._store(word_address, shared_view)
         self.hidden.clear()
         self.owner = None
 
     # --- memory ---
 
-    def _load(self, word: int) -> bytes:
-        data: bytes = self.machine.space.read(word, _WORD)
+    def _load(self, word_address: int) -> bytes:
+        data: bytes = self.machine.space.read(word_address, _WORD)
         return data
 
-    def _store(self, word: int, data: bytes) -> None:
+    def _store(self, word_address: int, data: bytes) -> None:
         """Write a word; journaled, but not seen by hooks."""
-        self.machine.remember(word, _WORD)
-        self.machine.space.write(word, data)
+        self.machine.stores.remember(word_address, _WORD)
+        self.machine.space.write(word_address, data)
 
     # --- exploration ---
 
-    def snapshot(self) -> Any:
-        """Return the state for ``restore``, without the memory itself."""
+    def snapshot(self) -> OrderSnapshot:
+        """Return the state for ``restore``."""
         waiting = {thread: tuple(queue) for thread, queue in self.pending.items() if queue}
-        return waiting, dict(self.hidden), self.owner, self.direct
+        return OrderSnapshot(waiting, dict(self.hidden), self.owner, self.direct)
 
-    def restore(self, kept: Any) -> None:
+    def restore(self, snapshot: OrderSnapshot) -> None:
         """Restore a snapshot."""
-        waiting, hidden, self.owner, self.direct = kept
-        self.pending = {thread: deque(queue) for thread, queue in waiting.items()}
-        self.hidden = dict(hidden)
+        self.pending = {thread: deque(stores) for thread, stores in snapshot.waiting.items()}
+        self.hidden = dict(snapshot.hidden)
+        self.owner = snapshot.owner
+        self.direct = snapshot.direct
 
 
-def _overlay(data: bytes, word: int, entry: Pending) -> bytes:
-    """Return the bytes of a word after a store."""
-    made = bytearray(data)
-    bytes_ = entry.value.to_bytes(entry.size, "little")
-    for number, byte in enumerate(bytes_):
-        within = entry.address + number - word
-        if 0 <= within < _WORD:
-            made[within] = byte
-    return bytes(made)
+def _overlay(data: bytes, word_address: int, store: Pending) -> bytes:
+    """Return the bytes of a word after a store, which may touch other words as well."""
+    changed_bytes = bytearray(data)
+    stored_bytes = store.value.to_bytes(store.size, "little")
+    for byte_offset, byte in enumerate(stored_bytes, store.address - word_address):
+        if 0 <= byte_offset < _WORD:
+            changed_bytes[byte_offset] = byte
+    return bytes(changed_bytes)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+import attrs
+
 from fx_emulator.native.errors import NativeError
 
 __all__ = ["format_text"]
@@ -15,8 +17,76 @@ _FORMAT = re.compile(
     re.DOTALL,
 )
 _BITS = {b"hh": 8, b"h": 16, None: 32, b"l": 64, b"ll": 64, b"z": 64, b"j": 64, b"t": 64}
+"""Bits of an integer, by its length modifier."""
 _MAX_WIDTH = 1 << 20
 """Largest width or precision, in bytes."""
+
+
+@attrs.frozen
+class _Conversion:
+    """One conversion of a format, such as ``%-8.3x``, with its width and precision resolved."""
+
+    text: str
+    kind: str
+    bits: int
+    flags: str
+    width: int
+    precision: int | None
+
+    @classmethod
+    def of(cls, match: re.Match[bytes], arguments: Iterator[int]) -> _Conversion:
+        """Take the width and precision that are ``*`` from the arguments, in this order."""
+        flags = match["flags"].decode()
+        width = _number(match["width"], arguments)
+        if width < 0:
+            flags += "-"
+            width = -width
+        precision = None
+        if match["precision"] is not None:
+            precision = _number(match["precision"], arguments)
+            if precision < 0:
+                precision = None
+        text = match[0].decode(errors="replace")
+        if max(width, precision or 0) > _MAX_WIDTH:
+            raise NativeError(f"printf: {text!r} width or precision too large")
+        kind = match["kind"].decode(errors="replace")
+        return cls(text, kind, _BITS[match["length"]], flags, width, precision)
+
+    def pad(self, body: bytes) -> bytes:
+        """Pad with spaces."""
+        if "-" in self.flags:
+            return body.ljust(self.width)
+        return body.rjust(self.width)
+
+    def integer(self, value: int) -> bytes:
+        """Format an integer, of which the low bits count."""
+        value &= (1 << self.bits) - 1
+        prefix = ""
+        if self.kind in "di":
+            prefix, digits = self._signed(value)
+        else:
+            digits = format(value, "d" if self.kind == "u" else self.kind)
+            if "#" in self.flags and value:
+                if self.kind == "o":
+                    digits = "0" + digits
+                else:
+                    prefix = {"x": "0x", "X": "0X"}.get(self.kind, "")
+        if self.precision is not None:
+            # With a precision the flag 0 is ignored; 0 with precision 0 has no digits.
+            digits = digits.rjust(self.precision, "0") if self.precision or value else ""
+        elif "0" in self.flags and "-" not in self.flags:
+            digits = digits.rjust(self.width - len(prefix), "0")
+        return self.pad((prefix + digits).encode())
+
+    def _signed(self, value: int) -> tuple[str, str]:
+        """Return sign and digits."""
+        if value >> self.bits - 1:
+            return "-", str((1 << self.bits) - value)
+        if "+" in self.flags:
+            return "+", str(value)
+        if " " in self.flags:
+            return " ", str(value)
+        return "", str(value)
 
 
 def format_text(
@@ -28,71 +98,35 @@ def format_text(
     NativeError for other conversions.
     """
 
-    def one(found: re.Match[bytes]) -> bytes:
-        kind = found["kind"]
-        if kind == b"%":
+    def convert(specifier: re.Match[bytes]) -> bytes:
+        if specifier["kind"] == b"%":
             return b"%"
-        flags = found["flags"].decode()
-        width = _number(found["width"], arguments)
-        if width < 0:
-            flags, width = flags + "-", -width
-        precision = None
-        if found["precision"] is not None:
-            precision = _number(found["precision"], arguments)
-            precision = None if precision < 0 else precision
-        if max(width, precision or 0) > _MAX_WIDTH:
-            raise NativeError(
-                f"printf: {found[0].decode(errors='replace')!r} width or precision too large"
-            )
-        if kind == b"s":
-            address = next(arguments)
-            body = b"(null)" if not address else string(address, precision)
-            return _pad(body[:precision], flags.replace("0", ""), width)
-        if kind == b"c":
-            return _pad(bytes([next(arguments) & 0xFF]), flags.replace("0", ""), width)
-        if kind == b"p":
-            return _pad(f"{next(arguments):#x}".encode(), flags.replace("0", ""), width)
-        if kind not in b"diuxXo":
-            raise NativeError(
-                f"printf: {found[0].decode(errors='replace')!r} is not supported; use one of "
-                "%d %i %u %x %X %o %c %s %p, or define the function with symbols="
-            )
-        return _integer(kind, next(arguments), _BITS[found["length"]], flags, width, precision)
+        conversion = _Conversion.of(specifier, arguments)
+        match conversion.kind:
+            case "s":
+                address = next(arguments)
+                body = string(address, conversion.precision) if address else b"(null)"
+                return conversion.pad(body[: conversion.precision])
+            case "c":
+                return conversion.pad(bytes([next(arguments) & 0xFF]))
+            case "p":
+                return conversion.pad(f"{next(arguments):#x}".encode())
+            case "d" | "i" | "u" | "x" | "X" | "o":
+                return conversion.integer(next(arguments))
+            case _:
+                raise NativeError(
+                    f"printf: {conversion.text!r} is not supported; use one of "
+                    "%d %i %u %x %X %o %c %s %p, or define the function with symbols="
+                )
 
-    return _FORMAT.sub(one, text)
+    return _FORMAT.sub(convert, text)
 
 
-def _number(given: bytes | None, arguments: Iterator[int]) -> int:
-    if given == b"*":
-        value = next(arguments) & 0xFFFFFFFF
-        return value - (1 << 32) if value >> 31 else value
-    return int(given or b"0")
-
-
-def _integer(
-    kind: bytes, value: int, bits: int, flags: str, width: int, precision: int | None
-) -> bytes:
-    value &= (1 << bits) - 1
-    sign = prefix = ""
-    if kind in b"di":
-        if value >> bits - 1:
-            value, sign = (1 << bits) - value, "-"
-        else:
-            sign = "+" if "+" in flags else " " if " " in flags else ""
-        digits = str(value)
-    else:
-        code = {b"u": "d"}.get(kind, kind.decode())
-        digits = format(value, code)
-        if "#" in flags and value:
-            prefix = {b"x": "0x", b"X": "0X"}.get(kind, "")
-            digits = "0" + digits if kind == b"o" else digits
-    if precision is not None:
-        digits = digits.rjust(precision, "0") if precision or value else ""
-        flags = flags.replace("0", "")
-    if "0" in flags and "-" not in flags:
-        digits = digits.rjust(width - len(sign) - len(prefix), "0")
-    return _pad((sign + prefix + digits).encode(), flags, width)
-
-
-def _pad(body: bytes, flags: str, width: int) -> bytes:
-    return body.ljust(width) if "-" in flags else body.rjust(width)
+def _number(text: bytes | None, arguments: Iterator[int]) -> int:
+    """Return a width or precision: a number, 0 if it is missing, or the next argument for ``*``."""
+    if text != b"*":
+        return int(text or b"0")
+    value = next(arguments) & 0xFFFFFFFF
+    if value >> 31:
+        value -= 1 << 32
+    return value

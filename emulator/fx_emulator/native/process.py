@@ -14,6 +14,26 @@ from fx_emulator.native.threads import Finished
 
 __all__ = ["LinuxProcess"]
 
+# Entries of the auxiliary vector (getauxval(3)).
+_AT_NULL = 0
+_AT_PHDR = 3
+_AT_PHENT = 4
+_AT_PHNUM = 5
+_AT_PAGESZ = 6
+_AT_BASE = 7
+_AT_ENTRY = 9
+_AT_UID = 11
+_AT_EUID = 12
+_AT_GID = 13
+_AT_EGID = 14
+_AT_HWCAP = 16
+_AT_CLKTCK = 17
+_AT_SECURE = 23
+_AT_RANDOM = 25
+_AT_EXECFN = 31
+_HEADER_BYTES = 56
+"""Bytes of a program header."""
+
 
 class LinuxProcess:
     """A static Linux executable; created by ``Target.execute``."""
@@ -52,34 +72,49 @@ class LinuxProcess:
         thread = machine.main
         machine.start(thread, machine.file.entry)
         space = machine.space
-        at = thread.top - 64
+        sp = thread.top - 64
 
         def put(text: bytes) -> int:
-            nonlocal at
-            at -= len(text) + 1
-            space.write(at, text + b"\0")
-            return at
+            nonlocal sp
+            sp -= len(text) + 1
+            space.write(sp, text + b"\0")
+            return sp
 
-        names = (str(self.path), *arguments)
-        pairs = [f"{name}={value}" for name, value in environment.items()]
+        command_line = [text.encode() for text in (str(self.path), *arguments)]
+        variables = [f"{name}={value}".encode() for name, value in environment.items()]
         self.system.own = {
-            "/proc/self/cmdline": b"".join(each.encode() + b"\0" for each in names),
-            "/proc/self/environ": b"".join(each.encode() + b"\0" for each in pairs),
+            "/proc/self/cmdline": b"".join(text + b"\0" for text in command_line),
+            "/proc/self/environ": b"".join(text + b"\0" for text in variables),
         }
-        texts = [put(each.encode()) for each in names]
-        variables = [put(each.encode()) for each in pairs]
-        chance = put(bytes(range(1, 17)))
+        argument_addresses = [put(text) for text in command_line]
+        variable_addresses = [put(text) for text in variables]
+        random_bytes = put(bytes(range(1, 17)))  # libc makes the stack protector's word of them
         file = machine.file
-        vector = (
-            (3, file.headers), (4, 56), (5, file.header_count), (6, PAGE), (7, 0),
-            (9, file.entry), (11, 0), (12, 0), (13, 0), (14, 0), (17, 100), (23, 0),
-            (25, chance), (31, texts[0]), (16, 0), (0, 0),
-        )  # fmt: skip
-        words = [len(texts), *texts, 0, *variables, 0, *(each for pair in vector for each in pair)]
-        at = (at - 8 * len(words)) & -16
-        space.write(at, struct.pack(f"<{len(words)}Q", *words))
+        auxiliary = {
+            _AT_PHDR: file.headers,
+            _AT_PHENT: _HEADER_BYTES,
+            _AT_PHNUM: file.header_count,
+            _AT_PAGESZ: PAGE,
+            _AT_BASE: 0,
+            _AT_ENTRY: file.entry,
+            _AT_UID: 0,
+            _AT_EUID: 0,
+            _AT_GID: 0,
+            _AT_EGID: 0,
+            _AT_CLKTCK: 100,
+            _AT_SECURE: 0,
+            _AT_RANDOM: random_bytes,
+            _AT_EXECFN: argument_addresses[0],
+            _AT_HWCAP: 0,
+            _AT_NULL: 0,
+        }
+        words = [len(argument_addresses), *argument_addresses, 0, *variable_addresses, 0]
+        for number, value in auxiliary.items():
+            words += [number, value]
+        sp = (sp - 8 * len(words)) & -16
+        space.write(sp, struct.pack(f"<{len(words)}Q", *words))
         machine.select(thread)
-        machine.engine.set("rsp", at)
+        machine.engine.set("rsp", sp)
         machine.engine.set("fs_base", 0)
         machine.select(None)
 

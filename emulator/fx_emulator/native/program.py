@@ -96,7 +96,7 @@ class NativeEntry:
     def memory(self) -> Any:
         """The first memory among the arguments, or None."""
         kinds = (Memory, Vmo, VmoMapping)
-        return next((each for each in self.arguments if isinstance(each, kinds)), None)
+        return next((value for value in self.arguments if isinstance(value, kinds)), None)
 
     def __call__(self, *more: Argument) -> int:
         """Run to the end, with further arguments appended. Return the result."""
@@ -131,9 +131,9 @@ class NativeProgram:
     def symbols(self) -> dict[str, int]:
         """Addresses of the functions and variables that the file defines, by name."""
         return {
-            name: each.address
-            for name, each in self.machine.file.symbols.items()
-            if each.kind in {"func", "object", "ifunc", "none"}
+            name: symbol.address
+            for name, symbol in self.machine.file.symbols.items()
+            if symbol.kind in {"func", "object", "ifunc", "none"}
         }
 
     @property
@@ -157,32 +157,42 @@ class NativeProgram:
 
     def read(self, address: int | str, size: int) -> bytes:
         """Return ``size`` bytes of the program's memory, at an address or symbol."""
-        at = self.machine.address_of(address) if isinstance(address, str) else address
-        return self.machine.space.read(at, size)
+        return self.machine.space.read(self._resolved(address), size)
 
     def write(self, address: int | str, data: bytes) -> None:
         """Write bytes into the program's memory, at an address or symbol."""
-        at = self.machine.address_of(address) if isinstance(address, str) else address
-        self.machine.space.write(at, data)
+        self.machine.space.write(self._resolved(address), data)
+
+    def _resolved(self, address: int | str) -> int:
+        """Return an address, which may be given by a symbol."""
+        if isinstance(address, str):
+            return self.machine.address_of(address)
+        return address
 
     def convert(self, arguments: Sequence[Argument]) -> list[int]:
         """Return the integers to pass in registers for arguments."""
-        values = []
-        for each in arguments:
-            if isinstance(each, int):
-                values.append(each & (1 << 64) - 1)
-            elif isinstance(each, bytes | bytearray | str):
-                data = each.encode() if isinstance(each, str) else bytes(each)
-                at = self.machine.heap.allocate(len(data) + 1)
-                if not at:
-                    raise NativeError(f"the heap is too full for an argument of {len(data)} bytes")
-                self.machine.space.write(at, data + b"\0")
-                values.append(at)
-            elif isinstance(each, DatagramSocket):
-                values.append(self.handle(each))
-            else:
-                values.append(self.address(each))
-        return values
+        return [self._convert(argument) for argument in arguments]
+
+    def _convert(self, argument: Argument) -> int:
+        match argument:
+            case int():
+                return argument & (1 << 64) - 1
+            case str():
+                return self._copied(argument.encode())
+            case bytes() | bytearray():
+                return self._copied(bytes(argument))
+            case DatagramSocket():
+                return self.handle(argument)
+            case _:
+                return self.address(argument)
+
+    def _copied(self, data: bytes) -> int:
+        """Copy bytes into a new block, followed by a NUL. Return its address."""
+        block_address = self.machine.heap.allocate(len(data) + 1)
+        if not block_address:
+            raise NativeError(f"the heap is too full for an argument of {len(data)} bytes")
+        self.machine.space.write(block_address, data + b"\0")
+        return block_address
 
     # --- running ---
 
@@ -203,7 +213,9 @@ class NativeProgram:
         result = machine.run(
             thread or machine.main, machine.address_of(name), self.convert(arguments), budget
         )
-        return result - (1 << 64) if result >> 63 else result
+        if result >> 63:
+            return result - (1 << 64)
+        return result
 
     def entry(self, name: str, *arguments: Argument, budget: int = BUDGET) -> NativeEntry:
         """Return a function with its arguments, for ``crashtest`` and ``explore``."""
@@ -221,16 +233,18 @@ class NativeProgram:
         trace = StoreTrace(self, mapped)
         append = trace.raw.append
 
-        def sink(where: MappedDevice, at: int, size: int, value: int, pc: int) -> None:
-            if where is mapped:
+        def sink(stored_into: MappedDevice, offset: int, size: int, value: int, pc: int) -> None:
+            if stored_into is mapped:
                 current = machine.current
-                append((current.number if current is not None else 0, pc, at, size, value))
+                thread = current.number if current is not None else 0
+                append((thread, pc, offset, size, value))
 
-        before, machine.sink = machine.sink, sink
+        outer_sink = machine.listeners.sink
+        machine.listeners.sink = sink
         try:
             run()
         finally:
-            machine.sink = before
+            machine.listeners.sink = outer_sink
         return trace
 
     # --- threads of the kernel ---
@@ -257,52 +271,51 @@ class NativeProgram:
         and is raised by ``target.run()``.
         """
         machine = self.machine
-        address = machine.address_of(name)
-        values = self.convert(arguments)
-        made: list[NativeThread] = []
+        entry_address = machine.address_of(name)
+        argument_values = self.convert(arguments)
+        native_threads: list[NativeThread] = []
 
         def body(owner: k.Thread) -> k.Body:
             native = machine.new_thread(thread, owner.process.koid, owner.koid)
-            native.thread = owner
-            made.append(native)
-            machine.start(native, address, values)
+            native.kernel_thread = owner
+            native_threads.append(native)
+            machine.start(native, entry_address, argument_values)
             native.budget = budget
-            chance = k.Random(self.target.seed * 0x9E3779B1 + owner.koid)
-            return self._body(native, chance, quantum, signal)
+            rng = k.Random(self.target.seed * 0x9E3779B1 + owner.koid)
+            return self._body(native, rng, quantum, signal)
 
         self.target.spawn(process, thread, body, priority=priority, cpu=cpu, background=background)
-        return made[0]
+        return native_threads[0]
 
     def _body(
-        self, thread: NativeThread, chance: k.Random, quantum: int, signal: NativeEntry | None
+        self, thread: NativeThread, rng: k.Random, quantum: int, signal: NativeEntry | None
     ) -> k.Body:
         """Run the thread in slices, as a body of the kernel."""
         machine = self.machine
-        order = machine.order
-        result = None
-        machine.splitter.pause(thread, chance)
-        yield k.Run(chance.below(2))
+        # Other threads may run before its first instruction, or within that.
+        machine.splitter.pause(thread, rng)
+        yield k.Run(rng.below(2))
         while True:
-            count = 1 + chance.below(2 * quantum - 1) if quantum > 1 else 1
-            if signal is not None and not thread.depth and not chance.below(4):
+            instruction_count = 1
+            if quantum > 1:
+                instruction_count += rng.below(2 * quantum - 1)
+            if signal is not None and not thread.interrupted and not rng.below(4):
                 machine.interrupt(thread, signal.address, self.convert(signal.arguments))
-            outcome = machine.advance(thread, count)
+            outcome = machine.advance(thread, instruction_count)
             if isinstance(outcome, Stopped):
-                machine.splitter.pause(thread, chance)
-            ns = machine.timer.take()
-            if order is not None:
-                # Drain a random part of the buffer, so that others see some of the stores.
-                finished = isinstance(outcome, Finished)
-                waiting = len(order.waiting(thread.number))
-                for _ in range(waiting if finished else chance.below(waiting + 1)):
-                    order.drain(thread.number)
+                machine.splitter.pause(thread, rng)
+            elapsed_ns = machine.timer.take()
+            self._drain_some(thread, rng, finished=isinstance(outcome, Finished))
             match outcome:
                 case Finished():
-                    yield k.Run(ns + chance.below(ns + 1))
-                    return result
+                    # A slice takes once to twice the time of its instructions, so that the order
+                    # in which threads go on is not that of their numbers of instructions.
+                    yield k.Run(elapsed_ns + rng.below(elapsed_ns + 1))
+                    return None
                 case Blocked(action="exit"):
-                    thread.finished, thread.result = True, outcome.result
-                    return result
+                    thread.finished = True
+                    thread.result = outcome.result
+                    return None
                 case Blocked(action="sleep"):
                     yield k.Sleep(outcome.ns)
                 case Blocked():
@@ -310,4 +323,18 @@ class NativeProgram:
                 case _:
                     if thread.executed >= thread.budget:
                         raise machine.endless(thread)
-                    yield k.Run(ns + chance.below(ns + 1))
+                    yield k.Run(elapsed_ns + rng.below(elapsed_ns + 1))
+
+    def _drain_some(self, thread: NativeThread, rng: k.Random, *, finished: bool) -> None:
+        """Drain a random part of a thread's buffer, so that others see some of its stores.
+
+        The buffer of a finished thread drains whole.
+        """
+        order = self.machine.order
+        if order is None:
+            return
+        drain_count = len(order.waiting(thread.number))
+        if not finished:
+            drain_count = rng.below(drain_count + 1)
+        for _ in range(drain_count):
+            order.drain(thread.number)

@@ -12,7 +12,13 @@ from fx_emulator.native.space import Space
 
 __all__ = ["Linker"]
 
-_NONE, _COPY, _TLSDESC_CALL, _TLSDESC, _IRELATIVE = 0, 5, 35, 36, 37
+_NONE = 0
+_COPY = 5
+_TLSDESC_CALL = 35
+_TLSDESC = 36
+_IRELATIVE = 37
+_MODULE = 1
+"""Number of the file among the modules with thread-local variables: it is the only one."""
 _SPECIAL = frozenset({_NONE, _COPY, _TLSDESC_CALL, _TLSDESC, _IRELATIVE, RELR})
 _NUMBERS = {
     1: ("64", 8, "S", ""), 2: ("PC32", 4, "S", "P"), 3: ("GOT32", 4, "G", "GOT"),
@@ -49,34 +55,41 @@ class Linker:
     got_start: int
     descriptor: int
     """Address of the routine that a TLS descriptor calls."""
-    _got: dict[tuple[str, int], int] = attrs.field(factory=dict)
-    _used: int = 0
+    _slots: dict[tuple[str, int], int] = attrs.field(factory=dict)
+    """Addresses of GOT entries, by kind and first word."""
+    _used_words: int = 0
+    """Words of the GOT that are in use."""
+    _stubs: dict[int, int] = attrs.field(factory=dict)
+    """The stub that jumps through a GOT entry."""
     deferred: list[tuple[int, int]] = attrs.field(factory=list)
     """Places of IRELATIVE relocations, and the resolvers to call for them."""
 
     def apply(self) -> None:
         """Apply all relocations. Raises LoadError that lists all unknown types."""
-        used = {each.type for each in self.file.relocations}
-        unknown = sorted(used - _NUMBERS.keys() - _SPECIAL)
-        if unknown:
-            listed = ", ".join(f"type {number}" for number in unknown)
+        used_types = {relocation.type for relocation in self.file.relocations}
+        unknown_types = sorted(used_types - _NUMBERS.keys() - _SPECIAL)
+        if unknown_types:
+            type_names = ", ".join(f"type {number}" for number in unknown_types)
             raise LoadError(
-                f"{self.file.path}: unknown relocations: {listed}; "
+                f"{self.file.path}: unknown relocations: {type_names}; "
                 "build without -mcmodel=large and without options for other loaders"
             )
-        for each in self.file.relocations:
-            self._one(each)
+        for relocation in self.file.relocations:
+            self._apply(relocation)
 
-    def slot(self, kind: str, value: int, *more: int) -> int:
-        """Return the address of a GOT entry with a value, followed by the words of ``more``."""
-        key = (kind, value)
-        if key not in self._got:
-            at = self.got_start + 8 * self._used
-            for number, word in enumerate((value, *more)):
-                self.space.write_word(at + 8 * number, word)
-            self._used += 1 + len(more)
-            self._got[key] = at
-        return self._got[key]
+    def slot(self, kind: str, *words: int) -> int:
+        """Return the address of the GOT entry of these words; made unless there is one.
+
+        Entries of one kind that begin with the same word are the same.
+        """
+        slot_key = (kind, words[0])
+        if slot_key not in self._slots:
+            slot_address = self.got_start + 8 * self._used_words
+            for word_number, word in enumerate(words):
+                self.space.write_word(slot_address + 8 * word_number, word)
+            self._used_words += len(words)
+            self._slots[slot_key] = slot_address
+        return self._slots[slot_key]
 
     def _address(self, symbol: Symbol | None) -> int:
         if symbol is None:
@@ -87,68 +100,89 @@ class Linker:
 
     def _indirect(self, symbol: Symbol) -> int:
         """Return a stub that jumps through a word, which the function's resolver fills."""
-        slot = self.slot("ifunc", symbol.address)
-        if ("stub", slot) not in self._got:
-            self.deferred.append((slot, symbol.address))
-            # jmp *rel32(%rip)
-            stub = self.slot("stub", slot)
+        slot_address = self.slot("ifunc", symbol.address)
+        if slot_address not in self._stubs:
+            self.deferred.append((slot_address, symbol.address))
+            # jmp *rel32(%rip): 6 bytes, so that an entry of one word holds it; relative to its end.
+            stub_address = self.slot("stub", slot_address)
+            distance = slot_address - (stub_address + 6)
             self.space.write(
-                stub, b"\xff\x25" + (slot - stub - 6).to_bytes(4, "little", signed=True)
+                stub_address, b"\xff\x25" + distance.to_bytes(4, "little", signed=True)
             )
-            self._got["stub", slot] = stub
-        return self._got["stub", slot]
+            self._stubs[slot_address] = stub_address
+        return self._stubs[slot_address]
 
-    def _one(self, each: Relocation) -> None:
-        space, place = self.space, each.place
-        if each.type in _NUMBERS:
-            self._store(each, *_NUMBERS[each.type])
-        elif each.type == RELR:
+    def _apply(self, relocation: Relocation) -> None:
+        space = self.space
+        place = relocation.place
+        if relocation.type in _NUMBERS:
+            self._store(relocation, *_NUMBERS[relocation.type])
+        elif relocation.type == RELR:
             space.write_word(place, space.read_word(place) + self.file.base)
-        elif each.type == _IRELATIVE:
-            self.deferred.append((place, self.file.base + each.addend))
-        elif each.type == _COPY:
-            assert each.symbol is not None  # noqa: S101
-            space.write(place, space.read(self.resolve(each.symbol), each.symbol.size))
-        elif each.type == _TLSDESC:
+        elif relocation.type == _IRELATIVE:
+            self.deferred.append((place, self.file.base + relocation.addend))
+        elif relocation.type == _COPY:
+            symbol = relocation.symbol
+            assert symbol is not None  # noqa: S101
+            space.write(place, space.read(self.resolve(symbol), symbol.size))
+        elif relocation.type == _TLSDESC:
             space.write_word(place, self.descriptor)
-            space.write_word(place + 8, self._term("thread", each) + each.addend)
+            space.write_word(place + 8, self._term("thread", relocation) + relocation.addend)
 
-    def _term(self, term: str, each: Relocation) -> int:
+    def _term(self, term: str, relocation: Relocation) -> int:
         """Return the value of a term of a formula."""
-        symbol, known = each.symbol, {"": 0, "P": each.place, "B": self.file.base, "module": 1}
-        if term in known:
-            return known[term]
-        within = symbol.address if symbol is not None else 0
+        symbol = relocation.symbol
+        # The address of a thread-local variable is its offset in their initial image.
+        tls_offset = symbol.address if symbol is not None else 0
+        thread_offset = tls_offset + self.tls_offset
         match term:
+            case "":
+                return 0
+            case "P":
+                return relocation.place
+            case "B":
+                return self.file.base
             case "S":
                 return self._address(symbol)
             case "Z":
                 return symbol.size if symbol is not None else 0
-            case "G":
-                return self.slot("address", self._address(symbol))
             case "GOT":
                 return self.got_start
+            case "G":
+                return self.slot("address", self._address(symbol))
+            case "module":
+                return _MODULE
             case "tls":
-                return within
+                return tls_offset
             case "thread":
-                return within + self.tls_offset
+                return thread_offset
             case "module in GOT":
-                return self.slot(term, 1, 0)
+                return self.slot(term, _MODULE, 0)
+            # Entries of two words, whose first one is always the same, differ by their kind.
             case "module and tls in GOT":
-                return self.slot(f"{term} {within}", 1, within)
+                return self.slot(f"{term} {tls_offset}", _MODULE, tls_offset)
             case "thread in GOT":
-                return self.slot(term, within + self.tls_offset)
+                return self.slot(term, thread_offset)
             case _:
-                return self.slot(f"{term} {within}", self.descriptor, within + self.tls_offset)
+                return self.slot(f"{term} {tls_offset}", self.descriptor, thread_offset)
 
-    def _store(self, each: Relocation, name: str, size: int, plus: str, minus: str) -> None:
-        value, bits = self._term(plus, each) + each.addend - self._term(minus, each), 8 * size
-        least = 0 if name == "32" else -(1 << bits - 1)
-        most = 1 << bits if name in {"32", "16", "8"} else 1 << bits - 1
-        if size < 8 and not least <= value < most:
-            what = each.symbol.name if each.symbol is not None and each.symbol.name else "a section"
+    def _store(self, relocation: Relocation, name: str, size: int, plus: str, minus: str) -> None:
+        """Store the number of a relocation; the rest is its entry in ``_NUMBERS``."""
+        value = self._term(plus, relocation) + relocation.addend - self._term(minus, relocation)
+        if size < 8 and not _fits(value, name, 8 * size):
+            symbol = relocation.symbol
+            target_name = symbol.name if symbol is not None and symbol.name else "a section"
             raise LoadError(
-                f"{self.file.path}: relocation {name} at {each.place:#x}: {what} is too far away; "
-                "build with -fPIC, or make a library with -shared"
+                f"{self.file.path}: relocation {name} at {relocation.place:#x}: {target_name} is "
+                "too far away; build with -fPIC, or make a library with -shared"
             )
-        self.space.write_word(each.place, value, size)
+        self.space.write_word(relocation.place, value, size)
+
+
+def _fits(value: int, name: str, bits: int) -> bool:
+    """Return whether a relocation's value fits its bits: unsigned, signed, or either."""
+    if name == "32":
+        return 0 <= value < 1 << bits
+    if name in {"16", "8"}:
+        return -(1 << bits - 1) <= value < 1 << bits
+    return -(1 << bits - 1) <= value < 1 << bits - 1

@@ -13,65 +13,86 @@ from fx_emulator.native.calls import Blocked, Table
 
 __all__ = ["RUST"]
 
-_ENOENT, _EBADF, _ENOMEM, _ENOSYS = 2, 9, 12, 38
+_ENOENT = 2
+_EBADF = 9
+_ENOMEM = 12
+_ENOSYS = 38
 _ERRNO = 0x80
 """Offset of errno from the thread pointer."""
-_FUTEX, _GETTID = 202, 186
+_FUTEX = 202
+_GETTID = 186
+_OUTPUTS = frozenset({1, 2})
+"""Standard output and standard error."""
+_MOST_PARTS = 1024
+"""Most parts that writev() takes."""
 _END_OF_STACK = 5
 
 
-def _failing(number: int) -> Callable[..., int]:
+def _fail(machine: Any, error: int) -> int:
+    """Set errno. Return -1."""
+    machine.store(machine.current.thread_pointer + _ERRNO, error.to_bytes(4, "little"))
+    return -1
+
+
+def _failing(error: int) -> Callable[..., int]:
     """Return a function that sets errno and returns -1."""
 
     def fail(machine: Any) -> int:
-        machine.store(machine.current.thread_pointer + _ERRNO, number.to_bytes(4, "little"))
-        return -1
+        return _fail(machine, error)
 
     return fail
 
 
-def write(machine: Any, file: int, at: int, size: int) -> int:
+def write(machine: Any, file: int, address: int, size: int) -> int:
     """Print to standard output or standard error."""
-    if file & 0xFFFFFFFF not in {1, 2}:
-        return _failing(_EBADF)(machine)
-    machine.output += machine.space.read(at, size)
+    if file & 0xFFFFFFFF not in _OUTPUTS:
+        return _fail(machine, _EBADF)
+    machine.output += machine.space.read(address, size)
     return size
 
 
-def writev(machine: Any, file: int, at: int, count: int) -> int:
-    """Print several parts."""
+def writev(machine: Any, file: int, parts: int, count: int) -> int:
+    """Print several parts, whose addresses and sizes are at ``parts``."""
     word = machine.space.read_word
-    return sum(
-        write(machine, file, word(at + 16 * each), word(at + 16 * each + 8))
-        for each in range(min(count, 1024))
-    )
+    written = 0
+    for number in range(min(count, _MOST_PARTS)):
+        part = parts + 16 * number
+        written += write(machine, file, word(part), word(part + 8))
+    return written
 
 
 def system_call(machine: Any, number: int) -> int:
     """Wait for a futex, which lets other threads run; or return the thread's id."""
     if number == _FUTEX:
         raise Blocked("yield")
-    return machine.current.koid if number == _GETTID else _failing(_ENOSYS)(machine)
+    if number == _GETTID:
+        koid: int = machine.current.koid
+        return koid
+    return _fail(machine, _ENOSYS)
 
 
-def _end(machine: Any, otherwise: str) -> NoReturn:
-    """Raise the error of a panic, with what it printed; ``otherwise`` if there was none."""
+def _end(machine: Any, no_panic: str) -> NoReturn:
+    """Raise the error of a panic, with what it printed; ``no_panic`` if there was none."""
     lines = machine.output.decode(errors="replace").strip().splitlines()
-    at = max((n for n, line in enumerate(lines) if "panicked at" in line), default=len(lines))
-    text = " ".join(each.strip() for each in lines[at : at + 2])
-    raise machine.error(text or otherwise)
+    # The last panic, and the line after it, which has the message.
+    message = ""
+    for number, line in enumerate(lines):
+        if "panicked at" in line:
+            message = " ".join(text.strip() for text in lines[number : number + 2])
+    raise machine.error(message or no_panic)
 
 
-def error_text(machine: Any, number: int, at: int, size: int) -> int:
+def error_text(machine: Any, number: int, out: int, size: int) -> int:
     """Store the text of an error number."""
-    machine.store(at, f"error {number & 0xFFFFFFFF}".encode()[: max(0, size - 1)] + b"\0")
+    text = f"error {number & 0xFFFFFFFF}".encode()
+    machine.store(out, text[: max(0, size - 1)] + b"\0")
     return 0
 
 
-def key_create(machine: Any, at: int, _destructor: int) -> int:
+def key_create(machine: Any, out: int, _destructor: int) -> int:
     """Create a thread-local key."""
-    machine.keys += 1
-    machine.store(at, machine.keys.to_bytes(4, "little"))
+    machine.last_key += 1
+    machine.store(out, machine.last_key.to_bytes(4, "little"))
     return 0
 
 

@@ -59,8 +59,8 @@ def write_schedule(path: list[Choice], base: int) -> str:
             case Run(thread, -1):
                 words.append(f"{thread}")
             case Run(thread, accesses, pc, part):
-                within = f"+{part}" if part else ""
-                words.append(f"{thread}@{accesses}:{pc - base:x}{within}")
+                part_text = f"+{part}" if part else ""
+                words.append(f"{thread}@{accesses}:{pc - base:x}{part_text}")
             case Drain(thread):
                 words.append(f"d{thread}")
             case Signal(thread):
@@ -72,20 +72,21 @@ def read_schedule(text: str, base: int, threads: int) -> list[Choice]:
     """Parse a schedule. Raises NativeError, which quotes the word, for invalid text."""
     path: list[Choice] = []
     for word in text[:_MAX_CHARS].split():
-        found = _TOKEN.fullmatch(word)
-        if found is None or int(found["thread"]) >= threads:
+        token = _TOKEN.fullmatch(word)
+        if token is None or int(token["thread"]) >= threads:
             raise NativeError(
                 f"schedule {text!r}: {word!r} is not a step for {threads} threads; "
                 "use the schedule of a failure"
             )
-        thread = int(found["thread"])
-        if found["what"] == "d":
+        thread = int(token["thread"])
+        if token["what"] == "d":
             path.append(Drain(thread))
-        elif found["what"] == "s":
+        elif token["what"] == "s":
             path.append(Signal(thread))
-        elif found["pc"] is None:
+        elif token["pc"] is None:
             path.append(Run(thread))
         else:
-            pc = base + int(found["pc"], 16)
-            path.append(Run(thread, int(found["accesses"]), pc, int(found["part"] or 0)))
+            pc = base + int(token["pc"], 16)
+            part = int(token["part"] or 0)
+            path.append(Run(thread, int(token["accesses"]), pc, part))
     return path

@@ -14,8 +14,10 @@ from fx_emulator.native.errors import NativeError
 __all__ = ["PAGE", "READ", "RUN", "WRITE", "Region", "Space", "round_up"]
 
 PAGE = 4096
-READ, WRITE, RUN = 1, 2, 4
-"""Permissions of a region, as the engine numbers them."""
+# Permissions of a region, as the engine numbers them.
+READ = 1
+WRITE = 2
+RUN = 4
 
 GUARD = 1 << 16
 """Bytes that stay unmapped between two regions, so that a store beyond one of them faults."""
@@ -56,15 +58,18 @@ class Space:
     def __init__(self, engine: Any) -> None:
         self.engine = engine
         self.regions: list[Region] = []
+        """In ascending order."""
         self._starts: list[int] = []
-        self._next: dict[int, int] = {}
+        """The start of each region, for binary search."""
+        self._next_free: dict[int, int] = {}
+        """The next address to use, by area."""
 
     # --- making regions ---
 
     def place(self, area: int, size: int, room: int = GUARD) -> int:
         """Return a free address in an area (given by its start), with ``room`` to grow after it."""
-        start = self._next.get(area, area)
-        self._next[area] = start + round_up(size) + room
+        start = self._next_free.get(area, area)
+        self._next_free[area] = start + round_up(size) + room
         return start
 
     def map(self, name: str, start: int, size: int, permissions: int) -> Region:
@@ -90,26 +95,27 @@ class Space:
     ) -> Region:
         """Map host memory (a writable buffer, page-aligned) from ``offset`` on."""
         end = start + size
-        for other in self.regions:
-            if start < other.end and other.start < end:
+        for region in self.regions:
+            if start < region.end and region.start < end:
                 raise NativeError(
-                    f"{name} at {start:#x} overlaps {other.name} at {other.start:#x}; "
+                    f"{name} at {start:#x} overlaps {region.name} at {region.start:#x}; "
                     "link the object to another address"
                 )
         anchor = ctypes.c_char.from_buffer(host, offset)
         view = memoryview(host)[offset : offset + limit]
         region = Region(name, start, size, view, permissions, limit, shared, (host, anchor))
         self.engine.map_pointer(start, size, permissions, ctypes.addressof(anchor))
-        at = bisect.bisect(self._starts, start)
-        self.regions.insert(at, region)
-        self._starts.insert(at, start)
+        index = bisect.bisect(self._starts, start)
+        self.regions.insert(index, region)
+        self._starts.insert(index, start)
         return region
 
     def unmap(self, region: Region) -> None:
         """Unmap a region."""
         self.engine.unmap(region.start, region.size)
-        at = self.regions.index(region)
-        del self.regions[at], self._starts[at]
+        index = self.regions.index(region)
+        del self.regions[index]
+        del self._starts[index]
         region.view.release()
         region.keep = None
 
@@ -121,39 +127,43 @@ class Space:
 
     def find(self, address: int) -> Region | None:
         """Return the region that contains an address, or None."""
-        at = bisect.bisect(self._starts, address) - 1
-        if at < 0:
+        index = bisect.bisect(self._starts, address) - 1
+        if index < 0:
             return None
-        region = self.regions[at]
+        region = self.regions[index]
         return region if address < region.end else None
 
-    def _range(self, address: int, size: int, what: str) -> tuple[Region, int]:
+    def _locate(self, address: int, size: int, access: str) -> tuple[Region, int]:
+        """Return the region of some bytes, and their offset in it.
+
+        Raises NativeError, which names the access, unless all are in one region.
+        """
         region = self.find(address)
         if region is None or address + size > region.start + region.limit:
-            raise NativeError(f"{what} of {size} bytes at {address:#x}: nothing is mapped there")
+            raise NativeError(f"{access} of {size} bytes at {address:#x}: nothing is mapped there")
         return region, address - region.start
 
     def read(self, address: int, size: int) -> bytes:
         """Return ``size`` bytes. Raises NativeError unless all are in one region."""
         if size == 0:
             return b""
-        region, at = self._range(address, size, "read")
-        return bytes(region.view[at : at + size])
+        region, offset = self._locate(address, size, "read")
+        return bytes(region.view[offset : offset + size])
 
     def read_some(self, address: int, most: int) -> bytes:
         """Return at most ``most`` bytes from an address on: those that its region has."""
         region = self.find(address)
         if region is None:
             return b""
-        at = address - region.start
-        return bytes(region.view[at : at + most])
+        offset = address - region.start
+        return bytes(region.view[offset : offset + most])
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
         """Write bytes without calling hooks."""
         if not len(data):
             return
-        region, at = self._range(address, len(data), "write")
-        region.view[at : at + len(data)] = data
+        region, offset = self._locate(address, len(data), "write")
+        region.view[offset : offset + len(data)] = data
 
     def read_word(self, address: int, size: int = 8) -> int:
         """Return an unsigned little-endian number."""
@@ -165,8 +175,8 @@ class Space:
 
     def read_string(self, address: int, most: int = 1 << 16) -> bytes:
         """Return the bytes before a NUL, or the first ``most`` bytes."""
-        region, at = self._range(address, 1, "read of a string")
-        data = bytes(region.view[at : min(at + most, region.limit)])
+        region, offset = self._locate(address, 1, "read of a string")
+        data = bytes(region.view[offset : min(offset + most, region.limit)])
         end = data.find(0)
         if end >= 0:
             return data[:end]

@@ -28,22 +28,27 @@ class Split:
     mark: int
     """Number of the thread's accesses before the instruction, for a schedule."""
     parts: tuple[AccessPart, ...]
+    """The loads, then the stores."""
     done: int = 0
     """Number of parts that are done."""
-    seen: tuple[bytes, ...] = ()
+    loaded: tuple[bytes, ...] = ()
     """What the loads have read so far."""
-    left: tuple[bytes, ...] | None = None
+    to_store: tuple[bytes, ...] | None = None
     """What the stores write; None before the instruction has run."""
 
     @property
     def loads(self) -> int:
         """Number of parts that load."""
-        return sum(not each.writes for each in self.parts)
+        return _count_loads(self.parts)
 
     @property
     def next(self) -> AccessPart:
         """The part that comes next."""
         return self.parts[self.done]
+
+
+def _count_loads(parts: tuple[AccessPart, ...]) -> int:
+    return sum(not part.writes for part in parts)
 
 
 class _EveryStore(set[int]):
@@ -71,7 +76,7 @@ class Splitter:
         if access.locked or not access.operands:
             return False
         return access.plural or any(
-            self._addresses.of(each) % LINE + each.size > LINE for each in access.operands
+            self._addresses.of(operand) % LINE + operand.size > LINE for operand in access.operands
         )
 
     def begin(self, thread: NativeThread, mark: int = 0) -> int:
@@ -84,35 +89,43 @@ class Splitter:
         access = machine.decoder.access(thread.pc)
         if access is None or not self.splits(access):
             return 0
-        parts = self._addresses.parts(access)
-        loads = sum(not each.writes for each in parts)
-        # With store buffers the stores leave the instruction one by one anyway.
-        if (loads if machine.order is not None else len(parts)) < 2:
+        instruction_parts = self._addresses.parts(access)
+        possible_stops = len(instruction_parts)
+        if machine.order is not None:
+            # With store buffers the stores leave the instruction one by one anyway.
+            possible_stops = _count_loads(instruction_parts)
+        if possible_stops < 2:
             return 0
         try:
-            for each in parts:
-                machine.space.read(each.address, each.size)
+            for part in instruction_parts:
+                machine.space.read(part.address, part.size)
         except NativeError:
             return 0
-        thread.split = Split(thread.pc, mark, parts)
-        return len(parts)
+        thread.split = Split(thread.pc, mark, instruction_parts)
+        return len(instruction_parts)
 
     def step(self, thread: NativeThread) -> None:
         """Do the next part. At the end of the instruction ``thread.split`` is None."""
         machine = self._machine
         machine.select(thread)
-        split = thread.split
+        split: Split | None = thread.split
         assert split is not None  # noqa: S101
-        part, done, loads = split.next, split.done + 1, split.loads
-        if done < loads:
-            seen = machine.space.read(part.address, part.size)
-            thread.split = attrs.evolve(split, done=done, seen=(*split.seen, seen))
+        next_part = split.next
+        parts_done = split.done + 1
+        if parts_done < split.loads:
+            loaded_bytes = machine.space.read(next_part.address, next_part.size)
+            thread.split = attrs.evolve(
+                split, done=parts_done, loaded=(*split.loaded, loaded_bytes)
+            )
             return
-        left = self._execute(thread, split) if split.left is None else split.left
-        if part.writes and left:
-            machine.put(part.address, left[split.done - loads], split.pc)
-        if left and done < len(split.parts):
-            thread.split = attrs.evolve(split, done=done, left=left)
+        # The instruction itself makes the last load; after that it is known what it stores.
+        to_store = split.to_store
+        if to_store is None:
+            to_store = self._execute(thread, split)
+        if next_part.writes and to_store:
+            machine.stores.put(next_part.address, to_store[split.done - split.loads], split.pc)
+        if to_store and parts_done < len(split.parts):
+            thread.split = attrs.evolve(split, done=parts_done, to_store=to_store)
         else:
             thread.split = None
 
@@ -121,34 +134,42 @@ class Splitter:
         while thread.split is not None:
             self.step(thread)
 
-    def pause(self, thread: NativeThread, chance: Random) -> None:
+    def pause(self, thread: NativeThread, rng: Random) -> None:
         """Stop a thread at random before or within its next instruction."""
-        count = 0 if thread.finished or thread.split is not None else self.begin(thread)
-        for _ in range(chance.below(count or 1)):
+        part_count = 0
+        if not thread.finished and thread.split is None:
+            part_count = self.begin(thread)
+        for _ in range(rng.below(part_count or 1)):
             if thread.split is not None:
                 self.step(thread)
 
     def _execute(self, thread: NativeThread, split: Split) -> tuple[bytes, ...]:
         """Run the instruction. Return what its stores write; nothing if they were buffered."""
-        machine, space = self._machine, self._machine.space
-        loads = split.parts[: len(split.seen)]
-        stores = [each for each in split.parts if each.writes]
-        kept = [(each.address, space.read(each.address, each.size)) for each in (*loads, *stores)]
-        for address, data in kept:
-            machine.remember(address, len(data))
-        for each, data in zip(loads, split.seen, strict=True):
-            space.write(each.address, data)
-        asked, machine.asked = machine.asked, _EVERY_STORE
+        machine = self._machine
+        space = machine.space
+        load_parts = split.parts[: len(split.loaded)]
+        store_parts = [part for part in split.parts if part.writes]
+        old_memory = [
+            (part.address, space.read(part.address, part.size))
+            for part in (*load_parts, *store_parts)
+        ]
+        for address, part_bytes in old_memory:
+            machine.stores.remember(address, len(part_bytes))
+        # The instruction loads what its earlier parts have loaded, not what is there by now.
+        for part, part_bytes in zip(load_parts, split.loaded, strict=True):
+            space.write(part.address, part_bytes)
+        counted = machine.stores.counted
+        machine.stores.counted = _EVERY_STORE
         thread.split = None
         try:
             machine.execute(thread)
-            left = tuple(space.read(each.address, each.size) for each in stores)
+            to_store = tuple(space.read(part.address, part.size) for part in store_parts)
         finally:
-            machine.asked = asked
-            for address, data in kept:
-                space.write(address, data)
+            machine.stores.counted = counted
+            for address, part_bytes in old_memory:
+                space.write(address, part_bytes)
         if machine.order is None:
-            return left
-        for each, data in zip(stores, left, strict=True):
-            machine.order.put(each.address, data, split.pc)
+            return to_store
+        for part, part_bytes in zip(store_parts, to_store, strict=True):
+            machine.order.put(part.address, part_bytes, split.pc)
         return ()

@@ -29,23 +29,25 @@ class Finished:
 
 @attrs.define(eq=False)
 class NativeThread:
-    """A thread: of the emulated kernel if ``thread`` is set, otherwise one for direct calls."""
+    """A thread: one of the emulated kernel if ``kernel_thread`` is set, or one for direct calls."""
 
     name: str
     number: int
     process_koid: int
     koid: int
     stack: Region
-    tls: Region | None
+    tls: Region
+    """Its thread-local variables and its control block."""
     thread_pointer: int
     context: Context
     home: Cpu
     """The CPU of a thread that the kernel does not schedule."""
     random: Random
     """What it draws from, so that its draws do not depend on those of other threads."""
-    thread: Any = None
+    kernel_thread: Any = None
     """The kernel's thread (``fx_emulator.kernel.Thread``), or None."""
     cpus: Any = ()
+    """All CPUs, by number."""
     frozen: bool = False
     """Whether a snapshot holds ``context``, which must not change then."""
     sp: int = 0
@@ -57,21 +59,22 @@ class NativeThread:
     executed: int = 0
     """Instructions granted so far."""
     budget: int = 0
+    """Instructions after which a kernel thread counts as an endless loop."""
     split: Any = None
     """The instruction that it is within (``split.Split``), or None."""
     specific: dict[int, int] = attrs.field(factory=dict)
     """The thread's values of keys that the program has created."""
     wake_ns: int = 0
     """Time until which it sleeps in an exploration."""
-    depth: list[tuple[Context, int]] = attrs.field(factory=list)
+    interrupted: list[tuple[Context, int]] = attrs.field(factory=list)
     """Registers and pc interrupted by signal handlers, outermost first."""
 
     @property
     def cpu(self) -> Cpu:
         """The current CPU."""
-        if self.thread is not None:
-            found: Cpu = self.cpus[self.thread.cpu]
-            return found
+        if self.kernel_thread is not None:
+            cpu: Cpu = self.cpus[self.kernel_thread.cpu]
+            return cpu
         return self.home
 
     @property

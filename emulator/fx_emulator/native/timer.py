@@ -87,7 +87,7 @@ class Timer:
         """Return the time for ``restore``, between two runs."""
         return self._due, self._clock.monotonic_ns(), self._clock.boot_ns()
 
-    def restore(self, kept: tuple[int, int, int]) -> None:
+    def restore(self, snapshot: tuple[int, int, int]) -> None:
         """Restore a snapshot."""
-        self._due, monotonic, boot = kept
-        self._clock.restore(monotonic, boot)
+        self._due, monotonic_ns, boot_ns = snapshot
+        self._clock.restore(monotonic_ns, boot_ns)

@@ -21,19 +21,27 @@ WRONG_TYPE = -12
 OUT_OF_RANGE = -14
 BUFFER_TOO_SMALL = -15
 SHOULD_WAIT = -22
+PEER_CLOSED = -24
 UNAVAILABLE = -28
 ACCESS_DENIED = -30
 
 _RESIZABLE = 1 << 1
 _SAME_RIGHTS = 1 << 31
 _INFO_HANDLE_BASIC = 2
-_PROPERTY_NAME, _PROPERTY_CONTENT_SIZE = 3, 17
+_INFO_BYTES = 32
+_PROPERTY_NAME = 3
+_PROPERTY_CONTENT_SIZE = 17
 _NAME_BYTES = 32
-_CACHE_OPERATIONS = {6, 7, 8, 9}
-_COMMIT, _DECOMMIT, _ZERO = 1, 2, 10
+# Operations of zx_vmo_op_range().
+_COMMIT = 1
+_DECOMMIT = 2
+_CACHE_OPERATIONS = frozenset({6, 7, 8, 9})
+_ZERO = 10
 _TYPES = {"process": 1, "thread": 2, "vmo": 3, "socket": 14, "vmar": 18}
 _MASK = (1 << 64) - 1
-_LARGEST = 1 << 30
+_LARGEST_VMO = 1 << 30
+_LARGEST_SIZE = 1 << 62
+"""Larger sizes are invalid, whatever the memory."""
 
 
 class Handles:
@@ -42,21 +50,22 @@ class Handles:
     def __init__(self) -> None:
         self._numbers = itertools.count(0x1003, 4)
         self._objects: dict[int, Any] = {}
-        self._self: dict[tuple[str, int], int] = {}
+        self._own: dict[tuple[str, int], int] = {}
+        """Handles of processes, threads and address spaces, by kind and koid."""
         self.vmos = itertools.count(1)
         """Numbers of the VMOs that the program creates."""
 
-    def add(self, thing: Any) -> int:
+    def add(self, subject: Any) -> int:
         """Add an object. Return its handle number."""
         number = next(self._numbers)
-        self._objects[number] = thing
+        self._objects[number] = subject
         return number
 
     def own(self, kind: str, koid: int) -> int:
         """Return the constant handle number of the process, a thread, or the address space."""
-        if (kind, koid) not in self._self:
-            self._self[kind, koid] = self.add((kind, koid))
-        return self._self[kind, koid]
+        if (kind, koid) not in self._own:
+            self._own[kind, koid] = self.add((kind, koid))
+        return self._own[kind, koid]
 
     def find(self, number: int) -> Any:
         """Return the object of a handle number, or None."""
@@ -67,27 +76,28 @@ class Handles:
         return self._objects.pop(number & 0xFFFFFFFF, None) is not None
 
 
-def _object(machine: Any, number: int) -> Any:
+def _object(machine: Any, handle: int) -> Any:
     """Return the object of a handle. Raises RefusedError for an unknown one."""
-    found = machine.handles.find(number)
-    if found is None:
+    kernel_object = machine.handles.find(handle)
+    if kernel_object is None:
         raise RefusedError(BAD_HANDLE)
-    return found
+    return kernel_object
 
 
-def _vmo(machine: Any, number: int, rights: Rights = Rights.NONE) -> Vmo:
+def _vmo(machine: Any, handle: int, rights: Rights = Rights.NONE) -> Vmo:
     """Return the VMO of a handle with the given rights. Raises RefusedError otherwise."""
-    found = _object(machine, number)
-    if not isinstance(found, Vmo):
+    vmo = _object(machine, handle)
+    if not isinstance(vmo, Vmo):
         raise RefusedError(WRONG_TYPE)
-    if rights & ~found.rights:
+    if rights & ~vmo.rights:
         raise RefusedError(ACCESS_DENIED)
-    return found
+    return vmo
 
 
-def _out(machine: Any, at: int, value: int, size: int = 8) -> None:
-    if at:
-        machine.store(at, (value & (1 << 8 * size) - 1).to_bytes(size, "little"))
+def _out(machine: Any, address: int, value: int, size: int = 8) -> None:
+    """Store a result, unless the caller wants none."""
+    if address:
+        machine.store(address, (value & (1 << 8 * size) - 1).to_bytes(size, "little"))
 
 
 # --- time --------------------------------------------------------------------------------------
@@ -95,14 +105,16 @@ def _out(machine: Any, at: int, value: int, size: int = 8) -> None:
 
 def nanosleep(machine: Any, deadline: int) -> int:
     """Sleep until a monotonic time in ns."""
-    left: int = _signed(deadline) - machine.timer.monotonic_ns()
-    if left <= 0:
+    ns: int = _signed(deadline) - machine.timer.monotonic_ns()
+    if ns <= 0:
         raise Blocked("yield")
-    raise Blocked("sleep", ns=left)
+    raise Blocked("sleep", ns=ns)
 
 
 def _signed(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
+    if value >> 63:
+        return value - (1 << 64)
+    return value
 
 
 # --- VMOs --------------------------------------------------------------------------------------
@@ -113,26 +125,28 @@ def vmo_create(machine: Any, size: int, options: int, out: int) -> int:
     options &= 0xFFFFFFFF
     if options & ~_RESIZABLE:
         return INVALID_ARGS
-    if size > _LARGEST:
-        return OUT_OF_RANGE if size > 1 << 62 else NO_MEMORY
+    if size > _LARGEST_SIZE:
+        return OUT_OF_RANGE
+    if size > _LARGEST_VMO:
+        return NO_MEMORY
     name = f"native vmo {next(machine.handles.vmos)}"
     vmo = machine.target.vmo(name, size, resizable=bool(options & _RESIZABLE))
     _out(machine, out, machine.handles.add(vmo), 4)
     return OK
 
 
-def vmo_read(machine: Any, number: int, buffer: int, offset: int, size: int) -> int:
+def vmo_read(machine: Any, handle: int, buffer: int, offset: int, size: int) -> int:
     """Copy bytes from a VMO."""
-    vmo = _vmo(machine, number, Rights.READ)
+    vmo = _vmo(machine, handle, Rights.READ)
     if offset + size > vmo.size:
         return OUT_OF_RANGE
     machine.store(buffer, vmo.read(offset, size))
     return OK
 
 
-def vmo_write(machine: Any, number: int, buffer: int, offset: int, size: int) -> int:
+def vmo_write(machine: Any, handle: int, buffer: int, offset: int, size: int) -> int:
     """Copy bytes into a VMO, in ascending stores."""
-    vmo = _vmo(machine, number, Rights.WRITE)
+    vmo = _vmo(machine, handle, Rights.WRITE)
     if offset + size > vmo.size:
         return OUT_OF_RANGE
     if size:
@@ -141,40 +155,42 @@ def vmo_write(machine: Any, number: int, buffer: int, offset: int, size: int) ->
     return OK
 
 
-def vmo_set_size(machine: Any, number: int, size: int) -> int:
+def vmo_set_size(machine: Any, handle: int, size: int) -> int:
     """Change the size of a resizable VMO."""
-    vmo = _vmo(machine, number, Rights.WRITE)
+    vmo = _vmo(machine, handle, Rights.WRITE)
     if not vmo.resizable:
         return UNAVAILABLE
-    mapped = machine.find_device(vmo) is not None
+    is_mapped = machine.find_device(vmo) is not None
     try:
         vmo.set_size(size)
     except RightsError:
         return ACCESS_DENIED
     except (VmoError, MemoryAccessError):
         return OUT_OF_RANGE
-    if mapped and vmo.size:
-        machine.map_device(vmo)
+    if is_mapped and vmo.size:
+        machine.map_device(vmo)  # again: its memory was replaced
     return OK
 
 
-def vmo_op_range(machine: Any, number: int, operation: int, offset: int, size: int) -> int:
+def vmo_op_range(machine: Any, handle: int, operation: int, offset: int, size: int) -> int:
     """Commit, decommit or zero pages; cache operations succeed and do nothing."""
     operation &= 0xFFFFFFFF
-    vmo = _vmo(machine, number)
+    vmo = _vmo(machine, handle)
     if offset + size > vmo.size:
         return OUT_OF_RANGE
     if operation in _CACHE_OPERATIONS:
         return OK
+    if operation > _ZERO:
+        return INVALID_ARGS
     if operation not in {_COMMIT, _DECOMMIT, _ZERO}:
-        return INVALID_ARGS if operation > _ZERO else NOT_SUPPORTED
+        return NOT_SUPPORTED
     if Rights.WRITE & ~vmo.rights:
         return ACCESS_DENIED
     if operation == _DECOMMIT and (offset | size) % PAGE:
         return INVALID_ARGS
     if operation == _COMMIT:
-        start, end = offset & -PAGE, offset + size
-        for page in range(start, end, PAGE):
+        # The first store into a page commits it.
+        for page in range(offset & -PAGE, offset + size, PAGE):
             vmo.store_u64(page, vmo.load_u64(page))
     elif size:
         start = machine.map_device(vmo).region.start
@@ -187,16 +203,16 @@ def vmar_map(
     vmar: int,
     _options: int,
     _vmar_offset: int,
-    number: int,
+    handle: int,
     offset: int,
     size: int,
     out: int,
 ) -> int:
     """Map a VMO at an address that the target chooses."""
-    space = _object(machine, vmar)
-    if not isinstance(space, tuple) or space[0] != "vmar":
+    kind, _, _ = _kind(_object(machine, vmar))
+    if kind != "vmar":
         return WRONG_TYPE
-    vmo = _vmo(machine, number, Rights.MAP | Rights.READ)
+    vmo = _vmo(machine, handle, Rights.MAP | Rights.READ)
     if offset % PAGE or not size:
         return INVALID_ARGS
     if offset + size > -(-vmo.size // PAGE) * PAGE:
@@ -213,66 +229,71 @@ def vmar_unmap(machine: Any, vmar: int, address: int, size: int) -> int:
             device.unmap()
             del machine.devices[key]
             return OK
-    return OK if machine.space.find(address) is not None else INVALID_ARGS
+    if machine.space.find(address) is None:
+        return INVALID_ARGS
+    return OK
 
 
 # --- objects -----------------------------------------------------------------------------------
 
 
-def _kind(thing: Any) -> tuple[str, int, int]:
-    """Return type, koid and rights of a handle's object."""
-    if isinstance(thing, Vmo):
-        return "vmo", thing.koid, int(thing.rights)
-    if isinstance(thing, tuple):
-        return thing[0], thing[1], int(DEFAULT_RIGHTS)
+def _kind(kernel_object: Any) -> tuple[str, int, int]:
+    """Return type, koid and rights of a handle's object; the koid of a socket is unknown, 0."""
+    if isinstance(kernel_object, Vmo):
+        return "vmo", kernel_object.koid, int(kernel_object.rights)
+    if isinstance(kernel_object, tuple):
+        kind, koid = kernel_object
+        return kind, koid, int(DEFAULT_RIGHTS)
     return "socket", 0, int(DEFAULT_RIGHTS)
 
 
 def object_get_info(
-    machine: Any, number: int, topic: int, buffer: int, size: int, actual: int, available: int
+    machine: Any, handle: int, topic: int, buffer: int, size: int, actual: int, available: int
 ) -> int:
     """Store ZX_INFO_HANDLE_BASIC: koid, rights, type."""
-    found = _object(machine, number)
+    kernel_object = _object(machine, handle)
     if topic & 0xFFFFFFFF != _INFO_HANDLE_BASIC:
         return NOT_SUPPORTED
-    if size < 32:
+    if size < _INFO_BYTES:
         return BUFFER_TOO_SMALL
-    kind, koid, rights = _kind(found)
-    if isinstance(found, DatagramSocket):
-        devices = machine.target.devices.values()
-        koid = next((each.koid for each in devices if each.device is found), 0)
-    related = machine.current.process_koid if kind == "thread" else 0
-    words = (koid, rights | _TYPES[kind] << 32, related, 0)
+    kind, koid, rights = _kind(kernel_object)
+    if kind == "socket":
+        for device in machine.target.devices.values():
+            if device.device is kernel_object:
+                koid = device.koid
+                break
+    related_koid = machine.current.process_koid if kind == "thread" else 0
+    words = (koid, rights | _TYPES[kind] << 32, related_koid, 0)
     machine.store(buffer, b"".join(word.to_bytes(8, "little") for word in words))
     _out(machine, actual, 1)
     _out(machine, available, 1)
     return OK
 
 
-def object_get_property(machine: Any, number: int, what: int, value: int, size: int) -> int:
+def object_get_property(machine: Any, handle: int, name: int, value: int, size: int) -> int:
     """Store ZX_PROP_NAME or ZX_PROP_VMO_CONTENT_SIZE of a VMO."""
-    vmo = _vmo(machine, number, Rights.GET_PROPERTY)
-    what &= 0xFFFFFFFF
-    if what == _PROPERTY_NAME:
+    vmo = _vmo(machine, handle, Rights.GET_PROPERTY)
+    name &= 0xFFFFFFFF
+    if name == _PROPERTY_NAME:
         if size < _NAME_BYTES:
             return BUFFER_TOO_SMALL
         machine.store(value, vmo.name.encode().ljust(_NAME_BYTES, b"\0"))
         return OK
-    if what == _PROPERTY_CONTENT_SIZE:
+    if name == _PROPERTY_CONTENT_SIZE:
         _out(machine, value, vmo.content_size)
         return OK
     return NOT_SUPPORTED
 
 
-def object_set_property(machine: Any, number: int, what: int, value: int, size: int) -> int:
+def object_set_property(machine: Any, handle: int, name: int, value: int, size: int) -> int:
     """Set ZX_PROP_NAME or ZX_PROP_VMO_CONTENT_SIZE of a VMO."""
-    vmo = _vmo(machine, number, Rights.SET_PROPERTY)
-    what &= 0xFFFFFFFF
-    if what == _PROPERTY_NAME:
-        name = machine.space.read(value, min(size, _NAME_BYTES)).split(b"\0")[0]
-        vmo.set_name(name.decode(errors="replace"))
+    vmo = _vmo(machine, handle, Rights.SET_PROPERTY)
+    name &= 0xFFFFFFFF
+    if name == _PROPERTY_NAME:
+        vmo_name = machine.space.read(value, min(size, _NAME_BYTES)).split(b"\0")[0]
+        vmo.set_name(vmo_name.decode(errors="replace"))
         return OK
-    if what == _PROPERTY_CONTENT_SIZE:
+    if name == _PROPERTY_CONTENT_SIZE:
         content = machine.space.read_word(value)
         if content > vmo.size:
             return OUT_OF_RANGE
@@ -281,37 +302,43 @@ def object_set_property(machine: Any, number: int, what: int, value: int, size: 
     return NOT_SUPPORTED
 
 
-def handle_close(machine: Any, number: int) -> int:
+def handle_close(machine: Any, handle: int) -> int:
     """Close a handle; 0 is ignored."""
-    if not number & 0xFFFFFFFF:
+    if not handle & 0xFFFFFFFF:
         return OK
-    return OK if machine.handles.close(number) else BAD_HANDLE
+    if not machine.handles.close(handle):
+        return BAD_HANDLE
+    return OK
 
 
-def handle_duplicate(machine: Any, number: int, rights: int, out: int) -> int:
+def handle_duplicate(machine: Any, handle: int, rights: int, out: int) -> int:
     """Create another handle, with the same rights or fewer."""
-    found = _object(machine, number)
-    wanted = rights & 0xFFFFFFFF
-    if isinstance(found, Vmo):
+    kernel_object = _object(machine, handle)
+    rights &= 0xFFFFFFFF
+    if isinstance(kernel_object, Vmo):
+        if Rights.DUPLICATE & ~kernel_object.rights:
+            return ACCESS_DENIED
         try:
-            found = found.duplicate(None if wanted == _SAME_RIGHTS else Rights(wanted))
+            kernel_object = kernel_object.duplicate(
+                None if rights == _SAME_RIGHTS else Rights(rights)
+            )
         except RightsError:
-            return ACCESS_DENIED if Rights.DUPLICATE & ~found.rights else INVALID_ARGS
-    _out(machine, out, machine.handles.add(found), 4)
+            return INVALID_ARGS
+    _out(machine, out, machine.handles.add(kernel_object), 4)
     return OK
 
 
 def socket_write(
-    machine: Any, number: int, options: int, buffer: int, size: int, actual: int
+    machine: Any, handle: int, options: int, buffer: int, size: int, actual: int
 ) -> int:
     """Send one whole datagram."""
-    socket = _object(machine, number)
+    socket = _object(machine, handle)
     if not isinstance(socket, DatagramSocket):
         return WRONG_TYPE
     if options & 0xFFFFFFFF or (not buffer and size):
         return INVALID_ARGS
     if socket.closed:
-        return -24  # ZX_ERR_PEER_CLOSED
+        return PEER_CLOSED
     if size > socket.capacity:
         return OUT_OF_RANGE
     if not socket.send(machine.space.read(buffer, size)):

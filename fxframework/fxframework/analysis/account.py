@@ -16,11 +16,11 @@ from fxframework.analysis.calls import (
     Functions,
     ThreadNames,
     dense,
-    found_in,
     numbered,
+    rows_of,
 )
 from fxframework.analysis.figures import FIELDS, RECURSIONS, SORTS
-from fxframework.analysis.made import Made
+from fxframework.analysis.lazy import LazySequence
 from fxframework.analysis.spread import ALL, Spread, spreads
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture
@@ -71,18 +71,22 @@ class Account:
                 f"an account is not sorted by {by!r}{did_you_mean(by, SORTS)}",
                 remedy=f"there are {', '.join(SORTS)}",
             )
-        column = None if by == "func" else self.figure(FIELDS.get(by, by))
-        if column is None:
-            keys = [entry.function.name if by == "func" else "" for entry in self.entries]
+        if by == "func":
+            names = [entry.function.name for entry in self.entries]
             order = np.array(
-                sorted(range(len(keys)), key=keys.__getitem__, reverse=descending), np.int64
+                sorted(range(len(names)), key=names.__getitem__, reverse=descending), np.int64
             )
         else:
+            column = self.figure(FIELDS.get(by, by))
+            if column is None:
+                column = np.zeros(len(self.entries), np.int64)
             if descending:
+                # Not the order reversed, for equal entries keep theirs.
                 np.negative(column, out=column)
             order = np.argsort(column, kind="stable")
-        entries, chosen = self.entries, order[:top]
-        return Made(len(chosen), lambda at: entries[int(chosen[at])])
+        entries = self.entries
+        chosen = order[:top]
+        return LazySequence(len(chosen), lambda index: entries[int(chosen[index])])
 
 
 def account(
@@ -101,131 +105,204 @@ def account(
             f"an account knows no recursion {recursion!r}{did_you_mean(recursion, RECURSIONS)}",
             remedy=f"there are {', '.join(RECURSIONS)}",
         )
-    calls = Calls.of(capture, by, with_asynchronous=True)
-    chosen = summed = ALL
     by_function = by in {"", "id", "name"}
+    calls = Calls.of(capture, by, with_asynchronous=True)
+    groups = _Groups.of(calls, per_thread=per_thread)
+    counted = ALL
+    summed = ALL
     if recursion != "all" or not by_function:
         inner, recursive = calls.recursion()
         if not by_function:
-            chosen = 1 - inner
+            counted = 1 - inner
         elif recursion == "only":
-            chosen = recursive
+            counted = recursive
         else:
             summed = 1 - inner
-    functions = calls.functions
-    group, keys = calls.function, np.arange(len(functions)) << 1
-    if per_thread or calls.marked is not None:
-        numbers = calls.thread.astype(np.int64) * len(functions) if per_thread else np.int64(0)
-        numbers = (numbers + calls.function) << 1
-        group, keys = dense(numbers if calls.marked is None else numbers | calls.marked)
-        del numbers
-    found = spreads(group, keys.size, calls.parent, calls.length, chosen=chosen, summed=summed)
-    marked = (keys & 1).astype(np.bool_)
-    threads = ((keys >> 1) // max(len(functions), 1)).astype(np.int32)
-    which = ((keys >> 1) % max(len(functions), 1)).astype(np.int32)
-    unmatched = np.zeros(keys.size, np.int64)
-    del group, keys, chosen, summed
-    per_second, asynchronous = calls.per_second, calls.asynchronous
-    del calls
-    if by_function:
-        ends, times = _unmatched(capture, per_thread=per_thread)
-        if ends.size:
-            # Count ends with the calls of the same name and thread, if there are any.
-            own = _ends(functions.codes[which], threads)
-            at = np.searchsorted(ends, own).astype(np.int32)
-            np.minimum(at, ends.size - 1, out=at)
-            mine = np.flatnonzero(ends[at] == own)[::-1].astype(np.int32)
-            first = np.full(ends.size, -1, np.int32)
-            first[at[mine]] = mine  # of several functions of one name, the first one
-            del own, at, mine
-            there = first >= 0
-            unmatched[first[there]] = times[there]
-            ends, times = ends[~there], times[~there]
-            lost, on = (ends & CODES).astype(np.int32), (ends >> CODE_BITS).astype(np.int32)
-            del ends, first, there
-            if lost.size:
-                which = np.append(which, len(functions) + np.arange(lost.size))
-                threads = np.append(threads, on)
-                marked = np.append(marked, np.zeros(lost.size, np.bool_))
-                unmatched = np.append(unmatched, times)
-                functions = _joined(functions, _named(capture, lost, with_ids=by != "name"))
-                found = found.extended(lost.size)
-    shown = np.flatnonzero(found.column("count") | found.column("unfinished") | unmatched).astype(
-        np.int32
+    figures = spreads(
+        groups.of_call, len(groups), calls.parent, calls.length, chosen=counted, summed=summed
     )
-    names: Mapping[int, str] = ThreadNames(capture) if per_thread else {}
+    per_second = calls.per_second
+    asynchronous = calls.asynchronous
+    functions = calls.functions
+    del calls, counted, summed
+    groups = attrs.evolve(groups, of_call=np.zeros(0, np.int32))  # all that has a row a call
+    unmatched = np.zeros(len(groups), np.int64)
+    if by_function:
+        ends, end_counts = _unmatched_ends(capture, per_thread=per_thread)
+        if ends.size:
+            # Ends count with the calls of the same name and thread, if there are any.
+            end_of_group = _name_on_thread(functions.codes[groups.function], groups.thread)
+            group_of_end = _first_places(end_of_group, ends)
+            has_group = group_of_end >= 0
+            unmatched[group_of_end[has_group]] = end_counts[has_group]
+            lost_ends = ends[~has_group]
+            if lost_ends.size:
+                names = (lost_ends & CODES).astype(np.int32)
+                functions_of_ends = _functions_named(capture, names, with_ids=by != "name")
+                groups = groups.extended(
+                    len(functions) + np.arange(lost_ends.size),
+                    (lost_ends >> CODE_BITS).astype(np.int32),
+                )
+                functions = _joined(functions, functions_of_ends)
+                figures = figures.extended(lost_ends.size)
+                unmatched = np.append(unmatched, end_counts[~has_group])
+    has_calls = figures.column("count") | figures.column("unfinished")
+    shown = np.flatnonzero(has_calls | unmatched).astype(np.int32)
+    thread_names: Mapping[int, str] = ThreadNames(capture) if per_thread else {}
 
-    def entry(at: int) -> Entry:
-        place = int(shown[at])
-        thread = names.get(int(threads[place]))
+    def entry(index: int) -> Entry:
+        group = int(shown[index])
         return Entry(
-            functions[int(which[place])], found[place], int(unmatched[place]), thread,
-            bool(marked[place]),
-        )  # fmt: skip
+            function=functions[int(groups.function[group])],
+            spread=figures[group],
+            unmatched=int(unmatched[group]),
+            thread=thread_names.get(int(groups.thread[group])),
+            asynchronous=bool(groups.is_asynchronous[group]),
+        )
 
     def figure(name: str) -> NDArray[Any] | None:
         if name == "unmatched":
             return unmatched[shown]
-        if name in {"funcid", "source"}:
-            column = functions.ids if name == "funcid" else functions.sources
-            return None if column is None else column[which[shown]]
-        return found.column(name)[shown]
+        if name not in {"funcid", "source"}:
+            return figures.column(name)[shown]
+        column: NDArray[Any] | None = functions.ids
+        if name == "source":
+            column = functions.sources
+        return None if column is None else column[groups.function[shown]]
 
-    return Account(Made(shown.size, entry), per_second, asynchronous, figure)
+    return Account(LazySequence(shown.size, entry), per_second, asynchronous, figure)
 
 
-def _named(capture: Capture, names: NDArray[np.int32], *, with_ids: bool) -> Functions:
+@attrs.frozen(eq=False)
+class _Groups:
+    """Groups of calls with an entry each, as columns of shape (n,)."""
+
+    function: NDArray[np.int32]
+    """Index of the function."""
+    thread: NDArray[np.int32]
+    """Id in `threads`; 0 unless there are entries for each thread."""
+    is_asynchronous: NDArray[np.bool_]
+    of_call: NDArray[np.int32]
+    """The group of each call."""
+
+    @classmethod
+    def of(cls, calls: Calls, *, per_thread: bool) -> _Groups:
+        """Return the groups of calls: by function, asynchronous slices apart, and by thread."""
+        function_count = max(len(calls.functions), 1)
+        if not per_thread and calls.marked is None:
+            # The usual case needs no number for each call.
+            function = np.arange(len(calls.functions), dtype=np.int32)
+            return cls(
+                function=function,
+                thread=np.zeros(function.size, np.int32),
+                is_asynchronous=np.zeros(function.size, np.bool_),
+                of_call=calls.function,
+            )
+        # One number for all three: (thread * functions + function) * 2 + asynchronous.
+        numbers = calls.function.astype(np.int64)
+        if per_thread:
+            numbers += calls.thread.astype(np.int64) * function_count
+        numbers <<= 1
+        if calls.marked is not None:
+            numbers |= calls.marked
+        of_call, keys = dense(numbers)
+        thread, function = np.divmod(keys >> 1, function_count)
+        return cls(
+            function=function.astype(np.int32),
+            thread=thread.astype(np.int32),
+            is_asynchronous=(keys & 1).astype(np.bool_),
+            of_call=of_call,
+        )
+
+    def __len__(self) -> int:
+        return int(self.function.size)
+
+    def extended(self, functions: NDArray[Any], threads: NDArray[np.int32]) -> _Groups:
+        """Return these groups followed by groups without calls."""
+        return _Groups(
+            function=np.append(self.function, functions),
+            thread=np.append(self.thread, threads),
+            is_asynchronous=np.append(self.is_asynchronous, np.zeros(threads.size, np.bool_)),
+            of_call=self.of_call,
+        )
+
+
+def _first_places(values: I64, wanted: I64) -> NDArray[np.int32]:
+    """Return the index of the first occurrence of each wanted number; -1 for none.
+
+    ``wanted`` is ascending and not empty.
+    """
+    place_in_wanted = np.searchsorted(wanted, values).astype(np.int32)
+    np.minimum(place_in_wanted, wanted.size - 1, out=place_in_wanted)
+    matches = np.flatnonzero(wanted[place_in_wanted] == values)
+    last_first = matches[::-1].astype(np.int32)
+    places = np.full(wanted.size, -1, np.int32)
+    places[place_in_wanted[last_first]] = last_first  # so that the first one is written last
+    return places
+
+
+def _functions_named(capture: Capture, names: NDArray[np.int32], *, with_ids: bool) -> Functions:
     """Return functions of these names, with the id and source of the first function of the name."""
     if not with_ids or capture.calls is None:
         return Functions(capture.strings, names)
     table = capture.table(capture.calls.functions)
     known = numbered(table, table.array("id").astype(np.int64))
-    order, at, there = found_in(known.codes, names)
-    ids, sources = (
-        np.where(there, column[order[at]], -1) if column is not None and len(known) else None
-        for column in (known.ids, known.sources)
-    )
+    rows, is_known = rows_of(known.codes, names)
+    ids = None
+    sources = None
+    if len(known) and known.ids is not None:
+        ids = np.where(is_known, known.ids[rows], -1)
+    if len(known) and known.sources is not None:
+        sources = np.where(is_known, known.sources[rows], -1)
     return Functions(capture.strings, names, ids, sources)
 
 
 def _joined(first: Functions, second: Functions) -> Functions:
-    columns: list[Any] = []
-    for name in ("codes", "ids", "sources"):
-        both = [getattr(first, name), getattr(second, name)]
-        if all(column is None for column in both):
-            columns.append(None)
-            continue
-        sizes = len(first), len(second)
-        none = (np.full(size, -1) for size in sizes)
-        columns.append(np.concatenate([
-            other if column is None else column for column, other in zip(both, none, strict=True)
-        ]))  # fmt: skip
-    return Functions(first.pool, *columns)
+    """Return the functions of both, which have one pool."""
+    codes = np.concatenate((first.codes, second.codes))
+    ids = _joined_columns(first.ids, len(first), second.ids, len(second))
+    sources = _joined_columns(first.sources, len(first), second.sources, len(second))
+    return Functions(first.pool, codes, ids, sources)
 
 
-def _unmatched(capture: Capture, *, per_thread: bool) -> tuple[I64, I64]:
-    """Return the distinct unmatched ends (see ``_ends``), ascending, and the count of each.
+def _joined_columns(
+    first: NDArray[Any] | None, first_size: int, second: NDArray[Any] | None, second_size: int
+) -> NDArray[Any] | None:
+    """Join columns of which one may lack: then its values are -1."""
+    if first is None and second is None:
+        return None
+    if first is None:
+        first = np.full(first_size, -1)
+    if second is None:
+        second = np.full(second_size, -1)
+    return np.concatenate((first, second))
+
+
+def _unmatched_ends(capture: Capture, *, per_thread: bool) -> tuple[I64, I64]:
+    """Return the distinct unmatched ends (see ``_name_on_thread``), ascending, and their counts.
 
     The thread is 0 unless ``per_thread``.
     """
-    parts = [np.zeros(0, np.int64)]
-    for batch in capture.batches("instants") if "instants" in capture.schemas else ():
-        categories = batch.array("category")  # strings may be known only once a column is made
+    ends_of_batches = [np.zeros(0, np.int64)]
+    batches = capture.batches("instants") if "instants" in capture.schemas else iter(())
+    for batch in batches:
+        # Before the code is looked up: strings may be known only once a column is made.
+        categories = batch.array("category")
         category = capture.strings.code(UNMATCHED_EXIT)
-        mine = (categories == category) & (batch.array("name") >= 0)
-        if category >= 0 and mine.any():
-            threads = batch.array("thread")[mine] if per_thread else np.int32(0)
-            parts.append(_ends(batch.array("name")[mine], threads))
-    ends = np.concatenate(parts)
-    del parts
+        is_end = (categories == category) & (batch.array("name") >= 0)
+        if category >= 0 and is_end.any():
+            threads = batch.array("thread")[is_end] if per_thread else np.int32(0)
+            ends_of_batches.append(_name_on_thread(batch.array("name")[is_end], threads))
+    ends = np.concatenate(ends_of_batches)
+    del ends_of_batches
     ends.sort()
-    begins = np.ones(ends.size, np.bool_)
-    np.not_equal(ends[1:], ends[:-1], out=begins[1:])
-    starts = np.flatnonzero(begins)
-    return ends[starts], np.diff(starts, append=ends.size)
+    is_first = np.ones(ends.size, np.bool_)
+    np.not_equal(ends[1:], ends[:-1], out=is_first[1:])
+    firsts = np.flatnonzero(is_first)
+    return ends[firsts], np.diff(firsts, append=ends.size)
 
 
-def _ends(codes: NDArray[Any], threads: NDArray[Any] | np.int32) -> I64:
+def _name_on_thread(codes: NDArray[Any], threads: NDArray[Any] | np.int32) -> I64:
     """Return numbers for names on threads, shape (n,), ordered by thread, then by code."""
     numbers = np.empty(codes.size, np.int64)
     numbers[:] = threads

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.analysis.made import Made
+from fxframework.analysis.lazy import LazySequence
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io import arena
 from fxframework.io.spill import Spill
@@ -31,11 +31,11 @@ __all__ = [
     "Functions",
     "ThreadNames",
     "dense",
-    "found_in",
     "functions_of",
     "in_ns",
     "measured",
     "numbered",
+    "rows_of",
 ]
 
 I32 = NDArray[np.int32]
@@ -59,7 +59,7 @@ class Function:
     """Place of its declaration; None if unknown."""
 
 
-class Functions(Made[Function]):
+class Functions(LazySequence[Function]):
     """A sequence of n functions, stored as columns of shape (n,)."""
 
     def __init__(
@@ -75,21 +75,21 @@ class Functions(Made[Function]):
         # A bound method would create a reference cycle.
         super().__init__(codes.size, partial(_function, pool, codes, ids, sources))
 
-    def name(self, place: int) -> str:
+    def name(self, index: int) -> str:
         """Return the name of the function at an index."""
-        return self.pool[int(self.codes[place])]
+        return self.pool[int(self.codes[index])]
 
 
 def _function(
-    pool: StringPool, codes: I32, ids: I64 | None, sources: I32 | None, place: int
+    pool: StringPool, codes: I32, ids: I64 | None, sources: I32 | None, index: int
 ) -> Function:
-    number = -1 if ids is None else int(ids[place])
-    source = -1 if sources is None else int(sources[place])
-    return Function(
-        pool[codes[place]],
-        None if number < 0 else number,
-        (pool[source] or None) if source >= 0 else None,
-    )
+    function_id: int | None = None
+    if ids is not None and ids[index] >= 0:
+        function_id = int(ids[index])
+    source: str | None = None
+    if sources is not None and sources[index] >= 0:
+        source = pool[int(sources[index])] or None
+    return Function(pool[codes[index]], function_id, source)
 
 
 @attrs.frozen(eq=False)
@@ -129,30 +129,34 @@ class Calls:
         """
         column, length_name, per_second = measured(capture, by)
         columns = _columns(capture, {column.name, length_name, "parent", "thread", "kind"})
-        marked = columns["kind"] == ASYNC
-        asynchronous = int(np.count_nonzero(marked))
-        omitted = 0 if with_asynchronous else asynchronous
-        if omitted or isinstance(capture, View):
+        is_asynchronous = columns["kind"] == ASYNC
+        asynchronous = int(np.count_nonzero(is_asynchronous))
+        leaves_out = asynchronous > 0 and not with_asynchronous
+        # Callers are known by row; the index of a row is another one in a part of a capture, and
+        # where rows were left out.
+        if leaves_out or isinstance(capture, View):
             columns |= _columns(capture, {"row"})
-        if omitted:
-            columns = {name: values[~marked] for name, values in columns.items()}
+        if leaves_out:
+            columns = {name: values[~is_asynchronous] for name, values in columns.items()}
         parent = columns["parent"]
         if "row" in columns:
-            parent = _places(capture, columns["row"], parent, dropped=omitted > 0)
+            parent = _indexes_of_callers(capture, columns["row"], parent, left_out=leaves_out)
         function, distinct = dense(columns[column.name])
+        functions = functions_of(capture, column, distinct)
+        marked = is_asynchronous if asynchronous and not leaves_out else None
         length = columns[length_name]
         longest = NS_MAX // max(length.size, 1)
         if length.size and int(length.max()) > longest:
             length = np.minimum(length, longest)
         return cls(
-            functions=functions_of(capture, column, distinct),
+            functions=functions,
             function=np.ascontiguousarray(function, np.int32),
             parent=np.ascontiguousarray(parent, np.int64),
             length=np.ascontiguousarray(length, np.int64),
             thread=np.ascontiguousarray(columns["thread"], np.int32),
             per_second=per_second,
             asynchronous=asynchronous,
-            marked=marked if asynchronous > omitted else None,
+            marked=marked,
         )
 
     def __len__(self) -> int:
@@ -164,13 +168,22 @@ class Calls:
         The first marks calls within another call of the same function, the second these and the
         outermost calls around them.
         """
-        rows = len(self)
-        first, beside = (np.full(rows, -1, np.int64) for _ in range(2))
-        kernels.link_children(self.parent.data, first.data, beside.data)
-        inner, recursive = (np.zeros(rows, np.uint8) for _ in range(2))
+        count = len(self)
+        first_child = np.full(count, -1, np.int64)
+        next_sibling = np.full(count, -1, np.int64)
+        kernels.link_children(self.parent.data, first_child.data, next_sibling.data)
+        inner = np.zeros(count, np.uint8)
+        recursive = np.zeros(count, np.uint8)
         active = np.full(len(self.functions), -1, np.int64)
-        columns = (self.function, self.parent, first, beside, active, inner, recursive)
-        kernels.find_recursion(*(column.data for column in columns))
+        kernels.find_recursion(
+            self.function.data,
+            self.parent.data,
+            first_child.data,
+            next_sibling.data,
+            active.data,
+            inner.data,
+            recursive.data,
+        )
         return inner, recursive
 
 
@@ -194,34 +207,40 @@ class CallBatches:
 
     def __init__(self, capture: Capture, by: str = "", calls: Calls | None = None) -> None:
         self._capture = capture
+        self._spilled: list[Spill] = []
+        """Columns of the current part, while it waits for callers that come later."""
         self._whole: Calls | None = None
-        self._held: list[Spill] = []
+        """All calls, if they are one part; then the private attributes below do not exist."""
         if calls is not None or isinstance(capture, View) or capture.fits_memory:
-            self._whole = calls = calls or Calls.of(capture, by)
-            self.functions = calls.functions
-            self.threads: NDArray[Any] = dense(calls.thread)[1]
+            self._whole = calls or Calls.of(capture, by)
+            self.functions = self._whole.functions
+            self.threads: NDArray[Any] = dense(self._whole.thread)[1]
             """Ids of the threads that have calls, ascending."""
-            self.per_second = calls.per_second
-            self.asynchronous = calls.asynchronous
+            self.per_second = self._whole.per_second
+            self.asynchronous = self._whole.asynchronous
             return
-        self._column, self._length, self.per_second = measured(capture, by)
-        self._count = 0
-        keys, threads_of = _Distinct(), _Distinct()
-        left: list[tuple[I64, I64]] = []
+        self._column, self._length_name, self.per_second = measured(capture, by)
+        self._row_count = 0
+        distinct_keys = _Distinct()
+        distinct_threads = _Distinct()
+        omitted: list[tuple[I64, I64]] = []
         for batch in capture.batches("slices"):
-            chosen = batch.array("kind") != ASYNC
-            values, threads = self._keys(batch), batch.array("thread")
-            if not chosen.all():
-                rows = np.flatnonzero(~chosen)
-                left.append((rows + self._count, batch.array("parent")[rows]))
-                values, threads = values[chosen], threads[chosen]
-            keys.add(dense(values)[1].astype(values.dtype))
-            threads_of.add(dense(threads)[1])
-            self._count += chosen.size
-        self._distinct, self.threads = keys.all(), threads_of.all()
-        self._left = _Omitted(left)
-        self.asynchronous = len(self._left)
-        self.functions = functions_of(capture, self._column, self._distinct)
+            is_call = batch.array("kind") != ASYNC
+            keys = self._keys(batch)
+            threads = batch.array("thread")
+            if not is_call.all():
+                left_out = np.flatnonzero(~is_call)
+                omitted.append((left_out + self._row_count, batch.array("parent")[left_out]))
+                keys = keys[is_call]
+                threads = threads[is_call]
+            distinct_keys.add(dense(keys)[1].astype(keys.dtype))
+            distinct_threads.add(dense(threads)[1])
+            self._row_count += is_call.size
+        self._distinct_keys = distinct_keys.all()
+        self.threads = distinct_threads.all()
+        self._omitted = _Omitted(omitted)
+        self.asynchronous = len(self._omitted)
+        self.functions = functions_of(capture, self._column, self._distinct_keys)
 
     def _keys(self, batch: Table) -> NDArray[Any]:
         """Return the column that calls are grouped by; booleans become 0 and 1."""
@@ -230,52 +249,64 @@ class CallBatches:
 
     def parts(self) -> Iterator[CallBatch]:
         """Yield the calls, part by part."""
-        calls = self._whole
-        if calls is not None:
-            yield CallBatch(0, calls.function, calls.parent, calls.length, calls.thread)
+        whole = self._whole
+        if whole is not None:
+            yield CallBatch(0, whole.function, whole.parent, whole.length, whole.thread)
             return
-        count = self._count - self.asynchronous
-        first = stop = 0
-        latest = -1
+        call_count = self._row_count - self.asynchronous
+        longest = NS_MAX // max(call_count, 1)  # so that the sum of all lengths fits
+        part_start = 0
+        stop = 0
+        last_caller = -1
         for batch in self._capture.batches("slices"):
-            columns = self._calls(batch, NS_MAX // max(count, 1))
-            begin, stop = stop, stop + columns[0].size
-            parent = columns[1]
-            latest = max(latest, int(parent[parent < count].max(initial=-1)))
-            if first < begin or latest >= stop:
-                self._hold(columns, begin - first)
-                columns = tuple(column.array[: stop - first] for column in self._held)
-            if latest < stop:
-                yield CallBatch(first, *columns)
-                self._held.clear()
-                first = stop
+            columns = self._calls(batch, longest)
+            _, parent, _, _ = columns
+            batch_start = stop
+            stop += parent.size
+            # An invalid caller, beyond all calls, is none: nothing waits for it.
+            valid_parents = parent[parent < call_count]
+            last_caller = max(last_caller, int(valid_parents.max(initial=-1)))
+            is_complete = last_caller < stop
+            if part_start < batch_start or not is_complete:
+                self._spill(columns, batch_start - part_start)
+                columns = tuple(spill.array[: stop - part_start] for spill in self._spilled)
+            if is_complete:
+                yield CallBatch(part_start, *columns)
+                self._spilled.clear()
+                part_start = stop
 
     def _calls(self, batch: Table, longest: int) -> tuple[NDArray[Any], ...]:
         """Return the columns of ``CallBatch`` for the calls of a batch."""
-        chosen = batch.array("kind") != ASYNC
-        columns = [self._keys(batch), *map(batch.array, ("parent", self._length, "thread"))]
-        if not chosen.all():
-            columns = [column[chosen] for column in columns]
+        columns = [
+            self._keys(batch),
+            batch.array("parent"),
+            batch.array(self._length_name),
+            batch.array("thread"),
+        ]
+        is_call = batch.array("kind") != ASYNC
+        if not is_call.all():
+            columns = [column[is_call] for column in columns]
         key, parent, length, thread = columns
         return (
-            np.searchsorted(self._distinct, key).astype(np.int32),
-            np.ascontiguousarray(self._left.places(parent), np.int64),
+            np.searchsorted(self._distinct_keys, key).astype(np.int32),
+            np.ascontiguousarray(self._omitted.indexes_of_callers(parent), np.int64),
             np.minimum(length.astype(np.int64, copy=False), longest),
             np.ascontiguousarray(thread, np.int32),
         )
 
-    def _hold(self, columns: tuple[NDArray[Any], ...], at: int) -> None:
-        """Keep calls whose callers come later, from index ``at`` of the part on."""
-        if not at:
-            self._held = [Spill(column.dtype) for column in columns]
-        for held, column in zip(self._held, columns, strict=True):
-            held.grow(at + column.size)[at : at + column.size] = column
+    def _spill(self, columns: tuple[NDArray[Any], ...], offset: int) -> None:
+        """Write calls whose callers come later to files, from an index of the part on."""
+        if offset == 0:
+            self._spilled = [Spill(column.dtype) for column in columns]
+        for spill, column in zip(self._spilled, columns, strict=True):
+            stop = offset + column.size
+            spill.grow(stop)[offset:stop] = column
         self.release()
 
     def release(self) -> None:
         """Drop the current part from memory if it is in temporary files."""
-        for column in self._held:
-            column.release()
+        for spill in self._spilled:
+            spill.release()
 
 
 class _Distinct:
@@ -301,37 +332,39 @@ class _Distinct:
 
     @staticmethod
     def _merged(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-        both = np.concatenate((left, right))
-        both.sort(kind="stable")  # which merges what is sorted
-        new = np.ones(both.size, np.bool_)
-        np.not_equal(both[1:], both[:-1], out=new[1:])
-        return both[new]
+        values = np.concatenate((left, right))
+        values.sort(kind="stable")  # which merges what is sorted
+        is_first = np.ones(values.size, np.bool_)
+        np.not_equal(values[1:], values[:-1], out=is_first[1:])
+        return values[is_first]
 
 
 class _Omitted:
-    """Omitted rows, given in ascending pieces, and the rows of their callers."""
+    """Omitted rows, passed in ascending pieces, and the rows of their callers."""
 
     def __init__(self, pieces: list[tuple[I64, I64]]) -> None:
-        self._rows, self._parents = (
-            np.concatenate([np.zeros(0, np.int64), *(piece[which] for piece in pieces)])
-            for which in (0, 1)
-        )
+        no_rows = np.zeros(0, np.int64)
+        self._rows = np.concatenate([no_rows, *(rows for rows, _ in pieces)])
+        self._parents = np.concatenate([no_rows, *(parents for _, parents in pieces)])
 
     def __len__(self) -> int:
         return int(self._rows.size)
 
-    def places(self, parent: I64) -> I64:
-        """Return the indices of callers, given by row, among the remaining rows; -1 for none."""
+    def indexes_of_callers(self, parent: I64) -> I64:
+        """Return the indices of callers, passed by row, among the remaining rows; -1 for none."""
         if not len(self):
             return parent
-        found = parent.copy()
+        callers = parent.copy()
+        # While a caller is omitted, its own caller is taken. A chain has at most all omitted rows;
+        # the limit ends one that goes in a circle.
         for _ in range(len(self) + 1):
-            place = np.searchsorted(self._rows, found)
-            there = self._rows[np.minimum(place, len(self) - 1)] == found
-            if not there.any():
+            omitted_before = np.searchsorted(self._rows, callers)
+            candidates = self._rows[np.minimum(omitted_before, len(self) - 1)]
+            is_omitted = candidates == callers
+            if not is_omitted.any():
                 break
-            found[there] = self._parents[place[there]]
-        return np.where(found < 0, -1, found - place)
+            callers[is_omitted] = self._parents[omitted_before[is_omitted]]
+        return np.where(callers < 0, -1, callers - omitted_before)
 
 
 def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
@@ -340,19 +373,21 @@ def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
         return np.zeros(0, np.int32), np.zeros(0, values.dtype)
     if values.dtype.kind == "b":
         values = values.view(np.uint8)
-    low, high = int(values.min()), int(values.max())
-    if high - low > max(ROOMY, 4 * values.size) or high > NS_MAX:
-        distinct, places = np.unique(values, return_inverse=True)
-        return places.reshape(-1).astype(np.int32), distinct
+    low = int(values.min())
+    high = int(values.max())
+    is_sparse = high - low > max(ROOMY, 4 * values.size)
+    if is_sparse or high > NS_MAX:  # beyond int64, which the kernels take
+        distinct, index_of_value = np.unique(values, return_inverse=True)
+        return index_of_value.reshape(-1).astype(np.int32), distinct
     numbers = view(values.view(np.int64) if values.dtype == np.uint64 else values, np.int64)
-    seen = np.zeros(high - low + 1, np.uint8)
-    kernels.mark_numbers(numbers, low, seen.data)
-    offsets = np.flatnonzero(seen)
-    table = np.zeros(seen.size, np.int32)
-    table[offsets] = np.arange(offsets.size, dtype=np.int32)
-    out = arena.empty(values.size, np.int32)
-    kernels.look_up(numbers, low, table.data, out.data)
-    return out, offsets + low
+    is_present = np.zeros(high - low + 1, np.uint8)
+    kernels.mark_numbers(numbers, low, is_present.data)
+    offsets = np.flatnonzero(is_present)
+    index_of_offset = np.zeros(is_present.size, np.int32)
+    index_of_offset[offsets] = np.arange(offsets.size, dtype=np.int32)
+    indexes = arena.empty(values.size, np.int32)
+    kernels.look_up(numbers, low, index_of_offset.data, indexes.data)
+    return indexes, offsets + low
 
 
 def in_ns(times: I64, per_second: int) -> I64:
@@ -363,9 +398,10 @@ def in_ns(times: I64, per_second: int) -> I64:
     if per_second in {0, NS_PER_SECOND}:
         return times
     if per_second <= NS_MAX // NS_PER_SECOND:
-        whole, part = np.divmod(times, per_second)
-        if int(whole.max(initial=0)) < NS_MAX // NS_PER_SECOND:
-            ns: I64 = whole * NS_PER_SECOND + part * NS_PER_SECOND // per_second
+        # The product of time and NS_PER_SECOND may not fit; seconds and the rest of each do.
+        seconds, rest = np.divmod(times, per_second)
+        if int(seconds.max(initial=0)) < NS_MAX // NS_PER_SECOND:
+            ns: I64 = seconds * NS_PER_SECOND + rest * NS_PER_SECOND // per_second
             return ns
     exact = (min(time * NS_PER_SECOND // per_second, NS_MAX) for time in map(int, times))
     return np.fromiter(exact, np.int64, times.size)
@@ -375,20 +411,22 @@ class ThreadNames(Mapping[int, str]):
     """Labels of threads by id: name and koid, with that of the process if there are several."""
 
     def __init__(self, capture: Capture) -> None:
-        self._threads = threads = Threads(capture.schemas, capture.table)
-        self._several = bool((threads.pids[1:] != threads.pids[:1]).any())
-        self._texts = capture.strings
+        self._threads = Threads(capture.schemas, capture.table)
+        pids = self._threads.pids
+        self._has_several_processes = bool((pids[1:] != pids[:1]).any())
+        self._pool = capture.strings
 
-    def __getitem__(self, number: int) -> str:
-        threads, row = self._threads, self._threads.row(number)
+    def __getitem__(self, thread_id: int) -> str:
+        row = self._threads.row(thread_id)
         if row < 0:
-            if number == -1:
+            if thread_id == -1:
                 return NO_THREAD
-            raise KeyError(number)
-        pid, tid, code = (int(a[row]) for a in (threads.pids, threads.tids, threads.names))
-        koids = f"{pid}/{tid}" if self._several else f"{tid}"
-        name = self._texts.text(code)
-        return f"{name} ({koids})" if name else f"thread_{koids}"
+            raise KeyError(thread_id)
+        koid = f"{int(self._threads.tids[row])}"
+        if self._has_several_processes:
+            koid = f"{int(self._threads.pids[row])}/{koid}"
+        name = self._pool.text(int(self._threads.names[row]))
+        return f"{name} ({koid})" if name else f"thread_{koid}"
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._threads.ids.tolist())
@@ -408,32 +446,33 @@ def measured(capture: Capture, by: str) -> tuple[Column, str, int]:
             path=capture.name,
             remedy=f"it has {', '.join(capture.tables)}",
         )
-    own, rate = capture.calls, capture.ticks_per_second
     column = _key_column(capture, by)
-    if own is None or rate is None:
+    if capture.calls is None or capture.ticks_per_second is None:
         return column, "dur", NS_PER_SECOND
-    return column, own.ticks, rate
+    return column, capture.calls.ticks, capture.ticks_per_second
 
 
 def _key_column(capture: Capture, by: str) -> Column:
     """Return the column that calls are grouped by."""
-    own = capture.calls
-    if by == "id" and own is None:
+    numbered_calls = capture.calls
+    if by == "id" and numbered_calls is None:
         raise UsageError(
             f"the slices of {capture.format} captures are not calls of numbered functions",
             path=capture.name,
             remedy="tell them apart by name",
         )
-    name = own.function if own is not None and by in {"", "id"} else by or "name"
+    name = by or "name"
+    if numbered_calls is not None and by in {"", "id"}:
+        name = numbered_calls.function
     schema = capture.schemas["slices"]
-    fit = {column.name: column for column in schema.all_columns if _groups_calls(column)}
-    if name not in fit:
+    suitable = {column.name: column for column in schema.all_columns if _groups_calls(column)}
+    if name not in suitable:
         raise UsageError(
-            f"slices cannot be grouped by {name!r}{did_you_mean(name, fit)}",
+            f"slices cannot be grouped by {name!r}{did_you_mean(name, suitable)}",
             path=capture.name,
-            remedy=f"there are {', '.join(fit)}",
+            remedy=f"there are {', '.join(suitable)}",
         )
-    return fit[name]
+    return suitable[name]
 
 
 def _groups_calls(column: Column) -> bool:
@@ -445,32 +484,38 @@ def _columns(capture: Capture, names: set[str]) -> dict[str, NDArray[Any]]:
     if capture.fits_memory:
         table = capture.table("slices")
         return {name: table.array(name) for name in names}
-    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
     for batch in capture.batches("slices", rows=1 << 20):
-        for name, some in parts.items():
-            some.append(np.array(batch.array(name)))
-    return {
-        name: np.concatenate(some) if some else np.zeros(0, np.int64)
-        for name, some in parts.items()
-    }
+        for name, column_of_batches in columns.items():
+            column_of_batches.append(np.array(batch.array(name)))
+    no_rows = [np.zeros(0, np.int64)]
+    return {name: np.concatenate(batches or no_rows) for name, batches in columns.items()}
 
 
-def _places(capture: Capture, rows: I64, parent: I64, *, dropped: bool) -> I64:
-    """Return the index of each call's nearest enclosing call among ``rows``; -1 for none."""
+def _indexes_of_callers(capture: Capture, rows: I64, parent: I64, *, left_out: bool) -> I64:
+    """Return the index of each call's nearest enclosing call among ``rows``; -1 for none.
+
+    ``left_out``: whether rows between the first and the last may lack.
+    """
     count = rows.size
-    if not count or (not dropped and rows[0] == 0 and rows[-1] == count - 1):
-        return parent
+    has_all_rows = count > 0 and rows[0] == 0 and rows[-1] == count - 1
+    if not count or (has_all_rows and not left_out):
+        return parent  # rows are indices
     whole = capture
     while isinstance(whole, View):
         whole = whole.whole
-    above = np.array(_columns(whole, {"parent"})["parent"], np.int64)
-    place = np.full(max(above.size, int(rows.max()) + 1), -1, np.int64)
-    place[rows] = np.arange(count)
-    out = np.empty(count, np.int64)
+    parent_of_row = np.array(_columns(whole, {"parent"})["parent"], np.int64)
+    index_of_row = np.full(max(parent_of_row.size, int(rows.max()) + 1), -1, np.int64)
+    index_of_row[rows] = np.arange(count)
+    indexes = np.empty(count, np.int64)
     kernels.nearest_chosen(
-        view(rows, np.int64), view(above, np.int64), place.data, above.copy().data, out.data
+        view(rows, np.int64),
+        view(parent_of_row, np.int64),
+        index_of_row.data,
+        parent_of_row.copy().data,  # which the kernel shortens
+        indexes.data,
     )
-    return out
+    return indexes
 
 
 # --- Names -------------------------------------------------------------------------------------
@@ -478,46 +523,59 @@ def _places(capture: Capture, rows: I64, parent: I64, *, dropped: bool) -> I64:
 
 def functions_of(capture: Capture, column: Column, distinct: NDArray[Any]) -> Functions:
     """Return the functions that the distinct values of a column stand for."""
-    own, pool = capture.calls, capture.strings
-    if own is not None and column.name == own.function:
-        return numbered(capture.table(own.functions), distinct.astype(np.int64))
+    pool = capture.strings
+    if capture.calls is not None and column.name == capture.calls.function:
+        return numbered(capture.table(capture.calls.functions), distinct.astype(np.int64))
     if column.kind == "code":
         codes = distinct.astype(np.int32)
         if (codes < 0).any():
             codes[codes < 0] = pool.intern(NAMELESS.encode())
         return Functions(pool, codes)
     names: Mapping[int, str] = ThreadNames(capture) if column.name == "thread" else column.values
-    texts = (names.get(each) or str(each) for each in distinct.tolist())
-    named = (pool.intern(text.encode("utf-8", "replace")) for text in texts)
-    return Functions(pool, np.fromiter(named, np.int32, distinct.size))
+    codes = np.empty(distinct.size, np.int32)
+    for index, value in enumerate(distinct.tolist()):
+        text = names.get(value) or str(value)
+        codes[index] = pool.intern(text.encode("utf-8", "replace"))
+    return Functions(pool, codes)
 
 
 def numbered(table: Table, numbers: I64) -> Functions:
     """Return the functions with these ids; a function without a name is called by its id."""
     ids = table.array("id").astype(np.int64)
-    name, source = table.array("name"), table.array("source")
+    name_codes = table.array("name")
+    source_codes = table.array("source")
     if not np.array_equal(ids, numbers):
-        order, at, there = found_in(ids, numbers)
-        rows = order[at]
-        name, source = (
-            np.where(there, codes[rows] if ids.size else -1, -1) for codes in (name, source)
-        )
-    unnamed = name <= 0  # none, or the empty string
-    if unnamed.any():
-        name = name.copy()
-        name[unnamed] = table.pool.intern_numbers(numbers[unnamed])
-    codes = (column.astype(np.int32, copy=False) for column in (name, source))
-    return Functions(table.pool, next(codes), numbers, next(codes))
+        rows, is_present = rows_of(ids, numbers)
+        name_codes = _codes_at(name_codes, rows, is_present)
+        source_codes = _codes_at(source_codes, rows, is_present)
+    is_unnamed = name_codes <= 0  # none, or the empty string
+    if is_unnamed.any():
+        name_codes = name_codes.copy()
+        name_codes[is_unnamed] = table.pool.intern_numbers(numbers[is_unnamed])
+    return Functions(
+        table.pool,
+        name_codes.astype(np.int32, copy=False),
+        numbers,
+        source_codes.astype(np.int32, copy=False),
+    )
 
 
-def found_in(values: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, I64, NDArray[np.bool_]]:
+def _codes_at(codes: NDArray[Any], rows: I64, is_present: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the codes of some rows; -1 where there is no row."""
+    codes_at = np.full(rows.size, -1, codes.dtype)
+    codes_at[is_present] = codes[rows[is_present]]
+    return codes_at
+
+
+def rows_of(values: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, NDArray[np.bool_]]:
     """Find the first occurrence of each wanted number.
 
-    Return a stable order of ``values``, the place of each wanted number in that order (int64 of the
+    Return its index in ``values``, and whether it is there; the index of a number that is not
+    there is any. Both have the shape of ``wanted``.
     """
-    order = np.argsort(values, kind="stable")
     if not values.size:
-        nowhere = np.zeros(wanted.size, np.int64)
-        return order, nowhere, np.zeros(wanted.size, np.bool_)
-    at = np.minimum(np.searchsorted(values, wanted, sorter=order), values.size - 1)
-    return order, at, values[order[at]] == wanted
+        return np.zeros(wanted.size, np.int64), np.zeros(wanted.size, np.bool_)
+    order = np.argsort(values, kind="stable")
+    place_in_order = np.searchsorted(values, wanted, sorter=order)
+    rows = order[np.minimum(place_in_order, values.size - 1)]
+    return rows, values[rows] == wanted

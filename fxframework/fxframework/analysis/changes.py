@@ -81,9 +81,8 @@ class Change:
 
     def change_ns(self, runs: tuple[int, int]) -> float:
         """Return the change of the total time of a run."""
-        totals = (0 if each is None else each.total_ns for each in (self.before, self.after))
-        before, after = (total / count for total, count in zip(totals, runs, strict=True))
-        return after - before
+        runs_before, runs_after = runs
+        return _time_of_run(self.after, runs_after) - _time_of_run(self.before, runs_before)
 
 
 @attrs.frozen
@@ -99,9 +98,15 @@ class Pace:
     it, too."""
 
 
+def _time_of_run(measures: Measures | None, runs: int) -> float:
+    if measures is None:
+        return 0.0
+    return measures.total_ns / runs
+
+
 # --- The table -----------------------------------------------------------------------------------
 
-_SIDE = (
+_MEASURES = (
     ("count", "i8", "calls that ended", ""),
     ("total_ns", "i8", "time of all calls", "ns"),
     ("self_ns", "i8", "time outside of the calls within them", "ns"),
@@ -119,9 +124,9 @@ SCHEMA = TableSchema(
         Column("verdict", "code", "what changed"),
         Column("where", "code", "the figures that changed"),
         *(
-            Column(f"{side}_{name}", kind, f"{doc}, {side.upper()}; 0 or NaN: none", unit)
+            Column(f"{side}_{figure}", dtype, f"{doc}, {side.upper()}; 0 or NaN: none", unit)
             for side in ("before", "after")
-            for name, kind, doc, unit in _SIDE
+            for figure, dtype, doc, unit in _MEASURES
         ),
         Column("ratio", "f8", "ratio of the mean times"),
         Column("ratio_low", "f8", "lower end of its 95% interval"),
@@ -134,21 +139,26 @@ SCHEMA = TableSchema(
 
 def table_of(changes: Sequence[Change]) -> Table:
     """Return changes as a table."""
-    nan = math.nan
     columns: dict[str, Any] = {
-        "name": [one.name for one in changes],
-        "path": [None if one.path is None else one.label for one in changes],
-        "verdict": [one.verdict for one in changes],
-        "where": [",".join(one.where) for one in changes],
-        "p": [nan if one.p is None else one.p for one in changes],
+        "name": [change.name for change in changes],
+        "path": [None if change.path is None else change.label for change in changes],
+        "verdict": [change.verdict for change in changes],
+        "where": [",".join(change.where) for change in changes],
+        "p": [math.nan if change.p is None else change.p for change in changes],
     }
-    for side in ("before", "after"):
-        for name, kind, _, _ in _SIDE:
-            empty = 0 if kind == "i8" else nan
-            columns[f"{side}_{name}"] = [
-                empty if (each := getattr(one, side)) is None else getattr(each, name)
-                for one in changes
+    before = [change.before for change in changes]
+    after = [change.after for change in changes]
+    for side, measures_of_side in (("before", before), ("after", after)):
+        # Numbers of calls and times have no NaN: 0 is none.
+        for figure, dtype, _, _ in _MEASURES:
+            no_calls = 0 if dtype == "i8" else math.nan
+            columns[f"{side}_{figure}"] = [
+                no_calls if measures is None else getattr(measures, figure)
+                for measures in measures_of_side
             ]
-    for at, name in enumerate(("ratio", "ratio_low", "ratio_high")):
-        columns[name] = [nan if one.ratio is None else one.ratio[at] for one in changes]
+    no_ratio = Ratio(math.nan, math.nan, math.nan)
+    ratios = [change.ratio or no_ratio for change in changes]
+    columns["ratio"] = [ratio.estimate for ratio in ratios]
+    columns["ratio_low"] = [ratio.low for ratio in ratios]
+    columns["ratio_high"] = [ratio.high for ratio in ratios]
     return Table.of(SCHEMA, StringPool(), **columns)

@@ -6,10 +6,11 @@ docs/compare.md says what is computed, and when not to believe it.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import attrs
 import numpy as np
@@ -42,6 +43,7 @@ __all__ = ["ANY", "RATE", "THRESHOLD", "Comparison", "check_verdicts", "compared
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+SIDE_NAMES = ("BEFORE", "AFTER")
 THRESHOLD = 0.05
 """Relative change below which a name is the same."""
 RATE = 0.025
@@ -55,11 +57,11 @@ LEAST_CALLS = 8
 """Calls on each side from which a name counts for the pace."""
 LEAST_FOR_MEAN = 20
 """Calls on each side from which the means of two single runs are tested."""
-MOOD = math.log(1.25)
-"""Change of pace of a single run that the machine alone may cause."""
+MACHINE_CHANGE = math.log(1.25)
+"""Logarithm of the change of pace of a single run that the machine alone may cause."""
 SURE = 0.001
 """p below which the paces of the runs of two sides differ."""
-PLAIN = 0.05
+NAMED_P = 0.05
 """Greatest p of a figure that is named, of a name that changed."""
 FEW_RUNS = 4
 """Runs of a side from which their variance is trusted without that of their calls."""
@@ -67,7 +69,7 @@ UNCLEAR = "unclear"
 ANY = (*(verdict for verdict in VERDICTS if verdict != "same"), "higher", "lower", "changed")
 """The verdicts of calls, counters, messages and properties but ``same``; ``unclear`` is that of
 the whole comparison."""
-WHOLE = 1 / 12
+ROUNDING_VARIANCE = 1 / 12
 """Variance of rounding to a whole number: the least variance of a count or a time."""
 
 
@@ -105,25 +107,15 @@ class Comparison:
     @property
     def verdicts(self) -> Mapping[str, int]:
         """The number of calls, counters, messages and entries of each verdict that changed."""
-        found: dict[str, int] = {}
-        verdicts = [one.verdict for one in self.changes]
-        verdicts += [
-            one.verdict for one in (*self.counters, *self.logs, *self.instants, *self.entries)
-        ]
-        for verdict in verdicts:
-            if verdict not in UNCHANGED:
-                found[verdict] = found.get(verdict, 0) + 1
-        return found
+        moves = (*self.counters, *self.logs, *self.instants, *self.entries)
+        verdicts = [change.verdict for change in self.changes]
+        verdicts += [move.verdict for move in moves]
+        return dict(Counter(verdict for verdict in verdicts if verdict not in UNCHANGED))
 
     @property
     def times(self) -> tuple[float, float]:
         """The time in calls of a run of each side, in nanoseconds, summed over threads."""
-        before, after = (
-            sum(int(run.tree.own.sum()) for run in side.runs if run.tree is not None)
-            / len(side.runs)
-            for side in (self.before, self.after)
-        )
-        return before, after
+        return _time_in_calls(self.before), _time_in_calls(self.after)
 
     @property
     def change(self) -> float:
@@ -154,8 +146,10 @@ class Comparison:
 
     def fails(self, verdicts: Collection[str] = ANY) -> bool:
         """Return whether anything has one of some verdicts."""
-        found = {*self.verdicts, *([UNCLEAR] if self.unclear else [])}
-        return not found.isdisjoint(verdicts)
+        present = set(self.verdicts)
+        if self.unclear:
+            present.add(UNCLEAR)
+        return not present.isdisjoint(verdicts)
 
     @functools.cached_property
     def calls(self) -> Table:
@@ -173,9 +167,10 @@ class Comparison:
         sys.stdout.write(self.to_text(top))
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{count} {name}" for name, count in self.verdicts.items())
-        found = found or (UNCLEAR if self.unclear else "same")
-        return f"<Comparison of {self.runs[0]} and {self.runs[1]} runs: {found}>"
+        result = ", ".join(f"{count} {name}" for name, count in self.verdicts.items())
+        if not result:
+            result = UNCLEAR if self.unclear else "same"
+        return f"<Comparison of {self.runs[0]} and {self.runs[1]} runs: {result}>"
 
     def _repr_html_(self) -> str:
         """Return the calls that changed as HTML, for a notebook."""
@@ -195,34 +190,44 @@ def compared(
             f"the threshold is {threshold}, and must be 0 or more",
             remedy="0.05 is a change of 5%",
         )
-    sides = before, after
-    left_out = join_runs(sides)
-    _check(sides)
-    names = reader.names
-    calls = all(side.can_have("figures") for side in sides) and any(
-        side.has("figures") for side in sides
-    )
+    sides = (before, after)
+    notes = join_runs(sides)
+    _check_comparable(sides)
+    notes += _uncompared_kinds(sides)
     changes: Sequence[Change] = ()
     pace = None
     explained: Sequence[Cause] = ()
-    notes = left_out + _left_out(sides)
-    if calls:
-        single = len(before.runs) == len(after.runs) == 1
-        tests = _Tests(names, sides, threshold, single=single)
+    formats_have_calls = all(side.can_have("figures") for side in sides)
+    if formats_have_calls and any(side.has("figures") for side in sides):
+        figures = _NameFigures(reader.names, sides)
+        tests = _Tests(figures, threshold)
         pace = tests.pace
         changes = tests.changes(paths=reader.by == "path")
         explained = causes(reader.paths, sides)
-        notes += _notes(sides, tests, changes)
+        notes += _doubts(sides, tests, changes)
     return Comparison(
-        before=before, after=after, by=reader.by, threshold=threshold, names=names,
+        before=before,
+        after=after,
+        by=reader.by,
+        threshold=threshold,
+        names=reader.names,
         paths=reader.paths,
-        changes=changes, explained=explained,
+        changes=changes,
+        explained=explained,
         counters=moved_counters(sides, threshold, RATE),
         logs=moved_counts(sides, "logs", ("severity", "template"), threshold, RATE),
         instants=moved_counts(sides, "instants", ("category", "name"), threshold, RATE),
-        entries=moved_entries(sides, threshold, RATE), waits=moved_waits(sides, threshold),
-        pace=pace, notes=notes,
-    )  # fmt: skip
+        entries=moved_entries(sides, threshold, RATE),
+        waits=moved_waits(sides, threshold),
+        pace=pace,
+        notes=notes,
+    )
+
+
+def _time_in_calls(side: Side) -> float:
+    """Return the mean over the runs of a side of their self times, in nanoseconds."""
+    total = sum(int(run.tree.own.sum()) for run in side.runs if run.tree is not None)
+    return total / len(side.runs)
 
 
 def check_verdicts(words: Iterable[str]) -> set[str]:
@@ -236,324 +241,454 @@ def check_verdicts(words: Iterable[str]) -> set[str]:
     return words
 
 
-def _check(sides: tuple[Side, Side]) -> None:
+def _check_comparable(sides: tuple[Side, Side]) -> None:
     """Raise UsageError if the sides cannot be compared."""
-    for side, what in zip(sides, ("BEFORE", "AFTER"), strict=True):
+    for side, side_name in zip(sides, SIDE_NAMES, strict=True):
         if not side.runs:
-            raise UsageError(f"{what} has no captures", remedy="name at least one on each side")
-    runs = [run for side in sides for run in side.runs if run.figures is not None]
-    known = [run.timed for run in runs if run.figures is not None and run.figures.keys.size]
-    if any(known) and not all(known):
-        odd = next(run for run in runs if not run.timed)
+            raise UsageError(
+                f"{side_name} has no captures", remedy="name at least one on each side"
+            )
+    runs_with_slices = [run for side in sides for run in side.runs if run.figures is not None]
+    # A run without calls has no lengths, in whatever unit: it may be beside any other.
+    is_timed = [
+        run.timed for run in runs_with_slices if run.figures is not None and run.figures.keys.size
+    ]
+    if any(is_timed) and not all(is_timed):
+        untimed_run = next(run for run in runs_with_slices if not run.timed)
         raise UsageError(
             "the rate of its clock is unknown, that of others is known: lengths cannot be compared",
-            path=odd.name,
+            path=untimed_run.name,
             remedy="give its rate, such as -o cycle_frequency=2400000000",
         )
-    kinds = [[word for what, word in Side.DATA.items() if side.has(what)] for side in sides]
-    if not set(kinds[0]) & set(kinds[1]):
-        texts = [" and ".join(each) or "nothing" for each in kinds]
+    words_before, words_after = (
+        [word for kind, word in Side.DATA.items() if side.has(kind)] for side in sides
+    )
+    if not set(words_before) & set(words_after):
+        has_before = " and ".join(words_before) or "nothing"
+        has_after = " and ".join(words_after) or "nothing"
         raise UsageError(
-            f"BEFORE has {texts[0]} to compare, and AFTER has {texts[1]}",
+            f"BEFORE has {has_before} to compare, and AFTER has {has_after}",
             remedy="compare captures that have the same kinds of data; `fxf info` lists them",
         )
 
 
-def _left_out(sides: tuple[Side, Side]) -> list[str]:
-    """Return what the format of one side alone has, which is not compared."""
-    return [
-        f"{one} alone has {word}: not compared, as the format of {other} has none"
-        for what, word in Side.DATA.items()
-        for (one, side), (other, lacks) in itertools.permutations(
-            zip(("BEFORE", "AFTER"), sides, strict=True)
+def _uncompared_kinds(sides: tuple[Side, Side]) -> list[str]:
+    """Return notes about data that the format of one side alone can have."""
+    before, after = zip(SIDE_NAMES, sides, strict=True)
+    notes = []
+    for kind, word in Side.DATA.items():
+        for (name, side), (opposite_name, opposite) in ((before, after), (after, before)):
+            if side.has(kind) and not opposite.can_have(kind):
+                notes.append(
+                    f"{name} alone has {word}: not compared, as the format of {opposite_name} has "
+                    "none"
+                )
+    return notes
+
+
+# --- Figures -------------------------------------------------------------------------------------
+
+
+class _NameFigures:
+    """The figures of all names on both sides; lists have a member for each side."""
+
+    def __init__(self, names: Names, sides: tuple[Side, Side]) -> None:
+        self.names = names
+        self.sides = sides
+        size = len(names)
+        self.size = size
+        self.single = all(len(side.runs) == 1 for side in sides)
+        """Whether there is one run a side: then calls are tested, otherwise runs."""
+        self.counts = [side.sums("count", size) for side in sides]
+        self.totals = [side.sums("total", size) for side in sides]
+        self.owns = [side.sums("own", size) for side in sides]
+        self.of_runs = {
+            figure: [side.matrix(figure, size) for side in sides]
+            for figure in ("mean", "median", "p90", "p99", "noise")
+        }
+        """By figure, for each side: its values in each run, shape (runs, names)."""
+        self.on_both_sides = np.flatnonzero((self.counts[0] > 0) & (self.counts[1] > 0))
+
+    def self_time_rates(self) -> list[F64]:
+        """Return the logarithms of the mean self times of each side, shape (runs, names).
+
+        NaN for a name without self time in a run, or with too few calls for the pace.
+        """
+        rates = []
+        for side, counts in zip(self.sides, self.counts, strict=True):
+            own = side.matrix("own", self.size)
+            calls = side.matrix("count", self.size)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                side_rates = np.where(own > 0, np.log(own / calls), np.nan)
+            side_rates[:, counts < LEAST_CALLS * len(side.runs)] = np.nan
+            rates.append(side_rates)
+        return rates
+
+    def ratios(self, figure: str, paces: Sequence[F64] | None = None) -> Estimate:
+        """Return the ratios of the means over runs of a figure, for every name.
+
+        ``paces`` are logarithms of the paces of the runs of each side, which values are divided
+        by; only for several runs a side.
+        """
+        before, after = self.of_runs[figure]
+        floors = (self._least_variance(figure, 0), self._least_variance(figure, 1))
+        if paces is not None:
+            before = before / np.exp(paces[0])[:, None]
+            after = after / np.exp(paces[1])[:, None]
+        if not self.single:
+            return significance.welch(before, after, floors)
+        # The variance of one run's mean is that of its calls, if they are independent.
+        noise_before, noise_after = (
+            np.where(np.isnan(noise[0]), 0.0, noise[0]) for noise in self.of_runs["noise"]
         )
-        if side.has(what) and not lacks.can_have(what)
-    ]
+        free_before, free_after = (np.maximum(count - 1, 0) for count in self.counts)
+        variance = noise_before + noise_after
+        with np.errstate(divide="ignore", invalid="ignore"):
+            df = variance**2 / (noise_before**2 / free_before + noise_after**2 / free_after)
+        has_variance = (self.counts[0] > 1) & (self.counts[1] > 1)
+        return significance.estimated(
+            before[0],
+            after[0],
+            np.where(has_variance, variance, np.nan),
+            np.where(variance > 0, df, 1.0),
+        )
+
+    def _least_variance(self, figure: str, side: int) -> F64:
+        """Return the least relative variance of a figure of a run on a side, shape (names,)."""
+        values = self.of_runs[figure][side]
+        smallest = np.nanmin(np.where(np.isnan(values), np.inf, values), axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rounding = np.where(smallest > 0, ROUNDING_VARIANCE / smallest**2, 0.0)
+        if figure != "mean" or len(values) >= FEW_RUNS:
+            # Noise is known of means alone; enough runs show it by how much they differ.
+            return rounding
+        noise = self.of_runs["noise"][side]
+        has_noise = ~np.isnan(noise)
+        runs_with_noise = np.maximum(has_noise.sum(axis=0), 1)
+        mean_noise = np.where(has_noise, noise, 0.0).sum(axis=0) / runs_with_noise
+        least: F64 = np.maximum(mean_noise, rounding)
+        return least
+
+    def median_ratios(self) -> Estimate:
+        """Return the ratios of the medians of two runs; intervals from their order statistics."""
+        variances = []
+        for side in self.sides:
+            variance = np.full(self.size, np.nan)
+            for name, lengths in side.lengths().items():
+                # The rank of the true median is binomial: n/2, with a deviation of √n/2.
+                reach = 1.96 * math.sqrt(lengths.size) / 2
+                low = lengths[max(int(lengths.size / 2 - reach), 0)]
+                high = lengths[min(int(lengths.size / 2 + reach), lengths.size - 1)]
+                if low > 0 and lengths.size > 1:
+                    variance[name] = (math.log(high / low) / (2 * 1.96)) ** 2
+            variances.append(variance)
+        before, after = (values[0] for values in self.of_runs["median"])
+        many = np.full(self.size, 1e6)  # degrees of freedom: the normal distribution
+        return significance.estimated(before, after, variances[0] + variances[1], many)
+
+    def log_ratio(self, figure: str, name: int) -> float:
+        """Return the logarithm of the change of a figure of a name, of the first run a side."""
+        before, after = (float(values[0, name]) for values in self.of_runs[figure])
+        if before <= 0 or after <= 0:
+            # A length of 0 is one that the clock did not resolve.
+            before += 1
+            after += 1
+        return math.log(after / before)
+
+    def measures(self, side: int, name: int) -> Measures | None:
+        """Return the calls of a name on a side; None if there are none."""
+        count = int(self.counts[side][name])
+        if not count:
+            return None
+        medians_of_runs = {}
+        for figure in ("median", "p90", "p99"):
+            values = self.of_runs[figure][side][:, name]
+            medians_of_runs[f"{figure}_ns"] = float(np.median(values[~np.isnan(values)]))
+        total = int(self.totals[side][name])
+        return Measures(
+            count=count,
+            total_ns=total,
+            self_ns=int(self.owns[side][name]),
+            mean_ns=total / count,
+            **medians_of_runs,
+        )
 
 
 # --- Tests ---------------------------------------------------------------------------------------
 
 
-class _Tests:
-    """The figures of all names on both sides, and the tests of each name."""
+class _TestResult(NamedTuple):
+    """The test of one figure of a name."""
 
-    def __init__(
-        self, names: Names, sides: tuple[Side, Side], threshold: float, *, single: bool
-    ) -> None:
-        self.names, self.sides, self.threshold = names, sides, math.log1p(threshold)
-        self.single = single
-        size = self.size = len(names)
-        self.counts = [side.sums("count", size) for side in sides]
-        self.totals = [side.sums("total", size) for side in sides]
-        self.owns = [side.sums("own", size) for side in sides]
-        self.figures = {
-            name: [side.matrix(name, size) for side in sides]
-            for name in ("mean", "median", "p90", "p99", "noise")
-        }
-        self.both = np.flatnonzero((self.counts[0] > 0) & (self.counts[1] > 0))
-        self.pace = self._pace()
-        shift = self.pace.ratio if self.pace is not None and self.pace.removed else 1.0
-        self.shift = math.log(shift)
-        self.means = self._ratios("mean")
-        self.medians = self._median_ratios() if single else self._ratios("median")
-        with np.errstate(all="ignore"):
-            self.error = np.log(self.means.high / self.means.ratio) / 1.96
-        self.p = np.full(size, np.nan)
+    p: float
+    change: float
+    """Logarithm of AFTER/BEFORE."""
+
+
+class _Tests:
+    """The tests of each name, and the verdicts that follow from them.
+
+    A name must differ from the pace of all names, too, if the machine may have caused that: each
+    test is made of the lengths as they are and relative to the pace, and the weaker result counts.
+    """
+
+    def __init__(self, figures: _NameFigures, threshold: float) -> None:
+        self.figures = figures
+        self.single = figures.single
+        self.threshold = math.log1p(threshold)
+        self._paces: Sequence[F64] = ()
+        self.pace = self._overall_pace()
+        """None if there are too few names."""
+        self._log_pace = 0.0
+        if self.pace is not None and self.pace.removed:
+            self._log_pace = math.log(self.pace.ratio)
+        self._means = figures.ratios("mean")
+        self._medians = figures.median_ratios() if self.single else figures.ratios("median")
+        self._p = np.full(figures.size, np.nan)
         """The p of each name, NaN if it has too few calls."""
-        self.found: list[dict[str, tuple[float, float]]] = [{} for _ in range(size)]
-        """For each name and figure: the p of its test, and the logarithm of its change."""
-        if single:
+        self._results: list[dict[str, _TestResult]] = [{} for _ in range(figures.size)]
+        """The test of each figure, by name."""
+        if self.single:
             self._test_calls()
         else:
             self._test_runs()
+        self._combine()
 
     # --- Pace ---
 
-    def _pace(self) -> Pace | None:
+    def _overall_pace(self) -> Pace | None:
         """Return the change of pace; None if there are too few names."""
-        rates = []
-        for side, total in zip(self.sides, self.counts, strict=True):
-            own, count = (side.matrix(name, self.size) for name in ("own", "count"))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                rates.append(np.where(own > 0, np.log(own / count), np.nan))
-            rates[-1][:, total < LEAST_CALLS * len(side.runs)] = np.nan
-        used = np.flatnonzero(~np.isnan(np.concatenate(rates)).any(axis=0))
+        rates_before, rates_after = self.figures.self_time_rates()
+        every_run = np.concatenate((rates_before, rates_after))
+        used = np.flatnonzero(~np.isnan(every_run).any(axis=0))
         if used.size < LEAST_NAMES:
             return None
-        rates = [rate[:, used] for rate in rates]
-        middle = (rates[0].mean(axis=0) + rates[1].mean(axis=0)) / 2
-        paces = [np.median(rate - middle, axis=1) for rate in rates]
+        rates_before = rates_before[:, used]
+        rates_after = rates_after[:, used]
         if self.single:
-            change = float(np.median(rates[1][0] - rates[0][0]))
-            return Pace(math.exp(change), used.size, None, removed=abs(change) <= MOOD)
-        floor = np.zeros(1)
-        found = significance.welch(
-            np.exp(paces[0])[:, None], np.exp(paces[1])[:, None], (floor, floor)
+            change = float(np.median(rates_after[0] - rates_before[0]))
+            return Pace(math.exp(change), used.size, None, removed=abs(change) <= MACHINE_CHANGE)
+        # Each side has the same weight in the middle, however many runs it has.
+        middle = (rates_before.mean(axis=0) + rates_after.mean(axis=0)) / 2
+        pace_before = np.median(rates_before - middle, axis=1)
+        pace_after = np.median(rates_after - middle, axis=1)
+        self._paces = (pace_before, pace_after)
+        no_floor = np.zeros(1)
+        estimate = significance.welch(
+            np.exp(pace_before)[:, None], np.exp(pace_after)[:, None], (no_floor, no_floor)
         )
-        p = float(found.p[0])
-        self.paces = paces
-        return Pace(float(found.ratio[0]), used.size, p, removed=not p < SURE)
+        p = float(estimate.p[0])
+        # `not p < SURE`, for p may be NaN: then the paces are not known to differ.
+        return Pace(float(estimate.ratio[0]), used.size, p, removed=not p < SURE)
 
-    # --- Ratios ---
-
-    def _ratios(self, figure: str, *, adjusted: bool = False) -> Estimate:
-        """Return the ratios of the means over runs of a figure, for every name."""
-        sides = self.figures[figure]
-        if adjusted:
-            sides = [
-                values / np.exp(pace)[:, None]
-                for values, pace in zip(sides, self.paces, strict=True)
-            ]
-        floors = []
-        for values, noise in zip(self.figures[figure], self.figures["noise"], strict=True):
-            known = ~np.isnan(noise)
-            share = np.where(known, noise, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-            if len(values) >= FEW_RUNS:
-                share = 0.0  # the runs themselves show how much they vary
-            least = np.nanmin(np.where(np.isnan(values), np.inf, values), axis=0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                rounding = np.where(least > 0, WHOLE / least**2, 0.0)
-            floors.append(np.maximum(share if figure == "mean" else 0.0, rounding))
-        if not self.single:
-            return significance.welch(sides[0], sides[1], (floors[0], floors[1]))
-        means = [values[0] for values in sides]
-        parts = [np.where(np.isnan(each[0]), 0.0, each[0]) for each in self.figures["noise"]]
-        free = [np.maximum(count - 1, 0) for count in self.counts]
-        whole = parts[0] + parts[1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            df = whole**2 / (parts[0] ** 2 / free[0] + parts[1] ** 2 / free[1])
-        enough = (self.counts[0] > 1) & (self.counts[1] > 1)
-        return significance.estimated(
-            means[0], means[1], np.where(enough, whole, np.nan), np.where(whole > 0, df, 1.0)
-        )
-
-    def _median_ratios(self) -> Estimate:
-        """Return the ratios of the medians of two runs; intervals from their order statistics."""
-        medians, variances = [], []
-        for side in self.sides:
-            variance = np.full(self.size, np.nan)
-            for key, lengths in side.lengths().items():
-                reach = 1.96 * math.sqrt(lengths.size) / 2
-                low = lengths[max(int(lengths.size / 2 - reach), 0)]
-                high = lengths[min(int(lengths.size / 2 + reach), lengths.size - 1)]
-                if low > 0 and lengths.size > 1:
-                    variance[key] = (math.log(high / low) / (2 * 1.96)) ** 2
-            variances.append(variance)
-        medians = [values[0] for values in self.figures["median"]]
-        df = np.full(self.size, 1e6)
-        return significance.estimated(medians[0], medians[1], variances[0] + variances[1], df)
+    def _weaker(self, change: float) -> float:
+        """Return the weaker change: as it is, or relative to the pace; 0 if their signs differ."""
+        relative = change - self._log_pace
+        if math.isnan(change) or change * relative <= 0:
+            return 0.0
+        return min(change, relative, key=abs)
 
     # --- One run a side ---
 
     def _test_calls(self) -> None:
         """Test names by their calls."""
-        lengths = [side.lengths() for side in self.sides]
+        lengths_before, lengths_after = (side.lengths() for side in self.figures.sides)
         drift = self._count_drift()
-        for name in self.both.tolist():
-            before, after = (each[name] for each in lengths)
-            n, m = int(self.counts[0][name]), int(self.counts[1][name])
+        counts_before, counts_after = self.figures.counts
+        for name in self.figures.on_both_sides.tolist():
+            n = int(counts_before[name])
+            m = int(counts_after[name])
+            # So few calls can be no discovery, neither by their ranks nor by their number.
             if significance.least_rank_p(n, m) > RATE and 2.0 ** (1 - n - m) > RATE:
                 continue
-            found = self.found[name]
-            found["median"] = self._ranked(name, before, after)
+            before = significance.thinned(lengths_before[name])
+            after = significance.thinned(lengths_after[name])
+            results = self._results[name]
+            results["median"] = self._test_ranks(name, before, after)
             if min(n, m) >= LEAST_FOR_MEAN:
-                found["mean"] = self._averaged(name)
+                results["mean"] = self._test_mean(name)
             for figure, share in TAILS.items():
-                found[figure] = self._tailed(name, figure, share, before, after)
-            found["count"] = _counted(n, m, drift)
-        self._combine()
+                results[figure] = self._test_tail(name, figure, share, before, after)
+            results["count"] = _test_count(n, m, drift)
 
     def _combine(self) -> None:
         """Combine the tests of each name."""
-        for name in self.both.tolist():
-            if self.found[name]:
-                self.p[name] = significance.combined_p(
-                    {figure: (p, WEIGHTS[figure]) for figure, (p, _) in self.found[name].items()}
+        for name in self.figures.on_both_sides.tolist():
+            results = self._results[name]
+            if results:
+                self._p[name] = significance.combined_p(
+                    {figure: (test.p, WEIGHTS[figure]) for figure, test in results.items()}
                 )
 
-    def _averaged(self, name: int) -> tuple[float, float]:
-        """Return p and change of the mean: as it is, and relative to the pace."""
-        change = self._least(float(np.log(self.means.ratio[name])))
-        p = float(self.means.p[name])
-        if change and p <= RATE and self.shift:
-            error = self.error[name]
-            p = max(p, math.erfc(abs(change) / error / math.sqrt(2))) if error > 0 else p
-        return (1.0 if math.isnan(p) or not change else p), change
+    def _test_mean(self, name: int) -> _TestResult:
+        change = self._weaker(float(np.log(self._means.ratio[name])))
+        p = float(self._means.p[name])
+        if change and p <= RATE and self._log_pace:
+            # The interval is symmetric in the logarithm, 1.96 standard errors on each side.
+            with np.errstate(all="ignore"):
+                error = np.log(self._means.high[name] / self._means.ratio[name]) / 1.96
+            if error > 0:
+                p = max(p, math.erfc(abs(change) / error / math.sqrt(2)))
+        if math.isnan(p) or not change:
+            p = 1.0
+        return _TestResult(p, change)
 
     def _count_drift(self) -> float:
         """Return the ratio of counts that the lengths of the captures may explain."""
-        enough = self.both[np.minimum(self.counts[0], self.counts[1])[self.both] >= LEAST_CALLS]
-        if enough.size < LEAST_NAMES:
+        counts_before, counts_after = self.figures.counts
+        names = self.figures.on_both_sides
+        names = names[np.minimum(counts_before, counts_after)[names] >= LEAST_CALLS]
+        if names.size < LEAST_NAMES:
             return 1.0
-        change = float(np.median(np.log(self.counts[1][enough] / self.counts[0][enough])))
-        return math.exp(change) if abs(change) <= MOOD else 1.0
+        change = float(np.median(np.log(counts_after[names] / counts_before[names])))
+        return math.exp(change) if abs(change) <= MACHINE_CHANGE else 1.0
 
-    def _ranked(self, name: int, before: F64, after: F64) -> tuple[float, float]:
-        """Return p and change of the typical length: as it is, and relative to the pace."""
-        few = [significance.thinned(each) for each in (before, after)]
-        p = significance.rank_p(*few)
-        if self.shift and p <= RATE:
-            p = max(p, significance.rank_p(few[0] * math.exp(self.shift), few[1]))
-        change = _log_ratio(self.figures["median"], name)
-        if not self._least(change):
+    def _test_ranks(self, name: int, before: F64, after: F64) -> _TestResult:
+        """Test the typical length."""
+        p = significance.rank_p(before, after)
+        if self._log_pace and p <= RATE:
+            p = max(p, significance.rank_p(before * math.exp(self._log_pace), after))
+        change = self.figures.log_ratio("median", name)
+        if not self._weaker(change):
             # Ranks may differ although the medians do not: then the means say by how much.
-            change = _log_ratio(self.figures["mean"], name)
-        return p, self._least(change)
+            change = self.figures.log_ratio("mean", name)
+        return _TestResult(p, self._weaker(change))
 
-    def _tailed(
+    def _test_tail(
         self, name: int, figure: str, share: float, before: F64, after: F64
-    ) -> tuple[float, float]:
-        """Return p and change of a tail: as it is, and relative to the pace."""
-        change = self._least(_log_ratio(self.figures[figure], name))
-        few = [significance.thinned(each) for each in (before, after)]
+    ) -> _TestResult:
+        change = self._weaker(self.figures.log_ratio(figure, name))
         p = 0.0
-        for shift in {0.0, self.shift}:
-            sides = few[0] * math.exp(shift), few[1]
-            lower, upper = sides if change > 0 else sides[::-1]
-            p = max(p, significance.tail_p(lower, upper, share))
-        return min(2 * p, 1.0), change  # twice, for the direction is that of the data
-
-    def _least(self, change: float) -> float:
-        """Return the least change: as it is, or relative to the pace; 0 if their signs differ."""
-        other = change - self.shift
-        if math.isnan(change) or change * other <= 0:
-            return 0.0
-        return min(change, other, key=abs)
+        for shift in {0.0, self._log_pace}:
+            shifted = before * math.exp(shift)
+            if change > 0:
+                tail_p = significance.tail_p(shifted, after, share)
+            else:
+                tail_p = significance.tail_p(after, shifted, share)
+            p = max(p, tail_p)
+        # Twice, for the direction is that of the data.
+        return _TestResult(min(2 * p, 1.0), change)
 
     # --- Several runs a side ---
 
     def _test_runs(self) -> None:
         """Test names by the figures of their runs."""
-        removed = self.pace is not None and self.pace.removed
+        names = self.figures.on_both_sides
         for figure in ("mean", "median", "p99"):
-            plain = self._ratios(figure)
-            p, change = plain.p, np.log(plain.ratio)
-            if removed:
-                other = self._ratios(figure, adjusted=True)
+            estimate = self.figures.ratios(figure)
+            p = estimate.p
+            change = np.log(estimate.ratio)
+            if self.pace is not None and self.pace.removed:
+                relative = self.figures.ratios(figure, self._paces)
+                relative_change = np.log(relative.ratio)
                 with np.errstate(invalid="ignore"):
-                    apart = change * np.log(other.ratio) <= 0
-                p = np.where(apart, 1.0, np.maximum(p, other.p))
-                change = np.where(
-                    apart, 0.0,
-                    np.where(np.abs(np.log(other.ratio)) < np.abs(change), np.log(other.ratio),
-                             change),
-                )  # fmt: skip
-            for name in self.both[~np.isnan(p[self.both])].tolist():
-                self.found[name][figure] = float(p[name]), float(change[name])
-        counts = [side.matrix("count", self.size, 0.0) for side in self.sides]
+                    signs_differ = change * relative_change <= 0
+                p = np.where(signs_differ, 1.0, np.maximum(p, relative.p))
+                weaker = np.where(np.abs(relative_change) < np.abs(change), relative_change, change)
+                change = np.where(signs_differ, 0.0, weaker)
+            for name in names[~np.isnan(p[names])].tolist():
+                self._results[name][figure] = _TestResult(float(p[name]), float(change[name]))
+        counts = self._test_run_counts()
+        for name in names[~np.isnan(counts.p[names])].tolist():
+            self._results[name]["count"] = _TestResult(
+                float(counts.p[name]), math.log(counts.ratio[name])
+            )
+
+    def _test_run_counts(self) -> Estimate:
+        """Compare the numbers of calls of the runs; a run without a name has 0 of it."""
+        before, after = (
+            side.matrix("count", self.figures.size, 0.0) for side in self.figures.sides
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            floors = [WHOLE / np.maximum(count.mean(axis=0), 1e-9) ** 2 for count in counts]
-        found = significance.welch(counts[0], counts[1], (floors[0], floors[1]))
-        for name in self.both[~np.isnan(found.p[self.both])].tolist():
-            self.found[name]["count"] = float(found.p[name]), math.log(found.ratio[name])
-        self._combine()
+            floor_before, floor_after = (
+                ROUNDING_VARIANCE / np.maximum(count.mean(axis=0), 1e-9) ** 2
+                for count in (before, after)
+            )
+        return significance.welch(before, after, (floor_before, floor_after))
 
     # --- Verdicts ---
 
     def changes(self, *, paths: bool) -> list[Change]:
         """Return every name with its verdict, the greatest change first."""
-        discovered, _ = significance.held(self.p, RATE)
-        cut = float(self.p[discovered].max(initial=-1.0))
-        made = [
-            self._change(name, cut, paths=paths)
-            for name in np.flatnonzero((self.counts[0] > 0) | (self.counts[1] > 0)).tolist()
-        ]
-        runs = len(self.sides[0].runs), len(self.sides[1].runs)
+        discovered, _ = significance.held(self._p, RATE)
+        largest_p = float(self._p[discovered].max(initial=-1.0))
+        counts_before, counts_after = self.figures.counts
+        with_calls = np.flatnonzero((counts_before > 0) | (counts_after > 0))
+        changes = [self._change(name, largest_p, paths=paths) for name in with_calls.tolist()]
+        before, after = self.figures.sides
+        runs = (len(before.runs), len(after.runs))
         return sorted(
-            made,
-            key=lambda one: (not one.changed, -abs(one.change_ns(runs)), one.label),
+            changes,
+            key=lambda change: (not change.changed, -abs(change.change_ns(runs)), change.label),
         )
 
-    def _change(self, name: int, cut: float, *, paths: bool) -> Change:
-        before, after = (self._measures(side, name) for side in (0, 1))
-        verdict, p = "same", None
+    def _change(self, name: int, largest_p: float, *, paths: bool) -> Change:
+        """Return a name with its verdict; ``largest_p`` is that of all discoveries."""
+        before = self.figures.measures(0, name)
+        after = self.figures.measures(1, name)
+        verdict = "same"
+        p = None
         where: tuple[str, ...] = ()
         ratio = median_ratio = None
         if before is None or after is None:
             verdict = "new" if before is None else "gone"
             if self.single:
-                p = significance.count_p(*(int(counts[name]) for counts in self.counts))
+                counts_before, counts_after = self.figures.counts
+                p = significance.count_p(int(counts_before[name]), int(counts_after[name]))
         else:
-            ratio, median_ratio = _ratio(self.means, name), _ratio(self.medians, name)
-            if not np.isnan(self.p[name]):
-                p = float(self.p[name])
-                verdict, where = self._verdict(name, cut, ratio)
-            if verdict == "same" and self._is_unclear(name, ratio) and before != after:
+            ratio = _ratio_of(self._means, name)
+            median_ratio = _ratio_of(self._medians, name)
+            if not np.isnan(self._p[name]):
+                p = float(self._p[name])
+                verdict, where = self._verdict(name, largest_p, ratio)
+            if verdict == "same" and before != after and self._is_unclear(name, ratio):
                 verdict = UNCLEAR
-        path = self.names.path(name) if paths else None
+        names = self.figures.names
         return Change(
-            name=self.names.name(name),
-            path=None if path is None else tuple(path),
-            before=before, after=after, ratio=ratio, median_ratio=median_ratio, p=p,
-            verdict=verdict, where=where, asynchronous=self.names.is_asynchronous(name),
+            name=names.name(name),
+            path=tuple(names.path(name)) if paths else None,
+            before=before,
+            after=after,
+            ratio=ratio,
+            median_ratio=median_ratio,
+            p=p,
+            verdict=verdict,
+            where=where,
+            asynchronous=names.is_asynchronous(name),
             number=name,
-        )  # fmt: skip
+        )
 
-    def _verdict(self, name: int, cut: float, ratio: Ratio | None) -> tuple[str, tuple[str, ...]]:
+    def _verdict(
+        self, name: int, largest_p: float, ratio: Ratio | None
+    ) -> tuple[str, tuple[str, ...]]:
         """Return the verdict of a name and the figures that changed."""
+        results = self._results[name]
         changed = {
-            figure: change
-            for figure, (p, change) in self.found[name].items()
-            if p <= cut and abs(change) >= self.threshold
+            figure: test.change
+            for figure, test in results.items()
+            if test.p <= largest_p and abs(test.change) >= self.threshold
         }
-        count = changed.pop("count", 0.0)
-        if changed:
-            change = min(changed.items(), key=lambda one: self.found[name][one[0]][0])[1]
-            if ratio is not None and (ratio.low > 1 or ratio.high < 1):
-                sure = math.log(ratio.estimate)
-                change = sure if any(each * sure > 0 for each in changed.values()) else change
-            where = tuple(
-                figure
-                for figure, (p, each) in self.found[name].items()
-                if p <= PLAIN
-                and each * change > 0
-                and abs(each) >= self.threshold
-                and figure != "count"
-            )
-            return "slower" if change > 0 else "faster", where
-        if count:
-            return "more" if count > 0 else "fewer", ("count",)
-        return "same", ()
+        count_change = changed.pop("count", 0.0)
+        if not changed:
+            if count_change:
+                return ("more" if count_change > 0 else "fewer"), ("count",)
+            return "same", ()
+        surest_figure = min(changed, key=lambda figure: results[figure].p)
+        change = changed[surest_figure]
+        if ratio is not None and (ratio.low > 1 or ratio.high < 1):
+            # The mean decides the direction if it is sure, and any figure goes along with it.
+            mean_change = math.log(ratio.estimate)
+            if any(figure_change * mean_change > 0 for figure_change in changed.values()):
+                change = mean_change
+        where = tuple(
+            figure
+            for figure, test in results.items()
+            if test.p <= NAMED_P
+            and test.change * change > 0
+            and abs(test.change) >= self.threshold
+            and figure != "count"
+        )
+        return ("slower" if change > 0 else "faster"), where
 
     def _is_unclear(self, name: int, ratio: Ratio | None) -> bool:
         """Return whether calls or runs are too few to tell that the mean did not change.
@@ -561,91 +696,66 @@ class _Tests:
         With enough of them, a change that the tests do not see is small.
         """
         if self.single:
-            is_few = min(int(count[name]) for count in self.counts) < LEAST_FOR_MEAN
+            is_few = min(int(count[name]) for count in self.figures.counts) < LEAST_FOR_MEAN
         else:
-            is_few = min(len(side.runs) for side in self.sides) < FEW_RUNS
+            is_few = min(len(side.runs) for side in self.figures.sides) < FEW_RUNS
         most = math.exp(self.threshold)
         is_within = ratio is not None and ratio.low >= 1 / most and ratio.high <= most
         return is_few and not is_within
 
-    def _measures(self, side: int, name: int) -> Measures | None:
-        count = int(self.counts[side][name])
-        if not count:
-            return None
-        figures = {
-            figure: self.figures[figure][side][:, name] for figure in ("median", "p90", "p99")
-        }
-        middle = {
-            f"{figure}_ns": float(np.median(values[~np.isnan(values)]))
-            for figure, values in figures.items()
-        }
-        total = int(self.totals[side][name])
-        return Measures(
-            count=count, total_ns=total, self_ns=int(self.owns[side][name]),
-            mean_ns=total / count, **middle,
-        )  # fmt: skip
 
-
-def _log_ratio(sides: Sequence[F64], name: int) -> float:
-    before, after = (float(values[0, name]) for values in sides)
-    if before <= 0 or after <= 0:
-        # A length of 0 is one that the clock did not resolve.
-        before, after = before + 1, after + 1
-    return math.log(after / before)
-
-
-def _counted(before: int, after: int, drift: float) -> tuple[float, float]:
-    """Return p and change of a count: as it is, and relative to that of all names."""
-    change, other = math.log(after / before), math.log(after / before / drift)
-    if change * other <= 0:
-        return 1.0, 0.0
+def _test_count(before: int, after: int, drift: float) -> _TestResult:
+    """Test a number of calls: as it is, and relative to that of all names."""
+    change = math.log(after / before)
+    relative = math.log(after / before / drift)
+    if change * relative <= 0:
+        return _TestResult(1.0, 0.0)
     p = max(significance.count_p(before, after, factor) for factor in {1.0, drift})
-    return p, min(change, other, key=abs)
+    return _TestResult(p, min(change, relative, key=abs))
 
 
-def _ratio(found: Estimate, name: int) -> Ratio | None:
-    estimate = float(found.ratio[name])
-    if math.isnan(estimate):
+def _ratio_of(estimate: Estimate, name: int) -> Ratio | None:
+    ratio = float(estimate.ratio[name])
+    if math.isnan(ratio):
         return None
-    return Ratio(estimate, float(found.low[name]), float(found.high[name]))
+    return Ratio(ratio, float(estimate.low[name]), float(estimate.high[name]))
 
 
-def _notes(sides: tuple[Side, Side], tests: _Tests, changes: Sequence[Change]) -> list[str]:
+def _doubts(sides: tuple[Side, Side], tests: _Tests, changes: Sequence[Change]) -> list[str]:
     """Return why the result may not be trusted."""
     notes = []
-    runs = [len(side.runs) for side in sides]
     pace = tests.pace
+    # A smaller change of pace gives no reason for doubt; names are compared with it all the same.
     if pace is not None and abs(math.log(pace.ratio)) >= tests.threshold:
         word = "longer" if pace.ratio > 1 else "shorter"
-        why = (
-            "one run a side cannot distinguish the program from the machine"
-            if tests.single
-            else "the runs of a side differ about as much"
-        )
         text = f"all {pace.names} names together took {pace.ratio:.2f} times as long ({word})"
-        notes.append(
-            f"{text}: {why}; a name is reported if it differs from that, too"
-            if pace.removed
-            else f"{text}: more than the machine explains"
-        )
+        if not pace.removed:
+            notes.append(f"{text}: more than the machine explains")
+        else:
+            why = "the runs of a side differ about as much"
+            if tests.single:
+                why = "one run a side cannot distinguish the program from the machine"
+            notes.append(f"{text}: {why}; a name is reported if it differs from that, too")
+    runs_before, runs_after = (len(side.runs) for side in sides)
     if tests.single and changes:
         notes.append(
             "one run a side: calls of one run share its circumstances; five runs a side or more "
             "distinguish a change of the program from one of the machine"
         )
-    elif min(runs) < FEW_RUNS:
+    elif min(runs_before, runs_after) < FEW_RUNS:
         notes.append(
-            f"{runs[0]} and {runs[1]} runs: with fewer than four a side, only great changes are "
-            "found"
+            f"{runs_before} and {runs_after} runs: with fewer than four a side, only great changes "
+            "are found"
         )
-    formats = [{run.format for run in side.runs} for side in sides]
-    if formats[0] != formats[1]:
-        texts = [", ".join(sorted(each)) for each in formats]
+    formats_before, formats_after = (
+        ", ".join(sorted({run.format for run in side.runs})) for side in sides
+    )
+    if formats_before != formats_after:
         notes.append(
-            f"the sides have different formats, {texts[0]} and {texts[1]}, whose clocks and "
-            "overheads may differ"
+            f"the sides have different formats, {formats_before} and {formats_after}, whose clocks "
+            "and overheads may differ"
         )
-    runs_with = [run for side in sides for run in side.runs if run.figures is not None]
-    if not any(run.timed for run in runs_with):
+    runs_with_slices = [run for side in sides for run in side.runs if run.figures is not None]
+    if not any(run.timed for run in runs_with_slices):
         notes.append("the rate of the clocks is unknown: times are ticks")
     return notes

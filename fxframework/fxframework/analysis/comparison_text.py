@@ -1,4 +1,7 @@
-"""The report of a comparison as lines of text, with numbers before names."""
+"""The report of a comparison as lines of text, with numbers before names.
+
+A ``comparison`` is a ``Comparison``, whose module uses this one.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fxframework.kit.shown import aligned, amount, brief, printable, shortened
 
 if TYPE_CHECKING:
-    from fxframework.analysis.changes import Change
+    from fxframework.analysis.changes import Change, Measures
     from fxframework.analysis.explanation import Cause
     from fxframework.analysis.moves import Move
     from fxframework.analysis.runs import Side
@@ -21,152 +24,201 @@ MOST_SHARE = 10
 """Share from which it says nothing: the whole changed by a tenth of its part."""
 LEAST = 24
 """Least width of a name."""
-HEAD, PLAIN = "head", ""
+HEAD = "head"
+PLAIN = ""
+StyledLine = tuple[str, str]
+"""A style, which is HEAD, PLAIN or a verdict, and a line of text."""
 Shown = Callable[[Mapping[str, Any] | None], str]
 """Returns a value of one side as text."""
-WORDS = {"self": ("longer by itself", "shorter by itself"),
-         "calls": ("called more often by its caller", "called less often by its caller"),
-         "new": ("new callee", "new callee"), "gone": ("gone callee", "gone callee")}  # fmt: skip
+LONGER = {
+    "self": "longer by itself",
+    "calls": "called more often by its caller",
+    "new": "new callee",
+    "gone": "gone callee",
+}
+"""Reasons of causes that took more time, in words."""
+SHORTER = {
+    "self": "shorter by itself",
+    "calls": "called less often by its caller",
+    "new": "new callee",
+    "gone": "gone callee",
+}
 TWICE = "summed over threads: where one waits for another, the wait is in the time of both"
 FEW = 5
 """Causes and moves of each kind that are shown unless more are asked for."""
-HEADINGS = ("verdict", "ratio", "95% interval", "before/call", "after/call", "change/run",
-            "calls/run", "where", "name")  # fmt: skip
+IS_NUMERIC = {
+    "verdict": False,
+    "ratio": True,
+    "95% interval": True,
+    "before/call": True,
+    "after/call": True,
+    "change/run": True,
+    "calls/run": True,
+    "where": False,
+    "name": False,
+}
+"""Columns of the table of calls, and which are aligned to the right."""
 SPARE = ("calls/run", "95% interval", "change/run")
 """Columns that are left out on a narrow terminal, in this order."""
 
 
-def lines(found: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[str]:
-    """Return the lines of the report of a ``Comparison``."""
-    return (text for _, text in styled(found, top=top, width=width))
+def lines(comparison: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[str]:
+    """Return the lines of the report of a comparison."""
+    return (text for _, text in styled(comparison, top=top, width=width))
 
 
-def styled(found: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[tuple[str, str]]:
+def styled(comparison: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[StyledLine]:
     """Yield the lines of the report, each with its style: ``head``, a verdict, or nothing."""
-    for word, side in (("BEFORE", found.before), ("AFTER ", found.after)):
-        yield PLAIN, shortened(f"{word}  {_side(side)}", width)
-    yield HEAD, sums_up(found)
-    if found.explained and (found.calls_changed or not found.same):
-        yield PLAIN, ""
-        yield HEAD, f"what explains it: {_whole(found)}"
-        yield from _table(
-            (
-                ["change/run", "share", "reason", "path"],
-                *(
-                    [brief(one.change_ns, sign=True), _percent(one.share), cause_text(one),
-                     printable(" > ".join(one.path))]
-                    for one in found.explained[: min(FEW, top)]
-                ),
-            ),
-            [True, True, False, False],
-            width,
-        )  # fmt: skip
-        if found.counts_waits_twice:
-            yield PLAIN, f"  {TWICE}"
-    yield from _calls(found, top, width)
-    for title, moves, shown in moved(found):
-        yield from _moves(title, moves, shown, FEW if moves is found.waits else top, width)
+    yield PLAIN, shortened(f"BEFORE  {_runs_of(comparison.before)}", width)
+    yield PLAIN, shortened(f"AFTER   {_runs_of(comparison.after)}", width)
+    yield HEAD, sums_up(comparison)
+    if comparison.explained and (comparison.calls_changed or not comparison.same):
+        yield from _causes(comparison, min(FEW, top), width)
+    yield from _calls(comparison, top, width)
+    for title, moves, shown in moved(comparison):
+        most_rows = FEW if moves is comparison.waits else top
+        yield from _moves(title, moves, shown, most_rows, width)
 
 
-def moved(found: Any) -> list[tuple[str, Sequence[Move], Shown]]:
+def moved(comparison: Any) -> list[tuple[str, Sequence[Move], Shown]]:
     """Return the lists of what moved: their title, and what shows a value of each."""
     return [
-        ("counters: mean levels", found.counters, _level),
-        ("logs: messages of a run", found.logs, _often),
-        ("instants of a run", found.instants, _often),
-        ("properties", found.entries, _value),
-        ("waiting and running, by slice and state: time of a run", found.waits, _spent),
+        ("counters: mean levels", comparison.counters, _or_dash(_level)),
+        ("logs: messages of a run", comparison.logs, _or_dash(_per_run)),
+        ("instants of a run", comparison.instants, _or_dash(_per_run)),
+        ("properties", comparison.entries, _or_dash(_value)),
+        (
+            "waiting and running, by slice and state: time of a run",
+            comparison.waits,
+            _or_dash(_time),
+        ),
     ]
 
 
-def sums_up(found: Any) -> str:
+def sums_up(comparison: Any) -> str:
     """Return the numbers of names of each verdict."""
-    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in found.verdicts.items())
-    threshold = f"{found.threshold:.0%}"
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in comparison.verdicts.items())
+    threshold = f"{comparison.threshold:.0%}"
+    in_all = f"{comparison.change:+.1%} in all"
     if counts:
         return f"changed by {threshold} or more, beyond noise: {counts}"
-    if found.unclear:
-        return f"too few runs to tell; {found.change:+.1%} in all"
-    if found.calls_changed:
-        return f"no name changed by {threshold} or more, beyond noise; {found.change:+.1%} in all"
+    if comparison.unclear:
+        return f"too few runs to tell; {in_all}"
+    if comparison.calls_changed:
+        return f"no name changed by {threshold} or more, beyond noise; {in_all}"
     return f"same: nothing changed by {threshold} or more, beyond noise"
 
 
-def cause_text(one: Cause) -> str:
+def cause_text(cause: Cause) -> str:
     """Return the reason of a cause in words."""
-    return WORDS[one.reason][one.change_ns < 0]
+    words = SHORTER if cause.change_ns < 0 else LONGER
+    return words[cause.reason]
+
+
+def _runs_of(side: Side) -> str:
+    names = ", ".join(printable(run.name) for run in side.runs[:2])
+    if len(side.runs) > 2:
+        return f"{names}, … ({len(side.runs)} runs)"
+    return names
+
+
+# --- Causes --------------------------------------------------------------------------------------
+
+
+def _causes(comparison: Any, most_rows: int, width: int) -> Iterator[StyledLine]:
+    yield PLAIN, ""
+    yield HEAD, f"what explains it: {_whole_change(comparison)}"
+    rows = [["change/run", "share", "reason", "path"]]
+    for cause in comparison.explained[:most_rows]:
+        change = brief(cause.change_ns, sign=True)
+        path = printable(" > ".join(cause.path))
+        rows.append([change, _percent(cause.share), cause_text(cause), path])
+    styles = [HEAD] + [PLAIN] * (len(rows) - 1)
+    yield from _table(rows, [True, True, False, False], styles, width)
+    if comparison.counts_waits_twice:
+        yield PLAIN, f"  {TWICE}"
+
+
+def _whole_change(comparison: Any) -> str:
+    """Return the change of the time of a run, in words."""
+    before, after = comparison.times
+    direction = "more" if after > before else "less"
+    share = f" ({comparison.change:+.1%})" if before else ""
+    return f"calls of a run took {brief(abs(after - before))} {direction} in all{share}"
 
 
 def _percent(share: float) -> str:
-    return f"{share:.0%}" if math.isfinite(share) and abs(share) < MOST_SHARE else "–"
+    if not math.isfinite(share) or abs(share) >= MOST_SHARE:
+        return "–"
+    return f"{share:.0%}"
 
 
-def _side(side: Side) -> str:
-    names = ", ".join(printable(run.name) for run in side.runs[:2])
-    more = f", … ({len(side.runs)} runs)" if len(side.runs) > 2 else ""
-    return names + more
+# --- Calls ---------------------------------------------------------------------------------------
 
 
-def _whole(found: Any) -> str:
-    """Return the change of the time of a run, in words."""
-    totals = found.times
-    change = totals[1] - totals[0]
-    share = f" ({found.change:+.1%})" if totals[0] else ""
-    return (
-        f"calls of a run took {brief(abs(change))} {'more' if change > 0 else 'less'} in all{share}"
-    )
-
-
-def _calls(found: Any, top: int, width: int) -> Iterator[tuple[str, str]]:
-    changed = [one for one in found.changes if one.changed]
-    if found.unclear:
-        changed = [one for one in found.changes if one.is_apart(found.threshold)]
-    if not changed:
+def _calls(comparison: Any, top: int, width: int) -> Iterator[StyledLine]:
+    changes = [change for change in comparison.changes if change.changed]
+    if comparison.unclear:
+        changes = [change for change in comparison.changes if change.is_apart(comparison.threshold)]
+    if not changes:
         return
     yield PLAIN, ""
-    rows = [list(HEADINGS), *(_row(one, found.runs) for one in changed[:top])]
-    numeric = [False, True, True, True, True, True, True, False, False]
+    # Names get at least LEAST columns: one column after the other goes until they do.
+    headings = list(IS_NUMERIC)
+    rows = [headings, *(_row_of_call(change, comparison.runs) for change in changes[:top])]
     for heading in SPARE:
-        if _used(rows) + LEAST <= width:
+        if _width_before_name(rows) + LEAST <= width:
             break
-        at = rows[0].index(heading)
-        rows = [[*row[:at], *row[at + 1 :]] for row in rows]
-        del numeric[at]
-    styles = [HEAD, *(one.verdict for one in changed[:top])]
-    for style, (_, line) in zip(styles, _table(rows, numeric, width), strict=True):
-        yield style, line
-    if len(changed) > top:
-        yield PLAIN, f"  … and {amount(len(changed) - top)} more (--top N shows N)"
+        spare = rows[0].index(heading)
+        rows = [[*row[:spare], *row[spare + 1 :]] for row in rows]
+    numeric = [IS_NUMERIC[heading] for heading in rows[0]]
+    styles = [HEAD, *(change.verdict for change in changes[:top])]
+    yield from _table(rows, numeric, styles, width)
+    if len(changes) > top:
+        yield PLAIN, f"  … and {amount(len(changes) - top)} more (--top N shows N)"
 
 
-def _row(one: Change, runs: tuple[int, int]) -> list[str]:
-    sides = one.before, one.after
-    means = ["–" if each is None else brief(each.mean_ns) for each in sides]
-    counts = [
-        "–" if each is None else f"{each.count / number:,.4g}"
-        for each, number in zip(sides, runs, strict=True)
-    ]
-    ratio = interval = "–"
-    if one.ratio is not None:
-        ratio = f"{one.ratio.estimate:.2f}"
-        if one.ratio.low == one.ratio.low:
-            interval = f"{one.ratio.low:.2f}–{one.ratio.high:.2f}"
+def _row_of_call(change: Change, runs: tuple[int, int]) -> list[str]:
+    """Return the cells of all columns, in the order of ``IS_NUMERIC``."""
+    ratio = "–"
+    interval = "–"
+    if change.ratio is not None:
+        ratio = f"{change.ratio.estimate:.2f}"
+        if not math.isnan(change.ratio.low):
+            interval = f"{change.ratio.low:.2f}–{change.ratio.high:.2f}"
+    runs_before, runs_after = runs
+    name = printable(change.label)
+    if change.asynchronous:
+        name += " (async)"
     return [
-        one.verdict, ratio, interval, *means, brief(one.change_ns(runs), sign=True),
-        _both(counts), where_text(one.where),
-        printable(one.label) + (" (async)" if one.asynchronous else ""),
-    ]  # fmt: skip
+        change.verdict,
+        ratio,
+        interval,
+        _mean(change.before),
+        _mean(change.after),
+        brief(change.change_ns(runs), sign=True),
+        _calls_per_run(change.before, runs_before, change.after, runs_after),
+        where_text(change.where),
+        name,
+    ]
 
 
-def _used(rows: Sequence[Sequence[str]]) -> int:
-    """Return the width of all columns but the last one."""
-    return 2 + sum(max(map(len, column)) + 2 for column in list(zip(*rows, strict=True))[:-1])
+def _mean(measures: Measures | None) -> str:
+    return "–" if measures is None else brief(measures.mean_ns)
 
 
-def _both(counts: Sequence[str]) -> str:
+def _calls_per_run(
+    before: Measures | None, runs_before: int, after: Measures | None, runs_after: int
+) -> str:
     """Return the numbers of calls of a run of both sides, or the only one."""
-    known = [each for each in counts if each != "–"]
-    return " → ".join(known if known[:1] != known[1:] else known[:1])
+    texts = []
+    if before is not None:
+        texts.append(f"{before.count / runs_before:,.4g}")
+    if after is not None:
+        text_after = f"{after.count / runs_after:,.4g}"
+        if text_after not in texts:
+            texts.append(text_after)
+    return " → ".join(texts)
 
 
 def where_text(figures: Sequence[str]) -> str:
@@ -177,60 +229,69 @@ def where_text(figures: Sequence[str]) -> str:
     return ", ".join(tails or figures)
 
 
-def _table(
-    rows: Sequence[Sequence[str]], numeric: Sequence[bool], width: int
-) -> Iterator[tuple[str, str]]:
-    """Yield rows in columns; the last column is cut in its middle."""
-    room = max(width - _used(rows), LEAST)
-    cut = [[*row[:-1], shortened(row[-1], room)] for row in rows]
-    for at, line in enumerate(aligned(cut, numeric)):
-        yield (PLAIN if at else HEAD), f"  {line}"
+# --- Moves ---------------------------------------------------------------------------------------
 
 
 def _moves(
-    title: str,
-    moves: Sequence[Move],
-    shown: Shown,
-    top: int,
-    width: int,
-) -> Iterator[tuple[str, str]]:
-    changed = [one for one in moves if one.verdict != "same"]
+    title: str, moves: Sequence[Move], shown: Shown, most_rows: int, width: int
+) -> Iterator[StyledLine]:
+    changed = [move for move in moves if move.verdict != "same"]
     if not changed:
         return
     yield PLAIN, ""
     yield HEAD, title
-    rows = [
-        [one.verdict, shown(one.before), shown(one.after), printable(one.label)]
-        for one in changed[:top]
-    ]
-    head = ["verdict", "before", "after", "name"]
-    styles = [one.verdict for one in changed[:top]]
-    for at, (_, line) in enumerate(_table((head, *rows), [False, True, True, False], width)):
-        yield (styles[at - 1] if at else HEAD), line
-    if len(changed) > top:
-        yield PLAIN, f"  … and {amount(len(changed) - top)} more"
+    rows = [["verdict", "before", "after", "name"]]
+    styles = [HEAD]
+    for move in changed[:most_rows]:
+        rows.append([move.verdict, shown(move.before), shown(move.after), printable(move.label)])
+        styles.append(move.verdict)
+    yield from _table(rows, [False, True, True, False], styles, width)
+    if len(changed) > most_rows:
+        yield PLAIN, f"  … and {amount(len(changed) - most_rows)} more"
+
+
+def _or_dash(shown: Callable[[Mapping[str, Any]], str]) -> Shown:
+    """Return what shows a dash for a side without a value."""
+    return lambda values: "–" if values is None else shown(values)
+
+
+def _level(values: Mapping[str, Any]) -> str:
+    return _number(values["level"])
+
+
+def _per_run(values: Mapping[str, Any]) -> str:
+    return _number(values["per_run"])
+
+
+def _value(values: Mapping[str, Any]) -> str:
+    value = values["value"]
+    if values["mean"] is not None and isinstance(value, int | float):
+        return _number(values["mean"])
+    return shortened(printable(str(value)), LEAST)
+
+
+def _time(values: Mapping[str, Any]) -> str:
+    return brief(values["ns"])
 
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.6g}"
 
 
-def _level(shown: Mapping[str, Any] | None) -> str:
-    return "–" if shown is None else _number(shown["level"])
+# --- Tables --------------------------------------------------------------------------------------
 
 
-def _often(shown: Mapping[str, Any] | None) -> str:
-    return "–" if shown is None else _number(shown["per_run"])
+def _table(
+    rows: Sequence[Sequence[str]], numeric: Sequence[bool], styles: Sequence[str], width: int
+) -> Iterator[StyledLine]:
+    """Yield rows in columns, each with its style; the last column is cut in its middle."""
+    name_width = max(width - _width_before_name(rows), LEAST)
+    cut_rows = [[*row[:-1], shortened(row[-1], name_width)] for row in rows]
+    for style, line in zip(styles, aligned(cut_rows, numeric), strict=True):
+        yield style, f"  {line}"
 
 
-def _value(shown: Mapping[str, Any] | None) -> str:
-    if shown is None:
-        return "–"
-    value = shown["value"]
-    if shown["mean"] is not None and isinstance(value, int | float):
-        return _number(shown["mean"])
-    return shortened(printable(str(value)), LEAST)
-
-
-def _spent(shown: Mapping[str, Any] | None) -> str:
-    return "–" if shown is None else brief(shown["ns"])
+def _width_before_name(rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of the indent and of all columns but the last one."""
+    columns = list(zip(*rows, strict=True))
+    return 2 + sum(max(map(len, column)) + 2 for column in columns[:-1])

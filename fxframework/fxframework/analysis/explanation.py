@@ -7,6 +7,7 @@ parts of all paths add up exactly to the change of the whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import attrs
@@ -18,10 +19,12 @@ from fxframework.analysis.runs import Names, Side
 __all__ = ["REASONS", "Cause", "causes"]
 
 F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
 REASONS = ("self", "calls", "new", "gone")
 ENOUGH = 0.95
 """Share of the change that the shown causes explain, if MOST of them do."""
 MOST = 12
+"""Largest number of causes."""
 
 
 @attrs.frozen
@@ -43,56 +46,107 @@ class Cause:
 
 def causes(paths: Names, sides: tuple[Side, Side]) -> Sequence[Cause]:
     """Return the greatest causes of the change of the mean time of a run."""
-    size = len(paths)
-    (n, time, own), (m, later, late_own) = (
-        [side.path_means(column, size) for column in ("count", "total", "own")] for side in sides
-    )
-    parents = np.array(paths.parents, np.int64)
-    top = parents < 0
-    callers = [
-        np.where(top, 1.0, each[np.maximum(parents, 0)]) if size else each for each in (n, m)
-    ]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        often = [
-            np.where(caller > 0, count / caller, 0.0)
-            for count, caller in zip((n, m), callers, strict=True)
-        ]
-        each_own = [
-            np.where(count > 0, total / count, 0.0)
-            for count, total in zip((n, m), (own, late_own), strict=True)
-        ]
-        mean = np.where(n > 0, time / n, 0.0)
-    both = (n > 0) & (m > 0)
-    known = _below_both(parents, both)
-    parts = np.zeros((len(REASONS), size))
-    parts[0] = np.where(known & both, m * (each_own[1] - each_own[0]), 0.0)
-    parts[1] = np.where(known & both, callers[1] * (often[1] - often[0]) * mean, 0.0)
-    parts[2] = np.where(known & (n == 0) & (m > 0), later, 0.0)
-    parts[3] = np.where(known & (n > 0) & (m == 0), -callers[1] * often[0] * mean, 0.0)
-    whole = float(parts.sum())
-    order = np.argsort(-np.abs(parts).ravel(), kind="stable")[:MOST]
-    found = []
-    left = float(np.abs(parts).sum())
-    enough = left * (1 - ENOUGH)
-    for place in order.tolist():
-        reason, path = divmod(place, size)
+    before = _PathMeans.of(paths, sides[0])
+    after = _PathMeans.of(paths, sides[1])
+    parts = _parts_of_change(np.array(paths.parents, np.int64), before, after)
+    whole_change = float(parts.sum())
+    unexplained = float(np.abs(parts).sum())
+    enough = unexplained * (1 - ENOUGH)
+    largest = np.argsort(-np.abs(parts).ravel(), kind="stable")[:MOST]
+    greatest_causes = []
+    for index in largest.tolist():
+        reason, path = divmod(index, len(paths))
         change = float(parts[reason, path])
-        if not change or left <= enough:
+        if not change or unexplained <= enough:
             break
-        left -= abs(change)
-        pair = each_own if not reason else often
-        found.append(
+        unexplained -= abs(change)
+        share = math.nan
+        if whole_change:
+            share = change / whole_change
+        if REASONS[reason] == "self":
+            value_before = before.own_per_call[path]
+            value_after = after.own_per_call[path]
+        else:
+            value_before = before.calls_per_caller[path]
+            value_after = after.calls_per_caller[path]
+        greatest_causes.append(
             Cause(
-                tuple(paths.path(path)), REASONS[reason], change,
-                change / whole if whole else np.nan, float(pair[0][path]), float(pair[1][path]),
+                path=tuple(paths.path(path)),
+                reason=REASONS[reason],
+                change_ns=change,
+                share=share,
+                before=float(value_before),
+                after=float(value_after),
             )
-        )  # fmt: skip
-    return found
+        )
+    return greatest_causes
 
 
-def _below_both(parents: NDArray[np.int64], both: NDArray[np.bool_]) -> NDArray[np.bool_]:
+@attrs.frozen(eq=False)
+class _PathMeans:
+    """Means over the runs of a side, as columns by number of the path."""
+
+    calls: F64
+    total: F64
+    """Time of the calls of a run."""
+    caller_calls: F64
+    """Calls of the caller; 1 where there is none, for that is the run."""
+    calls_per_caller: F64
+    """Calls by each call of the caller; 0 without any."""
+    own_per_call: F64
+    """Self time of a call; 0 without calls."""
+    total_per_call: F64
+
+    @classmethod
+    def of(cls, paths: Names, side: Side) -> _PathMeans:
+        """Return the means of a side."""
+        size = len(paths)
+        calls = side.path_means("count", size)
+        total = side.path_means("total", size)
+        own = side.path_means("own", size)
+        parents = np.array(paths.parents, np.int64)
+        caller_calls = calls
+        if size:
+            caller_calls = np.where(parents < 0, 1.0, calls[np.maximum(parents, 0)])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return cls(
+                calls=calls,
+                total=total,
+                caller_calls=caller_calls,
+                calls_per_caller=np.where(caller_calls > 0, calls / caller_calls, 0.0),
+                own_per_call=np.where(calls > 0, own / calls, 0.0),
+                total_per_call=np.where(calls > 0, total / calls, 0.0),
+            )
+
+
+def _parts_of_change(parents: I64, before: _PathMeans, after: _PathMeans) -> F64:
+    """Return the parts of the change of the time of a run, shape (reasons, paths).
+
+    Only paths whose callers are all on both sides have parts: what a new or gone caller calls is
+    in the part of that caller.
+    """
+    is_counted = _has_callers_on_both(parents, (before.calls > 0) & (after.calls > 0))
+    stays = is_counted & (before.calls > 0) & (after.calls > 0)
+    is_new = is_counted & (before.calls == 0) & (after.calls > 0)
+    is_gone = is_counted & (before.calls > 0) & (after.calls == 0)
+    longer_by_itself = after.calls * (after.own_per_call - before.own_per_call)
+    # Calls that are more, or gone, count at the time that they took before.
+    more_calls = after.calls_per_caller - before.calls_per_caller
+    called_more_often = after.caller_calls * more_calls * before.total_per_call
+    gone = -after.caller_calls * before.calls_per_caller * before.total_per_call
+    parts_by_reason = {
+        "self": np.where(stays, longer_by_itself, 0.0),
+        "calls": np.where(stays, called_more_often, 0.0),
+        "new": np.where(is_new, after.total, 0.0),
+        "gone": np.where(is_gone, gone, 0.0),
+    }
+    return np.stack([parts_by_reason[reason] for reason in REASONS])
+
+
+def _has_callers_on_both(parents: I64, is_on_both: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return whether all callers of each path are on both sides; callers come first."""
-    known = np.ones(parents.size + 1, np.bool_)  # the last element is for the root
+    result = np.ones(parents.size, np.bool_)
     for path, parent in enumerate(parents.tolist()):
-        known[path] = known[parent] and (parent < 0 or both[parent]) if parent >= 0 else True
-    return known[:-1]
+        if parent >= 0:
+            result[path] = result[parent] and is_on_both[parent]
+    return result

@@ -71,9 +71,9 @@ class CallGraph:
         """Return a time in seconds, or in ticks if the rate is unknown."""
         return None if value is None else value / (self.per_second or 1)
 
-    def figure(self, spread: Spread, name: str) -> float | None:
+    def figure(self, spread: Spread | None, name: str) -> float | None:
         """Return one of FIGURES, times in seconds; None if there is no value."""
-        if name == "none":
+        if name == "none" or spread is None:
             return None
         value: int | None = getattr(spread, FIELDS.get(name, name))
         return value if name == "count" else self.seconds(value)
@@ -89,22 +89,30 @@ def call_graph(capture: Capture, *, by: str = "") -> CallGraph:
     count = len(functions)
     pairs = arena.empty(len(calls), np.int64)
     kernels.pair_up(calls.function.data, calls.parent.data, max(count, 1), pairs.data)
-    group, distinct = dense(pairs)
+    pair_of_call, distinct_pairs = dense(pairs)
     ids = functions.ids
     numbers = np.arange(1, count + 1)
     if ids is not None and bool((ids > 0).all()) and np.unique(ids).size == count:
         numbers = ids
-    nodes = _Nodes(numbers, functions, spreads(calls.function, count, calls.parent, calls.length))
-    edges = spreads(group, distinct.size, calls.parent, calls.length)
-    return CallGraph(nodes, _Edges(numbers, distinct, edges), calls.per_second, calls.asynchronous)
+    node_spreads = spreads(calls.function, count, calls.parent, calls.length)
+    edge_spreads = spreads(pair_of_call, distinct_pairs.size, calls.parent, calls.length)
+    return CallGraph(
+        nodes=_Nodes(numbers, functions, node_spreads),
+        edges=_Edges(numbers, distinct_pairs, edge_spreads),
+        per_second=calls.per_second,
+        asynchronous=calls.asynchronous,
+    )
 
 
 class _Nodes(Mapping[int, Node]):
     """Nodes by ascending number, stored as columns."""
 
-    def __init__(self, numbers: NDArray[Any], functions: Functions, found: Spreads) -> None:
-        self.spreads = found
-        self._numbers, self._functions = numbers, functions
+    def __init__(
+        self, numbers: NDArray[Any], functions: Functions, spreads_of_nodes: Spreads
+    ) -> None:
+        self.spreads = spreads_of_nodes
+        self._numbers = numbers
+        self._functions = functions
 
     def __len__(self) -> int:
         return int(self._numbers.size)
@@ -113,35 +121,45 @@ class _Nodes(Mapping[int, Node]):
         return map(int, self._numbers)
 
     def __getitem__(self, number: int) -> Node:
-        place = int(np.searchsorted(self._numbers, number))
-        if place == len(self) or self._numbers[place] != number:
+        index = int(np.searchsorted(self._numbers, number))
+        if index == len(self) or self._numbers[index] != number:
             raise KeyError(number)
-        return Node(number, self._functions[place], self.spreads[place])
+        return Node(number, self._functions[index], self.spreads[index])
 
 
 class _Edges(Mapping[tuple[int, int], Spread]):
-    """Spreads of the calls between two nodes, by the numbers of caller and callee."""
+    """Spreads of the calls between two nodes, by the numbers of caller and callee.
 
-    def __init__(self, numbers: NDArray[Any], pairs: NDArray[Any], found: Spreads) -> None:
-        self.spreads = found
-        self._numbers, self._pairs = numbers, pairs
+    ``pairs`` are those of the kernel ``pair_up``: (index of the caller + 1) * nodes + index of the
+    callee, so that 2 of 5 nodes, called by nobody, is 2, and called by 0 is 7.
+    """
+
+    def __init__(
+        self, numbers: NDArray[Any], pairs: NDArray[Any], spreads_of_edges: Spreads
+    ) -> None:
+        self.spreads = spreads_of_edges
+        self._numbers = numbers
+        self._pairs = pairs
 
     def __len__(self) -> int:
         return int(self._pairs.size)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        count = self._numbers.size
         for pair in map(int, self._pairs):
-            caller, callee = divmod(pair, count)
-            yield int(self._numbers[caller - 1]) if caller else ROOT, int(self._numbers[callee])
+            caller, callee = divmod(pair, self._numbers.size)
+            caller_number = int(self._numbers[caller - 1]) if caller else ROOT
+            yield caller_number, int(self._numbers[callee])
 
     def __getitem__(self, ends: tuple[int, int]) -> Spread:
+        caller_number, _ = ends
         caller, callee = np.searchsorted(self._numbers, ends).tolist()
-        pair = (caller + 1 if ends[0] != ROOT else 0) * self._numbers.size + callee
-        place = int(np.searchsorted(self._pairs, pair))
-        if place == len(self) or self._pairs[place] != pair:
+        pair = callee
+        if caller_number != ROOT:
+            pair += (caller + 1) * self._numbers.size
+        index = int(np.searchsorted(self._pairs, pair))
+        if index == len(self) or self._pairs[index] != pair:
             raise KeyError(ends)
-        return self.spreads[place]
+        return self.spreads[index]
 
 
 # --- DOT ---------------------------------------------------------------------------------------
@@ -168,15 +186,26 @@ def dot(
         yield f"F{caller} -> F{callee} {_attributes(label, shade(spread))};"
     shade = _shades(graph, graph.nodes.spreads, vertex_color)
     for node in graph.nodes.values():
-        value = _figure_text(graph, node.spread, vertex_label)
-        label = _escaped(node.function.name) + ("" if value is None else f"|{value}")
-        yield f"{node.key} {_attributes(f'{{{label}}}', shade(node.spread))};"
+        label = _record(node.function.name, _figure_text(graph, node.spread, vertex_label))
+        yield f"{node.key} {_attributes(label, shade(node.spread))};"
     yield "}"
 
 
 def _attributes(label: str | None, colour: str | None) -> str:
-    given = [("label", label), ("color", colour)]
-    return "[" + " ".join(f'{name}="{text}"' for name, text in given if text is not None) + "]"
+    attributes = []
+    if label is not None:
+        attributes.append(f'label="{label}"')
+    if colour is not None:
+        attributes.append(f'color="{colour}"')
+    return f"[{' '.join(attributes)}]"
+
+
+def _record(name: str, value: str | None) -> str:
+    """Return the label of a node of shape `record`: the name, and below it a value."""
+    name = _escaped(name)
+    if value is None:
+        return f"{{{name}}}"
+    return f"{{{name}|{value}}}"
 
 
 def _figure_text(graph: CallGraph, spread: Spread, name: str) -> str | None:
@@ -188,41 +217,54 @@ def _figure_text(graph: CallGraph, spread: Spread, name: str) -> str | None:
 
 def _escaped(name: str) -> str:
     """Escape a name for a label of a node of shape `record`."""
-    return "".join(
-        f"\\{letter}" if letter in '{}|<>"\\' else " " if ord(letter) < 0x20 else letter
-        for letter in name
-    )
+    letters = []
+    for letter in name:
+        if letter in '{}|<>"\\':
+            letters.append(f"\\{letter}")
+        elif ord(letter) < 0x20:
+            letters.append(" ")
+        else:
+            letters.append(letter)
+    return "".join(letters)
 
 
-def _shades(graph: CallGraph, some: Spreads, name: str) -> Callable[[Spread], str | None]:
-    """Return a function that maps a spread to a colour, relative to the greatest of ``some``."""
-    most = 0.0
+def _shades(graph: CallGraph, others: Spreads, name: str) -> Callable[[Spread], str | None]:
+    """Return a function that maps a spread to a colour, relative to the greatest of ``others``."""
+    greatest = 0.0
     if name != "none":
-        greatest = max(int(some.column(FIELDS.get(name, name)).max(initial=0)), 0)
-        most = greatest / (1 if name == "count" else graph.per_second or 1)
+        greatest = max(int(others.column(FIELDS.get(name, name)).max(initial=0)), 0)
+        if name != "count":
+            greatest /= graph.per_second or 1
 
     def shade(spread: Spread) -> str | None:
         value = graph.figure(spread, name)
         if value is None:
             return None
-        return _between(SHADES, math.sqrt(value / most) if most else 0)
+        return _colour(SHADES, math.sqrt(value / greatest) if greatest else 0)
 
     return shade
 
 
 @functools.lru_cache(1 << 12)
-def _between(scale: Sequence[str], share: float) -> str:
+def _colour(scale: Sequence[str], share: float) -> str:
     """Return the colour at ``share`` (0 to 1) of a scale, interpolated in HSV."""
-    place = min(max(share, 0.0), 1.0) * (len(scale) - 1)
-    lower = min(int(place), len(scale) - 2)
-    part = place - lower
-    ends = (
-        colorsys.rgb_to_hsv(*(int(text[at : at + 2], 16) / 255 for at in (0, 2, 4)))
-        for text in scale[lower : lower + 2]
+    position = min(max(share, 0.0), 1.0) * (len(scale) - 1)
+    lower = min(int(position), len(scale) - 2)
+    weight = position - lower
+    low = _hsv(scale[lower])
+    high = _hsv(scale[lower + 1])
+    hue, saturation, value = (
+        start + (end - start) * weight for start, end in zip(low, high, strict=True)
     )
-    mixed = (low + (high - low) * part for low, high in zip(*ends, strict=True))
-    red, green, blue = (round(value * 255) for value in colorsys.hsv_to_rgb(*mixed))
+    rgb = colorsys.hsv_to_rgb(hue, saturation, value)
+    red, green, blue = (round(channel * 255) for channel in rgb)
     return f"#{red:02X}{green:02X}{blue:02X}"
+
+
+def _hsv(colour: str) -> tuple[float, float, float]:
+    """Return hue, saturation and value of a colour such as ``fff7ec``."""
+    red, green, blue = (channel / 255 for channel in bytes.fromhex(colour))
+    return colorsys.rgb_to_hsv(red, green, blue)
 
 
 # --- Differences -------------------------------------------------------------------------------
@@ -244,11 +286,11 @@ class GraphDifference:
 
         The change is infinite for something new and -1 for something gone.
         """
-        before, after = (
-            None if spread is None else graph.figure(spread, name)
-            for graph, spread in zip(self.sides, pair, strict=True)
-        )
-        if name == "none" or (before is None and after is None):
+        graph_before, graph_after = self.sides
+        spread_before, spread_after = pair
+        before = graph_before.figure(spread_before, name)
+        after = graph_after.figure(spread_after, name)
+        if before is None and after is None:
             return None
         if not before:
             return math.inf if after else 0.0
@@ -264,22 +306,23 @@ def difference(first: CallGraph, second: CallGraph) -> GraphDifference:
         for node in graph.nodes.values():
             name = node.function.name
             names.setdefault(name)
-            both = nodes.setdefault(name, [None, None])
-            both[side] = both[side] or node.spread
+            spreads_of_sides = nodes.setdefault(name, [None, None])
+            spreads_of_sides[side] = spreads_of_sides[side] or node.spread
         for (caller, callee), spread in graph.edges.items():
-            above = None if caller == ROOT else graph.nodes[caller].function.name
-            both = edges.setdefault((above, graph.nodes[callee].function.name), [None, None])
-            both[side] = both[side] or spread
+            caller_name = None if caller == ROOT else graph.nodes[caller].function.name
+            callee_name = graph.nodes[callee].function.name
+            spreads_of_sides = edges.setdefault((caller_name, callee_name), [None, None])
+            spreads_of_sides[side] = spreads_of_sides[side] or spread
     return GraphDifference(
-        (first, second),
-        list(names),
-        {name: (both[0], both[1]) for name, both in nodes.items()},
-        {ends: (both[0], both[1]) for ends, both in edges.items()},
+        sides=(first, second),
+        names=list(names),
+        nodes={name: (before, after) for name, (before, after) in nodes.items()},
+        edges={ends: (before, after) for ends, (before, after) in edges.items()},
     )
 
 
 def dot_of_difference(
-    found: GraphDifference,
+    difference: GraphDifference,
     *,
     edge_label: str = "sum",
     vertex_label: str = "sum",
@@ -290,19 +333,18 @@ def dot_of_difference(
 
     The darkest red means at least twice as much, the darkest green means gone.
     """
-    numbers = {name: number for number, name in enumerate(found.names, 1)}
+    numbers = {name: number for number, name in enumerate(difference.names, 1)}
     yield "digraph xrayDiff {"
     yield "node [shape=record];"
-    for (caller, callee), pair in found.edges.items():
-        above = 0 if caller is None else numbers[caller]
-        label = _percent(found.change(pair, edge_label))
-        colour = _swing(found.change(pair, edge_color))
-        yield f"F{above} -> F{numbers[callee]} {_attributes(label, colour)};"
-    for name, pair in found.nodes.items():
-        value = _percent(found.change(pair, vertex_label))
-        label = _escaped(name) + ("" if value is None else f"|{value}")
-        colour = _swing(found.change(pair, vertex_color))
-        yield f"F{numbers[name]} {_attributes(f'{{{label}}}', colour)};"
+    for (caller, callee), pair in difference.edges.items():
+        caller_number = ROOT if caller is None else numbers[caller]
+        label = _percent(difference.change(pair, edge_label))
+        colour = _colour_of_change(difference.change(pair, edge_color))
+        yield f"F{caller_number} -> F{numbers[callee]} {_attributes(label, colour)};"
+    for name, pair in difference.nodes.items():
+        label = _record(name, _percent(difference.change(pair, vertex_label)))
+        colour = _colour_of_change(difference.change(pair, vertex_color))
+        yield f"F{numbers[name]} {_attributes(label, colour)};"
     yield "}"
 
 
@@ -312,7 +354,8 @@ def _percent(change: float | None) -> str | None:
     return "new" if math.isinf(change) else f"{change:+.2%}"
 
 
-def _swing(change: float | None) -> str | None:
+def _colour_of_change(change: float | None) -> str | None:
     if change is None:
         return None
-    return _between(RISES if change > 0 else FALLS, min(abs(change), 1.0))
+    scale = RISES if change > 0 else FALLS
+    return _colour(scale, min(abs(change), 1.0))

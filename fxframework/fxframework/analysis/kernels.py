@@ -41,9 +41,10 @@ __all__ = [
 
 LOW64 = 0xFFFFFFFFFFFFFFFF
 UNKNOWN = -1
-"""A row whose node is not known yet. Less than that: it waits for the node of its parent, and the
-number says which row below waits for it."""
-BELOW = -2
+"""In place of a node: the row has none yet."""
+WAITING = -2
+"""In place of a node: the row waits for the node of its parent. ``WAITING - row``, so any number
+from WAITING down, says which row within it waits in turn: -2 is row 0, -5 is row 3."""
 STRETCH = 1 << 20
 """Calls that are added up at once."""
 
@@ -51,10 +52,10 @@ STRETCH = 1 << 20
 
 
 @public
-def mark_numbers(values: View[i64], low: i64, seen: Array[u8]) -> void:
-    """Mark in ``seen`` which of the numbers from ``low`` on there are."""
+def mark_numbers(values: View[i64], low: i64, is_present: Array[u8]) -> void:
+    """Mark in ``is_present`` which of the numbers from ``low`` on there are."""
     for row in range(len(values)):
-        seen[values[row] - low] = 1
+        is_present[values[row] - low] = 1
 
 
 @public
@@ -69,41 +70,43 @@ def pair_up(function: View[i32], parent: View[i64], functions: i64, out: Array[i
     """One number for who calls whom: caller + 1 (0: nobody), times ``functions``, plus callee."""
     rows = len(function)
     for row in range(rows):
-        above = parent[row]
+        caller_row = parent[row]
         caller = 0
-        if 0 <= above < rows:
-            caller = function[above] + 1
+        if 0 <= caller_row < rows:
+            caller = function[caller_row] + 1
         out[row] = caller * functions + function[row]
 
 
 @public
 def nearest_chosen(
-    rows: View[i64], parent: View[i64], place: View[i64], up: Array[i64], out: Array[i64]
+    rows: View[i64], parent: View[i64], place: View[i64], shortcut: Array[i64], out: Array[i64]
 ) -> void:
     """Of chosen rows, the place of the nearest chosen row that encloses each; -1 none.
 
     ``place`` has the place of each row of the whole among those chosen, -1 where it is not.
-    ``up`` is a copy of ``parent``, which gets shortcuts.
+    ``shortcut`` is a copy of ``parent``; rows that were passed lead to where they ended.
     """
     whole = len(parent)
     for index in range(len(rows)):
         start = parent[rows[index]]
-        at = start
+        row = start
         steps = 0
-        while 0 <= at < whole and place[at] < 0 and steps <= whole:
-            at = up[at]
+        # Damaged parents may go in a circle, which more steps than there are rows show.
+        while 0 <= row < whole and place[row] < 0 and steps <= whole:
+            row = shortcut[row]
             steps += 1
-        if at < 0 or at >= whole or steps > whole:
-            at = -1
-        hop = start
-        while 0 <= hop < whole and hop != at and place[hop] < 0 and steps > 0:
-            following = up[hop]
-            up[hop] = at
-            hop = following
+        if row < 0 or row >= whole or steps > whole:
+            row = -1
+        # Once more along the same rows, so that no later search takes all these steps.
+        passed = start
+        while 0 <= passed < whole and passed != row and place[passed] < 0 and steps > 0:
+            following = shortcut[passed]
+            shortcut[passed] = row
+            passed = following
             steps -= 1
         out[index] = -1
-        if at >= 0 and place[at] != index:
-            out[index] = place[at]
+        if row >= 0 and place[row] != index:
+            out[index] = place[row]
 
 
 # --- Accounts ----------------------------------------------------------------------------------
@@ -128,22 +131,23 @@ def account(
     calls right within them.
     """
     rows = len(group)
-    every = len(chosen) == 0
-    whole = len(summed) == 0
+    all_chosen = len(chosen) == 0
+    all_summed = len(summed) == 0
     for row in range(rows):
         number = group[row]
-        value = length[row]
-        if value < 0:
-            if every or chosen[row]:
+        duration = length[row]
+        if duration < 0:
+            if all_chosen or chosen[row]:
                 opened[number] += 1
             continue
-        if every or chosen[row]:
+        if all_chosen or chosen[row]:
             counts[number] += 1
-            if whole or summed[row]:
-                totals[number] += value
-        above = parent[row]
-        if 0 <= above < rows and length[above] >= 0:
-            nested[group[above]] += value
+            if all_summed or summed[row]:
+                totals[number] += duration
+        # Of all calls, chosen or not: self time is that of the whole group.
+        caller_row = parent[row]
+        if 0 <= caller_row < rows and length[caller_row] >= 0:
+            nested[group[caller_row]] += duration
 
 
 @public
@@ -155,37 +159,37 @@ def sort_out(
     out: Array[i64],
 ) -> void:
     """Put the lengths of each group together; ``following`` is where each group's next one goes."""
-    every = len(chosen) == 0
+    all_chosen = len(chosen) == 0
     for row in range(len(group)):
-        value = length[row]
-        if value >= 0 and (every or chosen[row]):
+        duration = length[row]
+        if duration >= 0 and (all_chosen or chosen[row]):
             number = group[row]
-            at = following[number]
-            out[at] = value
-            following[number] = at + 1
+            place = following[number]
+            out[place] = duration
+            following[number] = place + 1
 
 
 # --- Recursion ---------------------------------------------------------------------------------
 
 
 @public
-def link_children(parent: View[i64], first: Array[i64], beside: Array[i64]) -> void:
-    """Link each row's children as a list: the ``first`` of each, and the one ``beside`` it."""
+def link_children(parent: View[i64], first_child: Array[i64], next_sibling: Array[i64]) -> void:
+    """Link each row's children as a list, in order of rows."""
     rows = len(parent)
-    for back in range(rows):
-        row = rows - 1 - back
-        above = parent[row]
-        if 0 <= above < rows:
-            beside[row] = first[above]
-            first[above] = row
+    for index in range(rows):
+        row = rows - 1 - index  # backward: each child goes before those that follow it
+        caller_row = parent[row]
+        if 0 <= caller_row < rows:
+            next_sibling[row] = first_child[caller_row]
+            first_child[caller_row] = row
 
 
 @public
 def find_recursion(
     function: View[i32],
     parent: View[i64],
-    first: View[i64],
-    beside: View[i64],
+    first_child: View[i64],
+    next_sibling: View[i64],
     active: Array[i64],
     inner: Array[u8],
     recursive: Array[u8],
@@ -193,36 +197,37 @@ def find_recursion(
     """Find calls of functions that call themselves, through whatever others.
 
     ``inner`` marks calls within another call of the same function; ``recursive`` those, and the
-    outermost calls that have such ones within. ``active`` is -1 for every function.
+    outermost calls that have such ones within. ``active`` is -1 for every function; in between it
+    has the outermost call of each function on the way from the root to the current row.
     """
     rows = len(function)
     for root in range(rows):
-        above = parent[root]
-        if 0 <= above < rows:
+        if 0 <= parent[root] < rows:
             continue
-        at = root
-        left = False
-        while not left:
-            outermost = active[function[at]]
+        row = root
+        is_done = False
+        while not is_done:
+            outermost = active[function[row]]
             if outermost < 0:
-                active[function[at]] = at
+                active[function[row]] = row
             else:
-                inner[at] = 1
-                recursive[at] = 1
+                inner[row] = 1
+                recursive[row] = 1
                 recursive[outermost] = 1
-            if first[at] >= 0:
-                at = first[at]
+            if first_child[row] >= 0:
+                row = first_child[row]
                 continue
+            # Leave calls until one has a sibling, which is the next to enter.
             while True:
-                if active[function[at]] == at:
-                    active[function[at]] = -1
-                if at == root:
-                    left = True
+                if active[function[row]] == row:
+                    active[function[row]] = -1
+                if row == root:
+                    is_done = True
                     break
-                if beside[at] >= 0:
-                    at = beside[at]
+                if next_sibling[row] >= 0:
+                    row = next_sibling[row]
                     break
-                at = parent[at]
+                row = parent[row]
 
 
 # --- Trees -------------------------------------------------------------------------------------
@@ -332,44 +337,50 @@ class TreeBuilder(Kernel):
 
     def outermost(self, row: i64) -> i64:
         """The outermost call around a row that has no node yet; each of them waits for it."""
-        at = row
-        above = self.parent[at - self.first_row]
-        while 0 <= above < self.stop and self.node_of[above] == UNKNOWN and above != row:
-            self.node_of[above] = BELOW - at
-            at = above
-            above = self.parent[at - self.first_row]
-        return at
+        outer = row
+        caller_row = self.parent[outer - self.first_row]
+        while (
+            0 <= caller_row < self.stop
+            and self.node_of[caller_row] == UNKNOWN
+            and caller_row != row
+        ):
+            self.node_of[caller_row] = WAITING - outer
+            outer = caller_row
+            caller_row = self.parent[outer - self.first_row]
+        return outer
 
-    def enter(self, at: i64, row: i64) -> status:
+    def enter(self, outer: i64, row: i64) -> status:
         """Give a row its node, and those that wait for it, down to ``row``."""
         while True:
-            above = self.parent[at - self.first_row]
-            within = 0 <= above < self.stop and self.node_of[above] >= 0
+            index = outer - self.first_row
+            caller_row = self.parent[index]
+            within = 0 <= caller_row < self.stop and self.node_of[caller_row] >= 0
             if within:
-                upper = self.node_of[above] >> 1
+                upper = self.node_of[caller_row] >> 1
             else:
-                upper = self.roots[self.thread[at - self.first_row] + 1]
-            deep = self.deepest > 0 and self.levels[upper] == self.deepest
+                upper = self.roots[self.thread[index] + 1]
+            is_deep = self.deepest > 0 and self.levels[upper] == self.deepest
             node = upper
-            if deep:
+            if is_deep:
                 self.deep += 1
             else:
-                node = self.node(upper, self.function[at - self.first_row])
-            waiting = BELOW - self.node_of[at]
-            value = self.length[at - self.first_row]
-            if value < 0:
+                node = self.node(upper, self.function[index])
+            waiting = WAITING - self.node_of[outer]
+            duration = self.length[index]
+            if duration < 0:
                 self.opened[node] += 1
-                self.node_of[at] = 2 * node + 1
+                self.node_of[outer] = 2 * node + 1
             else:
                 self.counts[node] += 1
-                if not deep:
-                    self.totals[node] += value
-                self.node_of[at] = 2 * node
-                if within and self.node_of[above] & 1:
-                    self.loose[upper] += value
-            if at == row:
+                if not is_deep:
+                    self.totals[node] += duration
+                self.node_of[outer] = 2 * node
+                # The low bit of the caller's: it never ended, and has no total to subtract from.
+                if within and self.node_of[caller_row] & 1:
+                    self.loose[upper] += duration
+            if outer == row:
                 return 0
-            at = waiting
+            outer = waiting
 
     def slot(self, upper: i64, number: i64) -> i64:
         """The slot of the node of a function below another node, or of the place for it."""
@@ -406,18 +417,19 @@ class TreeBuilder(Kernel):
     @with_gil
     def grow(self) -> status:
         """Make room for half as many nodes more."""
-        more = self.room + (self.room >> 1)
-        self.parents = grown(self.parents, more, self.used)
-        self.functions = grown(self.functions, more, self.used)
-        self.counts = grown(self.counts, more, self.used)
-        self.opened = grown(self.opened, more, self.used)
-        self.totals = grown(self.totals, more, self.used)
-        self.loose = grown(self.loose, more, self.used)
+        new_room = self.room + (self.room >> 1)
+        self.parents = grown(self.parents, new_room, self.used)
+        self.functions = grown(self.functions, new_room, self.used)
+        self.counts = grown(self.counts, new_room, self.used)
+        self.opened = grown(self.opened, new_room, self.used)
+        self.totals = grown(self.totals, new_room, self.used)
+        self.loose = grown(self.loose, new_room, self.used)
         if self.deepest:
-            self.levels = grown(self.levels, more, self.used)
-        self.room = more
-        if 4 * more <= 3 * self.mask:
+            self.levels = grown(self.levels, new_room, self.used)
+        self.room = new_room
+        if 4 * new_room <= 3 * self.mask:
             return 0
+        # Slots stay at most three quarters full, so that a search passes few of them.
         self.mask = 2 * self.mask + 1
         self.slots = full(self.mask + 1, "i4", -1)
         for node in range(self.used):
@@ -438,8 +450,7 @@ def measure_depths(parents: View[i32], depth: Array[i32]) -> void:
 def add_to_roots(parents: View[i32], values: View[i64], root: Array[i32], sums: Array[i64]) -> void:
     """Add up values by root, of nodes that follow their parents; ``root`` gets each one's."""
     for node in range(len(parents)):
-        above = parents[node]
         root[node] = node
-        if above >= 0:
-            root[node] = root[above]
+        if parents[node] >= 0:
+            root[node] = root[parents[node]]
             sums[root[node]] += values[node]

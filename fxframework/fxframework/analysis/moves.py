@@ -8,12 +8,16 @@ from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.analysis import significance
-from fxframework.analysis.runs import Side
+from fxframework.analysis.runs import Run, Side
+from fxframework.analysis.signals import Signal
 from fxframework.kit.json_fields import finite
 
 __all__ = ["Move", "moved_counters", "moved_counts", "moved_entries", "moved_waits"]
+
+F64 = NDArray[np.float64]
 
 
 @attrs.frozen(kw_only=True)
@@ -35,31 +39,52 @@ class Move:
         return " ".join(filter(None, self.key.values()))
 
 
+# --- Counters ------------------------------------------------------------------------------------
+
+
 def moved_counters(sides: tuple[Side, Side], threshold: float, rate: float) -> Sequence[Move]:
     """Compare the levels of counters: means of runs, or of parts of the runs if there is one."""
-    single = all(len(side.runs) == 1 for side in sides)
-    made = []
-    for key in _keys(sides, "counters"):
-        signals = _values(sides, "counters", key)
-        values = [
-            np.concatenate([each.blocks for each in side]) if single and side
-            else np.array([each.level for each in side])
-            for side in signals
-        ]  # fmt: skip
-        shown = [
-            {
-                "count": sum(each.count for each in side),
-                "level": finite(float(np.mean([each.level for each in side]))),
-                "rate": _mean([each.rate for each in side if each.rate is not None]),
-            }
-            if side
-            else None
-            for side in signals
-        ]
-        p = _difference_p(*values)
-        names = dict(zip(("category", "name", "series"), key, strict=True))
-        made.append(Move(key=names, before=shown[0], after=shown[1], p=p, verdict="same"))
-    return _judged(made, "level", ("higher", "lower"), threshold, rate)
+    single = _has_one_run_a_side(sides)
+    moves = []
+    for key in _all_keys(sides, "counters"):
+        signals_before, signals_after = _values_of_runs(sides, "counters", key)
+        p = _difference_p(
+            _level_samples(signals_before, single=single),
+            _level_samples(signals_after, single=single),
+        )
+        moves.append(
+            Move(
+                key=dict(zip(("category", "name", "series"), key, strict=True)),
+                before=_counter_values(signals_before),
+                after=_counter_values(signals_after),
+                p=p,
+                verdict="same",
+            )
+        )
+    return _with_verdicts(moves, "level", ("higher", "lower"), threshold, rate)
+
+
+def _level_samples(signals: Sequence[Signal], *, single: bool) -> F64:
+    """Return the means that are compared: of the runs, or of the blocks of a ``single`` run."""
+    if single and signals:
+        return np.concatenate([signal.blocks for signal in signals])
+    return np.array([signal.level for signal in signals])
+
+
+def _counter_values(signals: Sequence[Signal]) -> Mapping[str, Any] | None:
+    """Return what is shown of a counter on a side; None if no run of it has the counter."""
+    if not signals:
+        return None
+    level = float(np.mean([signal.level for signal in signals]))
+    rates = [signal.rate for signal in signals if signal.rate is not None]
+    rate = None
+    if rates:
+        rate = finite(sum(rates) / len(rates))
+    count = sum(signal.count for signal in signals)
+    return {"count": count, "level": finite(level), "rate": rate}
+
+
+# --- Numbers of messages and instants ------------------------------------------------------------
 
 
 def moved_counts(
@@ -69,25 +94,39 @@ def moved_counts(
 
     ``labels`` are the kinds of names of their keys.
     """
-    single = all(len(side.runs) == 1 for side in sides)
-    made = []
-    for key in _keys(sides, what):
-        counts = [
-            np.array(
-                [each.get(key, 0) for run in side.runs if (each := getattr(run, what)) is not None],
-                "f8",
-            )
+    moves = []
+    for key in _all_keys(sides, what):
+        counts_before, counts_after = (
+            np.array([counts.get(key, 0) for counts in _data_of_runs(side.runs, what)], "f8")
             for side in sides
-        ]
-        totals = [int(each.sum()) for each in counts]
-        p = significance.count_p(*totals) if single else _difference_p(*counts)
-        shown = [
-            {"count": total, "per_run": total / each.size} if total else None
-            for total, each in zip(totals, counts, strict=True)
-        ]
-        names = dict(zip(labels, key, strict=True))
-        made.append(Move(key=names, before=shown[0], after=shown[1], p=p, verdict="same"))
-    return _judged(made, "per_run", ("more", "fewer"), threshold, rate)
+        )
+        if _has_one_run_a_side(sides):
+            p: float | None = significance.count_p(
+                int(counts_before.sum()), int(counts_after.sum())
+            )
+        else:
+            p = _difference_p(counts_before, counts_after)
+        moves.append(
+            Move(
+                key=dict(zip(labels, key, strict=True)),
+                before=_count_values(counts_before),
+                after=_count_values(counts_after),
+                p=p,
+                verdict="same",
+            )
+        )
+    return _with_verdicts(moves, "per_run", ("more", "fewer"), threshold, rate)
+
+
+def _count_values(counts: F64) -> Mapping[str, Any] | None:
+    """Return what is shown of the counts of the runs of a side; None if they are all 0."""
+    total = int(counts.sum())
+    if not total:
+        return None
+    return {"count": total, "per_run": total / counts.size}
+
+
+# --- Entries -------------------------------------------------------------------------------------
 
 
 def moved_entries(sides: tuple[Side, Side], threshold: float, rate: float) -> Sequence[Move]:
@@ -95,29 +134,47 @@ def moved_entries(sides: tuple[Side, Side], threshold: float, rate: float) -> Se
 
     Of one run a side, every difference is reported; there is no sample to test.
     """
-    single = all(len(side.runs) == 1 for side in sides)
-    made = []
-    for key in _keys(sides, "entries"):
-        values = _values(sides, "entries", key)
-        numbers = [
-            np.array(side, np.float64)
-            if side and all(isinstance(one, int | float) for one in side)
-            else np.zeros(0)
-            for side in values
-        ]
-        shown = [
-            {"value": side[-1], "mean": finite(float(each.mean())) if each.size else None}
-            if side
-            else None
-            for side, each in zip(values, numbers, strict=True)
-        ]
-        p, verdict = None, "same"
-        if all(values) and not single and all(each.size for each in numbers):
-            p = _difference_p(*numbers)
-        elif all(values):
-            verdict = "same" if _same(values) else "changed"
-        made.append(Move(key={"path": key}, before=shown[0], after=shown[1], p=p, verdict=verdict))
-    return _judged(made, "mean", ("higher", "lower"), threshold, rate)
+    single = _has_one_run_a_side(sides)
+    moves = []
+    for path in _all_keys(sides, "entries"):
+        values_before, values_after = _values_of_runs(sides, "entries", path)
+        numbers_before = _as_numbers(values_before)
+        numbers_after = _as_numbers(values_after)
+        p = None
+        verdict = "same"
+        if values_before and values_after:
+            if not single and numbers_before.size and numbers_after.size:
+                p = _difference_p(numbers_before, numbers_after)
+            elif any(value != values_before[0] for value in (*values_before, *values_after)):
+                verdict = "changed"
+        moves.append(
+            Move(
+                key={"path": path},
+                before=_entry_values(values_before, numbers_before),
+                after=_entry_values(values_after, numbers_after),
+                p=p,
+                verdict=verdict,
+            )
+        )
+    return _with_verdicts(moves, "mean", ("higher", "lower"), threshold, rate)
+
+
+def _as_numbers(values: Sequence[Any]) -> F64:
+    """Return the values as numbers; none at all unless every one is a number."""
+    if values and all(isinstance(value, int | float) for value in values):
+        return np.array(values, np.float64)
+    return np.zeros(0)
+
+
+def _entry_values(values: Sequence[Any], numbers: F64) -> Mapping[str, Any] | None:
+    """Return what is shown of an entry on a side; None if no run of it has the entry."""
+    if not values:
+        return None
+    mean = finite(float(numbers.mean())) if numbers.size else None
+    return {"value": values[-1], "mean": mean}
+
+
+# --- Waits ---------------------------------------------------------------------------------------
 
 
 def moved_waits(sides: tuple[Side, Side], threshold: float) -> Sequence[Move]:
@@ -125,83 +182,111 @@ def moved_waits(sides: tuple[Side, Side], threshold: float) -> Sequence[Move]:
     if not all(any(run.waits for run in side.runs) for side in sides):
         return ()
     keys = {key for side in sides for run in side.runs for key in run.waits or ()}
-    made = []
-    for name, state in sorted(keys):
-        ns = [
-            sum((run.waits or {}).get((name, state), 0) for run in side.runs) / len(side.runs)
+    moves: list[tuple[float, Move]] = []
+    for slice_name, state in sorted(keys):
+        before, after = (
+            sum((run.waits or {}).get((slice_name, state), 0) for run in side.runs) / len(side.runs)
             for side in sides
-        ]
-        shown = [{"ns": each} if each else None for each in ns]
-        names = {"name": name.decode("utf-8", "replace"), "state": state}
-        far = abs(ns[1] - ns[0]) > threshold * max(ns)
-        verdict = ("more" if ns[1] > ns[0] else "fewer") if far else "same"
-        made.append(Move(key=names, before=shown[0], after=shown[1], p=None, verdict=verdict))
-    return sorted(made, key=lambda one: -abs(_ns(one.after) - _ns(one.before)))
+        )
+        # Waits are not tested: each difference beyond the threshold is reported.
+        verdict = "same"
+        if abs(after - before) > threshold * max(before, after):
+            verdict = "more" if after > before else "fewer"
+        name = slice_name.decode("utf-8", "replace")
+        move = Move(
+            key={"name": name, "state": state},
+            before=_wait_values(before),
+            after=_wait_values(after),
+            p=None,
+            verdict=verdict,
+        )
+        moves.append((abs(after - before), move))
+    moves.sort(key=lambda difference_and_move: -difference_and_move[0])
+    return [move for _, move in moves]
 
 
-def _ns(shown: Mapping[str, Any] | None) -> float:
-    return 0.0 if shown is None else float(shown["ns"])
+def _wait_values(ns: float) -> Mapping[str, Any] | None:
+    """Return what is shown of a wait on a side; None if there was none."""
+    return {"ns": ns} if ns else None
 
 
-def _keys(sides: tuple[Side, Side], what: str) -> list[Any]:
+# --- Data of the runs ----------------------------------------------------------------------------
+
+
+def _has_one_run_a_side(sides: tuple[Side, Side]) -> bool:
+    return all(len(side.runs) == 1 for side in sides)
+
+
+def _data_of_runs(runs: Sequence[Run], what: str) -> list[Mapping[Any, Any]]:
+    """Return data of one kind, such as ``counters``, of the runs whose format can have it."""
+    return [data for run in runs if (data := getattr(run, what)) is not None]
+
+
+def _all_keys(sides: tuple[Side, Side], what: str) -> list[Any]:
     """Return the keys of all runs, sorted; none if the format of a side has no such data."""
     if not all(side.can_have(what) for side in sides):
         return []
-    return sorted({key for side in sides for run in side.runs for key in getattr(run, what) or ()})
+    return sorted(
+        {key for side in sides for data in _data_of_runs(side.runs, what) for key in data}
+    )
 
 
-def _values(sides: tuple[Side, Side], what: str, key: Any) -> list[list[Any]]:
+def _values_of_runs(sides: tuple[Side, Side], what: str, key: Any) -> list[list[Any]]:
     """Return the values of a key in the runs of each side that have it."""
-    runs = ([getattr(run, what) or {} for run in side.runs] for side in sides)
-    return [[run[key] for run in side if key in run] for side in runs]
+    return [[data[key] for data in _data_of_runs(side.runs, what) if key in data] for side in sides]
 
 
-def _same(values: list[list[Any]]) -> bool:
-    first = values[0][0]
-    return all(one == first for side in values for one in side)
+# --- Tests and verdicts --------------------------------------------------------------------------
 
 
-def _mean(values: list[float]) -> float | None:
-    return finite(sum(values) / len(values)) if values else None
-
-
-def _difference_p(before: Any, after: Any) -> float | None:
+def _difference_p(before: F64, after: F64) -> float | None:
     """Return the p of Welch's t-test of a difference; None for fewer than two values a side."""
-    n, m = before.size, after.size
+    n = before.size
+    m = after.size
     if n < 2 or m < 2:
         return None
     with np.errstate(all="ignore"):
-        parts = before.var(ddof=1) / n, after.var(ddof=1) / m
-        whole = parts[0] + parts[1]
+        variance_before = before.var(ddof=1) / n
+        variance_after = after.var(ddof=1) / m
+        variance = variance_before + variance_after
         change = after.mean() - before.mean()
-        if not whole > 0:
-            same = change == 0
-            return 1.0 if same else significance.least_rank_p(n, m)
-        df = whole**2 / (parts[0] ** 2 / (n - 1) + parts[1] ** 2 / (m - 1))
-        p = float(significance.t_p(np.array([change / math.sqrt(whole)]), np.array([df]))[0])
+        if not variance > 0:
+            # All values of a side are equal: that they differ is as sure as their number allows.
+            return 1.0 if change == 0 else significance.least_rank_p(n, m)
+        df = variance**2 / (variance_before**2 / (n - 1) + variance_after**2 / (m - 1))
+        t = change / math.sqrt(variance)
+        p = float(significance.t_p(np.array([t]), np.array([df]))[0])
     return None if math.isnan(p) else p
 
 
-def _judged(
-    made: list[Move], figure: str, words: tuple[str, str], threshold: float, rate: float
+def _with_verdicts(
+    moves: list[Move], figure: str, words: tuple[str, str], threshold: float, rate: float
 ) -> Sequence[Move]:
-    """Give each its verdict; changed ones first, the most certain first."""
-    tested = [
-        math.nan if one.p is None or one.before is None or one.after is None else one.p
-        for one in made
-    ]
-    found, _ = significance.held(tested, rate)
-    judged = []
-    for one, sure in zip(made, found.tolist(), strict=True):
-        verdict = one.verdict
-        if one.before is None or one.after is None:
-            verdict = "new" if one.before is None else "gone"
-        elif sure:
-            a, b = (each.get(figure) or 0.0 for each in (one.before, one.after))
-            if abs(b - a) > threshold * max(abs(a), abs(b)):
-                verdict = words[0] if b > a else words[1]
-        judged.append(attrs.evolve(one, verdict=verdict))
+    """Return moves with their verdicts; changed ones first, the most certain first.
+
+    ``words`` are the verdicts of a ``figure`` that increased and of one that decreased.
+    """
+    increased, decreased = words
+    tested_p = np.full(len(moves), np.nan)
+    for index, move in enumerate(moves):
+        # What is new or gone was not tested: its verdict needs none.
+        if move.p is not None and move.before is not None and move.after is not None:
+            tested_p[index] = move.p
+    is_discovery, _ = significance.held(tested_p, rate)
+    results = []
+    for move, discovered in zip(moves, is_discovery.tolist(), strict=True):
+        verdict = move.verdict
+        if move.before is None:
+            verdict = "new"
+        elif move.after is None:
+            verdict = "gone"
+        elif discovered:
+            before = move.before.get(figure) or 0.0
+            after = move.after.get(figure) or 0.0
+            if abs(after - before) > threshold * max(abs(before), abs(after)):
+                verdict = increased if after > before else decreased
+        results.append(attrs.evolve(move, verdict=verdict))
     return sorted(
-        judged,
-        key=lambda one: (one.verdict == "same", 1.0 if one.p is None else one.p, one.label),
+        results,
+        key=lambda move: (move.verdict == "same", 1.0 if move.p is None else move.p, move.label),
     )

@@ -23,8 +23,20 @@ __all__ = ["LEAST", "Figure", "Odd", "Reason", "by_format", "figures_of", "oddit
 
 LEAST = 4
 """The fewest captures of which one can be odd."""
-KINDS = ("rows", "findings", "calls", "time", "p99", "logs", "counter")
+KINDS = {
+    "rows": "rows of {}",
+    "findings": "findings {}",
+    "calls": "calls of {}",
+    "time": "time in {}",
+    "p99": "p99 of {}",
+    "logs": "messages {}",
+    "counter": "level of {}",
+}
+"""Kinds of figures, and their words in messages. Reasons are in this order."""
+COUNTS = frozenset({"rows", "findings", "calls", "logs"})
 DURATIONS = frozenset({"time", "p99"})
+UNKNOWN_IF_MISSING = frozenset({"counter", "p99"})
+"""Kinds of figures that a capture may lack; of another kind it has 0."""
 NORMAL = 1.4826
 """Standard deviation of normal values for a median absolute deviation of 1."""
 FLOOR = 0.05
@@ -32,6 +44,7 @@ FLOOR = 0.05
 FAR = 6.0
 """Least distance of an odd figure."""
 BLOCK = 1 << 22
+"""Number of values that are compared at once."""
 
 F64 = NDArray[np.float64]
 Figure = tuple[str, str]
@@ -52,16 +65,13 @@ class Reason:
 
     def __str__(self) -> str:
         """Return the reason in words."""
-        texts = [
-            brief(each) if self.kind in DURATIONS else f"{each:,.6g}"
-            for each in (self.value, self.usual)
-        ]
-        what = {
-            "rows": "rows of {}", "findings": "findings {}", "calls": "calls of {}",
-            "time": "time in {}", "p99": "p99 of {}", "logs": "messages {}",
-            "counter": "level of {}",
-        }[self.kind].format(self.name)  # fmt: skip
-        return f"{what}: {texts[0]}, usually {texts[1]}"
+        if self.kind in DURATIONS:
+            value = brief(self.value)
+            usual = brief(self.usual)
+        else:
+            value = f"{self.value:,.6g}"
+            usual = f"{self.usual:,.6g}"
+        return f"{KINDS[self.kind].format(self.name)}: {value}, usually {usual}"
 
 
 @attrs.frozen
@@ -79,27 +89,34 @@ def figures_of(capture: Capture) -> dict[Figure, float]:
     """Return the figures of a capture: rows, findings, calls by name, messages, counters."""
     capture.scan()
     rows = capture.row_counts()
-    found: dict[Figure, float] = {("rows", name): count for name, count in rows.items() if count}
-    found |= {("findings", code): count for code, count in capture.diagnostics.counts.items()}
+    figures: dict[Figure, float] = {("rows", name): count for name, count in rows.items() if count}
+    figures |= {("findings", code): count for code, count in capture.diagnostics.counts.items()}
     if rows.get("slices"):
-        reader = Reader.of("name")
-        side = Side(reader.names)
-        reader.read_calls(capture, side)
-        figures = side.runs[0].figures
-        if figures is not None:
-            columns = figures.keys, figures.count, figures.total, figures.p99
-            for key, count, total, p99 in zip(*(each.tolist() for each in columns), strict=True):
-                name = reader.names.name(key)
-                found["calls", name] = count
-                found["time", name] = total
-                found["p99", name] = p99
+        figures |= _figures_of_calls(capture)
     if rows.get("logs"):
         for key, count in templates_of(capture).items():
-            found["logs", " ".join(filter(None, key))] = count
+            figures["logs", " ".join(filter(None, key))] = count
     if rows.get("counters"):
         for key, signal in counters_of(capture).items():
-            found["counter", " ".join(filter(None, key))] = signal.level
-    return found
+            figures["counter", " ".join(filter(None, key))] = signal.level
+    return figures
+
+
+def _figures_of_calls(capture: Capture) -> dict[Figure, float]:
+    """Return the count, the time and the p99 of the calls of each name."""
+    reader = Reader.of("name")
+    side = Side(reader.names)
+    reader.read_calls(capture, side)
+    columns = side.runs[0].figures
+    if columns is None:
+        return {}
+    figures: dict[Figure, float] = {}
+    for index, number in enumerate(columns.keys.tolist()):
+        name = reader.names.name(number)
+        figures["calls", name] = int(columns.count[index])
+        figures["time", name] = int(columns.total[index])
+        figures["p99", name] = float(columns.p99[index])
+    return figures
 
 
 def by_format(
@@ -113,18 +130,18 @@ def by_format(
     groups: dict[str, dict[str, Mapping[Figure, float]]] = {}
     for name, figures in captures.items():
         groups.setdefault(formats[name], {})[name] = figures
-    few = [
+    notes = [
         f"{amount(len(group), 'capture')} of format {name}: to be odd needs at least {LEAST} to "
         "compare with"
         for name, group in groups.items()
         if len(group) < LEAST
     ]
-    if len(few) == len(groups):
+    if len(notes) == len(groups):
         raise UsageError(
-            "; ".join(few) or f"0 captures: to be odd needs at least {LEAST} to compare with",
+            "; ".join(notes) or f"0 captures: to be odd needs at least {LEAST} to compare with",
             remedy="name more captures, or compare two with `fxf compare`",
         )
-    return [group for group in groups.values() if len(group) >= LEAST], few
+    return [group for group in groups.values() if len(group) >= LEAST], notes
 
 
 def oddities(captures: Mapping[str, Mapping[Figure, float]]) -> list[Odd]:
@@ -132,69 +149,82 @@ def oddities(captures: Mapping[str, Mapping[Figure, float]]) -> list[Odd]:
 
     A figure that a capture lacks is 0, except a level or a p99, which is unknown.
     """
-    numbers: dict[Figure, int] = {}
-    for figures in captures.values():
-        for figure in figures:
-            numbers.setdefault(figure, len(numbers))
-    names, keys = list(captures), list(numbers)
-    tests = max(len(names) * len(keys), 1)
+    # In order of appearance, which a set would not keep.
+    all_figures = list(dict.fromkeys(figure for figures in captures.values() for figure in figures))
+    # Of many normal values the greatest is far, too: a chance of 1% in all is left.
+    tests = max(len(captures) * len(all_figures), 1)
     far = max(FAR, math.sqrt(2 * math.log(tests / 0.01)))
-    found: dict[int, list[Reason]] = {}
-    step = max(BLOCK // len(names), 1)
-    for first in range(0, len(keys), step):
-        some = keys[first : first + step]
-        values = _matrix(captures, some, {key: at for at, key in enumerate(some)})
-        distance, usual = _distances(values, some)
-        for row, column in zip(*np.nonzero(np.abs(distance) >= far), strict=True):
-            kind, name = some[int(column)]
-            at = int(row), int(column)
-            reason = Reason(kind, name, float(values[at]), float(usual[at[1]]), float(distance[at]))
-            found.setdefault(int(row), []).append(reason)
-    made = []
-    for row, reasons in found.items():
-        reasons.sort(key=lambda one: (-abs(one.distance), KINDS.index(one.kind), one.name))
-        shown: dict[str, Reason] = {}
-        for one in reasons:
-            shown.setdefault(one.name, one)
-        made.append(Odd(names[row], abs(reasons[0].distance), list(shown.values())))
-    return sorted(made, key=lambda one: (-one.score, one.capture))
+    reasons_of_row: dict[int, list[Reason]] = {}
+    figures_per_block = max(BLOCK // len(captures), 1)
+    for first in range(0, len(all_figures), figures_per_block):
+        block = all_figures[first : first + figures_per_block]
+        values = _matrix(captures, block)
+        distances, usual = _distances(values, block)
+        for row, column in np.argwhere(np.abs(distances) >= far).tolist():
+            kind, name = block[column]
+            reason = Reason(
+                kind=kind,
+                name=name,
+                value=float(values[row, column]),
+                usual=float(usual[column]),
+                distance=float(distances[row, column]),
+            )
+            reasons_of_row.setdefault(row, []).append(reason)
+    names = list(captures)
+    odd = [_odd(names[row], reasons) for row, reasons in reasons_of_row.items()]
+    return sorted(odd, key=lambda capture: (-capture.score, capture.capture))
 
 
-def _matrix(
-    captures: Mapping[str, Mapping[Figure, float]], some: Sequence[Figure], at: Mapping[Figure, int]
-) -> F64:
+def _odd(capture: str, reasons: list[Reason]) -> Odd:
+    """Return a capture with its reasons, one for each name."""
+    order_of_kind = list(KINDS)
+    reasons.sort(
+        key=lambda reason: (-abs(reason.distance), order_of_kind.index(reason.kind), reason.name)
+    )
+    reason_of_name: dict[str, Reason] = {}
+    for reason in reasons:
+        reason_of_name.setdefault(reason.name, reason)
+    return Odd(capture, abs(reasons[0].distance), list(reason_of_name.values()))
+
+
+def _matrix(captures: Mapping[str, Mapping[Figure, float]], block: Sequence[Figure]) -> F64:
     """Return the values of some figures, shape (captures, figures)."""
-    empty = [math.nan if kind in {"counter", "p99"} else 0.0 for kind, _ in some]
-    values = np.tile(np.array(empty), (len(captures), 1))
+    column_of = {figure: column for column, figure in enumerate(block)}
+    missing = [math.nan if kind in UNKNOWN_IF_MISSING else 0.0 for kind, _ in block]
+    values = np.tile(np.array(missing), (len(captures), 1))
     for row, figures in enumerate(captures.values()):
         for figure, value in figures.items():
-            column = at.get(figure)
+            column = column_of.get(figure)
             if column is not None:
                 values[row, column] = value
     return values
 
 
-def _distances(values: F64, some: Sequence[Figure]) -> tuple[F64, F64]:
+def _distances(values: F64, block: Sequence[Figure]) -> tuple[F64, F64]:
     """Return the distance of each value from the usual one, and the usual ones.
 
     Counts are compared by their roots, times by their logarithms, and levels of counters, which may
     be negative, as they are.
     """
-    level = np.array([kind == "counter" for kind, _ in some])
-    counted = np.array([kind in {"rows", "findings", "calls", "logs"} for kind, _ in some])
+    is_level = np.array([kind == "counter" for kind, _ in block])
+    is_count = np.array([kind in COUNTS for kind, _ in block])
     with np.errstate(all="ignore"):
         positive = np.maximum(values, 0.0)
-        scaled = np.where(counted, np.sqrt(positive), np.log1p(positive))
-        scaled = np.where(level, values, scaled)
-        known = ~np.isnan(scaled)
-        enough = known.sum(axis=0) >= LEAST
-        filled = np.where(enough, scaled, 0.0)
-        middle = np.nanmedian(filled, axis=0)
-        spread = NORMAL * np.nanmedian(np.abs(filled - middle), axis=0)
-        usual = np.nanmedian(np.where(enough, values, 0.0), axis=0)
-        least = np.where(level, FLOOR * np.abs(middle), FLOOR)
-        # Roots of the numbers of independent occurrences have a standard deviation of 1/2.
-        least = np.where(counted, np.maximum(FLOOR * middle / 2, 0.5), least)
-        spread = np.maximum(spread, np.where(least > 0, least, 1.0))
-        distance = np.where(known & enough, (filled - middle) / spread, 0.0)
-    return np.nan_to_num(distance), usual
+        scaled = np.where(is_count, np.sqrt(positive), np.log1p(positive))
+        scaled = np.where(is_level, values, scaled)
+        is_known = ~np.isnan(scaled)
+        has_enough = is_known.sum(axis=0) >= LEAST
+        comparable = np.where(has_enough, scaled, 0.0)
+        middle = np.nanmedian(comparable, axis=0)
+        deviation = NORMAL * np.nanmedian(np.abs(comparable - middle), axis=0)
+        usual = np.nanmedian(np.where(has_enough, values, 0.0), axis=0)
+        # The logarithm of a time is already relative.
+        least_deviation = np.where(is_level, FLOOR * np.abs(middle), FLOOR)
+        # Roots of the numbers of independent occurrences have a standard deviation of 1/2; a
+        # root differs by half as much as its number, relatively.
+        least_of_counts = np.maximum(FLOOR * middle / 2, 0.5)
+        least_deviation = np.where(is_count, least_of_counts, least_deviation)
+        least_deviation = np.where(least_deviation > 0, least_deviation, 1.0)
+        deviation = np.maximum(deviation, least_deviation)
+        distances = np.where(is_known & has_enough, (comparable - middle) / deviation, 0.0)
+    return np.nan_to_num(distances), usual

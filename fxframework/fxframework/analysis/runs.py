@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis.calls import Calls, in_ns
+from fxframework.analysis.calls import Calls, Functions, in_ns
 from fxframework.analysis.scheduling import Waits, waits_of
 from fxframework.analysis.signals import Signal, counters_of, entries_of, instants_of, templates_of
-from fxframework.analysis.spread import spreads
+from fxframework.analysis.spread import Spreads, spreads
 from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import UsageError
 from fxframework.kit.shown import amount
@@ -34,8 +34,10 @@ BINS = 192
 SHAPED = 20_000
 """Names up to which distributions are kept."""
 NOBODY = b"(no name)"
-TOP, ASYNC_TOP = -1, -2
-"""Parents of names in ``Names``: of calls, and of asynchronous slices."""
+TOP = -1
+"""Parent in ``Names`` of names of calls."""
+ASYNC_TOP = -2
+"""Parent in ``Names`` of names of asynchronous slices."""
 
 
 class Names:
@@ -51,13 +53,14 @@ class Names:
 
     def number(self, name: bytes, parent: int = TOP) -> int:
         """Return the number of a name below a parent, which is new if it was not known."""
-        key = parent, name
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self._names)
+        key = (parent, name)
+        number = self._numbers.get(key)
+        if number is None:
+            number = len(self._names)
+            self._numbers[key] = number
             self.parents.append(parent)
             self._names.append(name)
-        return found
+        return number
 
     def name(self, number: int) -> str:
         """Return a name; bytes that are not UTF-8 become U+FFFD."""
@@ -65,11 +68,11 @@ class Names:
 
     def path(self, number: int) -> list[str]:
         """Return the names from the outermost caller to a number."""
-        found = []
+        innermost_first = []
         while number >= 0:
-            found.append(self.name(number))
+            innermost_first.append(self.name(number))
             number = self.parents[number]
-        return found[::-1]
+        return innermost_first[::-1]
 
     def is_asynchronous(self, number: int) -> bool:
         """Return whether a name is of asynchronous slices."""
@@ -98,8 +101,15 @@ class Figures:
     @classmethod
     def none(cls) -> Figures:
         """Return the figures of no calls."""
-        whole, real = np.zeros(0, np.int64), np.zeros(0)
-        return cls(whole, whole, whole, whole, real, real, real, real, real)
+        return cls.of_paths(*(np.zeros(0, np.int64) for _ in range(4)))
+
+    @classmethod
+    def of_paths(cls, keys: I64, count: I64, total: I64, own: I64) -> Figures:
+        """Return figures of call paths, which have no lengths: the other columns are empty."""
+        empty = np.zeros(0)
+        return cls(
+            keys, count, total, own, mean=empty, median=empty, p90=empty, p99=empty, noise=empty
+        )
 
 
 @attrs.frozen(eq=False)
@@ -134,13 +144,29 @@ class _CallFigures(NamedTuple):
     timed: bool = True
     several_threads: bool = False
 
+    def added_to(self, run: Run) -> Run:
+        """Return a run with these figures of its calls."""
+        return attrs.evolve(
+            run,
+            figures=self.figures,
+            lengths=self.lengths,
+            tree=self.tree,
+            timed=self.timed,
+            several_threads=self.several_threads,
+        )
+
 
 class Side:
     """The runs of one side."""
 
-    DATA: ClassVar = {"figures": "calls", "counters": "counters", "logs": "logs",
-                      "instants": "instants", "entries": "properties"}  # fmt: skip
-    """What runs have, with its word."""
+    DATA: ClassVar = {
+        "figures": "calls",
+        "counters": "counters",
+        "logs": "logs",
+        "instants": "instants",
+        "entries": "properties",
+    }
+    """Attributes of runs with data, and the word for these in messages."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -159,33 +185,33 @@ class Side:
 
     def matrix(self, column: str, size: int, fill: float = np.nan) -> F64:
         """Return a figure of every run, shape (runs, ``size``), by number of ``Names``."""
-        out = np.full((len(self.runs), size), fill)
+        matrix = np.full((len(self.runs), size), fill)
         for row, run in enumerate(self.runs):
             if run.figures is not None:
-                out[row, run.figures.keys] = getattr(run.figures, column)
-        return out
+                matrix[row, run.figures.keys] = getattr(run.figures, column)
+        return matrix
 
     def sums(self, column: str, size: int) -> I64:
         """Return the sum of a figure over the runs, shape (``size``,)."""
-        out = np.zeros(size, np.int64)
+        sums = np.zeros(size, np.int64)
         for run in self.runs:
             if run.figures is not None:
-                out[run.figures.keys] += getattr(run.figures, column)
-        return out
+                sums[run.figures.keys] += getattr(run.figures, column)
+        return sums
 
     def path_means(self, column: str, size: int) -> F64:
         """Return the mean over the runs of a figure of call paths, shape (``size``,)."""
-        out = np.zeros(size)
+        sums = np.zeros(size)
         for run in self.runs:
             if run.tree is not None:
-                out[run.tree.keys] += getattr(run.tree, column)
-        return out / len(self.runs)
+                sums[run.tree.keys] += getattr(run.tree, column)
+        return sums / len(self.runs)
 
     def add(self, run: Run) -> None:
         """Add a run. Lengths are kept of the only run of each format."""
-        for place, earlier in enumerate(self.runs):
+        for position, earlier in enumerate(self.runs):
             if earlier.format == run.format:
-                self.runs[place] = attrs.evolve(earlier, lengths=())
+                self.runs[position] = attrs.evolve(earlier, lengths=())
                 run = attrs.evolve(run, lengths=())
         self.runs.append(run)
 
@@ -199,27 +225,29 @@ class Side:
     def lengths(self) -> dict[int, F64]:
         """Return the sorted lengths of the only run by number of ``Names``."""
         run = self.runs[0]
-        keys = [] if run.figures is None else run.figures.keys.tolist()
-        return dict(zip(keys, run.lengths, strict=True))
+        if run.figures is None:
+            return {}
+        return dict(zip(run.figures.keys.tolist(), run.lengths, strict=True))
 
     def bins(self, number: int) -> NDArray[np.uint32]:
         """Return the distribution of the lengths of a name, over all runs; see ``bin_edges``."""
-        found: NDArray[np.uint32] = np.zeros(BINS, np.uint32)
         if number < len(self._bins):
-            found = self._bins[number]
-        return found
+            bins: NDArray[np.uint32] = self._bins[number]
+            return bins
+        return np.zeros(BINS, np.uint32)
 
     def count(self, keys: I64, group: NDArray[np.int64], lengths: F64) -> None:
         """Add lengths to the distributions of groups, which are known as ``keys``."""
-        more = len(self.names) - len(self._bins)
         if len(self.names) > SHAPED:
-            self._bins = self._bins[:0]  # their number would decide the memory
+            # All distributions go: otherwise the number of names would decide the memory.
+            self._bins = self._bins[:0]
             return
-        if more > 0:
-            self._bins = np.pad(self._bins, ((0, more), (0, 0)))
-        with np.errstate(divide="ignore"):
-            place = np.clip(np.log2(lengths) * 4, 0, BINS - 1).astype(np.int64)
-        counts = np.bincount(group * BINS + place, minlength=keys.size * BINS)
+        new_names = len(self.names) - len(self._bins)
+        if new_names > 0:
+            self._bins = np.pad(self._bins, ((0, new_names), (0, 0)))
+        with np.errstate(divide="ignore"):  # the logarithm of 0 is in the first bin
+            bin_of_length = np.clip(np.log2(lengths) * 4, 0, BINS - 1).astype(np.int64)
+        counts = np.bincount(group * BINS + bin_of_length, minlength=keys.size * BINS)
         self._bins[keys] += counts.reshape(-1, BINS).astype(np.uint32)
 
 
@@ -250,37 +278,40 @@ class Reader:
 
         Raises UsageError if there is nothing in it to compare.
         """
-        keep = all(run.format != capture.format for run in side.runs)
-        has = {name for name, rows in capture.row_counts().items() if rows}
-        calls = waits = None
+        # Lengths are of use only if this is the only run of its format.
+        keep_lengths = all(run.format != capture.format for run in side.runs)
+        tables_with_rows = {table for table, rows in capture.row_counts().items() if rows}
+        calls = None
+        waits = None
+        if "slices" in tables_with_rows:
+            calls = self._calls(capture, side, keep_lengths=keep_lengths)
+            if "sched" in tables_with_rows:
+                waits = waits_of(capture)
+        elif "slices" in capture.schemas:
+            calls = _CallFigures(Figures.none(), (), Figures.none())
 
-        def signals(table: str, of: Callable[[Capture], Any]) -> Any:
-            if table in has:
-                return of(capture)
+        def data_of(table: str, read: Callable[[Capture], Any]) -> Any:
+            """Return data of a table: empty without rows, None if the format has no such table."""
+            if table in tables_with_rows:
+                return read(capture)
             return {} if table in capture.schemas else None
 
-        if "slices" in capture.schemas:
-            calls = _CallFigures(Figures.none(), (), Figures.none())
-        if "slices" in has:
-            calls = self._calls(capture, side, keep=keep)
-            if "sched" in has:
-                waits = waits_of(capture)
-        side.add(
-            Run(
-                name=capture.name,
-                format=capture.format,
-                figures=None if calls is None else calls.figures,
-                lengths=() if calls is None else calls.lengths,
-                tree=None if calls is None else calls.tree,
-                counters=signals("counters", counters_of),
-                logs=signals("logs", templates_of),
-                instants=signals("instants", instants_of),
-                entries=entries_of(capture),
-                waits=waits,
-                timed=calls is None or calls.timed,
-                several_threads=calls is not None and calls.several_threads,
-            )
+        run = Run(
+            name=capture.name,
+            format=capture.format,
+            figures=None,
+            lengths=(),
+            tree=None,
+            counters=data_of("counters", counters_of),
+            logs=data_of("logs", templates_of),
+            instants=data_of("instants", instants_of),
+            entries=entries_of(capture),
+            waits=waits,
+            timed=True,
         )
+        if calls is not None:
+            run = calls.added_to(run)
+        side.add(run)
         if not capture.schemas.keys() & {"slices", "counters", "logs", "properties"}:
             raise UsageError(
                 f"{capture.format} captures have no slices, counters, logs or properties",
@@ -290,136 +321,183 @@ class Reader:
 
     def read_calls(self, capture: Capture, side: Side) -> None:
         """Add the calls of a capture alone to a side."""
-        calls = self._calls(capture, side, keep=False)
-        side.runs.append(
-            Run(capture.name, capture.format, calls.figures, calls.lengths, calls.tree, None, None,
-                None, None, None, calls.timed)
-        )  # fmt: skip
+        calls = self._calls(capture, side, keep_lengths=False)
+        run = Run(
+            name=capture.name,
+            format=capture.format,
+            figures=None,
+            lengths=(),
+            tree=None,
+            counters=None,
+            logs=None,
+            instants=None,
+            entries=None,
+            waits=None,
+            timed=True,
+        )
+        side.runs.append(calls.added_to(run))
 
-    def _calls(self, capture: Capture, side: Side, *, keep: bool) -> _CallFigures:
+    def _calls(self, capture: Capture, side: Side, *, keep_lengths: bool) -> _CallFigures:
         """Return what is compared of the calls of a capture."""
-        special = self.by in {"name", "path", "process", "thread"}
-        calls = Calls.of(capture, "name" if special else self.by, with_asynchronous=True)
-        stacked = None if calls.marked is not None or not special else calls
-        keyed = self.by == "path"
-        if keyed and stacked is None:
-            calls = stacked = Calls.of(capture, "name")
-        tree = call_tree(
-            capture, by="name", depth=DEEPEST, calls=stacked, with_nodes=keyed
-        )  # fmt: skip
-        numbers = self._path_numbers(tree)
-        if keyed:
-            group, keys = tree.nodes, numbers
+        by_path = self.by == "path"
+        has_names = by_path or self.by in {"name", "process", "thread"}
+        calls = Calls.of(capture, "name" if has_names else self.by, with_asynchronous=True)
+        # The tree is that of the names of calls that nest: the calls in memory are these, unless
+        # they have other labels or asynchronous slices among them.
+        calls_of_tree = calls if has_names and calls.marked is None else None
+        if by_path and calls_of_tree is None:
+            calls = Calls.of(capture, "name")
+            calls_of_tree = calls
+        tree = call_tree(capture, by="name", depth=DEEPEST, calls=calls_of_tree, with_nodes=by_path)
+        path_numbers = self._path_numbers(tree)
+        if by_path:
+            group = tree.nodes
+            keys = path_numbers
         else:
             group, keys = self._groups(capture, calls)
-        distinct, place = np.unique(keys, return_inverse=True)
-        if distinct.size < keys.size or not np.array_equal(distinct, keys):
-            group = place.reshape(-1).astype(np.int32)[group]
-        found = spreads(
-            np.ascontiguousarray(group, np.int32), distinct.size, calls.parent, calls.length,
+        distinct_keys, group_of_key = np.unique(keys, return_inverse=True)
+        if distinct_keys.size < keys.size or not np.array_equal(distinct_keys, keys):
+            # Several groups have one name, or names are numbered in another order.
+            group = group_of_key.reshape(-1).astype(np.int32)[group]
+        spreads_of_groups = spreads(
+            np.ascontiguousarray(group, np.int32),
+            distinct_keys.size,
+            calls.parent,
+            calls.length,
             ordered=True,
-        )  # fmt: skip
+        )
         rate = calls.per_second
         several_threads = bool((calls.thread != calls.thread[:1]).any())
-        del calls, stacked, group
-        figures, lengths = _figures(distinct, found, rate, side, keep=keep)
-        branches = _branches(tree, numbers)
-        return _CallFigures(figures, lengths, branches, rate > 0, several_threads)
+        del calls, calls_of_tree, group  # before more columns of their size are made
+        figures, lengths = _figures(
+            distinct_keys, spreads_of_groups, rate, side, keep_lengths=keep_lengths
+        )
+        return _CallFigures(
+            figures=figures,
+            lengths=lengths,
+            tree=_figures_of_tree(tree, path_numbers),
+            timed=rate > 0,
+            several_threads=several_threads,
+        )
 
     def _groups(self, capture: Capture, calls: Calls) -> tuple[NDArray[Any], I64]:
         """Return the group of each call, and the number of each group."""
         if self.by in {"process", "thread"}:
-            labels = _labels(capture, self.by)
-            ids, group = np.unique(calls.thread, return_inverse=True)
-            numbers = [self.names.number(labels(one)) for one in ids.tolist()]
+            label = _labels(capture, self.by)
+            thread_ids, group = np.unique(calls.thread, return_inverse=True)
+            numbers = [self.names.number(label(thread_id)) for thread_id in thread_ids.tolist()]
             return group.reshape(-1), np.array(numbers, np.int64)
-        pool, codes = calls.functions.pool, calls.functions.codes.tolist()
-        texts = [pool.bytes_of(code) if code >= 0 else NOBODY for code in codes]
+        names = _names_of(calls.functions)
         if calls.marked is None:
-            return calls.function, np.array([self.names.number(text) for text in texts], np.int64)
-        marked = calls.function.astype(np.int64) * 2 + calls.marked
-        used, group = np.unique(marked, return_inverse=True)
-        tops = (TOP, ASYNC_TOP)
-        numbers = [self.names.number(texts[one >> 1], tops[one & 1]) for one in used.tolist()]
+            numbers = [self.names.number(name) for name in names]
+            return calls.function, np.array(numbers, np.int64)
+        # Asynchronous slices of a name are a group of their own: function 3 has 6 and 7.
+        functions_and_marks = calls.function.astype(np.int64) * 2 + calls.marked
+        used, group = np.unique(functions_and_marks, return_inverse=True)
+        numbers = []
+        for function_and_mark in used.tolist():
+            function, is_asynchronous = divmod(function_and_mark, 2)
+            parent = ASYNC_TOP if is_asynchronous else TOP
+            numbers.append(self.names.number(names[function], parent))
         return group.reshape(-1), np.array(numbers, np.int64)
 
     def _path_numbers(self, tree: CallTree) -> I64:
         """Return the number of each node of a tree; TOP for its root."""
-        pool, codes = tree.functions.pool, tree.functions.codes.tolist()
-        texts = [pool.bytes_of(code) if code >= 0 else NOBODY for code in codes]
+        names = _names_of(tree.functions)
         numbers = [TOP] * len(tree)
-        number = self.paths.number
         for node, (parent, function) in enumerate(
             zip(tree.parent.tolist(), tree.function.tolist(), strict=True)
         ):
             if function >= 0:
-                numbers[node] = number(texts[function], numbers[parent])
+                numbers[node] = self.paths.number(names[function], numbers[parent])
         return np.array(numbers, np.int64)
+
+
+def _names_of(functions: Functions) -> list[bytes]:
+    """Return the names of functions."""
+    pool = functions.pool
+    return [pool.bytes_of(code) if code >= 0 else NOBODY for code in functions.codes.tolist()]
 
 
 def _labels(capture: Capture, by: str) -> Callable[[int], bytes]:
     """Return a function from a thread's id to the name of its process or of itself."""
-    threads, pool = Threads(capture.schemas, capture.table), capture.strings
-    names, keys = threads.names, threads.tids
+    pool = capture.strings
+    threads = Threads(capture.schemas, capture.table)
+    names = threads.names
+    system_ids = threads.tids
     if by == "process":
-        names, keys = threads.process_names, threads.pids
+        names = threads.process_names
+        system_ids = threads.pids
 
-    def label(number: int) -> bytes:
-        row = threads.row(number)
+    def label(thread_id: int) -> bytes:
+        row = threads.row(thread_id)
         if row < 0:
             return NOBODY
         name = pool.bytes_of(int(names[row])) if names[row] >= 0 else b""
-        return name or f"{by} {int(keys[row])}".encode()
+        return name or f"{by} {int(system_ids[row])}".encode()
 
     return label
 
 
 def _figures(
-    keys: I64, found: Any, rate: int, side: Side, *, keep: bool
+    keys: I64, spreads_of_groups: Spreads, rate: int, side: Side, *, keep_lengths: bool
 ) -> tuple[Figures, list[F64]]:
     """Return the figures of groups that have calls, and their lengths."""
-    count = found.column("count")
-    some = np.flatnonzero((count > 0) & (keys >= 0))
-    count, starts = count[some], found.starts[some]
-    scale = NS_PER_SECOND / rate if rate else 1.0
-    lengths = found.lengths.astype(np.float64)
-    if scale != 1.0:
-        lengths *= scale
-    mean = np.full(some.size, np.nan)
-    noise = np.full(some.size, np.nan)
-    kept = []
-    group = np.full(lengths.size, -1, np.int64)
-    for at, (start, size) in enumerate(zip(starts.tolist(), count.tolist(), strict=True)):
-        mine = lengths[start : start + size]
-        group[start : start + size] = at
-        mean[at] = mine.mean()
-        if size > 1 and mean[at] > 0:
-            noise[at] = mine.var(ddof=1) / size / mean[at] ** 2
-        if keep:
-            kept.append(mine)
-    inside = group >= 0
-    whole = bool(inside.all())
-    side.count(keys[some], group if whole else group[inside], lengths if whole else lengths[inside])
-    return Figures(
-        keys=keys[some],
-        count=count,
-        total=in_ns(found.column("sum")[some], rate),
-        own=in_ns(found.column("own")[some], rate),
+    ns_per_tick = NS_PER_SECOND / rate if rate else 1.0
+    counts = spreads_of_groups.column("count")
+    groups = np.flatnonzero((counts > 0) & (keys >= 0))
+    counts = counts[groups]
+
+    def statistic(name: str) -> F64:
+        return np.asarray(spreads_of_groups.column(name)[groups] * ns_per_tick, np.float64)
+
+    lengths = spreads_of_groups.lengths.astype(np.float64)
+    if ns_per_tick != 1.0:
+        lengths *= ns_per_tick
+    mean = np.full(groups.size, np.nan)
+    noise = np.full(groups.size, np.nan)
+    lengths_by_group = []
+    group_of_length = np.full(lengths.size, -1, np.int64)
+    starts = spreads_of_groups.starts[groups]
+    for group, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
+        lengths_of_group = lengths[start : start + count]
+        group_of_length[start : start + count] = group
+        mean[group] = lengths_of_group.mean()
+        if count > 1 and mean[group] > 0:
+            noise[group] = lengths_of_group.var(ddof=1) / count / mean[group] ** 2
+        if keep_lengths:
+            lengths_by_group.append(lengths_of_group)
+    is_of_group = group_of_length >= 0
+    if is_of_group.all():
+        side.count(keys[groups], group_of_length, lengths)
+    else:
+        side.count(keys[groups], group_of_length[is_of_group], lengths[is_of_group])
+    figures = Figures(
+        keys=keys[groups],
+        count=counts,
+        total=in_ns(spreads_of_groups.column("sum")[groups], rate),
+        own=in_ns(spreads_of_groups.column("own")[groups], rate),
         mean=mean,
-        **{name: found.column(name)[some] * scale for name in ("median", "p90", "p99")},
+        median=statistic("median"),
+        p90=statistic("p90"),
+        p99=statistic("p99"),
         noise=noise,
-    ), kept
-
-
-def _branches(tree: CallTree, numbers: I64) -> Figures:
-    """Return counts and times by call path."""
-    some = np.flatnonzero(numbers >= 0)
-    none = np.zeros(0)
-    count, total, own = (
-        np.array(column[some], np.int64)
-        for column in (tree.count, tree.in_ns(tree.total), tree.in_ns(tree.own))
     )
-    return Figures(numbers[some], count, total, own, none, none, none, none, none)
+    return figures, lengths_by_group
+
+
+def _figures_of_tree(tree: CallTree, path_numbers: I64) -> Figures:
+    """Return counts and times by call path."""
+    nodes = np.flatnonzero(path_numbers >= 0)
+    return Figures.of_paths(
+        path_numbers[nodes],
+        np.array(tree.count[nodes], np.int64),
+        np.array(tree.in_ns(tree.total)[nodes], np.int64),
+        np.array(tree.in_ns(tree.own)[nodes], np.int64),
+    )
+
+
+# --- Captures of one run -------------------------------------------------------------------------
 
 
 def join_runs(sides: Sequence[Side]) -> list[str]:
@@ -430,80 +508,95 @@ def join_runs(sides: Sequence[Side]) -> list[str]:
     is left out, as nobody knows of which runs they are, and one that the other side lacks. Returns
     notes about them.
     """
-    formats = [side.by_format() for side in sides]
-    if all(len(found) == 1 for found in formats):
+    formats_of_sides = [side.by_format() for side in sides]
+    if all(len(runs_by_format) == 1 for runs_by_format in formats_of_sides):
         return []
-    counts = [max(map(len, found.values()), default=0) for found in formats]
-    complete = [
-        {name for name, runs in found.items() if len(runs) == most}
-        for found, most in zip(formats, counts, strict=True)
-    ]
-    common = set.intersection(*complete)
+    complete_of_sides = []
+    for runs_by_format in formats_of_sides:
+        most_runs = max(map(len, runs_by_format.values()), default=0)
+        complete_of_sides.append(
+            {name for name, runs in runs_by_format.items() if len(runs) == most_runs}
+        )
+    common = set.intersection(*complete_of_sides)
     notes = []
-    for side, found, own in zip(sides, formats, complete, strict=True):
-        chosen = common or own
-        parts = [runs for name, runs in found.items() if name in chosen]
-        side.runs = [_joined(run) for run in zip(*parts, strict=True)]
+    for side, runs_by_format, complete in zip(
+        sides, formats_of_sides, complete_of_sides, strict=True
+    ):
+        # Without a common format the sides are left as they are, for a message that says so.
+        joined_formats = common or complete
+        captures = [runs for name, runs in runs_by_format.items() if name in joined_formats]
+        side.runs = [_joined(captures_of_run) for captures_of_run in zip(*captures, strict=True)]
         notes += [
             f"left out: {amount(len(runs), 'capture')} of format {name}: there is not one for "
             "each run of both sides"
-            for name, runs in found.items()
-            if name not in chosen
+            for name, runs in runs_by_format.items()
+            if name not in joined_formats
         ]
     return notes
 
 
-def _joined(parts: Sequence[Run]) -> Run:
+def _joined(captures: Sequence[Run]) -> Run:
     """Return the captures of one run as one: what several have is that of the first."""
-    folders = {posixpath.dirname(part.name) for part in parts}
-    in_one_folder = len(folders) == 1 and "" not in folders
-    figures = [(part.figures, part.lengths) for part in parts if part.figures is not None]
-    trees = [(part.tree, ()) for part in parts if part.tree is not None]
-    joined_figures, lengths = _joined_figures(figures)
+    folders = {posixpath.dirname(capture.name) for capture in captures}
+    are_in_one_folder = len(folders) == 1 and "" not in folders
+    figures, lengths = _joined_figures(
+        [(capture.figures, capture.lengths) for capture in captures if capture.figures is not None]
+    )
+    trees = [(capture.tree, ()) for capture in captures if capture.tree is not None]
+    tree, _ = _joined_figures(trees)
+    # The runs of several formats are named by the folder that has them all, if there is one.
     return Run(
-        name=folders.pop() if in_one_folder else parts[0].name,
-        format=", ".join(sorted(part.format for part in parts)),
-        figures=joined_figures,
+        name=folders.pop() if are_in_one_folder else captures[0].name,
+        format=", ".join(sorted(capture.format for capture in captures)),
+        figures=figures,
         lengths=lengths,
-        tree=_joined_figures(trees)[0],
-        counters=_merged([part.counters for part in parts]),
-        logs=_merged([part.logs for part in parts]),
-        instants=_merged([part.instants for part in parts]),
-        entries=_merged([part.entries for part in parts]),
-        waits=next((part.waits for part in parts if part.waits is not None), None),
-        timed=all(part.timed for part in parts if part.figures is not None),
-        several_threads=any(part.several_threads for part in parts) or len(trees) > 1,
+        tree=tree,
+        counters=_merged([capture.counters for capture in captures]),
+        logs=_merged([capture.logs for capture in captures]),
+        instants=_merged([capture.instants for capture in captures]),
+        entries=_merged([capture.entries for capture in captures]),
+        waits=next((capture.waits for capture in captures if capture.waits is not None), None),
+        timed=all(capture.timed for capture in captures if capture.figures is not None),
+        several_threads=any(capture.several_threads for capture in captures) or len(trees) > 1,
     )
 
 
 def _joined_figures(
-    several: Sequence[tuple[Figures, Sequence[F64]]],
+    figures_and_lengths: Sequence[tuple[Figures, Sequence[F64]]],
 ) -> tuple[Figures | None, Sequence[F64]]:
     """Return figures, and the lengths kept with them, as those of one run; None if there are none.
 
     Keys stay distinct: calls that two captures recorded under one name are those of the first.
     """
-    if not several:
+    if not figures_and_lengths:
         return None, ()
-    seen: set[int] = set()
+    earlier_keys: set[int] = set()
     columns: dict[str, list[NDArray[Any]]] = {field.name: [] for field in attrs.fields(Figures)}
-    kept: list[F64] = []
-    for figures, lengths in several:
+    joined_lengths: list[F64] = []
+    for figures, lengths in figures_and_lengths:
         keys = figures.keys.tolist()
-        fresh = np.array([key not in seen for key in keys], np.bool_)
-        seen.update(keys)
-        for name, parts in columns.items():
+        is_new = np.array([key not in earlier_keys for key in keys], np.bool_)
+        earlier_keys.update(keys)
+        for name, columns_of_captures in columns.items():
             column = getattr(figures, name)
-            parts.append(column[fresh] if column.size else column)  # a tree's figures lack some
-        kept += [mine for mine, is_fresh in zip(lengths, fresh, strict=False) if is_fresh]
-    return Figures(**{name: np.concatenate(parts) for name, parts in columns.items()}), kept
+            # Some columns of a tree's figures are empty.
+            columns_of_captures.append(column[is_new] if column.size else column)
+        # Not strict: lengths are not kept of every run.
+        for lengths_of_key, key_is_new in zip(lengths, is_new, strict=False):
+            if key_is_new:
+                joined_lengths.append(lengths_of_key)
+    joined = {name: np.concatenate(of_captures) for name, of_captures in columns.items()}
+    return Figures(**joined), joined_lengths
 
 
-def _merged(several: Sequence[Mapping[Any, Any] | None]) -> dict[Any, Any] | None:
+def _merged(mappings: Sequence[Mapping[Any, Any] | None]) -> dict[Any, Any] | None:
     """Return mappings as one, the first ones first; None if there are none."""
-    known = [each for each in several if each is not None]
-    found: dict[Any, Any] = {}
-    for mapping in known:
+    merged: dict[Any, Any] | None = None
+    for mapping in mappings:
+        if mapping is None:
+            continue
+        if merged is None:
+            merged = {}
         for key, value in mapping.items():
-            found.setdefault(key, value)
-    return found if known else None
+            merged.setdefault(key, value)
+    return merged

@@ -1,96 +1,190 @@
-"""Scheduling: how long threads ran, and how long they waited, by state."""
+"""Scheduling: which state each thread was in, and which thread each CPU ran."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, THREAD_STATES, WAKEUP
+from fxframework.model.table import Table
 
-__all__ = ["RUNNABLE", "RUNNING", "Waits", "waits_of"]
+__all__ = ["RUNNABLE", "RUNNING", "CpuRuns", "ThreadStates", "Waits", "state_name", "waits_of"]
 
+I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 RUNNING, RUNNABLE = "running", "runnable"
 """A thread has a CPU; it could run and has none."""
+IS_RUNNING, IS_RUNNABLE = -1, -2
+"""Numbers of these states, beside those of THREAD_STATES that threads have when they are left."""
+LEFT_READY = next(number for number, name in THREAD_STATES.items() if name == "running")
+"""The recorded state of a thread that was left although it could have run on."""
 Waits = Mapping[tuple[bytes, str], int]
 """Nanoseconds in slices, by name of the slice and state of its thread."""
-READY = next(number for number, name in THREAD_STATES.items() if name == "running")
+
+
+def state_name(state: int) -> str:
+    """Return the name of the number of a state."""
+    names = {**THREAD_STATES, IS_RUNNING: RUNNING, IS_RUNNABLE: RUNNABLE}
+    return names.get(state, f"state {state}")
+
+
+@attrs.frozen(eq=False)
+class ThreadStates:
+    """The states that threads enter, as columns of shape (n,), sorted by thread and time.
+
+    A thread runs from the switch to it until the switch away from it, which says its new state. One
+    that is left while it could run is runnable, as is one after a wakeup; wakeups of threads that
+    run or could run change nothing. States of one time are in the order of the rows.
+    """
+
+    thread: I32
+    """Id in `threads`."""
+    ts: I64
+    """When it enters the state, in nanoseconds."""
+    state: NDArray[np.int16]
+    """Number of the state (``state_name``)."""
+    row: I64
+    """Index of the switch or wakeup in `sched`."""
+
+    @classmethod
+    def of(cls, sched: Table) -> ThreadStates:
+        """Return the states of threads by a table `sched`."""
+        is_wakeup = sched.array("kind") == WAKEUP
+        recorded = sched.array("prev_state")
+        state_left = np.where(recorded == LEFT_READY, IS_RUNNABLE, recorded.astype(np.int16))
+        state_next = np.where(is_wakeup, IS_RUNNABLE, IS_RUNNING)
+        # Each row may change two threads: the one that is left, then the next one.
+        threads = np.column_stack((sched.array("prev"), sched.array("next")))
+        threads[is_wakeup, 0] = -1
+        states = np.column_stack((state_left, state_next)).astype(np.int16).reshape(-1)
+        times = np.repeat(sched.array("ts"), 2)
+        changes = np.flatnonzero(threads.reshape(-1) >= 0)
+        thread = threads.reshape(-1)[changes]
+        order = np.lexsort((changes, times[changes], thread))
+        changes, thread = changes[order], thread[order]
+        state, row = states[changes], changes // 2
+        could_run = np.append(False, state[:-1] < 0) & np.append(False, thread[1:] == thread[:-1])
+        counts = ~(is_wakeup[row] & could_run)
+        columns = thread, times[changes], state, row
+        return cls(*(column[counts] for column in columns))
+
+    def of_thread(self, thread: int) -> slice:
+        """Return the indices of the states of one thread."""
+        first, last = np.searchsorted(self.thread, [thread, thread + 1]).tolist()
+        return slice(first, last)
+
+    def at(self, thread: int, ts: I64) -> I64:
+        """Return the index of a thread's state at each time; -1 before its first one."""
+        own = self.of_thread(thread)
+        place = np.searchsorted(self.ts[own], ts, "right") - 1
+        return np.where(place >= 0, own.start + place, -1)
+
+    def ns_in_state(self, state: int, of_thread: slice, moments: I64) -> NDArray[np.float64]:
+        """Return the time that a thread was in a state until each moment.
+
+        ``of_thread`` are the indices of the thread's states.
+        """
+        ts, entered = self.ts[of_thread], self.state[of_thread]
+        until_change = np.zeros(ts.size)
+        np.cumsum(np.diff(ts) * (entered[:-1] == state), out=until_change[1:])
+        latest = np.searchsorted(ts, moments, "right") - 1
+        has_change = latest >= 0
+        latest = np.maximum(latest, 0)
+        since_change = np.where(entered[latest] == state, moments - ts[latest], 0)
+        return np.where(has_change, until_change[latest] + since_change, 0.0)
+
+
+class CpuRuns:
+    """Which thread each CPU runs, from one context switch to the next."""
+
+    def __init__(self, sched: Table) -> None:
+        self._ts, self._cpu = sched.array("ts"), sched.array("cpu")
+        self._previous, self._next = sched.array("prev"), sched.array("next")
+        order = np.argsort(self._ts, kind="stable")
+        self._rank = np.empty(order.size, np.int64)
+        """The place of each row in the order of time."""
+        self._rank[order] = np.arange(order.size)
+        switches = order[sched.array("kind")[order] != WAKEUP]
+        by_cpu = np.argsort(self._cpu[switches], kind="stable")
+        self._switches = switches[by_cpu]
+        """Rows of context switches, by CPU, then in the order of time."""
+
+    def thread_before(self, row: int) -> int:
+        """Return the thread that ran on the CPU of a row when that happened; -1 if unknown."""
+        switches = self._of_cpu(int(self._cpu[row]))
+        place = int(np.searchsorted(self._rank[switches], self._rank[row]))
+        return self._ran_before(switches, place)
+
+    def cpu(self, row: int) -> int:
+        """Return the CPU of a row of `sched`."""
+        return int(self._cpu[row])
+
+    def between(self, cpu: int, start: int, end: int) -> list[tuple[int, int]]:
+        """Return the threads that ran on a CPU between two times, with their nanoseconds.
+
+        The thread is -1 where it is unknown.
+        """
+        switches = self._of_cpu(cpu)
+        times = self._ts[switches]
+        first = int(np.searchsorted(times, start, "right"))
+        last = int(np.searchsorted(times, end, "left"))
+        edges = [start, *times[first:last].tolist(), end]
+        threads = [self._ran_before(switches, first), *self._next[switches[first:last]].tolist()]
+        spent: dict[int, int] = {}
+        for thread, begin, until in zip(threads, edges, edges[1:], strict=False):
+            if until > begin:
+                spent[thread] = spent.get(thread, 0) + until - begin
+        return list(spent.items())
+
+    def _ran_before(self, switches: I64, place: int) -> int:
+        """Return the thread that ran before the switch at a place; -1 if unknown."""
+        if place:
+            return int(self._next[switches[place - 1]])
+        return int(self._previous[switches[0]]) if switches.size else -1
+
+    def _of_cpu(self, cpu: int) -> I64:
+        cpus = self._cpu[self._switches]
+        first, last = np.searchsorted(cpus, [cpu, cpu + 1]).tolist()
+        return self._switches[first:last]
 
 
 def waits_of(capture: Capture) -> Waits:
     """Return the time that threads spent in each state, within the slices of each name.
 
-    A thread runs from the switch to it until the switch away from it, which says its new state;
-    a thread that was switched away while it could run is runnable, as is one after a wakeup.
     Slices within slices count at each of them.
     """
-    sched, slices = capture.table("sched"), capture.table("slices")
-    thread, since, state = _changes(
-        sched.array("ts"), sched.array("kind"), sched.array("prev"), sched.array("next"),
-        sched.array("prev_state"),
-    )  # fmt: skip
-    chosen = np.flatnonzero((slices.array("dur") > 0) & (slices.array("kind") != ASYNC))
-    codes = slices.array("name")[chosen]
-    starts, threads = slices.array("ts")[chosen], slices.array("thread")[chosen]
-    ends = starts + slices.array("dur")[chosen]
-    names, which = np.unique(codes, return_inverse=True)
-    found: dict[tuple[bytes, str], int] = {}
-    pool = slices.pool
-    texts = [pool.bytes_of(code) if code >= 0 else b"(no name)" for code in names.tolist()]
-    sums = {number: np.zeros(names.size) for number in np.unique(state).tolist()}
-    order = np.argsort(threads, kind="stable")
-    for number in np.unique(thread).tolist():
-        first, last = np.searchsorted(thread, [number, number + 1]).tolist()
-        low, high = np.searchsorted(threads[order], [number, number + 1]).tolist()
-        mine = order[low:high]
-        if not mine.size:
+    slices = capture.table("slices")
+    states = ThreadStates.of(capture.table("sched"))
+    rows = np.flatnonzero((slices.array("dur") > 0) & (slices.array("kind") != ASYNC))
+    starts = slices.array("ts")[rows]
+    ends = starts + slices.array("dur")[rows]
+    codes, name_of_slice = np.unique(slices.array("name")[rows], return_inverse=True)
+    name_of_slice = name_of_slice.reshape(-1)
+    ns_of_state = {state: np.zeros(codes.size) for state in np.unique(states.state).tolist()}
+    threads = slices.array("thread")[rows]
+    by_thread = np.argsort(threads, kind="stable")
+    sorted_threads = threads[by_thread]
+    for thread in np.unique(states.thread).tolist():
+        first, stop = np.searchsorted(sorted_threads, [thread, thread + 1]).tolist()
+        slices_of_thread = by_thread[first:stop]
+        if not slices_of_thread.size:
             continue
-        times, states = since[first:last], state[first:last]
-        for kind, total in sums.items():
-            spent = np.zeros(times.size)
-            np.cumsum(np.diff(times) * (states[:-1] == kind), out=spent[1:])
-            within = _spent(times, states, spent, kind, ends[mine]) - _spent(
-                times, states, spent, kind, starts[mine]
-            )
-            np.add.at(total, which.reshape(-1)[mine], within)
-    labels = {**THREAD_STATES, -1: RUNNING, -2: RUNNABLE}
-    for kind, total in sums.items():
-        for at in np.flatnonzero(total).tolist():
-            key = texts[at], labels.get(kind, f"state {kind}")
-            found[key] = found.get(key, 0) + int(total[at])
-    return found
+        states_of_thread = states.of_thread(thread)
+        names = name_of_slice[slices_of_thread]
+        for state, ns_of_names in ns_of_state.items():
+            until_end = states.ns_in_state(state, states_of_thread, ends[slices_of_thread])
+            until_start = states.ns_in_state(state, states_of_thread, starts[slices_of_thread])
+            np.add.at(ns_of_names, names, until_end - until_start)
 
-
-def _changes(
-    ts: I64,
-    kind: NDArray[np.uint8],
-    previous: NDArray[np.int32],
-    following: NDArray[np.int32],
-    left: NDArray[np.uint8],
-) -> tuple[NDArray[np.int32], I64, NDArray[np.int16]]:
-    """Return the changes of state of threads, sorted by thread and time."""
-    switch = kind != WAKEUP
-    out = np.flatnonzero(switch & (previous >= 0))
-    into = np.flatnonzero(switch & (following >= 0))
-    woken = np.flatnonzero(~switch & (following >= 0))
-    state = np.where(left[out] == READY, -2, left[out]).astype(np.int16)
-    thread = np.concatenate((previous[out], following[woken], following[into]))
-    times = np.concatenate((ts[out], ts[woken], ts[into]))
-    states = np.concatenate((
-        state, np.full(woken.size, -2, np.int16), np.full(into.size, -1, np.int16)
-    ))  # fmt: skip
-    order = np.lexsort((times, thread))
-    return thread[order].astype(np.int32), times[order], states[order]
-
-
-def _spent(
-    times: I64, states: NDArray[np.int16], spent: NDArray[np.float64], kind: int, at: I64
-) -> NDArray[np.float64]:
-    """Return the time that a thread has spent in a state until each moment."""
-    place = np.searchsorted(times, at, "right") - 1
-    known = np.maximum(place, 0)
-    since = np.where(states[known] == kind, at - times[known], 0)
-    return np.where(place >= 0, spent[known] + since, 0.0)
+    pool = slices.pool
+    slice_names = [pool.bytes_of(code) if code >= 0 else b"(no name)" for code in codes.tolist()]
+    waits: dict[tuple[bytes, str], int] = {}
+    for state, ns_of_names in ns_of_state.items():
+        for index in np.flatnonzero(ns_of_names).tolist():
+            key = (slice_names[index], state_name(state))
+            waits[key] = waits.get(key, 0) + int(ns_of_names[index])
+    return waits

@@ -42,8 +42,12 @@ TERMS = 512
 """Terms of a tail probability that are summed; the others are smaller by orders."""
 CAUTIOUS = 0.95
 """Greatest p that is combined: that of a cautious test may be 1, which would outweigh others."""
-ROUNDS, STEPS = 200, 50
+ROUNDS = 200
+"""Most steps of the continued fraction of the beta function."""
+STEPS = 50
+"""Most steps of Newton's method for a quantile."""
 TINY = 1e-300
+log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 
 class Estimate(NamedTuple):
@@ -69,53 +73,62 @@ def t_p(t: F64, df: F64) -> F64:
 def t_quantile(df: F64) -> F64:
     """Return the t that |t| exceeds with probability 1 - ``LEVEL``."""
     df = np.asarray(df, np.float64)
-    # Near it is the normal quantile, and what follows it by powers of 1 / df.
+    # The normal quantile z and the next terms in powers of 1 / df are near, and below.
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    found = z + (z**3 + z) / (4 * df) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
-    lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
-    norm = (
-        np.exp(lgamma((df + 1) / 2) - lgamma(df / 2)) / np.sqrt(df * math.pi) if df.size else found
-    )
+    first_term = (z**3 + z) / (4 * df)
+    second_term = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
+    quantile = z + first_term + second_term
+    if not df.size:
+        return quantile
+    density_factor = np.exp(log_gamma((df + 1) / 2) - log_gamma(df / 2)) / np.sqrt(df * math.pi)
     for _ in range(STEPS):  # of Newton's method; from below it cannot overshoot
-        slope = 2 * norm * (1 + found**2 / df) ** (-(df + 1) / 2)
-        step = (t_p(found, df) - (1 - LEVEL)) / slope
-        found = np.maximum(found + step, found / 2)
-        if np.all(np.abs(step) <= 1e-7 * found):  # the next would be its square
+        slope = 2 * density_factor * (1 + quantile**2 / df) ** (-(df + 1) / 2)
+        step = (t_p(quantile, df) - (1 - LEVEL)) / slope
+        quantile = np.maximum(quantile + step, quantile / 2)
+        # The error after a step is about its square: the next step would change nothing.
+        if np.all(np.abs(step) <= 1e-7 * quantile):
             break
-    return found
+    return quantile
 
 
 def _beta(a: F64, b: F64, x: F64) -> F64:
-    """Return the regularised incomplete beta function, by its continued fraction."""
+    """Return the regularised incomplete beta function, by its continued fraction.
+
+    Lentz's method: the fraction is the product of the ratios of successive numerators
+    (``numerators``) and successive denominators (``denominators``, as their reciprocals).
+    """
     x = np.clip(x, 0.0, 1.0)
-    swapped = x > (a + 1) / (a + b + 2)
-    a, b = np.where(swapped, b, a), np.where(swapped, a, b)
-    x = np.where(swapped, 1 - x, x)
-    lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
+    # The fraction converges fast for small x; I_x(a, b) = 1 - I_(1-x)(b, a) covers the rest.
+    is_swapped = x > (a + 1) / (a + b + 2)
+    swapped_a = np.where(is_swapped, b, a)
+    b = np.where(is_swapped, a, b)
+    a = swapped_a
+    x = np.where(is_swapped, 1 - x, x)
     if not x.size:
         return x
     with np.errstate(divide="ignore", invalid="ignore"):
-        front = np.exp(
-            lgamma(a + b) - lgamma(a) - lgamma(b) + a * np.log(x) + b * np.log1p(-x)
-        ) / a  # fmt: skip
-    c, d = np.ones(x.shape), _away(1 - (a + b) * x / (a + 1))
-    d = 1 / d
-    total = d.copy()
+        log_inverse_beta = log_gamma(a + b) - log_gamma(a) - log_gamma(b)
+        front = np.exp(log_inverse_beta + a * np.log(x) + b * np.log1p(-x)) / a
+    numerators = np.ones(x.shape)
+    denominators = 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    total = denominators.copy()
     for m in range(1, ROUNDS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d, c = 1 / _away(1 + even * d), _away(1 + even / c)
-        total *= d * c
+        denominators = 1 / _away_from_zero(1 + even * denominators)
+        numerators = _away_from_zero(1 + even / numerators)
+        total *= denominators * numerators
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d, c = 1 / _away(1 + odd * d), _away(1 + odd / c)
-        total *= d * c
-        if np.all(np.abs(d * c - 1) < 1e-14):
+        denominators = 1 / _away_from_zero(1 + odd * denominators)
+        numerators = _away_from_zero(1 + odd / numerators)
+        total *= denominators * numerators
+        if np.all(np.abs(denominators * numerators - 1) < 1e-14):
             break
     value = np.where(x > 0, front * total, 0.0)
-    return np.clip(np.where(swapped, 1 - value, value), 0.0, 1.0)
+    return np.clip(np.where(is_swapped, 1 - value, value), 0.0, 1.0)
 
 
-def _away(values: F64) -> F64:
-    """Keep values away from zero."""
+def _away_from_zero(values: F64) -> F64:
+    """Return values that can be divided by: tiny ones become TINY."""
     return np.where(np.abs(values) < TINY, TINY, values)
 
 
@@ -129,31 +142,31 @@ def welch(before: F64, after: F64, floor: tuple[F64, F64]) -> Estimate:
     Ratios have intervals of Student's t with Welch's degrees of freedom; if a side has one run,
     its variance is taken from the other side. NaN if a mean is not positive, or if both have one.
     """
-    sides = [_moments(runs, least) for runs, least in zip((before, after), floor, strict=True)]
-    (n, b, spread_b), (m, a, spread_a) = sides
-    alone = (n < 2) | (m < 2)
-    spread_b, spread_a = (
-        np.where(np.isnan(spread_b), spread_a, spread_b),
-        np.where(np.isnan(spread_a), spread_b, spread_a),
-    )
+    runs_before, mean_before, variance_before = _moments(before, floor[0])
+    runs_after, mean_after, variance_after = _moments(after, floor[1])
+    is_alone = (runs_before < 2) | (runs_after < 2)
+    shared_before = np.where(np.isnan(variance_before), variance_after, variance_before)
+    shared_after = np.where(np.isnan(variance_after), variance_before, variance_after)
     with np.errstate(divide="ignore", invalid="ignore"):
-        part_b, part_a = spread_b / n, spread_a / m
-        whole = part_b + part_a
-        df = whole**2 / (part_b**2 / (n - 1) + part_a**2 / (m - 1))
-    df = np.where(alone, np.maximum(n, m) - 1.0, np.where(whole > 0, df, n + m - 2.0))
-    whole = np.where(df > 0, whole, np.nan)
-    return estimated(b, a, whole, df)
+        part_before = shared_before / runs_before
+        part_after = shared_after / runs_after
+        variance = part_before + part_after
+        df = variance**2 / (part_before**2 / (runs_before - 1) + part_after**2 / (runs_after - 1))
+    df = np.where(variance > 0, df, runs_before + runs_after - 2.0)
+    df = np.where(is_alone, np.maximum(runs_before, runs_after) - 1.0, df)
+    variance = np.where(df > 0, variance, np.nan)  # no freedom: a single run on both sides
+    return estimated(mean_before, mean_after, variance, df)
 
 
 def _moments(runs: F64, least: F64) -> tuple[F64, F64, F64]:
     """Return the number of runs, the mean, and the relative variance, NaN for a single run."""
-    known = ~np.isnan(runs)
-    count = known.sum(axis=0).astype(np.float64)
+    has_figure = ~np.isnan(runs)
+    count = has_figure.sum(axis=0).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(known, runs, 0.0).sum(axis=0) / count
-        square = (np.where(known, runs - mean, 0.0) ** 2).sum(axis=0) / (count - 1)
-        spread = np.where(count > 1, np.maximum(square / mean**2, least), np.nan)
-    return count, mean, spread
+        mean = np.where(has_figure, runs, 0.0).sum(axis=0) / count
+        variance = (np.where(has_figure, runs - mean, 0.0) ** 2).sum(axis=0) / (count - 1)
+        relative = np.where(count > 1, np.maximum(variance / mean**2, least), np.nan)
+    return count, mean, relative
 
 
 def estimated(before: F64, after: F64, variance: F64, df: F64) -> Estimate:
@@ -165,7 +178,8 @@ def estimated(before: F64, after: F64, variance: F64, df: F64) -> Estimate:
         ratio = np.where((before > 0) & (after > 0), after / before, np.nan)
         error = np.sqrt(variance)
         change = np.log(ratio)
-        t = np.where(error > 0, change / error, np.where(change == 0, 0.0, np.inf))
+        t_without_error = np.where(change == 0, 0.0, np.inf)
+        t = np.where(error > 0, change / error, t_without_error)
         df = np.where(df > 1, df, 1.0)
         p = np.where(np.isnan(change) | np.isnan(error), np.nan, t_p(np.nan_to_num(t), df))
         reach = np.exp(t_quantile(df) * error)
@@ -179,7 +193,9 @@ def thinned(lengths: F64) -> F64:
     """Return sorted lengths, or MOST evenly spaced ones of them."""
     if lengths.size <= MOST:
         return lengths
-    return lengths[((np.arange(MOST) + 0.5) * (lengths.size / MOST)).astype(np.int64)]
+    step = lengths.size / MOST
+    middles_of_steps = (np.arange(MOST) + 0.5) * step
+    return lengths[middles_of_steps.astype(np.int64)]
 
 
 def rank_p(before: F64, after: F64) -> float:
@@ -188,21 +204,25 @@ def rank_p(before: F64, after: F64) -> float:
     It is the normal approximation with corrections for ties and continuity, but never less than
     the exact p of two samples that do not overlap.
     """
-    n, m = before.size, after.size
+    n = before.size
+    m = after.size
     total = n + m
     if not n or not m:
         return 1.0
-    below = np.searchsorted(before, after, "left")
-    upto = np.searchsorted(before, after, "right")
-    u = float(below.sum() + upto.sum()) / 2
-    both = np.concatenate((before, after))
-    both.sort(kind="stable")
-    edges = np.flatnonzero(both[1:] != both[:-1]) + 1
-    ties = np.diff(edges, prepend=0, append=total).astype(np.float64)
-    spread = n * m / 12 * (total + 1 - float((ties**3 - ties).sum()) / (total * (total - 1)))
-    if spread <= 0:
+    # U: the pairs in which the length before is less; equal ones count half.
+    less = np.searchsorted(before, after, "left")
+    less_or_equal = np.searchsorted(before, after, "right")
+    u = float(less.sum() + less_or_equal.sum()) / 2
+    lengths = np.concatenate((before, after))
+    lengths.sort(kind="stable")
+    tie_starts = np.flatnonzero(lengths[1:] != lengths[:-1]) + 1
+    tie_sizes = np.diff(tie_starts, prepend=0, append=total).astype(np.float64)
+    tie_correction = float((tie_sizes**3 - tie_sizes).sum()) / (total * (total - 1))
+    variance = n * m / 12 * (total + 1 - tie_correction)
+    if variance <= 0:
         return 1.0
-    z = max(abs(u - n * m / 2) - 0.5, 0.0) / math.sqrt(spread)
+    distance = max(abs(u - n * m / 2) - 0.5, 0.0)
+    z = distance / math.sqrt(variance)
     return min(max(math.erfc(z / math.sqrt(2)), least_rank_p(n, m)), 1.0)
 
 
@@ -210,8 +230,8 @@ def least_rank_p(n: int, m: int) -> float:
     """Return the least p that the Mann-Whitney test of n and m values can have."""
     if not n or not m:
         return 1.0
-    ways = math.lgamma(n + m + 1) - math.lgamma(n + 1) - math.lgamma(m + 1)
-    return min(2 * math.exp(-ways), 1.0)
+    log_orders = math.lgamma(n + m + 1) - math.lgamma(n + 1) - math.lgamma(m + 1)
+    return min(2 * math.exp(-log_orders), 1.0)
 
 
 def tail_p(lower: F64, upper: F64, share: float) -> float:
@@ -221,30 +241,42 @@ def tail_p(lower: F64, upper: F64, share: float) -> float:
     one distribution, the number that exceed it has a negative hypergeometric distribution, which
     is exact for any distribution without ties, and too cautious for one with ties.
     """
-    n, m = lower.size, upper.size
+    n = lower.size
+    m = upper.size
     if not n or not m:
         return 1.0
-    k = max(round(n * (1 - share)), 1)
-    over = m - int(np.searchsorted(upper, lower[n - k], "right"))
-    return _few(n, m, over + k - 1, k - 1) if over else 1.0
+    lower_in_tail = max(round(n * (1 - share)), 1)
+    value = lower[n - lower_in_tail]
+    upper_in_tail = m - int(np.searchsorted(upper, value, "right"))
+    if not upper_in_tail:
+        return 1.0
+    # In order from the top, so many of `upper` come before `value` exactly if, of the first
+    # upper_in_tail + lower_in_tail - 1 of both, at most lower_in_tail - 1 are of `lower`.
+    return _few_p(n, m, upper_in_tail + lower_in_tail - 1, lower_in_tail - 1)
 
 
-def _few(marked: int, others: int, drawn: int, most: int) -> float:
+def _few_p(marked: int, unmarked: int, drawn: int, most: int) -> float:
     """Return the probability that at most ``most`` of ``drawn`` are marked."""
-    least = max(drawn - others, 0)
-    if most < least:
+    fewest_possible = max(drawn - unmarked, 0)
+    if most < fewest_possible:
         return 0.0
     top = min(most, marked, drawn)
-
-    def ways(n: int, k: int) -> float:
-        return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-
-    first = ways(marked, top) + ways(others, drawn - top) - ways(marked + others, drawn)
-    i = np.arange(top, max(least, top - TERMS), -1, dtype=np.float64)
+    log_first = (
+        _log_ways(marked, top)
+        + _log_ways(unmarked, drawn - top)
+        - _log_ways(marked + unmarked, drawn)
+    )
+    # From `top` downward: each term is the one before it times a ratio of four factors.
+    i = np.arange(top, max(fewest_possible, top - TERMS), -1, dtype=np.float64)
     with np.errstate(divide="ignore"):
-        steps = np.log(i * (others - drawn + i) / ((marked - i + 1) * (drawn - i + 1)))
-    terms = first + np.concatenate(([0.0], np.cumsum(steps)))
-    return float(min(np.exp(np.minimum(terms, 0.0)).sum(), 1.0))
+        log_ratios = np.log(i * (unmarked - drawn + i) / ((marked - i + 1) * (drawn - i + 1)))
+    log_terms = log_first + np.concatenate(([0.0], np.cumsum(log_ratios)))
+    return float(min(np.exp(np.minimum(log_terms, 0.0)).sum(), 1.0))
+
+
+def _log_ways(n: int, k: int) -> float:
+    """Return the logarithm of the number of ways to choose k of n."""
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def count_p(before: int, after: int, factor: float = 1.0) -> float:
@@ -257,7 +289,8 @@ def count_p(before: int, after: int, factor: float = 1.0) -> float:
     if not total:
         return 1.0
     share = factor / (1 + factor)
-    z = max(abs(after - total * share) - 0.5, 0.0) / math.sqrt(total * share * (1 - share))
+    distance = max(abs(after - total * share) - 0.5, 0.0)
+    z = distance / math.sqrt(total * share * (1 - share))
     least = 2 * max(share, 1 - share) ** total
     return min(max(math.erfc(z / math.sqrt(2)), least), 1.0)
 
@@ -267,15 +300,19 @@ def combined_p(tests: Mapping[str, tuple[float, float]]) -> float:
 
     It is near the smallest p over its share of the weights, and holds for dependent tests.
     """
-    whole = sum(weight for _, weight in tests.values())
-    total = sum(weight / whole * _cotangent(p) for p, weight in tests.values())
-    return 1 / (math.pi * total) if total > 1e8 else math.atan2(1.0, total) / math.pi
+    weights = sum(weight for _, weight in tests.values())
+    total = sum(weight / weights * _cauchy_quantile(p) for p, weight in tests.values())
+    if total > 1e8:  # arccot(x) is 1 / x there, as exactly as numbers can say
+        return 1 / (math.pi * total)
+    return math.atan2(1.0, total) / math.pi
 
 
-def _cotangent(p: float) -> float:
+def _cauchy_quantile(p: float) -> float:
     """Return the quantile of Cauchy's distribution that is exceeded with probability p."""
     p = min(max(p, TINY), CAUTIOUS)
-    return 1 / (math.pi * p) if p < 1e-8 else 1 / math.tan(math.pi * p)
+    if p < 1e-8:  # tan(x) is x there, as exactly as numbers can say
+        return 1 / (math.pi * p)
+    return 1 / math.tan(math.pi * p)
 
 
 # --- Many names ----------------------------------------------------------------------------------
@@ -288,9 +325,11 @@ def held(p: Sequence[float] | F64, rate: float) -> tuple[NDArray[np.bool_], F64]
     """
     values = np.asarray(p, np.float64)
     adjusted: Any = np.full(values.size, np.nan)
-    made = np.flatnonzero(~np.isnan(values))
-    order = made[np.argsort(values[made], kind="stable")]
+    tested = np.flatnonzero(~np.isnan(values))
+    order = tested[np.argsort(values[tested], kind="stable")]
     scaled = values[order] * order.size / np.arange(1, order.size + 1)
-    adjusted[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+    # A test is not adjusted beyond one with a greater p: the least of it and all after it.
+    least_from_here_on = np.minimum.accumulate(scaled[::-1])[::-1]
+    adjusted[order] = np.minimum(least_from_here_on, 1.0)
     with np.errstate(invalid="ignore"):
         return adjusted <= rate, adjusted

@@ -55,24 +55,28 @@ class _Totals:
     """Figures of ended slices by number, as columns of shape (n,), numbers ascending."""
 
     def __init__(self) -> None:
-        self.numbers, self.count, self.sum, self.max = (np.zeros(0, np.int64) for _ in range(4))
+        self.numbers = np.zeros(0, np.int64)
+        self.count = np.zeros(0, np.int64)
+        self.sum = np.zeros(0, np.int64)
+        self.max = np.zeros(0, np.int64)
 
     def add(self, numbers: I64, lengths: I64) -> None:
         """Add ended slices. Memory is needed for their distinct numbers alone."""
-        both = np.concatenate((self.numbers, numbers))
-        self.numbers, place = np.unique(both, return_inverse=True)
-        known, fresh = np.split(place.reshape(-1), [self.count.size])
-        sums = []
-        for earlier, added in ((self.count, np.int64(1)), (self.sum, lengths)):
-            total = np.zeros(self.numbers.size, np.int64)
-            total[known] = earlier
-            np.add.at(total, fresh, added)
-            sums.append(total)
-        self.count, self.sum = sums
-        longest = np.zeros(self.numbers.size, np.int64)
-        longest[known] = self.max
-        np.maximum.at(longest, fresh, lengths)
-        self.max = longest
+        all_numbers = np.concatenate((self.numbers, numbers))
+        self.numbers, index_of_number = np.unique(all_numbers, return_inverse=True)
+        old_indexes, new_indexes = np.split(index_of_number.reshape(-1), [self.count.size])
+
+        def moved(column: I64) -> I64:
+            column_of_all = np.zeros(self.numbers.size, np.int64)
+            column_of_all[old_indexes] = column
+            return column_of_all
+
+        self.count = moved(self.count)
+        self.sum = moved(self.sum)
+        self.max = moved(self.max)
+        np.add.at(self.count, new_indexes, 1)
+        np.add.at(self.sum, new_indexes, lengths)
+        np.maximum.at(self.max, new_indexes, lengths)
 
 
 def slowest(capture: Capture, top: int = 5) -> Slowest:
@@ -90,61 +94,73 @@ def slowest(capture: Capture, top: int = 5) -> Slowest:
 def _of_all_slices(capture: Capture, top: int, per_second: int) -> Slowest:
     calls = Calls.of(capture, "", with_asynchronous=True)
     inner, _ = calls.recursion()
-    groups = 2 * len(calls.functions)
+    outermost = 1 - inner
+    # Asynchronous slices of a name are a group of their own: function 3 has 6 and 7.
     group = 2 * calls.function
     if calls.marked is not None:
         group += calls.marked
-    outermost = 1 - inner
-    count, sums, longest, everything, nested, unused, unneeded = (
-        np.zeros(groups, np.int64) for _ in range(7)
-    )
-    columns = group.data, calls.parent.data, calls.length.data
+    group_count = 2 * len(calls.functions)
+    count = np.zeros(group_count, np.int64)
+    sums = np.zeros(group_count, np.int64)
+    nested = np.zeros(group_count, np.int64)
+    sums_of_all = np.zeros(group_count, np.int64)
+    longest = np.zeros(group_count, np.int64)
+    ignored = [np.zeros(group_count, np.int64).data for _ in range(3)]
+    columns = (group.data, calls.parent.data, calls.length.data)
     kernels.account(
-        *columns, outermost.data, outermost.data,
-        count.data, unused.data, sums.data, nested.data,
-    )  # fmt: skip
+        *columns, outermost.data, outermost.data, count.data, ignored[0], sums.data, nested.data
+    )
     # Self time is that of all calls, the inner ones too.
     kernels.account(
-        *columns, ALL.data, ALL.data,
-        unused.data, unused.data, everything.data, unneeded.data,
-    )  # fmt: skip
-    own = np.maximum(everything - nested, 0)
+        *columns, ALL.data, ALL.data, ignored[0], ignored[1], sums_of_all.data, ignored[2]
+    )
+    own = np.maximum(sums_of_all - nested, 0)
     ended = np.flatnonzero((inner == 0) & (calls.length >= 0))
     np.maximum.at(longest, group[ended], calls.length[ended])
-    known = np.flatnonzero(count)
+    with_calls = np.flatnonzero(count)
     # Of equal self times, the one that also took longer in all comes first.
-    order = np.lexsort((known, -sums[known], -own[known]))[:top]
+    order = np.lexsort((with_calls, -sums[with_calls], -own[with_calls]))[:top]
     names = tuple(
         Slow(
-            calls.functions.name(number >> 1), int(count[number]), int(sums[number]),
-            int(longest[number]), int(own[number]), asynchronous=bool(number & 1),
+            name=calls.functions.name(number >> 1),
+            count=int(count[number]),
+            sum=int(sums[number]),
+            max=int(longest[number]),
+            own=int(own[number]),
+            asynchronous=bool(number & 1),
         )
-        for number in known[order].tolist()
-    )  # fmt: skip
-    return Slowest(names, int(known.size), per_second)
+        for number in with_calls[order].tolist()
+    )
+    return Slowest(names, int(with_calls.size), per_second)
 
 
 def _of_batches(capture: Capture, top: int, per_second: int) -> Slowest:
     """Add up all slices batch by batch, in memory for the names of ended ones alone."""
-    column, length, _ = measured(capture, "")
-    longest = NS_MAX // max(capture.row_counts()["slices"], 1)
+    column, length_name, _ = measured(capture, "")
+    longest = NS_MAX // max(capture.row_counts()["slices"], 1)  # so that the sum of all fits
     totals = _Totals()
     for batch in capture.batches("slices"):
-        lengths = batch.array(length).astype(np.int64)
+        lengths = batch.array(length_name).astype(np.int64)
         ended = np.flatnonzero(lengths >= 0)
         if ended.size:
-            marked = batch.array("kind")[ended] == ASYNC
-            numbers = 2 * batch.array(column.name)[ended].astype(np.int64) + marked
-            totals.add(numbers, np.minimum(lengths[ended], longest))
+            keys = batch.array(column.name)[ended].astype(np.int64)
+            is_asynchronous = batch.array("kind")[ended] == ASYNC
+            totals.add(2 * keys + is_asynchronous, np.minimum(lengths[ended], longest))
     order = np.lexsort((totals.numbers, -totals.sum))[:top]
-    chosen = totals.numbers[order]
-    distinct, place = np.unique(chosen >> 1, return_inverse=True)
-    functions = functions_of(capture, column, distinct)
+    keys_of_top = totals.numbers[order] >> 1
+    distinct_keys, function_of_top = np.unique(keys_of_top, return_inverse=True)
+    functions = functions_of(capture, column, distinct_keys)
     names = tuple(
         Slow(
-            functions.name(name), int(totals.count[row]), int(totals.sum[row]),
-            int(totals.max[row]), None, asynchronous=bool(totals.numbers[row] & 1),
+            name=functions.name(function),
+            count=int(totals.count[index]),
+            sum=int(totals.sum[index]),
+            max=int(totals.max[index]),
+            own=None,
+            asynchronous=bool(totals.numbers[index] & 1),
         )
-        for name, row in zip(place.reshape(-1).tolist(), order.tolist(), strict=True)
-    )  # fmt: skip
+        for function, index in zip(
+            function_of_top.reshape(-1).tolist(), order.tolist(), strict=True
+        )
+    )
     return Slowest(names, int(totals.numbers.size), per_second)

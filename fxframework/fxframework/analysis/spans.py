@@ -55,45 +55,36 @@ class Spans:
         """Return the spans of a capture, or of a part of one, that has slices."""
         table = capture.table("slices")
         rows = np.asarray(table.array("row"), np.int64)
-        above = np.asarray(table.array("parent"), np.int64)
-        place = np.minimum(np.searchsorted(rows, above), max(rows.size - 1, 0))
-        known = (above >= 0) & (rows[place] == above) if rows.size else above >= 0
-        parent = np.where(known, place, NONE)
-        own = np.arange(rows.size)
-        root = np.where(known, place, own)
-        while rows.size and not np.array_equal(again := root[root], root):
-            root = again
-        seed = np.uint64(int.from_bytes(fingerprint(capture)[8:], "little"))
+        parent = _indexes_of(rows, np.asarray(table.array("parent"), np.int64))
+        fingerprint_bytes = fingerprint(capture)
+        seed = np.uint64(int.from_bytes(fingerprint_bytes[8:], "little"))
         span = _mixed(rows.astype(np.uint64) ^ seed)
         start = np.asarray(table.array("ts"), np.int64)
         length = np.asarray(table.array("dur"), np.int64)
         end = start + np.maximum(length, 0)
-        last = int(end.max()) if end.size else 0
+        last_end = int(end.max()) if end.size else 0
         on_thread = table.array("kind") != ASYNC
         return cls(
-            prefix=fingerprint(capture)[:8].hex(),
+            prefix=fingerprint_bytes[:8].hex(),
             rows=rows,
             parent=parent,
-            trace=span[root],
+            trace=span[_outermost(parent)],
             span=span,
             start=start,
-            end=np.where(length < 0, np.maximum(last, start), end),
+            end=np.where(length < 0, np.maximum(last_end, start), end),
             thread=np.where(on_thread, table.array("thread"), NONE).astype(np.int32),
         )
 
     def __len__(self) -> int:
         return int(self.rows.size)
 
-    def ids(self, place: int) -> tuple[str, str]:
+    def ids(self, index: int) -> tuple[str, str]:
         """Return the trace id and the span id of a slice, in hexadecimal."""
-        return f"{self.prefix}{self.trace[place]:016x}", f"{self.span[place]:016x}"
+        return f"{self.prefix}{self.trace[index]:016x}", f"{self.span[index]:016x}"
 
     def places(self, rows: I64) -> I64:
         """Return the indices of slices by row, -1 for rows that are not among the slices."""
-        if not len(self):
-            return np.full(rows.size, NONE, np.int64)
-        found = np.minimum(np.searchsorted(self.rows, rows), len(self) - 1)
-        return np.where(self.rows[found] == rows, found, NONE)
+        return _indexes_of(self.rows, rows)
 
     def enclosing(self, threads: NDArray[np.int32], ts: I64) -> I64:
         """Return the index of the innermost slice of a thread at a time, shape (n,); -1 for none.
@@ -101,21 +92,45 @@ class Spans:
         ``threads`` are ids in `threads`, -1 for none. A slice covers the times from its start up
         to but not including its end; an empty slice covers its start.
         """
-        order = np.flatnonzero(self.thread >= 0)
-        order = order[np.lexsort((order, self.start[order], self.thread[order]))]
-        found = np.full(ts.size, NONE, np.int64)
+        by_thread = np.flatnonzero(self.thread >= 0)
+        # Of slices that begin together, the outer one has the lower row: the inner one comes last.
+        by_thread = by_thread[
+            np.lexsort((by_thread, self.start[by_thread], self.thread[by_thread]))
+        ]
+        innermost = np.full(ts.size, NONE, np.int64)
         for thread in np.unique(threads[threads >= 0]).tolist():
-            first, last = np.searchsorted(self.thread[order], [thread, thread + 1])
-            mine = order[first:last]
-            asked = np.flatnonzero(threads == thread)
-            at = np.searchsorted(self.start[mine], ts[asked], "right") - 1
-            if mine.size:
-                found[asked] = np.where(at >= 0, mine[at], NONE)
+            first, stop = np.searchsorted(self.thread[by_thread], [thread, thread + 1])
+            slices = by_thread[first:stop]
+            if slices.size:
+                on_thread = np.flatnonzero(threads == thread)
+                latest = np.searchsorted(self.start[slices], ts[on_thread], "right") - 1
+                innermost[on_thread] = np.where(latest >= 0, slices[latest], NONE)
+        # The latest slice that began may have ended: then the one around it is looked at.
         while True:
-            over = (found >= 0) & (self.end[found] <= ts) & (self.start[found] < ts)
-            if not over.any():
-                return found
-            found[over] = self.parent[found[over]]
+            has_ended = (self.end[innermost] <= ts) & (self.start[innermost] < ts)
+            has_ended &= innermost >= 0
+            if not has_ended.any():
+                return innermost
+            innermost[has_ended] = self.parent[innermost[has_ended]]
+
+
+def _indexes_of(rows: I64, wanted: I64) -> I64:
+    """Return the index of each wanted row in ascending ``rows``; -1 for one that is not there."""
+    if not rows.size:
+        return np.full(wanted.size, NONE, np.int64)
+    indexes = np.minimum(np.searchsorted(rows, wanted), rows.size - 1)
+    return np.where(rows[indexes] == wanted, indexes, NONE)
+
+
+def _outermost(parent: I64) -> I64:
+    """Return the index of the outermost slice around each slice."""
+    outer = np.where(parent >= 0, parent, np.arange(parent.size))
+    while True:
+        # Twice as far each time: after n turns, 2**n slices outwards.
+        outer_of_outer = outer[outer]
+        if np.array_equal(outer_of_outer, outer):
+            return outer
+        outer = outer_of_outer
 
 
 def flow_points(
@@ -127,23 +142,30 @@ def flow_points(
     id can be reused after its flow ends. A begin within a flow and a point outside of a flow or of
     a slice are left out.
     """
-    order = np.argsort(flows["ts"], kind="stable")
-    columns = (flows[name][order].tolist() for name in ("slice", "id", "phase"))
-    active: dict[int, int] = {}
-    slices: list[int] = []
-    found: list[int] = []
-    for place, id, phase in zip(*columns, strict=True):
-        flow = active.get(id)
-        if place < 0 or (flow is None) == (phase != FLOW_BEGIN):
+    by_time = np.argsort(flows["ts"], kind="stable")
+    slices = flows["slice"][by_time].tolist()
+    ids = flows["id"][by_time].tolist()
+    phases = flows["phase"][by_time].tolist()
+    active_flows: dict[int, int] = {}  # the number of the flow that has an id
+    point_slices: list[int] = []
+    point_flows: list[int] = []
+    for slice_index, flow_id, phase in zip(slices, ids, phases, strict=True):
+        flow = active_flows.get(flow_id)
+        if slice_index < 0:
             continue
-        if flow is None:
+        if phase == FLOW_BEGIN:
+            if flow is not None:
+                continue
             taken += 1
-            flow = active[id] = taken
+            flow = taken
+            active_flows[flow_id] = flow
+        elif flow is None:
+            continue
         if phase == FLOW_END:
-            del active[id]
-        slices.append(place)
-        found.append(flow)
-    return np.array(slices, np.int64), np.array(found, np.uint64), taken
+            del active_flows[flow_id]
+        point_slices.append(slice_index)
+        point_flows.append(flow)
+    return np.array(point_slices, np.int64), np.array(point_flows, np.uint64), taken
 
 
 def links(flows: Table, spans: Spans) -> tuple[I64, I64, int]:
@@ -152,12 +174,15 @@ def links(flows: Table, spans: Spans) -> tuple[I64, I64, int]:
     The pairs are indices of sources and of targets: the points of a flow in order of time.
     """
     columns = {name: flows.array(name) for name in ("ts", "slice", "id", "phase")}
-    slices, numbers, _ = flow_points(columns)
-    order = np.argsort(numbers, kind="stable")
-    place, numbers = spans.places(slices[order]), numbers[order]
-    same = (numbers[1:] == numbers[:-1]) & (place[1:] != place[:-1])
-    same &= (place[1:] >= 0) & (place[:-1] >= 0)
-    return place[:-1][same], place[1:][same], len(flows) - slices.size
+    rows, flow_numbers, _ = flow_points(columns)
+    by_flow = np.argsort(flow_numbers, kind="stable")  # each in order of time
+    indexes = spans.places(rows[by_flow])
+    flow_numbers = flow_numbers[by_flow]
+    sources = indexes[:-1]
+    targets = indexes[1:]
+    are_linked = (flow_numbers[1:] == flow_numbers[:-1]) & (targets != sources)
+    are_linked &= (targets >= 0) & (sources >= 0)
+    return sources[are_linked], targets[are_linked], len(flows) - rows.size
 
 
 def fingerprint(capture: Capture) -> bytes:
@@ -169,9 +194,9 @@ def fingerprint(capture: Capture) -> bytes:
 
 def _mixed(numbers: U64) -> U64:
     """Return distinct nonzero hashes of distinct numbers (the finaliser of SplitMix64)."""
-    out = numbers + np.uint64(0x9E3779B97F4A7C15)
+    hashes = numbers + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        out = (out ^ (out >> np.uint64(shift))) * np.uint64(factor)
-    out ^= out >> np.uint64(31)
-    out[out == 0] = np.uint64(1)
-    return out
+        hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
+    hashes ^= hashes >> np.uint64(31)
+    hashes[hashes == 0] = np.uint64(1)
+    return hashes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.analysis.made import Made
+from fxframework.analysis.lazy import LazySequence
 from fxframework.io import arena
 
 __all__ = ["ALL", "Spread", "Spreads", "spreads"]
@@ -55,7 +55,7 @@ class Spread:
         }
 
 
-class Spreads(Made[Spread]):
+class Spreads(LazySequence[Spread]):
     """Spreads of n groups, stored as columns of their fields: int64 of shape (n,).
 
     Counts and sums are stored. Order statistics are read from the lengths, which are stored group
@@ -64,7 +64,8 @@ class Spreads(Made[Spread]):
 
     def __init__(self, sums: Mapping[str, I64], lengths: I64, starts: I64) -> None:
         self._sums = sums
-        self.lengths, self.starts = lengths, starts
+        self.lengths = lengths
+        self.starts = starts
         views = {name: column.data for name, column in sums.items()}
         # A bound method would create a reference cycle.
         super().__init__(starts.size, partial(_spread, views, lengths.data, starts.data))
@@ -74,11 +75,12 @@ class Spreads(Made[Spread]):
         if name in self._sums:
             return self._sums[name]
         counts = self._sums["count"]
-        found: I64 = np.full(counts.size, -1, np.int64)
-        some = np.flatnonzero(counts)
-        rank = np.minimum((counts[some] * SHARES[name]).astype(np.int64), counts[some] - 1)
-        found[some] = self.lengths[self.starts[some] + rank]
-        return found
+        column: I64 = np.full(counts.size, -1, np.int64)
+        groups = np.flatnonzero(counts)
+        counts = counts[groups]
+        ranks = np.minimum((counts * SHARES[name]).astype(np.int64), counts - 1)
+        column[groups] = self.lengths[self.starts[groups] + ranks]
+        return column
 
     def extended(self, more: int) -> Spreads:
         """Return these spreads followed by ``more`` groups without calls."""
@@ -87,14 +89,14 @@ class Spreads(Made[Spread]):
 
 
 def _spread(
-    sums: Mapping[str, memoryview], lengths: memoryview, starts: memoryview, place: int
+    sums: Mapping[str, memoryview], lengths: memoryview, starts: memoryview, group: int
 ) -> Spread:
-    figures = {name: column[place] for name, column in sums.items()}
+    figures = {name: column[group] for name, column in sums.items()}
     count = figures["count"]
-    ranks = _ranks(count) if count else {}
-    return Spread(
-        **figures, **{name: lengths[starts[place] + rank] for name, rank in ranks.items()}
-    )
+    if count:
+        for name, rank in _ranks(count).items():
+            figures[name] = lengths[starts[group] + rank]
+    return Spread(**figures)
 
 
 def _ranks(count: int) -> dict[str, int]:
@@ -118,38 +120,47 @@ def spreads(
     marks the calls that count, ``summed`` those whose lengths are added up. Self times cover all
     calls.
     """
-    counts, opened, totals, nested = (np.zeros(groups, np.int64) for _ in range(4))
+    counts = np.zeros(groups, np.int64)
+    unfinished = np.zeros(groups, np.int64)
+    totals = np.zeros(groups, np.int64)
+    nested = np.zeros(groups, np.int64)
     calls = (group.data, parent.data, length.data)
     kernels.account(
-        *calls, chosen.data, summed.data, counts.data, opened.data, totals.data, nested.data
+        *calls, chosen.data, summed.data, counts.data, unfinished.data, totals.data, nested.data
     )
-    everything = totals
+    totals_of_all = totals
     if chosen.size or summed.size:
-        every = ALL.data
-        everything = np.zeros(groups, np.int64)
-        no_counts, not_opened, not_nested = (np.zeros(groups, np.int64).data for _ in range(3))
-        kernels.account(*calls, every, every, no_counts, not_opened, everything.data, not_nested)
-    own = np.subtract(everything, nested, out=nested)
+        # Self times cover all calls, and so need the totals of all.
+        totals_of_all = np.zeros(groups, np.int64)
+        ignored = [np.zeros(groups, np.int64).data for _ in range(3)]
+        kernels.account(
+            *calls, ALL.data, ALL.data, ignored[0], ignored[1], totals_of_all.data, ignored[2]
+        )
+    own = np.subtract(totals_of_all, nested, out=nested)
     np.maximum(own, 0, out=own)
     starts = np.cumsum(counts) - counts
-    out = arena.empty(int(counts.sum()), np.int64)
-    kernels.sort_out(group.data, length.data, chosen.data, starts.copy().data, out.data)
-    _rank(out, starts, counts, ordered=ordered)
-    sums = {"count": counts, "unfinished": opened, "sum": totals, "own": own}
-    return Spreads(sums, out, starts)
+    lengths = arena.empty(int(counts.sum()), np.int64)
+    next_place = starts.copy()
+    kernels.sort_out(group.data, length.data, chosen.data, next_place.data, lengths.data)
+    _place_ranks(lengths, starts, counts, ordered=ordered)
+    sums = {"count": counts, "unfinished": unfinished, "sum": totals, "own": own}
+    return Spreads(sums, lengths, starts)
 
 
-def _rank(lengths: I64, starts: I64, counts: I64, *, ordered: bool) -> None:
+def _place_ranks(lengths: I64, starts: I64, counts: I64, *, ordered: bool) -> None:
     """Sort each group of lengths, or so far that its order statistics are at their ranks."""
+    # Most groups of a large capture are small: those of one size are the rows of one array.
     for size in range(2, min(FEW, int(counts.max(initial=0))) + 1):
-        every = np.flatnonzero(counts == size)
-        for first in range(0, every.size, BLOCK):
-            places = starts[every[first : first + BLOCK]][:, None] + np.arange(size)
+        groups = np.flatnonzero(counts == size)
+        for first in range(0, groups.size, BLOCK):
+            block = groups[first : first + BLOCK]
+            places = starts[block][:, None] + np.arange(size)
             lengths[places] = np.sort(lengths[places], axis=1)
     for group in np.flatnonzero(counts > FEW).tolist():
-        start, count = int(starts[group]), int(counts[group])
-        mine = lengths[start : start + count]
+        start = int(starts[group])
+        count = int(counts[group])
+        lengths_of_group = lengths[start : start + count]
         if ordered:
-            mine.sort()
+            lengths_of_group.sort()
         else:
-            mine.partition(sorted({*_ranks(count).values()}))
+            lengths_of_group.partition(sorted({*_ranks(count).values()}))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
 from fxframework.analysis.calls import NO_THREAD, CallBatches, Calls, Functions, ThreadNames, in_ns
-from fxframework.analysis.made import Made
+from fxframework.analysis.lazy import LazySequence
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture
@@ -78,42 +78,51 @@ class CallTree:
 
         Siblings come in order of appearance, or, with ``weight`` (shape (m,)), the heaviest first.
         """
-        if weight is None and not (self.parent[1:] < self.parent[:-1]).any():
-            order = np.arange(len(self), dtype=np.int32)
-        else:
-            keys = (self.parent,) if weight is None else (-weight, self.parent)
-            order = np.lexsort(keys).astype(np.int32)
-        above = self.parent[order]
-        alike = above[1:] == above[:-1]
-        beside = np.full(len(self), -1, np.int32)
-        beside[order[:-1][alike]] = order[1:][alike]
-        first = np.full(len(self), -1, np.int32)
-        heads = np.flatnonzero(np.concatenate(([True], ~alike)) & (above >= 0))
-        first[above[heads]] = order[heads]
-        del order, above, alike, heads
-        down, across, up = first.data, beside.data, view(self.parent, np.int32)
+        first_child, next_sibling = self._children(weight)
+        parent = view(self.parent, np.int32)
         for root in range(len(self.roots)):
-            node, depth = root, 0
+            node = root
+            depth = 0
             while True:
                 yield node, depth
-                if down[node] >= 0:
-                    node = down[node]
+                if first_child[node] >= 0:
+                    node = first_child[node]
                     depth += 1
                     continue
-                while depth and across[node] < 0:
-                    node = up[node]
+                # Up to the nearest node with a sibling that was not visited; roots have none.
+                while depth and next_sibling[node] < 0:
+                    node = parent[node]
                     depth -= 1
                 if not depth:
                     break
-                node = across[node]
+                node = next_sibling[node]
+
+    def _children(self, weight: I64 | None) -> tuple[memoryview, memoryview]:
+        """Return the first child and the next sibling of each node, -1 for none."""
+        is_sorted = not (self.parent[1:] < self.parent[:-1]).any()
+        if weight is None and is_sorted:
+            by_parent = np.arange(len(self), dtype=np.int32)
+        elif weight is None:
+            by_parent = np.lexsort((self.parent,)).astype(np.int32)
+        else:
+            by_parent = np.lexsort((-weight, self.parent)).astype(np.int32)
+        parents = self.parent[by_parent]
+        next_is_sibling = parents[1:] == parents[:-1]
+        next_sibling = np.full(len(self), -1, np.int32)
+        next_sibling[by_parent[:-1][next_is_sibling]] = by_parent[1:][next_is_sibling]
+        begins_siblings = np.concatenate(([True], ~next_is_sibling))
+        first_places = np.flatnonzero(begins_siblings & (parents >= 0))
+        first_child = np.full(len(self), -1, np.int32)
+        first_child[parents[first_places]] = by_parent[first_places]
+        return first_child.data, next_sibling.data
 
     def path(self, node: int) -> list[int]:
         """Return the nodes from below the root to ``node``."""
-        found = []
+        innermost_first = []
         while node >= len(self.roots):
-            found.append(node)
+            innermost_first.append(node)
             node = int(self.parent[node])
-        return found[::-1]
+        return innermost_first[::-1]
 
     def in_ns(self, times: I64) -> I64:
         """Convert times to nanoseconds; see ``calls.in_ns``."""
@@ -137,71 +146,80 @@ def call_tree(
 
     Raises UsageError if the capture has no slices.
     """
-    parts = CallBatches(capture, by, calls)
-    ids = parts.threads
-    numbers = np.zeros(int(ids[-1]) + 2 if ids.size else 1, np.int32)
+    batches = CallBatches(capture, by, calls)
+    thread_ids = batches.threads
+    # The root of each thread, by id + 1: -1 is the id of calls of no thread.
+    last_id = int(thread_ids.max(initial=-1))
+    root_of_thread = np.zeros(last_id + 2, np.int32)
     roots: Sequence[str] = ["all threads"]
     if per_thread:
         names = ThreadNames(capture)
-        roots = Made(ids.size, lambda at: names.get(int(ids[at]), NO_THREAD))
-        numbers[ids + 1] = np.arange(ids.size, dtype=np.int32)
-    builder = kernels.TreeBuilder(numbers.data, len(roots), ROOM, depth)
-    nodes = Spill(np.int32)
-    used, timeless, part = len(roots), 0, None
-    for part in parts.parts():
-        first, stop = part.first, part.first + part.function.size
-        nodes.grow(stop)[first:stop] = -1
-        timeless += int(np.count_nonzero(part.length == 0))
+        roots = LazySequence(
+            thread_ids.size, lambda root: names.get(int(thread_ids[root]), NO_THREAD)
+        )
+        root_of_thread[thread_ids + 1] = np.arange(thread_ids.size, dtype=np.int32)
+    builder = kernels.TreeBuilder(root_of_thread.data, len(roots), ROOM, depth)
+    node_of_call = Spill(np.int32)
+    size = len(roots)
+    timeless = 0
+    batch = None
+    for batch in batches.parts():
+        first_row = batch.first
+        stop = first_row + batch.function.size
+        node_of_call.grow(stop)[first_row:stop] = -1
+        timeless += int(np.count_nonzero(batch.length == 0))
         builder.load(
-            part.function.data,
-            part.parent.data,
-            part.length.data,
-            part.thread.data,
-            nodes.array.data,
-            first,
+            batch.function.data,
+            batch.parent.data,
+            batch.length.data,
+            batch.thread.data,
+            node_of_call.array.data,
+            first_row,
         )
         while builder.row < stop:
-            used = builder.run()
-            nodes.release()
-            parts.release()
-    parent, function, count, opened, total, loose = (
-        np.asarray(column)[:used]
-        for column in (
-            builder.parents,
-            builder.functions,
-            builder.counts,
-            builder.opened,
-            builder.totals,
-            builder.loose,
-        )
-    )
-    functions, per_second, asynchronous = parts.functions, parts.per_second, parts.asynchronous
+            size = builder.run()
+            # Of calls that were added up, only those that enclose later ones are read again.
+            node_of_call.release()
+            batches.release()
+    parent = np.asarray(builder.parents)[:size]
+    function = np.asarray(builder.functions)[:size]
+    count = np.asarray(builder.counts)[:size]
+    unfinished = np.asarray(builder.opened)[:size]
+    total = np.asarray(builder.totals)[:size]
+    time_in_unfinished = np.asarray(builder.loose)[:size]
     deep = builder.deep
-    own_nodes = (nodes.array[: len(calls or ())] >> 1) if with_nodes else None
-    del builder, parts, part, nodes
-    top = len(roots)
-    own = np.add(total, loose, out=loose)
-    for first in range(top, used, BLOCK):
-        some = slice(first, first + BLOCK)
-        np.subtract.at(own, parent[some], total[some])
+    functions = batches.functions
+    per_second = batches.per_second
+    asynchronous = batches.asynchronous
+    nodes = None
+    if with_nodes:
+        nodes = node_of_call.array[: len(calls or ())] >> 1  # the low bit: never ended
+    del builder, batches, batch, node_of_call  # all that is as large as the capture
+
+    # Own time: a node's total without those of its children, but what these spent in calls of
+    # the node that never ended is in no total.
+    own = np.add(total, time_in_unfinished, out=time_in_unfinished)
+    for first_node in range(len(roots), size, BLOCK):
+        block = slice(first_node, first_node + BLOCK)
+        np.subtract.at(own, parent[block], total[block])
     np.maximum(own, 0, out=own)
-    own[:top] = 0
-    total[:top] = 0
-    kernels.add_to_roots(parent.data, own.data, np.zeros(used, np.int32).data, total.data)
+    own[: len(roots)] = 0
+    total[: len(roots)] = 0
+    kernels.add_to_roots(parent.data, own.data, np.zeros(size, np.int32).data, total.data)
     return CallTree(
         roots=roots,
         functions=functions,
         parent=parent,
         function=function,
         count=count,
-        unfinished=opened,
+        unfinished=unfinished,
         total=total,
         own=own,
         per_second=per_second,
         asynchronous=asynchronous,
         deep=deep,
         timeless=timeless,
-        nodes=own_nodes,
+        nodes=nodes,
     )
 
 
@@ -214,38 +232,45 @@ def merged(trees: Sequence[CallTree]) -> CallTree:
         for name in tree.roots:
             roots.setdefault(name, len(roots))
     pool = StringPool()
-    nodes: dict[tuple[int, int], int] = {}
-    parents, numbers = [-1] * len(roots), [-1] * len(roots)
+    parents = [-1] * len(roots)
+    functions = [-1] * len(roots)
     sums = [[0, 0, 0, 0] for _ in roots]
+    node_of: dict[tuple[int, int], int] = {}  # by parent and function
     for tree in trees:
-        columns = tree.count, tree.unfinished, tree.in_ns(tree.total), tree.in_ns(tree.own)
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        place: list[int] = []
-        for node, (above, number, figures) in enumerate(
-            zip(tree.parent.tolist(), tree.function.tolist(), rows, strict=True)
+        columns = (tree.count, tree.unfinished, tree.in_ns(tree.total), tree.in_ns(tree.own))
+        figures_of_nodes = np.stack(columns, axis=1)
+        merged_nodes: list[int] = []
+        for node, (parent, function, figures) in enumerate(
+            zip(
+                tree.parent.tolist(),
+                tree.function.tolist(),
+                figures_of_nodes.tolist(),
+                strict=True,
+            )
         ):
-            if above < 0:
-                here = roots[tree.roots[node]]
+            if parent < 0:
+                merged_node = roots[tree.roots[node]]
             else:
-                own = pool.intern(tree.functions.name(number).encode())
-                key = place[above], own
-                here = nodes.setdefault(key, len(parents))
-                if here == len(parents):
-                    parents.append(key[0])
-                    numbers.append(own)
+                merged_function = pool.intern(tree.functions.name(function).encode())
+                merged_parent = merged_nodes[parent]
+                merged_node = node_of.setdefault((merged_parent, merged_function), len(parents))
+                if merged_node == len(parents):
+                    parents.append(merged_parent)
+                    functions.append(merged_function)
                     sums.append([0, 0, 0, 0])
-            place.append(here)
-            sums[here] = [a + b for a, b in zip(sums[here], figures, strict=True)]
-    count, unfinished, total, own_time = np.array(sums, np.int64).reshape(-1, 4).T
+            merged_nodes.append(merged_node)
+            for figure, value in enumerate(figures):
+                sums[merged_node][figure] += value
+    count, unfinished, total, own = np.array(sums, np.int64).reshape(-1, 4).T
     return CallTree(
         roots=list(roots),
         functions=Functions(pool, np.arange(len(pool), dtype=np.int32)),
         parent=np.array(parents, np.int32),
-        function=np.array(numbers, np.int32),
+        function=np.array(functions, np.int32),
         count=count,
         unfinished=unfinished,
         total=total,
-        own=own_time,
+        own=own,
         # If no rate is known, times are still ticks.
         per_second=NS_PER_SECOND if any(tree.per_second for tree in trees) else 0,
         asynchronous=sum(tree.asynchronous for tree in trees),

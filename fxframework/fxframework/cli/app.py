@@ -46,6 +46,7 @@ COMMANDS = {
     "diff": "Show what differs between two captures.",
     "compare": "Show what two runs, or many of two sides, did differently.",
     "odd": "Show which of many captures are unlike the rest.",
+    "why": "Show where the time of slow calls went.",
     "account": "Show how often functions were called, and for how long.",
     "stack": "Show time by call stacks.",
     "graph": "Write the call graph, for Graphviz.",

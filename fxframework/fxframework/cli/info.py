@@ -185,7 +185,12 @@ def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
     last_text = f"all: fxf account --sort self {file}"
     if hidden_count > 0:
         last_text = f"… and {amount(hidden_count)} more; {last_text}"
-    return _with_label("slowest", [*texts, last_text])
+    texts.append(last_text)
+    slowest_name = slow.names[0].name
+    if len(slowest_name) <= NAME:  # a longer one is nothing to be typed
+        end_of_options = "-- " if slowest_name.startswith("-") else ""
+        texts.append(f"why: fxf why {end_of_options}{file} {shlex.quote(slowest_name)}")
+    return _with_label("slowest", texts)
 
 
 def _with_label(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:

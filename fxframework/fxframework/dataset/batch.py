@@ -22,8 +22,10 @@ from fxframework.registry import LIMIT_OPTIONS, parse_options
 
 __all__ = ["BatchReport", "batch"]
 
-TASK_ITEMS, TASK_BYTES = 16, 64 << 20
-"""The most captures and bytes per task; a larger capture is a separate task."""
+TASK_ITEMS = 16
+"""Largest number of captures of a task."""
+TASK_BYTES = 64 << 20
+"""Largest number of bytes of a task; a larger capture is a separate task."""
 
 
 @attrs.frozen(kw_only=True)
@@ -89,51 +91,52 @@ def batch(
     Raises UsageError for inputs, engines and options that do not exist, and for ``resume`` with
     other options than before; WriteRefusedError if ``out`` is not empty; MissingExtraError.
     """
-    begin = time.perf_counter()
+    start_time = time.perf_counter()
     words = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
     root = os.fspath(out)
-    if _absolute(root) != readable_name(_absolute(root)):
+    absolute_root = _absolute(root)
+    if absolute_root != readable_name(absolute_root):
         raise WriteRefusedError(
             "a dataset cannot have this name, which is not valid UTF-8",
             path=root,
             remedy="name another folder with --out",
         )
-    recipe = Recipe(out=_absolute(root), folder=_absolute(""), format=format, options=options)
-    _check(recipe)
+    recipe = Recipe(out=absolute_root, folder=_absolute(""), format=format, options=options)
+    _check_options(recipe)
     items = expand([os.fspath(word) for word in words], host=host, out=root)
     store = Store(recipe.out)
-    finished = _prepare(store, recipe, resume=resume, force=force)
-    left = [
+    entries = _prepare(store, recipe, resume=resume, force=force)
+    pending = [
         item
         for item in items
-        if not (item.capture in finished and finished[item.capture].holds(item))
+        if not (item.capture in entries and entries[item.capture].holds(item))
     ]
-    entries = dict(finished)
-    by_id = {item.capture: item for item in left}
+    pending_by_id = {item.capture: item for item in pending}
     skipped = []
-    done = nbytes = 0
-    most = sum(max(item.size, 0) for item in left)
+    done = 0
+    bytes_done = 0
+    bytes_in_all = sum(max(item.size, 0) for item in pending)
     if progress is not None:
-        progress(0, len(left), 0, most, None)
-    count = (os.cpu_count() or 1) if jobs is None else max(1, jobs)
-    with engine_of(engine, min(count, max(1, len(left)))) as workers:
-        for entry in _run(workers, recipe, left):
+        progress(0, len(pending), 0, bytes_in_all, None)
+    worker_limit = (os.cpu_count() or 1) if jobs is None else max(1, jobs)
+    with engine_of(engine, min(worker_limit, max(1, len(pending)))) as workers:
+        for entry in _run(workers, recipe, pending):
             if entry.outcome == SKIPPED:
-                skipped.append(by_id[entry.capture])
-                entries.pop(entry.capture, None)
+                skipped.append(pending_by_id[entry.capture])
+                entries.pop(entry.capture, None)  # it may have been a capture before
             else:
                 entries[entry.capture] = entry
             done += 1
-            nbytes += max(entry.size, 0)
+            bytes_done += max(entry.size, 0)
             if progress is not None:
-                progress(done, len(left), nbytes, most, entry)
+                progress(done, len(pending), bytes_done, bytes_in_all, entry)
     store.conclude(entries.values())
     return BatchReport(
         out=root,
         entries=sorted(entries.values(), key=lambda entry: entry.file),
-        done=len(left) - len(skipped),
-        nbytes=most - sum(max(item.size, 0) for item in skipped),
-        seconds=time.perf_counter() - begin,
+        done=len(pending) - len(skipped),
+        nbytes=bytes_in_all - sum(max(item.size, 0) for item in skipped),
+        seconds=time.perf_counter() - start_time,
         skipped=skipped,
     )
 
@@ -143,7 +146,7 @@ def _absolute(root: str) -> str:
     return root if "://" in root else os.path.abspath(root)  # noqa: PTH100 (do not resolve links)
 
 
-def _check(recipe: Recipe) -> None:
+def _check_options(recipe: Recipe) -> None:
     """Raise UsageError for a format or an option that no reader has."""
     from fxframework.conversion import check_options
     from fxframework.host import default_host
@@ -152,14 +155,14 @@ def _check(recipe: Recipe) -> None:
     readers = list(host.readers.values())
     if recipe.format is not None:
         readers = [host.reader(recipe.format)]
-    check_options(
-        host, recipe.options, [], *((f"reader {each.format}", each.options) for each in readers)
-    )
+    options_of_readers = [(f"reader {reader.format}", reader.options) for reader in readers]
+    check_options(host, recipe.options, [], *options_of_readers)
+    # Each option is that of a reader at least; its value must be valid for all that have it.
     for reader in readers:
-        known = (*reader.options, *LIMIT_OPTIONS)
-        names = {option.name for option in known}
-        mine = {name: value for name, value in recipe.options.items() if name in names}
-        parse_options(mine, known, whose=f"the reader of {reader.format}")
+        options = (*reader.options, *LIMIT_OPTIONS)
+        names = {option.name for option in options}
+        values = {name: value for name, value in recipe.options.items() if name in names}
+        parse_options(values, options, whose=f"the reader of {reader.format}")
 
 
 def _prepare(store: Store, recipe: Recipe, *, resume: bool, force: bool) -> dict[str, Entry]:
@@ -167,34 +170,42 @@ def _prepare(store: Store, recipe: Recipe, *, resume: bool, force: bool) -> dict
     import orjson
 
     options = {name: str(value) for name, value in sorted(recipe.options.items())}
-    about = {"fxframework": "dataset", "version": 1, "format": recipe.format, "options": options}
-    text = orjson.dumps(about, option=orjson.OPT_APPEND_NEWLINE)
+    settings = {
+        "fxframework": "dataset",
+        "version": 1,
+        "format": recipe.format,
+        "options": options,
+    }
+    settings_text = orjson.dumps(settings, option=orjson.OPT_APPEND_NEWLINE)
     if not store.remote and Path(store.path).is_file():
         raise WriteRefusedError(
             "not a folder", path=store.root, remedy="name another folder with --out"
         )
-    known = store.read(DATASET)
-    if known is None and store.names():
-        raise WriteRefusedError(
-            "the folder is neither empty nor a dataset",
-            path=store.root,
-            remedy="name another folder with --out",
-        )
-    if known is not None and not (resume or force):
+    earlier_text = store.read(DATASET)
+    if earlier_text is None:
+        if store.names():
+            raise WriteRefusedError(
+                "the folder is neither empty nor a dataset",
+                path=store.root,
+                remedy="name another folder with --out",
+            )
+    elif resume:
+        if earlier_text != settings_text:
+            earlier = earlier_text.decode(errors="replace").strip()
+            raise UsageError(
+                f"the dataset was made with other options: {earlier}",
+                remedy="give the same -f and -o, or replace the dataset with --force",
+            )
+    elif force:
+        store.clear()
+    else:
         raise WriteRefusedError(
             "it is already a dataset",
             path=store.root,
             remedy="continue it: --resume on the command line, resume=True in Python; or replace "
             "it: --force, force=True",
         )
-    if known is not None and not resume:
-        store.clear()
-    elif known is not None and known != text:
-        raise UsageError(
-            f"the dataset was made with other options: {known.decode(errors='replace').strip()}",
-            remedy="give the same -f and -o, or replace the dataset with --force",
-        )
-    store.write(DATASET, text)
+    store.write(DATASET, settings_text)
     return store.entries()
 
 
@@ -205,7 +216,8 @@ def _tasks(items: Iterable[Item]) -> Iterator[Items]:
     for item in items:
         if group and (len(group) == TASK_ITEMS or nbytes + item.size > TASK_BYTES):
             yield tuple(group)
-            group, nbytes = [], 0
+            group = []
+            nbytes = 0
         group.append(item)
         nbytes += max(item.size, 0)
     if group:

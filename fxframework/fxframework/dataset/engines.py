@@ -56,7 +56,7 @@ class Engine(abc.ABC):
         """Start a task; return its future."""
 
     @abc.abstractmethod
-    def wait(self, flight: Iterable[Any]) -> set[Any]:
+    def wait(self, running: Iterable[Any]) -> set[Any]:
         """Wait until at least one future is done; return those that are."""
 
     def restart(self) -> None:  # noqa: B027 (optional)
@@ -73,30 +73,32 @@ class Engine(abc.ABC):
         loses its worker again has failed.
         """
         queue = deque(tasks)
-        flight: dict[Any, Items] = {}
-        while queue or flight:
-            while queue and len(flight) < AHEAD * self.workers:
+        running: dict[Any, Items] = {}
+        while queue or running:
+            while queue and len(running) < AHEAD * self.workers:
                 items = queue.popleft()
-                flight[self.submit(work, items)] = items
+                running[self.submit(work, items)] = items
             suspects: list[Item] = []
-            for future in self.wait(flight):
-                items = flight.pop(future)
+            for future in self.wait(running):
+                items = running.pop(future)
                 try:
                     yield future.result()
                 except self.lost:
                     suspects += items
             if suspects:
-                for future, items in flight.items():
+                # A lost worker ends the whole pool: the other tasks are done, or lost with it.
+                for future, items in running.items():
                     try:
                         yield future.result()
                     except self.lost:
                         suspects += items
-                flight.clear()
+                running.clear()
                 self.restart()
                 for item in suspects:
                     yield self._retry(work, item)
 
     def _retry(self, work: Work, item: Item) -> list[Entry]:
+        """Convert a capture alone, so that a worker that is lost again is lost by this one."""
         future = self.submit(work, (item,))
         try:
             result: list[Entry] = future.result()
@@ -121,9 +123,9 @@ class SerialEngine(Engine):
         future.set_result(work(items))
         return future
 
-    def wait(self, flight: Iterable[Any]) -> set[Any]:
+    def wait(self, running: Iterable[Any]) -> set[Any]:
         """Return all futures, which are done."""
-        return set(flight)
+        return set(running)
 
     def close(self, *, cancel: bool) -> None:
         """Do nothing: there are no workers."""
@@ -152,9 +154,9 @@ class PoolEngine(Engine):
         with _without_main():
             return self._pool.submit(work, items)
 
-    def wait(self, flight: Iterable[Any]) -> set[Any]:
+    def wait(self, running: Iterable[Any]) -> set[Any]:
         """Wait for the first future."""
-        return futures.wait(flight, return_when=futures.FIRST_COMPLETED).done
+        return futures.wait(running, return_when=futures.FIRST_COMPLETED).done
 
     def restart(self) -> None:
         """Replace the pool."""
@@ -174,7 +176,8 @@ def _use_scratch_folder() -> None:
     config: dict[str, Any] = getattr(multiprocessing.process.current_process(), "_config", {})
     if "tempdir" in config or len(tempfile.gettempdir()) > LONGEST_FOLDER:
         return
-    config["tempdir"] = folder = str(new_scratch_folder(SCRATCH))
+    folder = str(new_scratch_folder(SCRATCH))
+    config["tempdir"] = folder
     # As multiprocessing does: last of all at exit.
     util.Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=-100)
 
@@ -219,15 +222,15 @@ class DaskEngine(Engine):
         self.lost = (distributed.KilledWorker, futures.CancelledError)
         self._stack = contextlib.ExitStack()
         try:
-            where: Any = address
+            cluster: Any = address
             if not address:
                 with _without_main():
-                    where = self._stack.enter_context(
+                    cluster = self._stack.enter_context(
                         distributed.LocalCluster(
                             n_workers=workers, threads_per_worker=1, dashboard_address=None
                         )
                     )
-            self._client = self._stack.enter_context(distributed.Client(where))
+            self._client = self._stack.enter_context(distributed.Client(cluster))
         except (OSError, ValueError) as error:
             self._stack.close()
             raise FxError(
@@ -242,9 +245,9 @@ class DaskEngine(Engine):
         """Submit the task to the scheduler."""
         return self._client.submit(work, items, pure=False)
 
-    def wait(self, flight: Iterable[Any]) -> set[Any]:
+    def wait(self, running: Iterable[Any]) -> set[Any]:
         """Wait for the first future."""
-        return set(self._wait(list(flight), return_when="FIRST_COMPLETED").done)
+        return set(self._wait(list(running), return_when="FIRST_COMPLETED").done)
 
     def close(self, *, cancel: bool) -> None:  # noqa: ARG002 (leaving the cluster drops its tasks)
         """Disconnect from the cluster; stop it if it is local."""

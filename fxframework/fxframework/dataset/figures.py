@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fxframework.dataset.manifest import Entry
 from fxframework.dataset.query import DatasetQueries
 from fxframework.dataset.store import Store
 
@@ -43,24 +44,30 @@ def figures_of_dataset(
     with DatasetQueries(root) as queries:
         entries = [entry for entry in Store(root).entries().values() if entry.format]
         entries.sort(key=lambda entry: entry.file)
-        found: dict[str, dict[Figure, float]] = {}
-        by_id = {}
+        figures_of_capture: dict[str, dict[Figure, float]] = {}  # by its id
         for entry in entries:
             figures: dict[Figure, float] = {
-                ("rows", name): rows for name, rows in entry.rows.items() if rows
+                ("rows", table): rows for table, rows in entry.rows.items() if rows
             }
             figures |= {("findings", code): count for code, count in entry.findings.items()}
-            found[entry.file] = by_id[entry.capture] = figures
-        tables = {name for entry in entries for name, rows in entry.rows.items() if rows}
-        if "slices" in tables:
-            for row in queries.query(CALLS).to_pylist():
-                for kind in ("calls", "time", "p99"):
-                    by_id[row["capture"]][kind, row["name"]] = row[kind]
-        if "logs" in tables:
-            for row in queries.query(LOGS).to_pylist():
-                name = " ".join(filter(None, (row["severity"], row["template"])))
-                by_id[row["capture"]]["logs", name] = row["logs"]
-        if "counters" in tables:
-            for row in queries.query(COUNTERS).to_pylist():
-                by_id[row["capture"]]["counter", row["name"]] = row["level"]
-    return found, {entry.file: entry.format for entry in entries}
+            figures_of_capture[entry.capture] = figures
+        for row in _query_table(queries, entries, "slices", CALLS):
+            for kind in ("calls", "time", "p99"):
+                figures_of_capture[row["capture"]][kind, row["name"]] = row[kind]
+        for row in _query_table(queries, entries, "logs", LOGS):
+            name = " ".join(filter(None, (row["severity"], row["template"])))
+            figures_of_capture[row["capture"]]["logs", name] = row["logs"]
+        for row in _query_table(queries, entries, "counters", COUNTERS):
+            figures_of_capture[row["capture"]]["counter", row["name"]] = row["level"]
+    figures_of_file = {entry.file: figures_of_capture[entry.capture] for entry in entries}
+    return figures_of_file, {entry.file: entry.format for entry in entries}
+
+
+def _query_table(
+    queries: DatasetQueries, entries: list[Entry], table: str, sql: str
+) -> list[dict[str, Any]]:
+    """Return the rows of a query of a table; none if no capture has rows in it."""
+    if not any(entry.rows.get(table) for entry in entries):
+        return []
+    rows: list[dict[str, Any]] = queries.query(sql).to_pylist()
+    return rows

@@ -26,23 +26,24 @@ __all__ = ["Item", "expand", "skipped_text"]
 DIGITS = 16
 """Hexadecimal digits of a capture's id: 64 bits of the SHA-256 of its name."""
 WEB = ("http", "https")
-VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
+VERSION_KEYS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 """Keys of a file's version in the metadata of file systems, the best first."""
-
-
-Facts = Mapping[str, Any] | None
-"""Metadata of a file; None if not fetched yet."""
 SHOWN_KINDS = 5
 """Kinds of skipped files that are named."""
+Metadata = Mapping[str, Any] | None
+"""Metadata of a file; None if not fetched yet."""
 
 
-class _Found(NamedTuple):
-    """What is known of a file that a word led to."""
+class _File(NamedTuple):
+    """A file that a word led to."""
 
-    host: str
+    name: str
+    metadata: Metadata = None
+    """What a listing says of it."""
+    named: bool = False
+    """Whether the word is its name."""
+    host: str = ""
     """Its host, if a list gives it."""
-    facts: Facts
-    named: bool
 
 
 @attrs.frozen(kw_only=True)
@@ -92,18 +93,18 @@ def expand(words: Iterable[str], *, host: str = "", out: str = "") -> list[Item]
     unless a word names the file. Raises
     UsageError for a pattern without matches, UnreadableError for a list that cannot be read.
     """
-    found: dict[str, _Found] = {}
+    files: dict[str, _File] = {}
     for word in words:
-        listed = _lines(word[1:]) if word.startswith("@") else ((word, ""),)
-        for name, own in listed:
-            for file, facts, named in _files(name, out):
-                known = found.setdefault(file, _Found(own, facts, named))
-                if named and not known.named:
-                    found[file] = known._replace(named=True)
-    return [
-        _item(file, fact.host or _host(file, host), fact.facts, named=fact.named)
-        for file, fact in _distinct(sorted(found.items()))
-    ]
+        names_and_hosts = _lines(word[1:]) if word.startswith("@") else [(word, "")]
+        for name, listed_host in names_and_hosts:
+            for file in _files(name, out):
+                earlier = files.get(file.name)
+                if earlier is None:
+                    files[file.name] = file._replace(host=listed_host)
+                elif file.named:
+                    files[file.name] = earlier._replace(named=True)
+    by_name = sorted(files.values(), key=lambda file: file.name)
+    return [_item(file, host) for file in _distinct(by_name)]
 
 
 def skipped_text(items: Sequence[Item]) -> str:
@@ -119,23 +120,30 @@ def skipped_text(items: Sequence[Item]) -> str:
     return text
 
 
-def _distinct(found: list[tuple[str, _Found]]) -> Iterator[tuple[str, _Found]]:
-    """Yield one of the names that lead to the same file through symbolic links."""
-    folder = functools.cache(os.path.realpath)
+def _distinct(files: Sequence[_File]) -> Iterator[_File]:
+    """Yield one of the names that lead to the same file through symbolic links.
 
-    def real(file: str) -> str:
-        above, name = os.path.split(os.path.abspath(file))  # noqa: PTH100 (keeps links)
-        place = os.path.join(folder(above), name)  # noqa: PTH118
-        return os.path.realpath(place) if os.path.islink(place) else place  # noqa: PTH114
+    That is the file's own name if it is among them, else the first.
+    """
+    real_folder = functools.cache(os.path.realpath)
 
-    files = {name: name if is_address(name) else real(name) for name, _ in found}
-    known = {file for name, file in files.items() if os.path.abspath(name) == file}  # noqa: PTH100
-    seen: set[str] = set()
-    for name, facts in found:
-        file = files[name]
-        if file not in seen and (file not in known or os.path.abspath(name) == file):  # noqa: PTH100
-            seen.add(file)
-            yield name, facts
+    def real_path(name: str) -> str:
+        folder, file_name = os.path.split(os.path.abspath(name))  # noqa: PTH100 (keeps links)
+        path = os.path.join(real_folder(folder), file_name)  # noqa: PTH118
+        return os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
+
+    def is_own_name(name: str, path: str) -> bool:
+        return os.path.abspath(name) == path  # noqa: PTH100 (keeps links)
+
+    paths = [file.name if is_address(file.name) else real_path(file.name) for file in files]
+    files_and_paths = list(zip(files, paths, strict=True))
+    with_own_name = {path for file, path in files_and_paths if is_own_name(file.name, path)}
+    yielded: set[str] = set()
+    for file, path in files_and_paths:
+        is_preferred = is_own_name(file.name, path) or path not in with_own_name
+        if is_preferred and path not in yielded:
+            yielded.add(path)
+            yield file
 
 
 def _lines(name: str) -> Iterator[tuple[str, str]]:
@@ -152,38 +160,38 @@ def _lines(name: str) -> Iterator[tuple[str, str]]:
             yield file.strip(), host.strip()
 
 
-def _files(name: str, out: str) -> Iterator[tuple[str, Facts, bool]]:
-    """Yield the files for a name, with metadata if a listing has it, and whether it is the name."""
+def _files(name: str, out: str) -> Iterator[_File]:
+    """Yield the files that a name leads to; the host is for the caller to fill in."""
     if is_address(name):
-        for file, facts in _addresses(name):
-            yield file, facts, file == name
+        for address, metadata in _addresses(name):
+            yield _File(address, metadata, named=address == name)
         return
     path = Path(name)
     if path.is_dir():
         for file in _below(path, out):
-            yield file, None, False
+            yield _File(file)
     elif path.exists() or not glob.has_magic(name):
-        yield path.as_posix(), None, True
+        yield _File(path.as_posix(), named=True)
     else:
         for file in _matching(name, out):
-            yield file, None, False
+            yield _File(file)
 
 
 def _matching(name: str, out: str) -> Iterator[str]:
     """Yield the files for a pattern. Raises UsageError if there are none."""
     path = Path(name)
     dataset = _dataset(out)
-    matches = [
-        file
-        for match in _matches(Path(path.anchor), path.relative_to(path.anchor).parts)
-        for file in (_below(match, out) if match.is_dir() else [match.as_posix()])
-        if dataset is None or not _real(file).is_relative_to(dataset)
-    ]
-    if not matches:
+    pattern = path.relative_to(path.anchor).parts
+    files: list[str] = []
+    for match in _matches(Path(path.anchor), pattern):
+        files += _below(match, out) if match.is_dir() else [match.as_posix()]
+    if dataset is not None:
+        files = [file for file in files if not _real(file).is_relative_to(dataset)]
+    if not files:
         raise UsageError(
             f"no file matches {name!r}", remedy="quote the pattern, and check its folder"
         )
-    yield from matches
+    yield from files
 
 
 def _matches(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
@@ -194,12 +202,15 @@ def _matches(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
     first, *rest = parts
     if first == "**" and "**" in rest[:1]:  # once says the same
         yield from _matches(folder, rest)
+    elif first == "**" and not rest:
+        yield folder  # all files below a folder are taken anyway
     elif first == "**":
-        for at, folders, _ in os.walk(folder) if rest else ():
-            folders[:] = sorted(each for each in folders if not each.startswith("."))
-            yield from _matches(Path(at), rest)
-        if not rest:
-            yield folder
+        for subfolder, subfolder_names, _ in os.walk(folder):
+            # In place: os.walk goes on with these, in this order.
+            subfolder_names[:] = sorted(
+                name for name in subfolder_names if not name.startswith(".")
+            )
+            yield from _matches(Path(subfolder), rest)
     elif not glob.has_magic(first):
         if os.path.lexists(folder / first):
             yield from _matches(folder / first, rest)
@@ -209,8 +220,8 @@ def _matches(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
         except OSError:
             return
         for name in fnmatch.filter(names, first):
-            hidden = name.startswith(".") and not first.startswith(".")
-            if not hidden and (not rest or (folder / name).is_dir()):
+            is_hidden = name.startswith(".") and not first.startswith(".")
+            if not is_hidden and (not rest or (folder / name).is_dir()):
                 yield from _matches(folder / name, rest)
 
 
@@ -227,15 +238,20 @@ def _real(path: str | Path) -> Path:
 def _below(folder: Path, out: str) -> Iterator[str]:
     """Yield all files below a folder, except hidden files and those of the dataset."""
     dataset = _dataset(out)
-    for at, folders, names in os.walk(folder):
-        here = Path(at)
-        folders[:] = sorted(
-            each for each in folders if not each.startswith(".") and _real(here / each) != dataset
+    for subfolder_name, subfolder_names, file_names in os.walk(folder):
+        subfolder = Path(subfolder_name)
+        # In place: os.walk goes on with these, in this order.
+        subfolder_names[:] = sorted(
+            name
+            for name in subfolder_names
+            if not name.startswith(".") and _real(subfolder / name) != dataset
         )
-        yield from ((here / name).as_posix() for name in names if not name.startswith("."))
+        for name in file_names:
+            if not name.startswith("."):
+                yield (subfolder / name).as_posix()
 
 
-def _addresses(name: str) -> Iterator[tuple[str, Facts]]:
+def _addresses(name: str) -> Iterator[tuple[str, Metadata]]:
     """Yield the addresses for an address: itself, its files, or the matches of its pattern.
 
     A listing includes sizes and versions, so files need no separate requests.
@@ -244,45 +260,56 @@ def _addresses(name: str) -> Iterator[tuple[str, Facts]]:
     scheme = name.partition("://")[0]
     try:
         if scheme not in WEB and glob.has_magic(path):
-            found = fs.glob(path, detail=True)
+            listing = fs.glob(path, detail=True)
         elif scheme not in WEB and fs.isdir(path):
-            found = fs.find(path, detail=True)
+            listing = fs.find(path, detail=True)
         else:
             yield name, None
             return
     except Exception as error:
         raise UnreadableError(f"the files there cannot be listed: {error}", path=name) from error
-    files = {each: info for each, info in found.items() if info.get("type") == "file"}
+    files = {path: metadata for path, metadata in listing.items() if metadata.get("type") == "file"}
     if not files:
         raise UsageError(f"no file matches {name!r}", remedy="check the address")
-    for each, info in files.items():
-        yield f"{scheme}://{each.removeprefix(f'{scheme}://')}", info
+    for path, metadata in files.items():
+        # Some file systems list addresses, others paths without the scheme.
+        yield f"{scheme}://{path.removeprefix(f'{scheme}://')}", metadata
 
 
-def _host(file: str, template: str) -> str:
+def _host_of(file: str, template: str) -> str:
     """Return the host of a file: from the template, or from its address."""
-    if not template:
-        return urlsplit(file).hostname or "" if is_address(file) else ""
-    folder = file.rstrip("/").rpartition("/")[0].rpartition("/")[2]
-    return template.replace("{folder}", folder)
+    if template:
+        folder = file.rstrip("/").rpartition("/")[0].rpartition("/")[2]
+        return template.replace("{folder}", folder)
+    if is_address(file):
+        return urlsplit(file).hostname or ""
+    return ""
 
 
-def _item(file: str, host: str, facts: Facts, *, named: bool) -> Item:
+def _item(file: _File, host_template: str) -> Item:
     """Return a capture with its size and version, if available."""
+    item = Item(
+        file=file.name,
+        host=file.host or _host_of(file.name, host_template),
+        named=file.named,
+    )
     try:
-        if is_address(file):
-            fs, path = file_system(file)
-            info = fs.info(path) if facts is None else facts
-            version = next((str(info[key]) for key in VERSIONS if info.get(key)), "")
-            size = int(info.get("size") or -1)
-            return Item(file=file, host=host, size=size, version=version, named=named)
-        status = Path(file).stat()
-        special = kind_of_mode(status.st_mode)
-        return Item(
-            file=file, host=host, size=status.st_size, version=str(status.st_mtime_ns),
-            named=named, special=special,
-        )  # fmt: skip
+        if is_address(file.name):
+            metadata = file.metadata
+            if metadata is None:
+                fs, path = file_system(file.name)
+                metadata = fs.info(path)
+            versions = (metadata.get(key) for key in VERSION_KEYS)
+            version = next((str(value) for value in versions if value), "")
+            return attrs.evolve(item, size=int(metadata.get("size") or -1), version=version)
+        status = Path(file.name).stat()
+        return attrs.evolve(
+            item,
+            size=status.st_size,
+            version=str(status.st_mtime_ns),
+            special=kind_of_mode(status.st_mode),
+        )
     except FxError:
         raise
     except Exception:  # noqa: BLE001 (its conversion reports the error)
-        return Item(file=file, host=host, named=named)
+        return item

@@ -12,8 +12,12 @@ from fxframework.errors import readable_name
 
 __all__ = ["FAILED", "LOSSES", "OK", "SKIPPED", "Entry", "Fault"]
 
-OK, LOSSES, FAILED = "ok", "losses", "failed"
-"""Outcomes: all data was converted; some data was lost; nothing was converted."""
+OK = "ok"
+"""The outcome of a capture of which all data was converted."""
+LOSSES = "losses"
+"""The outcome of a capture of which some data was lost."""
+FAILED = "failed"
+"""The outcome of a capture of which nothing was converted."""
 SKIPPED = "skipped"
 """The outcome of a file of a folder or pattern that is not a capture. No manifest has it."""
 
@@ -69,21 +73,23 @@ class Entry:
         try:
             error = fields.pop("error")
             return cls(**fields, error=None if error is None else Fault(**error))
-        except (TypeError, KeyError, AttributeError) as wrong:
-            raise ValueError(str(wrong)) from wrong
+        except (TypeError, KeyError, AttributeError) as invalid:
+            raise ValueError(str(invalid)) from invalid
 
     def holds(self, item: Item) -> bool:
         """Return whether this is the finished conversion of an input in its current state."""
-        return self.outcome != FAILED and (self.size, self.version, self.host) == (
-            item.size,
-            item.version,
-            item.host,
-        )
+        is_unchanged = self.size == item.size and self.version == item.version
+        return self.outcome != FAILED and is_unchanged and self.host == item.host
 
     @classmethod
-    def of(cls, item: Item, outcome: str, **given: Any) -> Entry:
-        """Return the entry of a capture with an outcome; ``given`` are its other fields."""
+    def of(cls, item: Item, outcome: str, **fields: Any) -> Entry:
+        """Return the entry of a capture with an outcome; ``fields`` are its other fields."""
         return cls(
-            capture=item.capture, file=item.file, host=item.host, size=item.size,
-            version=item.version, outcome=outcome, **given,
-        )  # fmt: skip
+            capture=item.capture,
+            file=item.file,
+            host=item.host,
+            size=item.size,
+            version=item.version,
+            outcome=outcome,
+            **fields,
+        )

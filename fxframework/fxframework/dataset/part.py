@@ -66,7 +66,7 @@ def _convert(recipe: Recipe, item: Item) -> Entry:
 
     host = default_host()
     store = Store.at(recipe.out)
-    begin = time.perf_counter()
+    start_time = time.perf_counter()
     if item.skipped_at_once:
         return Entry.of(item, SKIPPED)
     try:
@@ -77,7 +77,7 @@ def _convert(recipe: Recipe, item: Item) -> Entry:
         entry = Entry.of(item, FAILED, error=_fault(error, host))
     except Exception as error:  # noqa: BLE001 (a capture that fails is reported, not fatal)
         entry = Entry.of(item, FAILED, error=_fault(error, host))
-    entry = attrs.evolve(entry, seconds=round(time.perf_counter() - begin, 6))
+    entry = attrs.evolve(entry, seconds=round(time.perf_counter() - start_time, 6))
     store.finish(entry)
     return entry
 
@@ -85,8 +85,10 @@ def _convert(recipe: Recipe, item: Item) -> Entry:
 def _fault(error: Exception, host: Host) -> Fault:
     """Convert an exception to a Fault of the manifest."""
     if not isinstance(error, FxError):
-        of_python = isinstance(error, MemoryError | OSError)
-        error = (None if of_python else host.blame(error)) or unexpected(error)
+        # No plugin is to blame for a lack of memory or an error of the system.
+        is_of_system = isinstance(error, MemoryError | OSError)
+        blamed = None if is_of_system else host.blame(error)
+        error = blamed or unexpected(error)
     return Fault(code=error.code, message=error.message, remedy=error.remedy)
 
 
@@ -96,23 +98,24 @@ def _converted(recipe: Recipe, item: Item, host: Host, store: Store) -> Entry:
         refuse_special(item.file, "a batch")
     with _opened(recipe, item, host) as capture, contextlib.ExitStack() as sinks:
         require_readable(capture)
+        budget = capture.request.budget
         rows: dict[str, int] = {}
         files = []
         for table in capture.tables:
-            parts = _parts(capture, table, recipe)
-            sink = _TableFile(store, item, table, sinks, capture.request.budget)
-            for part in parts:
-                sink.write(part)
-            sink.close()
-            rows[table] = sink.rows
-            files.append(sink)
-            capture.request.budget.check_output(sum(file.written for file in files))
+            file = _TableFile(store, item, table, sinks, budget)
+            for part in _parts(capture, table, recipe):
+                file.write(part)
+            file.close()
+            files.append(file)
+            rows[table] = file.rows
+            budget.check_output(sum(file.written for file in files))
+        # Only now: a capture that fails leaves no file of an earlier table.
         store.commit(file.sink for file in files if file.sink is not None)
         worst = capture.diagnostics.worst
-        lost = worst is not None and worst >= Severity.DATA_LOSS
+        has_losses = worst is not None and worst >= Severity.DATA_LOSS
         return Entry.of(
             item,
-            LOSSES if lost else OK,
+            LOSSES if has_losses else OK,
             format=capture.format,
             rows=rows,
             findings=dict(sorted(capture.diagnostics.counts.items())),
@@ -177,13 +180,14 @@ def _with_capture(table: pa.Table, item: Item) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    zeros = pa.array(np.zeros(table.num_rows, np.int32))
-    values = (item.capture, readable_name(item.file), readable_name(item.host))
-    given = [pa.DictionaryArray.from_arrays(zeros, pa.array([value])) for value in values]
-    return pa.table(
-        [*given, *(_plain(column) for column in table.columns)],
-        names=[*COLUMNS, *table.column_names],
-    )
+    # Each is a dictionary of one value, of which every row has index 0.
+    indices = pa.array(np.zeros(table.num_rows, np.int32))
+    columns = [
+        pa.DictionaryArray.from_arrays(indices, pa.array([value]))
+        for value in (item.capture, readable_name(item.file), readable_name(item.host))
+    ]
+    columns += [_plain(column) for column in table.columns]
+    return pa.table(columns, names=[*COLUMNS, *table.column_names])
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

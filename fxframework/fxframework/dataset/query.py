@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["DatasetQueries", "is_dataset"]
 
 TYPES = {name: number for number, name in ARG_TYPES.items()}
+"""Numbers of the types of arguments, as in the column ``type`` of `args`."""
 TEXT = {TYPES["string"], TYPES["blob"]}
 SIGNED = {TYPES["int32"], TYPES["int64"]}
+INT64_END = 1 << 63
+"""The first number that does not fit into a signed column."""
 
 
 def is_dataset(name: str | os.PathLike[str]) -> bool:
@@ -62,30 +65,32 @@ class DatasetQueries(Queries):
         self._entries = sorted(self._store.entries().values(), key=lambda entry: entry.file)
         self._schemas: dict[str, pa.Schema] = {}
         self._made: set[str] = set()
-        known = {name for entry in self._entries for name in entry.rows}
-        self._tables = [name for name in STANDARD_TABLES if name in known]
-        self._tables += sorted(known - set(self._tables))
+        """Names of the views that there are."""
+        present = {table for entry in self._entries for table in entry.rows}
+        self._tables = [table for table in STANDARD_TABLES if table in present]
+        self._tables += sorted(present - set(self._tables))
 
     @property
     def views(self) -> dict[str, tuple[str, ...]]:
         """The views with their columns; of a joined view, those that are known in advance."""
-        found: dict[str, tuple[str, ...]] = {"captures": tuple(_manifest([]).column_names)}
-        for name in self._tables:
-            found[name] = tuple(self._schema(name).names)
-            if name in JOINED:
-                found[JOINED[name]] = (*found[name], ARGS)
-        return found
+        columns: dict[str, tuple[str, ...]] = {"captures": tuple(_manifest([]).column_names)}
+        for table in self._tables:
+            columns[table] = tuple(self._schema(table).names)
+            if table in JOINED:
+                columns[JOINED[table]] = (*columns[table], ARGS)
+        return columns
 
     def _make(self, words: AbstractSet[str], *, everything: bool) -> None:  # noqa: ARG002
-        wanted = [name for name in self._tables if name in words or JOINED.get(name) in words]
-        joined = [name for name in wanted if JOINED.get(name) in words]
-        more = ["threads", "processes", "args"] if joined else []
-        for name in dict.fromkeys([*wanted, *(each for each in more if each in self._tables)]):
-            self._view(name)
-        for name in joined:
-            if JOINED[name] not in self._made:
-                self._made.add(JOINED[name])
-                self._connection.execute(f"create view {JOINED[name]} as {self._joined(name)}")
+        joined = [table for table in self._tables if JOINED.get(table) in words]
+        for table in self._tables:
+            is_needed_to_join = joined and table in {"threads", "processes", "args"}
+            if table in words or table in joined or is_needed_to_join:
+                self._make_view(table)
+        for table in joined:
+            name = JOINED[table]
+            if name not in self._made:
+                self._made.add(name)
+                self._connection.execute(f"create view {name} as {self._joined_query(table)}")
         if "captures" in words and "captures" not in self._made:
             self._made.add("captures")
             self._connection.register("captures", _manifest(self._entries))
@@ -99,19 +104,20 @@ class DatasetQueries(Queries):
             import pyarrow as pa
             from pyarrow import parquet
 
-            first = {entry.format: entry for entry in reversed(self._with_rows(table))}
-            place = self._store.place
-            found = [
-                parquet.read_schema(
-                    place(self._store.parquet(table, entry.capture)),
-                    filesystem=self._store.files,
-                )
-                for _, entry in sorted(first.items())
+            # Reversed, so that the first capture of a format stays.
+            entry_of_format = {entry.format: entry for entry in reversed(self._with_rows(table))}
+            schemas = [
+                parquet.read_schema(self._file(table, entry), filesystem=self._store.files)
+                for _, entry in sorted(entry_of_format.items())
             ]
-            if not found:
-                found = [_empty_schema(self._table_schema(table))]
-            self._schemas[table] = pa.unify_schemas(found, promote_options="permissive")
+            if not schemas:
+                schemas = [_empty_schema(self._table_schema(table))]
+            self._schemas[table] = pa.unify_schemas(schemas, promote_options="permissive")
         return self._schemas[table]
+
+    def _file(self, table: str, entry: Entry) -> str:
+        """Return the path of the file with the rows of a table of a capture."""
+        return self._store.place(self._store.parquet(table, entry.capture))
 
     def _table_schema(self, table: str) -> TableSchema | None:
         """Return the schema of a table without rows, from the reader of an empty capture."""
@@ -127,42 +133,46 @@ class DatasetQueries(Queries):
                     return capture.schemas[table]
         return STANDARD_TABLES.get(table)
 
-    def _view(self, table: str) -> None:
+    def _make_view(self, table: str) -> None:
         if table in self._made:
             return
         from pyarrow import dataset
 
         self._made.add(table)
-        files = [
-            self._store.place(self._store.parquet(table, entry.capture))
-            for entry in self._with_rows(table)
-        ]
+        files = [self._file(table, entry) for entry in self._with_rows(table)]
         schema = self._schema(table)
-        if not files:
-            self._connection.register(table, schema.empty_table())
-            return
-        self._connection.register(
-            table,
-            dataset.dataset(files, schema=schema, format="parquet", filesystem=self._store.files),
-        )
+        rows: Any = schema.empty_table()
+        if files:
+            rows = dataset.dataset(
+                files, schema=schema, format="parquet", filesystem=self._store.files
+            )
+        self._connection.register(table, rows)
 
     # --- Joined views ---
 
-    def _joined(self, table: str) -> str:
+    def _joined_query(self, table: str) -> str:
         """Return the query of a table joined with ids, names, and its arguments as a struct."""
-        own = set(self._schema(table).names)
-        columns, joins = ["t.*"], []
-        for column, prefix in THREAD_COLUMNS.items():
-            if column not in own or "threads" not in self._tables:
+        own_columns = set(self._schema(table).names)
+        columns = ["t.*"]
+        joins = []
+        for thread_column, prefix in THREAD_COLUMNS.items():
+            if thread_column not in own_columns or "threads" not in self._tables:
                 continue
-            who = f"threads_{column}"
-            given = {f"{prefix}pid": f"{who}.pid", f"{prefix}tid": f"{who}.tid"}
-            given[f"{prefix}process_name"] = f"{who}.process_name"
-            given[f"{prefix}thread_name"] = f"{who}.name"
-            columns += [f"{what} as {name}" for name, what in given.items() if name not in own]
+            alias = f"threads_{thread_column}"
+            expressions = {
+                f"{prefix}pid": f"{alias}.pid",
+                f"{prefix}tid": f"{alias}.tid",
+                f"{prefix}process_name": f"{alias}.process_name",
+                f"{prefix}thread_name": f"{alias}.name",
+            }
+            columns += [
+                f"{expression} as {name}"
+                for name, expression in expressions.items()
+                if name not in own_columns
+            ]
             joins.append(
-                f"left join ({self._thread_query()}) {who} "
-                f"on {who}.capture = t.capture and {who}.id = t.{column}"
+                f"left join ({self._thread_query()}) {alias} "
+                f"on {alias}.capture = t.capture and {alias}.id = t.{thread_column}"
             )
         if "args" in self._tables and table in TABLE_CODES:
             struct = self._arguments(table)
@@ -187,56 +197,67 @@ class DatasetQueries(Queries):
 
     def _arguments(self, table: str) -> str | None:
         """Return the expression of the struct of a row's arguments; None if no row has any."""
-        mine = f'from args where "table" = {TABLE_CODES[table]}'
-        found = self._connection.sql(
-            f"select coalesce(name, ''), list(distinct type), max(uint) filter (type in "
-            f"{tuple(sorted(SIGNED))}), max(uint) filter (type not in {tuple(sorted(SIGNED))}) "
-            f"{mine} group by 1 order by 1"
+        signed_types = tuple(sorted(SIGNED))
+        names_and_types = self._connection.sql(
+            f"select coalesce(name, ''), list(distinct type), "  # noqa: S608
+            f"max(uint) filter (type in {signed_types}), "
+            f"max(uint) filter (type not in {signed_types}) "
+            f'from args where "table" = {TABLE_CODES[table]} group by 1 order by 1'
         ).fetchall()
-        if not found:
+        if not names_and_types:
             return None
         rows = sum(entry.rows.get(table, 0) for entry in self._entries)
-        if len(found) * rows > CELLS:
+        if len(names_and_types) * rows > CELLS:
             raise LimitError(
-                f"{len(found):,} names of arguments times {rows:,} rows of {table} are more than "
-                f"{CELLS:,} values",
+                f"{len(names_and_types):,} names of arguments times {rows:,} rows of {table} are "
+                f"more than {CELLS:,} values",
                 remedy="join the table `args` yourself, or select fewer rows first",
             )
-        value = "{'type': type, 'int': int, 'uint': uint, 'float': float, 'str': str}"
+        columns = "{'type': type, 'int': int, 'uint': uint, 'float': float, 'str': str}"
         fields = []
-        members = member_names([name for name, *_ in found])
-        for member, (name, types, signed, unsigned) in zip(members, found, strict=True):
-            text = name.replace("'", "''")
-            first = f"arg_min({value}, row) filter (coalesce(name, '') = '{text}')"
-            quoted = member.replace('"', '""')
-            fields.append(f'"{quoted}" := {_value(first, set(types), signed, unsigned)}')
+        members = member_names([name for name, *_ in names_and_types])
+        for member, (name, types, signed, unsigned) in zip(members, names_and_types, strict=True):
+            # Of several arguments of one name, the first one of a row counts.
+            quoted_name = name.replace("'", "''")
+            first = f"arg_min({columns}, row) filter (coalesce(name, '') = '{quoted_name}')"
+            quoted_member = member.replace('"', '""')
+            value = _value(first, set(types), signed or 0, unsigned or 0)
+            fields.append(f'"{quoted_member}" := {value}')
         return f"struct_pack({', '.join(fields)})"
 
 
-def _value(first: str, types: set[int], signed: int | None, unsigned: int | None) -> str:
-    """Return the expression of an argument: of the common type of its name, else text."""
-    null, double, boolean = TYPES["null"], TYPES["double"], TYPES["bool"]
+def _value(argument: str, types: set[int], greatest_signed: int, greatest_unsigned: int) -> str:
+    """Return the expression of an argument: of the common type of its name, else text.
+
+    ``argument`` is the expression of a struct of its columns; ``types`` are those that arguments of
+    the name have. The greatest values are of the column ``uint``, which has the same bits as
+    ``int``: a signed value that is negative is there, as one from 2**63 on.
+    """
+    null = TYPES["null"]
+    double = TYPES["double"]
+    boolean = TYPES["bool"]
     types = types - {null}
-    large = 1 << 63
-    if types <= TEXT and types:
-        return f"({first}).str"
+    are_whole = not types & {*TEXT, double, boolean}
+    argument = f"({argument})"
+    if types and types <= TEXT:
+        return f"{argument}.str"
     if types == {boolean}:
-        kind = "{0}.int != 0"
+        value = f"{argument}.int != 0"
     elif types == {double}:
-        kind = "{0}.float"
-    elif not types & {*TEXT, double, boolean} and (unsigned or 0) < large:
-        kind = "{0}.int"
-    elif not types & {*TEXT, double, boolean} and (signed or 0) < large:
-        kind = "{0}.uint"
+        value = f"{argument}.float"
+    elif are_whole and greatest_unsigned < INT64_END:
+        value = f"{argument}.int"
+    elif are_whole and greatest_signed < INT64_END:
+        value = f"{argument}.uint"
     else:
-        texts, whole = tuple(sorted(TEXT)), tuple(sorted(SIGNED))
-        kind = (
-            f"case when {{0}}.type in {texts} then {{0}}.str when {{0}}.type = {double} then "
-            f"{{0}}.float::varchar when {{0}}.type = {boolean} then ({{0}}.int != 0)::varchar "
-            f"when {{0}}.type in {whole} then {{0}}.int::varchar else {{0}}.uint::varchar end"
+        value = (
+            f"case when {argument}.type in {tuple(sorted(TEXT))} then {argument}.str "
+            f"when {argument}.type = {double} then {argument}.float::varchar "
+            f"when {argument}.type = {boolean} then ({argument}.int != 0)::varchar "
+            f"when {argument}.type in {tuple(sorted(SIGNED))} then {argument}.int::varchar "
+            f"else {argument}.uint::varchar end"
         )
-    given = kind.format(f"({first})")
-    return f"case when ({first}).type = {null} then null else {given} end"
+    return f"case when {argument}.type = {null} then null else {value} end"
 
 
 def _empty_schema(schema: TableSchema | None) -> Any:
@@ -247,12 +268,12 @@ def _empty_schema(schema: TableSchema | None) -> Any:
     fields = [pa.field(name, pa.string()) for name in COLUMNS]
     for column in schema.all_columns if schema is not None else ():
         if column.kind in {"code", "text"}:
-            kind = pa.string()
+            arrow_type = pa.string()
         elif column.kind in {"bytes", "array"}:
-            kind = pa.list_(pa.int64())
+            arrow_type = pa.list_(pa.int64())
         else:
-            kind = pa.from_numpy_dtype(np.dtype(column.kind))
-        fields.append(pa.field(column.name, kind))
+            arrow_type = pa.from_numpy_dtype(np.dtype(column.kind))
+        fields.append(pa.field(column.name, arrow_type))
     return pa.schema(fields)
 
 
@@ -260,22 +281,32 @@ def _manifest(entries: Iterable[Entry]) -> pa.Table:
     """Return the manifest as a table; rows and findings are maps."""
     import pyarrow as pa
 
-    counts = pa.map_(pa.string(), pa.int64())
-    kinds = {
-        "capture": pa.string(), "file": pa.string(), "host": pa.string(), "size": pa.int64(),
-        "version": pa.string(), "outcome": pa.string(), "format": pa.string(), "rows": counts,
-        "findings": counts, "code": pa.string(), "message": pa.string(), "written": pa.int64(),
+    text = pa.string()
+    number = pa.int64()
+    counts = pa.map_(text, number)
+    types = {
+        "capture": text,
+        "file": text,
+        "host": text,
+        "size": number,
+        "version": text,
+        "outcome": text,
+        "format": text,
+        "rows": counts,
+        "findings": counts,
+        "code": text,
+        "message": text,
+        "written": number,
         "seconds": pa.float64(),
-    }  # fmt: skip
-    several: Sequence[Entry] = list(entries)
+    }
+    entries = list(entries)
 
     def values(name: str) -> list[Any]:
         if name in {"rows", "findings"}:
-            return [list(getattr(entry, name).items()) for entry in several]
+            return [list(getattr(entry, name).items()) for entry in entries]
         if name in {"code", "message"}:
-            return [entry.error and getattr(entry.error, name) for entry in several]
-        return [getattr(entry, name) for entry in several]
+            return [entry.error and getattr(entry.error, name) for entry in entries]
+        return [getattr(entry, name) for entry in entries]
 
-    return pa.table(
-        [pa.array(values(name), kind) for name, kind in kinds.items()], names=list(kinds)
-    )
+    columns = [pa.array(values(name), arrow_type) for name, arrow_type in types.items()]
+    return pa.table(columns, names=list(types))

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DATASET", "MANIFEST", "Store", "table_folder"]
 
-MANIFEST, DONE, DATASET = "_manifest.jsonl", "_done", "_dataset.json"
+MANIFEST = "_manifest.jsonl"
+DONE = "_done"
+DATASET = "_dataset.json"
 TABLE = "table="
 PARQUET = ".parquet"
 READERS = 16
@@ -48,8 +50,8 @@ class Store:
         self.root = root.rstrip("/") or root
         self.remote = is_address(root)
         if self.remote:
-            theirs, path = file_system(self.root, WriteRefusedError)
-            self.files: Any = fs.PyFileSystem(fs.FSSpecHandler(theirs))
+            remote_files, path = file_system(self.root, WriteRefusedError)
+            self.files: Any = fs.PyFileSystem(fs.FSSpecHandler(remote_files))
             self.path = path.rstrip("/")
         else:
             self.files = fs.LocalFileSystem()
@@ -131,12 +133,15 @@ class Store:
 
         Raises UnreadableError for an invalid line.
         """
-        lines = [(MANIFEST, line) for line in (self.read(MANIFEST) or b"").splitlines()]
-        names = [each for each in self.names(DONE) if each.endswith(".json") and each[0] != "."]
+        names_and_lines = [(MANIFEST, line) for line in (self.read(MANIFEST) or b"").splitlines()]
+        done_names = [
+            name for name in self.names(DONE) if name.endswith(".json") and not name.startswith(".")
+        ]
         with futures.ThreadPoolExecutor(READERS if self.remote else 1) as pool:
-            lines += zip(names, pool.map(self._done, names), strict=True)
-        found: dict[str, Entry] = {}
-        for name, line in lines:
+            done_lines = pool.map(self._done, done_names)
+            names_and_lines += zip(done_names, done_lines, strict=True)
+        entries: dict[str, Entry] = {}
+        for name, line in names_and_lines:
             try:
                 entry = Entry.from_json(line)
             except ValueError as error:
@@ -145,8 +150,8 @@ class Store:
                     path=self.root,
                     remedy="remove the line; its capture is converted again with --resume",
                 ) from None
-            found[entry.capture] = entry
-        return found
+            entries[entry.capture] = entry
+        return entries
 
     def _done(self, name: str) -> bytes:
         return self.read(f"{DONE}/{name}") or b""
@@ -156,9 +161,9 @@ class Store:
         ordered = sorted(entries, key=lambda entry: entry.file)
         self.write(MANIFEST, b"".join(entry.to_json() for entry in ordered))
         for table in self.tables():
-            mine = {f"{entry.capture}{PARQUET}" for entry in ordered if entry.rows.get(table)}
+            current = {f"{entry.capture}{PARQUET}" for entry in ordered if entry.rows.get(table)}
             for name in self.names(table_folder(table)):
-                if name not in mine:
+                if name not in current:
                     self.remove(f"{table_folder(table)}/{name}")
         self._remove_folder(DONE)
 

@@ -1,12 +1,37 @@
-# cython: boundscheck=True, show_performance_hints=False
+# cython: boundscheck=True, wraparound=False, show_performance_hints=False
 """Codes: the texts of a file, entered into the pool of strings many at a time."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from fxframework.kernels.pools cimport Pool
 
 import numpy as np
+
+from fxframework.kernels import hashing
+
+cdef enum:
+    SHORT = 16  # bytes of the longest text that is remembered: two words
+    PLACES = 256
+
+cdef uint64_t FIRST = hashing.FIRST, SECOND = hashing.SECOND
+
+
+cdef struct Remembered:
+    # A text of up to two words, and its code; a length of -1 is none.
+    uint64_t low
+    uint64_t high
+    int64_t length
+    int32_t code
+
+
+cdef inline uint64_t word_at(const uint8_t[::1] data, int64_t start, int64_t length) noexcept:
+    """Return the first ``length`` bytes (at most 8) of the 8 bytes at ``start``."""
+    cdef uint64_t word
+    if length <= 0:
+        return 0
+    memcpy(&word, &data[start], 8)
+    return word if length >= 8 else word & ((<uint64_t>1 << 8 * length) - 1)
 
 
 def codes_of(Pool pool, const uint8_t[::1] data, const int64_t[::1] starts,
@@ -18,6 +43,11 @@ def codes_of(Pool pool, const uint8_t[::1] data, const int64_t[::1] starts,
     out = np.empty(starts.shape[0], np.int32)
     cdef int32_t[::1] codes = out
     cdef int64_t row, start, length
+    cdef uint64_t low, high
+    cdef Remembered[PLACES] memory
+    cdef Remembered* place
+    for row in range(PLACES):
+        memory[row].length = -1
     longest = np.max(lengths, initial=0)
     words = np.zeros((longest + 7) // 8 + 1, np.int64)
     cdef int64_t[::1] scratch = words
@@ -26,7 +56,17 @@ def codes_of(Pool pool, const uint8_t[::1] data, const int64_t[::1] starts,
         start, length = starts[row], lengths[row]
         if start < 0 or length < 0 or length > data.shape[0] - start:
             raise IndexError(f"bytes {start} to {start + length} of {data.shape[0]}")
+        # Names and short values are few and come again and again: most need not ask the pool.
+        place = NULL
+        if length <= SHORT and start + SHORT <= data.shape[0]:
+            low, high = word_at(data, start, length), word_at(data, start + 8, length - 8)
+            place = &memory[((low ^ high * SECOND) * FIRST ^ length * SECOND) >> 56]
+            if place.length == length and place.low == low and place.high == high:
+                codes[row] = place.code
+                continue
         if length:
             memcpy(&scratch[0], &data[start], length)  # safe: checked, and the longest fits
         codes[row] = <int32_t>pool.intern(0, length)
+        if place != NULL:
+            place.low, place.high, place.length, place.code = low, high, length, codes[row]
     return out

@@ -14,7 +14,7 @@ cdef enum:
     KIND_AT, KIND_BYTES, KIND_SHIFT, KIND_MASK
     SUB_AT, SUB_BYTES, SUB_SHIFT, SUB_MASK
     SIZE_AT, SIZE_BYTES, SIZE_SHIFT, SIZE_MASK
-    UNIT, PLUS, FIXED, HEAD, MOST, ALIGN, PADDED
+    UNIT, PLUS, FIXED, HEAD, MOST, ALIGN, PADDED, POWER
     MARK_KIND, MARK_AT, MARK_BYTES, MARK_VALUE, OTHER
     NUMBERS
 
@@ -31,6 +31,7 @@ cdef enum:
     CONFIRMED = 3           # records in a row that show that they begin off the alignment
 
 cdef int64_t LARGEST = <int64_t>1 << 40     # the largest size in a header of a growing file
+cdef int64_t LARGEST_POWER = 31             # as ``fxframework.wire.families`` has it
 cdef int64_t BEYOND = -(<int64_t>1 << 62)   # a size that no record can have
 
 # Why there is no record: the numbers of ``fxframework.wire.framing``.
@@ -287,6 +288,8 @@ cdef class Frames:
     cdef int64_t announced(self, int64_t at) noexcept nogil:
         """Return the size that a record's head says; BEYOND if it is larger than any may be."""
         cdef int64_t size = self.part(at, SIZE_AT, self.big)
+        if self.numbers[POWER]:
+            return self.numbers[UNIT] << size if 0 <= size <= LARGEST_POWER else BEYOND
         if size < 0 or size > (LARGEST if self.growing else self.total):
             return BEYOND
         return size * self.numbers[UNIT] + self.numbers[PLUS]

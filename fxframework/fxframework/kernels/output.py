@@ -12,14 +12,22 @@ from numpy.typing import NDArray
 from fxframework.kernels.annotations import (
     Array,
     Bytes,
+    c_source,
+    external,
     f64,
     i64,
     status,
     u8,
     u64,
+    void,
     with_gil,
 )
 from fxframework.kernels.buffers import full, grown, room, view
+
+try:
+    import cython
+except ImportError:  # Cython is only needed to compile
+    from fxframework.io import plain as cython
 
 __all__ = ["Output"]
 
@@ -38,18 +46,31 @@ PLACES = 9
 LEAST_REAL = 1e-4
 MOST_REAL = 1e15
 LETTER_A = 0x61
+# A byte that is stored may be any byte of the object, as far as C knows: a loop of bytes loads the
+# places of both arrays again for each.
+COPY: c_source = """
+#include <string.h>
+#define fxf_copy(to, from, nbytes) ((void)memcpy(&(to), &(from), (size_t)(nbytes)))
+"""
+
+
+@external
+def fxf_copy(to: u8, source: u8, nbytes: i64) -> void:
+    """Copy bytes from one element of an array on to those from another one on; compiled only."""
 
 
 @final
 class Output:
     """A growing buffer with ``used`` bytes.
 
-    ``literals`` are texts written by number; strings are read from ``source`` (uint8).
+    ``literals`` are texts written by number, ``texts`` (uint8) other ones; strings are read from
+    ``source`` (uint8).
     """
 
     bounds: Array[i64]
     literals: Array[u8]
     source: Bytes
+    texts: Bytes
     escapes: Bytes
     data: Array[u8]
     digits: Array[u8]
@@ -64,6 +85,7 @@ class Output:
         for literal in literals:
             self.add(literal)
         self.source = memoryview(source)
+        self.texts = memoryview(bytes(1))
         self.data = room(BEGIN, "u1")
         self.size = BEGIN
         self.used = 0
@@ -118,11 +140,29 @@ class Output:
         if self.used + end - start > self.size:
             self.grow(end - start)
         used = self.used
+        self.used = used + end - start
+        if cython.compiled:
+            fxf_copy(self.data[used], self.literals[start], end - start)
+            return 0
         while start < end:
             self.data[used] = self.literals[start]
             used += 1
             start += 1
-        self.used = used
+        return 0
+
+    def text(self, start: i64, end: i64) -> status:
+        """Write bytes of ``texts``."""
+        if self.used + end - start > self.size:
+            self.grow(end - start)
+        used = self.used
+        self.used = used + end - start
+        if cython.compiled:
+            fxf_copy(self.data[used], self.texts[start], end - start)
+            return 0
+        while start < end:
+            self.data[used] = self.texts[start]
+            used += 1
+            start += 1
         return 0
 
     def natural(self, value: u64) -> status:
@@ -139,11 +179,14 @@ class Output:
             if not left:
                 break
         used = self.used
+        self.used = used + DIGITS - at
+        if cython.compiled:
+            fxf_copy(self.data[used], self.digits[at], DIGITS - at)
+            return 0
         while at < DIGITS:
             self.data[used] = self.digits[at]
             used += 1
             at += 1
-        self.used = used
         return 0
 
     def signed(self, value: i64) -> status:

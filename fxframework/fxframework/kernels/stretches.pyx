@@ -1,4 +1,4 @@
-# cython: boundscheck=True, show_performance_hints=False
+# cython: boundscheck=True, wraparound=False, show_performance_hints=False
 """Stretches: what is asked of many stretches of a file at once, and items that follow one another.
 
 All arrays are one-dimensional and contiguous; places and lengths are int64. A stretch that is not
@@ -6,8 +6,48 @@ within the data raises IndexError.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+import sys
 
 import numpy as np
+
+cdef enum:
+    WORD = 8
+
+cdef enum:
+    # What ``texts`` says of one; ``TEXT_FLAGS`` has their names.
+    BEYOND = 1      # it runs past the limit of its record
+    NOT_UTF8 = 2
+    STRAY_BITS = 4  # the bytes behind it that should be zero are not
+    CUT_OFF = 8     # its record has fewer bytes behind it than it should
+
+TEXT_FLAGS = {"beyond": BEYOND, "not utf8": NOT_UTF8, "stray bits": STRAY_BITS, "cut off": CUT_OFF}
+cdef uint64_t HIGH_BITS = 0x8080808080808080
+
+
+cdef inline uint64_t every_bit(const uint8_t* octets, int64_t length, int64_t behind) noexcept nogil:
+    """Return the bits of all words of a stretch, or'ed; ``behind`` bytes follow it in the data."""
+    cdef uint64_t word, every = 0
+    cdef int64_t index
+    while length >= 8:
+        memcpy(&word, octets, 8)
+        every |= word
+        octets += 8
+        length -= 8
+    if not length:
+        return every
+    if length + behind >= 8:
+        # Most texts are short, of a length that no processor foresees: one masked word, no loop.
+        memcpy(&word, octets, 8)
+        return every | word & ((<uint64_t>1 << 8 * length) - 1)
+    for index in range(length):
+        every |= <uint64_t>octets[index] << 8 * index
+    return every
+
+
+cdef int64_t SMALL = <int64_t>1 << 31   # the product of two numbers below it does not overflow
+cdef bint LITTLE = sys.byteorder == "little"
 
 
 cdef int check(const uint8_t[::1] data, int64_t start, int64_t length) except -1:
@@ -56,16 +96,13 @@ def with_bits(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[
     """Return, as bool, which stretches have a byte that is not zero."""
     out = np.zeros(starts.shape[0], np.uint8)
     cdef uint8_t[::1] marks = out
-    cdef int64_t row, index
-    cdef const uint8_t* octets
+    cdef int64_t row, behind
     for row in range(starts.shape[0]):
         check(data, starts[row], lengths[row])
         if lengths[row]:
-            octets = &data[starts[row]]  # safe: the stretch was checked
-            for index in range(lengths[row]):
-                if octets[index]:
-                    marks[row] = 1
-                    break
+            # Safe: the stretch was checked.
+            behind = data.shape[0] - starts[row] - lengths[row]
+            marks[row] = every_bit(&data[starts[row]], lengths[row], behind) != 0
     return out.view(bool)
 
 
@@ -73,24 +110,63 @@ def not_utf8(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[:
     """Return, as bool, which stretches are not UTF-8."""
     out = np.zeros(starts.shape[0], np.uint8)
     cdef uint8_t[::1] marks = out
-    cdef int64_t row
+    cdef int64_t row, behind
+    cdef const uint8_t* octets
     for row in range(starts.shape[0]):
         check(data, starts[row], lengths[row])
         if lengths[row]:
-            marks[row] = not is_utf8(&data[starts[row]], lengths[row])  # safe: it was checked
+            octets = &data[starts[row]]  # safe: the stretch was checked
+            behind = data.shape[0] - starts[row] - lengths[row]
+            if every_bit(octets, lengths[row], behind) & HIGH_BITS:
+                marks[row] = not is_utf8(octets, lengths[row])
     return out.view(bool)
+
+
+def texts(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] stated,
+          const int64_t[::1] limits, const int64_t[::1] origins, int64_t unit):
+    """Look at texts from ``starts`` on, each of a record from ``origins`` up to ``limits``.
+
+    Behind each comes padding up to a multiple of ``unit`` bytes, a power of two, from the origin.
+    Return the lengths, 0 for texts that are beyond the limit, the places behind the padding, and
+    for each the bits of TEXT_FLAGS that hold, uint8; None if none does for any.
+    """
+    cdef int64_t rows = starts.shape[0], row, start, length, end, gap, room
+    cdef int64_t behind_all = data.shape[0]
+    cdef uint8_t flag, every = 0
+    cdef const uint8_t* octets
+    if unit < 1 or unit & unit - 1:
+        raise ValueError(f"a unit of {unit} bytes is not a power of two")
+    lengths, ends = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    flags = np.empty(rows, np.uint8)
+    cdef int64_t[::1] length_of = lengths, end_of = ends
+    cdef uint8_t[::1] flag_of = flags
+    for row in range(rows):
+        start, length, flag = starts[row], stated[row], 0
+        if not 0 <= start <= behind_all or limits[row] > behind_all:
+            raise IndexError(f"a text at bytes {start} to {limits[row]} of {behind_all}")
+        if length < 0 or length > limits[row] - start:
+            length, flag = 0, BEYOND
+        end = start + length
+        if length:
+            octets = &data[start]  # safe: it ends within the limit, which is within the data
+            if every_bit(octets, length, behind_all - end) & HIGH_BITS and not is_utf8(octets, length):
+                flag |= NOT_UTF8
+        gap, room = origins[row] - end & unit - 1, max(limits[row] - end, 0)
+        if gap > room:
+            gap = room
+            flag |= CUT_OFF
+        if gap and every_bit(&data[end], gap, behind_all - end - gap):
+            flag |= STRAY_BITS
+        length_of[row], end_of[row], flag_of[row] = length, end + gap, flag
+        every |= flag
+    return lengths, ends, flags if every else None
 
 
 cdef bint is_utf8(const uint8_t* octets, int64_t length) noexcept nogil:
     """Whether some bytes are UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF."""
     cdef int64_t index = 0
-    cdef uint8_t every = 0, lead, low, high
+    cdef uint8_t lead, low, high
     cdef int more
-    for index in range(length):
-        every |= octets[index]
-    if every < 0x80:
-        return True
-    index = 0
     while index < length:
         lead = octets[index]
         index += 1
@@ -144,7 +220,10 @@ cdef class Items:
         item_counts, ends, fit = np.zeros(rows, np.int64), np.empty(rows, np.int64), np.ones(rows, bool)
         cdef int64_t[::1] count_of = item_counts, end_of = ends
         cdef uint8_t[::1] fits_of = fit.view(np.uint8)
-        begins, sizes = np.empty(2 * rows + 16, np.int64), np.empty(2 * rows + 16, np.int64)
+        cdef int64_t room = 2 * rows + 16
+        for row in range(rows):
+            room += max(0, min(counts[row], (limits[row] - places[row]) // max(1, self.head)))
+        begins, sizes = np.empty(room, np.int64), np.empty(room, np.int64)
         cdef int64_t[::1] begin_of = begins, size_of = sizes
         for row in range(rows):
             at, limit, left, fits = places[row], limits[row], counts[row], True
@@ -163,7 +242,8 @@ cdef class Items:
                 count_of[row] += 1
                 left -= 1
                 at += size
-                at = min(at + (starts[row] - at) % self.pad, limit)
+                if self.pad > 1:
+                    at = min(at + (starts[row] - at) % self.pad, limit)
             end_of[row], fits_of[row] = at, fits
         return begins[:used], sizes[:used], item_counts, ends, fit
 
@@ -176,13 +256,19 @@ cdef class Items:
             return 0
         if self.nbytes:
             octets = &data[at + self.place]  # safe: the number lies within the item's head
-            for index in range(self.nbytes):
-                if self.big:
-                    word = word << 8 | octets[index]
-                else:
-                    word |= <uint64_t>octets[index] << 8 * index
+            if self.nbytes == WORD and not self.big and LITTLE:
+                memcpy(&word, octets, WORD)
+            else:
+                for index in range(self.nbytes):
+                    if self.big:
+                        word = word << 8 | octets[index]
+                    else:
+                        word |= <uint64_t>octets[index] << 8 * index
             number = <int64_t>(word >> self.shift) & self.mask
-            if number < 0 or number > (limit - at) // self.unit:
+            if number < 0 or number > limit - at:
+                return 0
+            # A division takes longer than all else here.
+            if (number >= SMALL or self.unit >= SMALL) and number > (limit - at) // self.unit:
                 return 0
             size = number * self.unit + self.plus
         return size if self.head <= size <= limit - at else 0

@@ -102,7 +102,6 @@ class Templates(Kernel):
     places: View[i64]
     steps: View[i64]
     values: View[i64]
-    texts_held: Bytes
     bounds: View[i64]
     marks_of: Bytes
     befores: View[i64]
@@ -143,7 +142,6 @@ class Templates(Kernel):
         self.places = none
         self.steps = none
         self.values = none
-        self.texts_held = view(np.zeros(1, np.uint8), np.uint8)
         self.bounds = none
         marks = np.zeros(256, np.uint8)
         marks[list(special)] |= SPECIAL
@@ -299,7 +297,7 @@ class Templates(Kernel):
             letters = np.concatenate([data for data, _ in self._columns])
             self._columns = [(letters, np.concatenate(places))]
         data, bounds = self._columns[0]
-        self.texts_held = view(data if data.size else np.zeros(1), np.uint8)
+        self.out.texts = view(data if data.size else np.zeros(1), np.uint8)
         self.bounds = view(bounds, np.int64)
 
     # --- Kernel ----------------------------------------------------------------------------------
@@ -354,7 +352,7 @@ class Templates(Kernel):
         elif kind == NATURAL:
             self.out.natural(value)
         elif kind == COPIED:
-            self.copy(self.bounds[value], self.bounds[value + 1])
+            self.out.text(self.bounds[value], self.bounds[value + 1])
         elif kind == QUOTED:
             self.quote(self.bounds[value], self.bounds[value + 1])
         elif kind == REAL:
@@ -392,28 +390,15 @@ class Templates(Kernel):
             self.out.literal(BEHIND)
         return 0
 
-    @inline
-    def copy(self, start: i64, end: i64) -> status:
-        """Write bytes of the columns of texts."""
-        used = self.out.used
-        if used + end - start > self.out.size:
-            self.out.grow(end - start)
-        while start < end:
-            self.out.data[used] = self.texts_held[start]
-            used += 1
-            start += 1
-        self.out.used = used
-        return 0
-
     def quote(self, start: i64, end: i64) -> status:
         """Write a text of the columns, quoted if it is empty or has a special byte."""
         formula = 0
-        if start < end and self.marks_of[self.texts_held[start]] & FORMULA:
+        if start < end and self.marks_of[self.out.texts[start]] & FORMULA:
             formula = 1
         quoted = 1 if start == end else 0
         at = start
         while at < end:
-            if self.marks_of[self.texts_held[at]] & SPECIAL:
+            if self.marks_of[self.out.texts[at]] & SPECIAL:
                 quoted = 1
                 break
             at += 1
@@ -428,7 +413,7 @@ class Templates(Kernel):
             used += 1
         at = start
         while at < end:
-            byte = self.texts_held[at]
+            byte = self.out.texts[at]
             if byte == QUOTE:
                 self.out.data[used] = QUOTE
                 used += 1

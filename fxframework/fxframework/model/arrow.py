@@ -44,15 +44,20 @@ class ArrowShape:
     """
 
     def __init__(self, kinds: Mapping[str, str], pool: StringPool) -> None:
-        self._columns: dict[str, _Codes | _Texts | _Numbers] = {
-            name: _Codes(pool) if kind == "code" else _Texts() if kind == "text" else _Numbers()
-            for name, kind in kinds.items()
-        }
+        self._columns: dict[str, _Codes | _Texts | _Numbers] = {}
+        for name, kind in kinds.items():
+            if kind == "code":
+                self._columns[name] = _Codes(pool)
+            elif kind == "text":
+                self._columns[name] = _Texts()
+            else:
+                self._columns[name] = _Numbers()
 
     def see(self, table: Columns) -> None:
         """Note the strings that occur in these rows."""
         # Making a column may add strings to the pool, so make all columns before reading the pool.
-        for name, column in [(name, table[name]) for name in self._columns]:
+        columns = {name: table[name] for name in self._columns}
+        for name, column in columns.items():
             self._columns[name].see(column)
 
     def table(self, table: Columns) -> pa.Table:
@@ -88,7 +93,8 @@ class _Texts:
         values = text_column(column, binary=self._binary)
         if not self._binary:
             return {name: values}
-        return dict(zip((name, name + BYTES), _escaped(values), strict=True))
+        texts, invalid = _escaped(values)
+        return {name: texts, name + BYTES: invalid}
 
 
 class _Codes:
@@ -100,39 +106,43 @@ class _Codes:
         self._nbytes = 0
         """Total bytes of the strings of all rows; counted only if the pool has invalid UTF-8."""
         self._values: pa.Array = None
-        self._octets: pa.Array = None
+        """The dictionary; None until all strings were seen."""
+        self._invalid: pa.Array = None
         """The bytes of values that are not UTF-8, null for others; None if all are UTF-8."""
-        self._place = np.zeros(0, np.int32)
+        self._index_of_code = np.zeros(0, np.int32)
 
     def see(self, codes: Any) -> None:
         size = len(self._pool) + 1
         if self._occurs.size != size:  # the last element is for code -1
-            earlier, self._occurs = self._occurs[:-1], np.zeros(size, np.bool_)
-            self._occurs[: earlier.size] = earlier
+            occurs = np.zeros(size, np.bool_)
+            occurs[: max(self._occurs.size - 1, 0)] = self._occurs[:-1]
+            self._occurs = occurs
         self._occurs[codes] = True
         if not self._pool.pool.array("valid").all():
             self._nbytes += int(self._pool.pool.array("lengths")[codes[codes >= 0]].sum())
         self._values = None
 
+    def _make_dictionary(self) -> None:
+        occurring = np.flatnonzero(self._occurs[:-1])
+        self._index_of_code = np.full(len(self._pool) + 1, -1, np.int32)
+        self._index_of_code[occurring] = np.arange(occurring.size, dtype=np.int32)
+        self._values = text_column(self._pool.column(occurring), small=True)
+        if not _is_text(self._values):
+            self._values, self._invalid = _escaped(self._values)
+
     def arrays(self, name: str, codes: Any) -> dict[str, pa.Array]:
         if self._values is None:
-            used = np.flatnonzero(self._occurs[:-1])
-            self._place = np.full(len(self._pool) + 1, -1, np.int32)
-            self._place[used] = np.arange(used.size, dtype=np.int32)
-            self._values = text_column(self._pool.column(used), small=True)
-            if not _is_text(self._values):
-                self._values, self._octets = _escaped(self._values)
+            self._make_dictionary()
+        indexes = self._index_of_code[codes]
         # Give nulls the index 0: polars checks the indexes of nulls, too.
-        places = self._place[codes]
-        indices = number_column(np.maximum(places, 0), places < 0)
-        found = {name: pa.DictionaryArray.from_arrays(indices, self._values)}
-        if self._octets is not None:
-            found[name + BYTES] = (
-                self._octets.take(indices)
-                if self._nbytes <= SPELLED_OUT
-                else pa.DictionaryArray.from_arrays(indices, self._octets)
-            )
-        return found
+        indices = number_column(np.maximum(indexes, 0), indexes < 0)
+        arrays = {name: pa.DictionaryArray.from_arrays(indices, self._values)}
+        if self._invalid is not None:
+            if self._nbytes <= SPELLED_OUT:
+                arrays[name + BYTES] = self._invalid.take(indices)
+            else:
+                arrays[name + BYTES] = pa.DictionaryArray.from_arrays(indices, self._invalid)
+        return arrays
 
 
 def number_column(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -143,12 +153,14 @@ def number_column(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) 
     values = np.ascontiguousarray(values)
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
-    kind = pa.from_numpy_dtype(values.dtype)
-    data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else values
-    valid = None
+    arrow_type = pa.from_numpy_dtype(values.dtype)
+    data = values
+    if values.dtype == np.bool_:  # a bit each in Arrow
+        data = np.packbits(values, bitorder="little")
+    validity = None
     if nulls is not None and nulls.any():
-        valid = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
-    return pa.Array.from_buffers(kind, values.size, [valid, pa.py_buffer(data)])
+        validity = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(arrow_type, values.size, [validity, pa.py_buffer(data)])
 
 
 def text_column(column: TextColumn, *, small: bool = False, binary: bool | None = None) -> pa.Array:
@@ -157,21 +169,26 @@ def text_column(column: TextColumn, *, small: bool = False, binary: bool | None 
     With ``binary`` they become `large_binary` or `binary`; None chooses that if one of them is
     not UTF-8.
     """
-    offsets = column.offsets - column.offsets[0]
-    data = np.ascontiguousarray(column.data[int(column.offsets[0]) : int(column.offsets[-1])])
-    small = small and data.size <= SMALL_STRINGS
-    kinds = (pa.string(), pa.binary()) if small else (pa.large_string(), pa.large_binary())
-    buffers = [
-        None,
-        pa.py_buffer(np.ascontiguousarray(offsets, np.int32 if small else np.int64)),
-        pa.py_buffer(data),
-    ]
-    made = pa.Array.from_buffers(kinds[bool(binary)], len(column), buffers)
+    first = int(column.offsets[0])
+    stop = int(column.offsets[-1])
+    offsets = column.offsets - first
+    data = np.ascontiguousarray(column.data[first:stop])
+    text_type = pa.large_string()
+    binary_type = pa.large_binary()
+    offset_type: type = np.int64
+    if small and data.size <= SMALL_STRINGS:
+        text_type = pa.string()
+        binary_type = pa.binary()
+        offset_type = np.int32
+    offset_buffer = pa.py_buffer(np.ascontiguousarray(offsets, offset_type))
+    buffers = [None, offset_buffer, pa.py_buffer(data)]
+    array = pa.Array.from_buffers(binary_type if binary else text_type, len(column), buffers)
     try:
-        made.validate(full=binary is None)
+        # Only the full validation finds what is not UTF-8.
+        array.validate(full=binary is None)
     except pa.ArrowInvalid:
-        return pa.Array.from_buffers(kinds[1], len(column), buffers)
-    return made
+        return pa.Array.from_buffers(binary_type, len(column), buffers)
+    return array
 
 
 def code_columns(name: str, codes: NDArray[Any], pool: StringPool) -> dict[str, pa.Array]:
@@ -193,13 +210,13 @@ def _is_text(values: pa.Array) -> bool:
 def _escaped(values: pa.Array) -> tuple[pa.Array, pa.Array]:
     r"""Strings with invalid bytes as ``\xNN``, and the bytes of those that have some, else null."""
     texts: list[str] = []
-    octets: list[bytes | None] = []
+    invalid: list[bytes | None] = []
     for value in values.to_pylist():
         try:
             texts.append(value.decode())
-            octets.append(None)
+            invalid.append(None)
         except UnicodeDecodeError:
             texts.append(value.decode("utf-8", "backslashreplace"))
-            octets.append(value)
-    kind = pa.large_string() if pa.types.is_large_binary(values.type) else pa.string()
-    return pa.array(texts, kind), pa.array(octets, values.type)
+            invalid.append(value)
+    text_type = pa.large_string() if pa.types.is_large_binary(values.type) else pa.string()
+    return pa.array(texts, text_type), pa.array(invalid, values.type)

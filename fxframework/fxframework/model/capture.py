@@ -34,7 +34,7 @@ from fxframework.model.rows import Bools, RowMarks, category_mask, function_mask
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool, TextColumn
-from fxframework.model.table import Table, html_table
+from fxframework.model.table import ColumnData, Table, html_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -316,11 +316,13 @@ class Capture(Opened, abc.ABC):
         for name in self.schemas:
             for batch in self.batches(name):
                 rows[name] += len(batch)
-                if "ts" in batch and len(batch):
-                    ts = batch.array("ts")
-                    times += (int(ts.min()), int(ts.max()))
-                    if "dur" in batch:
-                        times.append(int((ts + np.maximum(batch.array("dur"), 0)).max()))
+                if not len(batch) or "ts" not in batch:
+                    continue
+                ts = batch.array("ts")
+                times += (int(ts.min()), int(ts.max()))
+                if "dur" in batch:
+                    ends = ts + np.maximum(batch.array("dur"), 0)  # -1: never closed
+                    times.append(int(ends.max()))
         return Summary(
             records=kinds.total(),
             kinds=kinds,
@@ -438,9 +440,10 @@ class Capture(Opened, abc.ABC):
 
     def row_counts(self) -> Mapping[str, int]:
         """Return the number of rows of each table except `diagnostics`."""
-        return self.summary().rows or {
-            name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas
-        }
+        rows = self.summary().rows
+        if rows:
+            return rows
+        return {name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas}
 
     def _check(self, name: str) -> None:
         checked_type(name, str, "the name of a table", "a str")
@@ -452,21 +455,17 @@ class Capture(Opened, abc.ABC):
 
     def _diagnostics_table(self) -> Table:
         self.scan()
-        found = self.diagnostics.sorted()
-        schema = STANDARD_TABLES["diagnostics"]
-        intern = self.strings.intern
-
-        def optional(values: list[int | None]) -> Any:
-            return np.array([-1 if value is None else value for value in values], np.int64)
-
-        columns = {
-            "code": np.array([intern(f.code.encode()) for f in found], np.int32),
-            "severity": np.array([f.severity for f in found], np.uint8),
-            "offset": optional([f.offset for f in found]),
-            "record": optional([f.record for f in found]),
-            "message": TextColumn.of(f.message for f in found),
+        findings = self.diagnostics.sorted()
+        codes = [self.strings.intern(finding.code.encode()) for finding in findings]
+        severities = [finding.severity for finding in findings]
+        columns: dict[str, ColumnData] = {
+            "code": np.array(codes, np.int32),
+            "severity": np.array(severities, np.uint8),
+            "offset": _with_nulls(finding.offset for finding in findings),
+            "record": _with_nulls(finding.record for finding in findings),
+            "message": TextColumn.of(finding.message for finding in findings),
         }
-        return Table(schema, len(found), columns, self.strings)
+        return Table(STANDARD_TABLES["diagnostics"], len(findings), columns, self.strings)
 
     def between(self, start_ns: int | None, stop_ns: int | None) -> Capture:
         """Return a view of the rows and records of a time range; None leaves that end open.
@@ -491,9 +490,9 @@ class Capture(Opened, abc.ABC):
         Raises UsageError for an invalid selector. The default, for a format without selectors,
         always raises it.
         """
-        first = selectors if isinstance(selectors, str) else next(iter(selectors), "")
+        selector = selectors if isinstance(selectors, str) else next(iter(selectors), "")
         raise UsageError(
-            f"{first!r} is not a file, and {self.format} captures have no selectors",
+            f"{selector!r} is not a file, and {self.format} captures have no selectors",
             path=self.name,
             remedy="`cat` takes one FILE; `fxf info` takes several",
         )
@@ -529,9 +528,9 @@ class Capture(Opened, abc.ABC):
         """Return the format, row counts and findings as an HTML table, for a notebook."""
         title = f"{self.name}: {self.format}"
         rows = [(name, f"{count:,}") for name, count in self.row_counts().items() if count]
-        found = self.diagnostics.counts.items()
-        findings = [(f"finding {code}", f"{count:,}") for code, count in found]
-        return html_table(title, ["table", "rows"], [*rows, *findings])
+        for code, count in self.diagnostics.counts.items():
+            rows.append((f"finding {code}", f"{count:,}"))
+        return html_table(title, ["table", "rows"], rows)
 
     def close(self) -> None:
         """Release the input: its memory, and its descriptor. Calling it twice is allowed.
@@ -551,6 +550,11 @@ class Capture(Opened, abc.ABC):
             raise fault from None
 
 
+def _with_nulls(values: Iterable[int | None]) -> NDArray[np.int64]:
+    """Return a column in which -1 is null."""
+    return np.array([-1 if value is None else value for value in values], np.int64)
+
+
 class View(Capture):
     """A capture that shows some rows of another capture."""
 
@@ -567,8 +571,8 @@ class View(Capture):
         self.source = whole.source
         self.request = whole.request
         self.strings = whole.strings
-        self._kept: dict[str, RowMarks] = {}
-        self._offsets: NDArray[np.int64] | None = None
+        self._shown_rows: dict[str, RowMarks] = {}
+        """Rows that are shown, by table, once they are known."""
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -580,13 +584,13 @@ class View(Capture):
 
     def rows_kept(self, name: str) -> RowMarks:
         """Return the set of rows of a table that are shown."""
-        kept = self._kept.get(name)
-        if kept is None:
-            kept = RowMarks()
+        rows = self._shown_rows.get(name)
+        if rows is None:
+            rows = RowMarks()
             for batch in self.batches(name):
-                kept.add(batch.array("row"))
-            self._kept[name] = kept
-        return kept
+                rows.add(batch.array("row"))
+            self._shown_rows[name] = rows
+        return rows
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
@@ -670,6 +674,8 @@ class Window(View):
         self._categories = category_mask(selection, whole)
         self._functions = function_mask(selection, whole)
         self._koids = [] if self._threads is None else self._koids_of(self._threads)
+        self._counter_offsets: NDArray[np.int64] | None = None
+        """Offsets of the records of counters that are shown, once they are known."""
 
     def records(self) -> Iterator[Record]:
         """Yield the records that match.
@@ -697,20 +703,19 @@ class Window(View):
         return self._timed_records()
 
     def _timed_records(self) -> Iterator[Record]:
-        start, stop = self.start_ns, self.stop_ns
         for record in self.whole.checked_records():
             ns = getattr(record, "ns", None)
-            if ns is None or start <= ns < stop:
+            if ns is None or self.start_ns <= ns < self.stop_ns:
                 yield record
 
     def _records_of_rows(self) -> Iterator[Record]:
         # The sentinel NS_MAX is beyond all offsets and keeps the result of searchsorted valid.
-        excluded = np.append(self.offsets_left_out(), NS_MAX)
-        records = self.whole.checked_records()
-        while some := list(itertools.islice(records, RECORDS)):
-            offsets = np.array([_row_offset(record) for record in some], np.int64)
-            keep = excluded[np.searchsorted(excluded, offsets)] != offsets
-            yield from itertools.compress(some, keep.tolist())
+        left_out = np.append(self.offsets_left_out(), NS_MAX)
+        all_records = self.whole.checked_records()
+        while records := list(itertools.islice(all_records, RECORDS)):
+            offsets = np.array([_row_offset(record) for record in records], np.int64)
+            next_left_out = left_out[np.searchsorted(left_out, offsets)]
+            yield from itertools.compress(records, (next_left_out != offsets).tolist())
 
     def offsets_left_out(self) -> NDArray[np.int64]:
         """Return the offsets of the records whose rows do not match, sorted, int64 of shape (n,).
@@ -718,24 +723,24 @@ class Window(View):
         Only for a capture with a ``row_table``; a writer of the selection omits these records.
         """
         assert self.whole.row_table is not None  # noqa: S101 (the caller checks it)
-        parts = [np.zeros(0, np.int64)]
+        offsets = [np.zeros(0, np.int64)]
         for batch in self.whole.batches(self.whole.row_table):
             mask = self._mask(batch)
             if mask is not None:
-                parts.append(batch.array("offset")[~mask])
-        return np.sort(np.concatenate(parts))
+                offsets.append(batch.array("offset")[~mask])
+        return np.sort(np.concatenate(offsets))
 
     def summary(self) -> Summary:
         """Return the summary of the whole capture, with the rows and times of the selection."""
         summary = self.whole.summary()
-        first, last = summary.start_ns, summary.end_ns
-        return attrs.evolve(
-            summary,
-            start_ns=first if first is None else max(first, self.start_ns),
-            end_ns=last if last is None else min(last, self.stop_ns),
-            rows={name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas},
-            timeline=(),
-        )
+        start = summary.start_ns
+        if start is not None:
+            start = max(start, self.start_ns)
+        end = summary.end_ns
+        if end is not None:
+            end = min(end, self.stop_ns)
+        rows = {name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas}
+        return attrs.evolve(summary, start_ns=start, end_ns=end, rows=rows, timeline=())
 
     def _part(self, table: Table) -> Table:
         mask = self._mask(table)
@@ -745,22 +750,19 @@ class Window(View):
         """Return which rows match; None if all do."""
         if table.name == "args":
             return self._args_mask(table)
-        if table.name in self._kept:  # already computed
-            return self._kept[table.name].of(table.array("row"))
-        parents = table.schema.parent_table
-        if parents is not None and parents in self.schemas:
-            return self.rows_kept(parents).of(table.array("parent"))
-        masks = [
-            mask
-            for mask in (
-                self._time_mask(table),
-                self._thread_mask(table),
-                self._category(table),
-                self._function(table),
-                self._log_mask(table),
-            )
-            if mask is not None
-        ]
+        if table.name in self._shown_rows:
+            return self._shown_rows[table.name].of(table.array("row"))
+        parent_table = table.schema.parent_table
+        if parent_table is not None and parent_table in self.schemas:
+            return self.rows_kept(parent_table).of(table.array("parent"))
+        criteria = (
+            self._time_mask(table),
+            self._thread_mask(table),
+            self._category_mask(table),
+            self._function_mask(table),
+            self._log_mask(table),
+        )
+        masks = [mask for mask in criteria if mask is not None]
         return np.asarray(np.logical_and.reduce(masks)) if masks else None
 
     def _time_mask(self, table: Table) -> Bools | None:
@@ -769,92 +771,101 @@ class Window(View):
         ts = table.array("ts")
         if "dur" not in table:
             return np.asarray((ts >= self.start_ns) & (ts < self.stop_ns))
-        # A slice that was never closed reaches to the end. Times may be near the limits of int64.
+        # The part of the length up to NS_MAX: times may be near the limits of int64.
         dur = table.array("dur")
-        end = ts + np.minimum(np.maximum(dur, 0), NS_MAX - np.maximum(ts, 0))
-        touches = (dur < 0) | (end > self.start_ns) | (ts >= self.start_ns)
-        return np.asarray(touches & (ts < self.stop_ns))
+        most = NS_MAX - np.maximum(ts, 0)
+        end = ts + np.minimum(np.maximum(dur, 0), most)
+        is_open = dur < 0  # a slice that was never closed reaches to the end
+        reaches_start = is_open | (end > self.start_ns) | (ts >= self.start_ns)
+        return np.asarray(reaches_start & (ts < self.stop_ns))
 
     def _thread_mask(self, table: Table) -> Bools | None:
-        threads = self._threads
-        if threads is None:
+        if self._threads is None:
             return None
-        ids = [table.array(name) for name in ("thread", "prev", "next") if name in table]
-        if ids:
-            known = np.append(threads, False)  # index -1: no thread
-            return np.asarray(np.logical_or.reduce([known[column] for column in ids]))
-        columns = [name for name in ("pid", "tid") if name in table]
-        if not columns or table.name not in STANDARD_TABLES:
+        thread_columns = [name for name in ("thread", "prev", "next") if name in table]
+        if thread_columns:
+            is_chosen = np.append(self._threads, False)  # index -1: no thread
+            masks = [is_chosen[table.array(name)] for name in thread_columns]
+            return np.asarray(np.logical_or.reduce(masks))
+        koid_columns = [name for name in ("pid", "tid") if name in table]
+        if not koid_columns or table.name not in STANDARD_TABLES:
             return None
-        koids_of = self._named_koids() if table.name in {"threads", "processes"} else self._koids
-        chosen = {koids if len(columns) == 2 else koids[:1] for koids in koids_of}
-        pairs = np.column_stack([table.array(name) for name in columns])
-        distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
-        matching = [tuple(koids) in chosen for koids in distinct.tolist()]
-        return np.array(matching, np.bool_)[inverse.reshape(-1)]
+        koids = self._koids
+        if table.name in {"threads", "processes"}:
+            koids = self._koids_of_shown_rows()
+        # A table of processes has pids alone.
+        chosen = {pid_and_tid[: len(koid_columns)] for pid_and_tid in koids}
+        rows = np.column_stack([table.array(name) for name in koid_columns])
+        distinct, index_of_row = np.unique(rows, axis=0, return_inverse=True)
+        is_distinct_chosen = [tuple(row) in chosen for row in distinct.tolist()]
+        return np.array(is_distinct_chosen, np.bool_)[index_of_row.reshape(-1)]
 
-    def _named_koids(self) -> list[tuple[int, ...]]:
+    def _koids_of_shown_rows(self) -> list[tuple[int, ...]]:
         """Return the pid and tid of every thread that a matching row refers to.
 
         These are the selected threads and the other threads of their context switches.
         """
         assert self._threads is not None  # noqa: S101 (threads are selected)
-        named = np.append(self._threads, False)  # index -1: no thread
+        is_referred = np.append(self._threads, False)  # index -1: no thread
         if "sched" in self.schemas:
             for batch in self.batches("sched"):
-                for side in ("prev", "next"):
-                    named[batch.array(side)] = True
-        return self._koids_of(named)
+                is_referred[batch.array("prev")] = True
+                is_referred[batch.array("next")] = True
+        return self._koids_of(is_referred)
 
     def _koids_of(self, chosen: Bools) -> list[tuple[int, ...]]:
         """Return the pid and tid of the threads that a mask by id chooses."""
         table = self.whole.table("threads")
         return list(table.select(chosen[table.array("id")]).tuples("pid", "tid"))
 
-    def _category(self, table: Table) -> Bools | None:
+    def _category_mask(self, table: Table) -> Bools | None:
         if not self.selection.categories or "ts" not in table:
             return None
         if "category" not in table:
             return np.zeros(len(table), np.bool_)
-        codes = table.array("category")
         assert self._categories is not None  # noqa: S101 (there are some)
-        known = np.append(self._categories, False)  # index -1: no category
-        return np.asarray(known[codes])
+        is_chosen = np.append(self._categories, False)  # index -1: no category
+        return np.asarray(is_chosen[table.array("category")])
 
-    def _function(self, table: Table) -> Bools | None:
+    def _function_mask(self, table: Table) -> Bools | None:
         if self._functions is None or "ts" not in table:
             return None
         if table.name not in {"slices", "instants"}:
             return np.zeros(len(table), np.bool_)
-        known = np.append(self._functions, False)  # index -1: no name
-        return np.asarray(known[table.array("name")])
+        is_chosen = np.append(self._functions, False)  # index -1: no name
+        return np.asarray(is_chosen[table.array("name")])
 
     def _log_mask(self, table: Table) -> Bools | None:
         if self._logs is None or "ts" not in table:
             return None
-        return self._logs.mask(table) if table.name == "logs" else np.zeros(len(table), np.bool_)
+        if table.name != "logs":
+            return np.zeros(len(table), np.bool_)
+        return self._logs.mask(table)
 
     def _args_mask(self, args: Table) -> Bools:
-        codes, parents = args.array("table"), args.array("parent")
+        codes = args.array("table")
+        parents = args.array("parent")
         mask = np.asarray(codes >= len(TABLE_CODES))  # tables of plugins, which stay whole
         for name, code in TABLE_CODES.items():
-            mine = codes == code
-            if name in self.schemas and name != "args" and mine.any():
-                mask[mine] = self.rows_kept(name).of(parents[mine])
+            is_of_table = codes == code
+            if name in self.schemas and name != "args" and is_of_table.any():
+                mask[is_of_table] = self.rows_kept(name).of(parents[is_of_table])
         # Of a counter, what is not a number belongs to a record with several rows, and to none.
-        loose = np.flatnonzero((codes == COUNTERS) & (parents < 0))
-        if loose.size:
-            mask[loose] = np.isin(args.array("offset")[loose], self._counter_offsets())
+        without_row = np.flatnonzero((codes == COUNTERS) & (parents < 0))
+        if without_row.size:
+            offsets = args.array("offset")[without_row]
+            mask[without_row] = np.isin(offsets, self._offsets_of_counters())
         return mask
 
-    def _counter_offsets(self) -> NDArray[np.int64]:
+    def _offsets_of_counters(self) -> NDArray[np.int64]:
         """Return the offsets of the records of counters that are shown."""
-        if self._offsets is None:
-            found = [batch.array("offset") for batch in self.batches("counters")]
-            self._offsets = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
-        return self._offsets
+        if self._counter_offsets is None:
+            offsets = [batch.array("offset") for batch in self.batches("counters")]
+            self._counter_offsets = np.unique(np.concatenate([np.zeros(0, np.int64), *offsets]))
+        return self._counter_offsets
 
 
 def _row_offset(record: Record) -> int:
-    own: int = getattr(record, "row_offset", record.offset)
-    return own
+    """Return the offset of the record whose row decides about a record."""
+    offset: int = getattr(record, "row_offset", record.offset)
+    return offset

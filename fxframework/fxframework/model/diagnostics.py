@@ -30,8 +30,8 @@ class Diagnostic:
     """What is wrong at this place, in one line."""
 
 
-class _Kept(NamedTuple):
-    """What a finding is made of. Most are never looked at, and messages take time."""
+class _Report(NamedTuple):
+    """What a finding is made of when it is looked at: most never are, and messages take time."""
 
     rule: Rule
     severity: Severity
@@ -46,8 +46,7 @@ class _Kept(NamedTuple):
         return Diagnostic(self.rule.code, self.severity, self.offset, self.record, message)
 
 
-_NOTHING: Mapping[str, object] = {}
-_Plain = tuple[Rule, int | None, int | None, object]
+_NO_VALUES: Mapping[str, object] = {}
 
 
 class Found(NamedTuple):
@@ -92,9 +91,9 @@ class Diagnostics(Sequence[Diagnostic]):
         path: str | None = None,
         observer: Callable[[Diagnostic], None] | None = None,
     ) -> None:
-        self._own = catalogue
+        self._own_rules = catalogue
         self._rules = {**rules.RULES, **catalogue}
-        self._kept: list[_Kept] = []
+        self._reports: list[_Report] = []
         self._counts: Counter[str] = Counter()
         self._severities: dict[str, Severity] = {}
         self._limit = limit or (1 << 62)
@@ -127,21 +126,23 @@ class Diagnostics(Sequence[Diagnostic]):
                 f"the catalogue has no rule {rule!r}{did_you_mean(str(code), self._rules)}",
                 remedy="add the rule to the format's catalogue",
             )
-        worth = rule.severity if severity is None else severity
+        if severity is None:
+            severity = rule.severity
         earlier = self._counts[code]
         self._counts[code] = earlier + times
-        if worth > self._severities.get(code, -1):
-            self._severities[code] = worth
-        if earlier >= self._limit and self._observer is None and not self._strict:
+        if severity > self._severities.get(code, -1):
+            self._severities[code] = severity
+        is_within_limit = earlier < self._limit
+        if not is_within_limit and self._observer is None and not self._strict:
             return
-        found = _Kept(rule, worth, offset, record, value, values)
-        if earlier < self._limit:
-            self._kept.append(found)
+        report = _Report(rule, severity, offset, record, value, values)
+        if is_within_limit:
+            self._reports.append(report)
         if self._observer is not None:
-            self._observer(found.diagnostic())
-        if self._strict and worth >= Severity.DATA_LOSS:
+            self._observer(report.diagnostic())
+        if self._strict and severity >= Severity.DATA_LOSS:
             raise StrictError(
-                found.diagnostic().message,
+                report.diagnostic().message,
                 rule=rule,
                 path=self._path,
                 offset=offset,
@@ -149,23 +150,28 @@ class Diagnostics(Sequence[Diagnostic]):
                 remedy="omit --strict to keep the sound records",
             )
 
-    def add_each(self, found: Iterable[_Plain]) -> None:
+    def add_each(self, found: Iterable[tuple[Rule, int | None, int | None, object]]) -> None:
         """Report many findings: rule, byte offset, record and value of each, as ``add`` does."""
         if self._strict or self._observer is not None:
             for rule, offset, record, value in found:
                 self.add(rule, offset, record, value)
             return
-        counts, severities, limit = self._counts, self._severities, self._limit
+        # As in ``add``, without its checks, which the first of a code goes through: a damaged file
+        # may have millions of findings.
+        counts = self._counts
+        severities = self._severities
         for rule, offset, record, value in found:
             code = rule.code
             earlier = counts[code]
-            if not earlier:  # which looks at the rule, too
+            if not earlier:
                 self.add(rule, offset, record, value)
                 continue
             counts[code] = earlier + 1
             severities[code] = max(severities[code], rule.severity)
-            if earlier < limit:
-                self._kept.append(_Kept(rule, rule.severity, offset, record, value, _NOTHING))
+            if earlier < self._limit:
+                self._reports.append(
+                    _Report(rule, rule.severity, offset, record, value, _NO_VALUES)
+                )
 
     def report(self, found: Iterable[Found], record: int | None = None) -> None:
         """Report findings about the record of an index, if it is known."""
@@ -196,17 +202,20 @@ class Diagnostics(Sequence[Diagnostic]):
         records has brought its findings here: readings have nothing to add.
         """
         self.begin()
-        passed = not self._readings.brought and not self._counts.keys().isdisjoint(self._own)
-        return None if passed else _Reading(self, self._readings)
+        # Findings by the format's own rules that no reading brought are those of a pass.
+        has_own_findings = not self._counts.keys().isdisjoint(self._own_rules)
+        if has_own_findings and not self._readings.brought:
+            return None
+        return _Reading(self, self._readings)
 
     def forget(self, codes: Iterable[str]) -> None:
         """Remove the findings of these codes, before their records are read again."""
         self.begin()
         self._readings.ended = True
         self._readings = _Readings()
-        gone = set(codes)
-        self._kept = [found for found in self._kept if found.rule.code not in gone]
-        for code in gone:
+        codes = set(codes)
+        self._reports = [report for report in self._reports if report.rule.code not in codes]
+        for code in codes:
             self._counts.pop(code, None)
             self._severities.pop(code, None)
 
@@ -233,15 +242,15 @@ class Diagnostics(Sequence[Diagnostic]):
 
     def sorted(self) -> list[Diagnostic]:
         """Return the kept findings by offset; those about the whole file come first."""
-        return sorted(self, key=lambda found: -1 if found.offset is None else found.offset)
+        return sorted(self, key=lambda finding: -1 if finding.offset is None else finding.offset)
 
     def __len__(self) -> int:
         self._look()
-        return len(self._kept)
+        return len(self._reports)
 
     def __iter__(self) -> Iterator[Diagnostic]:
         self._look()
-        return (found.diagnostic() for found in self._kept)
+        return (report.diagnostic() for report in self._reports)
 
     @overload
     def __getitem__(self, index: int) -> Diagnostic: ...
@@ -250,27 +259,30 @@ class Diagnostics(Sequence[Diagnostic]):
     def __getitem__(self, index: int | slice) -> Diagnostic | list[Diagnostic]:
         self._look()
         if isinstance(index, slice):
-            return [found.diagnostic() for found in self._kept[index]]
-        return self._kept[index].diagnostic()
+            return [report.diagnostic() for report in self._reports[index]]
+        return self._reports[index].diagnostic()
 
     def __repr__(self) -> str:
-        unread = ", nothing was read yet" if self.before_look is not None else ""
-        return f"Diagnostics({dict(self._counts)}{unread})"
+        counts = str(dict(self._counts))
+        if self.before_look is not None:
+            counts += ", nothing was read yet"
+        return f"Diagnostics({counts})"
 
 
 class _Reading(Diagnostics):
     """What one reading of the records reports to; see ``Diagnostics.reading``."""
 
-    def __init__(self, every: Diagnostics, readings: _Readings) -> None:
+    def __init__(self, diagnostics: Diagnostics, readings: _Readings) -> None:
         super().__init__({})
-        self._every = every
-        self._readings = readings
-        self._made = 0
+        self._diagnostics = diagnostics
+        self._shared = readings
+        self._added = 0
 
-    def add(self, *given: Any, times: int = 1, **named: Any) -> None:
+    def add(self, *arguments: Any, times: int = 1, **options: Any) -> None:
         """Report a finding, unless another reading has brought it."""
-        self._made += times
-        more = self._made - self._readings.brought
-        if more > 0 and not self._readings.ended:
-            self._readings.brought = self._made
-            self._every.add(*given, times=min(times, more), **named)
+        self._added += times
+        # All readings find the same: what this one has beyond the furthest is new.
+        new = self._added - self._shared.brought
+        if new > 0 and not self._shared.ended:
+            self._shared.brought = self._added
+            self._diagnostics.add(*arguments, times=min(times, new), **options)

@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = ["frame_of"]
 
+I64 = NDArray[np.int64]
 ARGUMENT = "arg_"
 """Prefix of argument columns."""
 
-NULL, DOUBLE, STRING, BOOL, BLOB = 0, 5, 6, 9, 10
+# Types of arguments; see ARG_TYPES.
+NULL = 0
+DOUBLE = 5
+STRING = 6
+BOOL = 9
+BLOB = 10
 SIGNED = (1, 3)
 
 
@@ -65,15 +71,15 @@ def _thread_columns(
     for name in columns:
         prefix = THREAD_COLUMNS[name]
         rows = threads.rows(table.array(name))
-        missing = rows < 0
-        for column, values in (("pid", threads.pids), ("tid", threads.tids)):
-            joined[prefix + column] = pa.array(_taken(values, rows), mask=missing)
-        for column, codes in (
+        is_missing = rows < 0
+        for column, numbers in (("pid", threads.pids), ("tid", threads.tids)):
+            joined[prefix + column] = pa.array(_taken(numbers, rows), mask=is_missing)
+        for column, names in (
             ("process_name", threads.process_names),
             ("thread_name", threads.names),
         ):
-            picked = np.where(missing, -1, _taken(codes, rows))
-            joined.update(code_columns(prefix + column, picked, table.pool))
+            codes = np.where(is_missing, -1, _taken(names, rows))
+            joined.update(code_columns(prefix + column, codes, table.pool))
     return joined
 
 
@@ -84,43 +90,48 @@ def _taken(values: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
 
 def _arguments(table: Table, args: Table) -> dict[str, Any]:
     """Return a column for each argument name that occurs in the table."""
-    rows = table.array("row")
-    mine = np.flatnonzero(args.array("table") == TABLE_CODES[table.name])
-    parents = args.array("parent")[mine]
-    order = np.argsort(rows, kind="stable")
-    at = np.searchsorted(rows, parents, sorter=order)
-    there = at < rows.size
-    there[there] = rows[order[at[there]]] == parents[there]
-    mine, to = mine[there], order[at[there]]
+    args_rows, table_rows = _args_of(table, args)
     # Sort by name, backwards within a name, so that the first of equal arguments is written last.
-    names = args.array("name")[mine]
+    names = args.array("name")[args_rows]
     by_name = np.lexsort((-np.arange(names.size), names))
-    mine, to, names = mine[by_name], to[by_name], names[by_name]
-    distinct, starts = np.unique(names, return_index=True)
-    if distinct.size * len(table) > CELLS:
+    args_rows = args_rows[by_name]
+    table_rows = table_rows[by_name]
+    distinct_names, starts = np.unique(names[by_name], return_index=True)
+    if distinct_names.size * len(table) > CELLS:
         raise LimitError(
-            f"{distinct.size:,} names of arguments times {len(table):,} rows of {table.name} "
+            f"{distinct_names.size:,} names of arguments times {len(table):,} rows of {table.name} "
             f"are more than {CELLS:,} values",
             remedy="join the table `args` yourself, or select fewer rows first",
         )
-    texts = table.pool
     columns: dict[str, Any] = {}
     bounds = [*starts.tolist(), names.size]
-    for code, start, stop in zip(distinct.tolist(), bounds, bounds[1:], strict=False):
-        values = _Values(args, mine[start:stop], to[start:stop], len(table))
-        name = ARGUMENT + texts.text(code)
+    for code, start, stop in zip(distinct_names.tolist(), bounds, bounds[1:], strict=False):
+        values = _Values(args, args_rows[start:stop], table_rows[start:stop], len(table))
+        name = ARGUMENT + table.pool.text(code)
         if name not in columns:
             columns.update(values.columns(name, table.pool))
     return columns
 
 
+def _args_of(table: Table, args: Table) -> tuple[I64, I64]:
+    """Return the rows of the arguments of a table's rows, and the indices of these rows."""
+    args_rows = np.flatnonzero(args.array("table") == TABLE_CODES[table.name])
+    parents = args.array("parent")[args_rows]
+    rows = table.array("row")  # of a selection: neither complete nor perhaps ascending
+    by_row = np.argsort(rows, kind="stable")
+    places = np.searchsorted(rows, parents, sorter=by_row)
+    is_there = places < rows.size
+    is_there[is_there] = rows[by_row[places[is_there]]] == parents[is_there]
+    return args_rows[is_there], by_row[places[is_there]]
+
+
 class _Values:
     """The arguments of one name: their rows in `args` and in the joined table."""
 
-    def __init__(self, args: Table, rows: NDArray[Any], to: NDArray[Any], count: int) -> None:
+    def __init__(self, args: Table, rows: I64, table_rows: I64, count: int) -> None:
         self._args = args
         self._rows = rows
-        self._to = to
+        self._table_rows = table_rows
         self._count = count
         self._types = args.array("type")[rows]
 
@@ -132,47 +143,51 @@ class _Values:
         types = set(np.unique(self._types).tolist()) - {NULL}
         if types <= {STRING, BLOB}:
             codes = np.full(self._count, -1, np.int32)
-            codes[self._to] = self._of("str")
+            codes[self._table_rows] = self._of("str")
             return code_columns(name, codes, pool)
         numbers = self._numbers(types)
-        return {name: self._texts(pool) if numbers is None else numbers}
+        if numbers is not None:
+            return {name: numbers}
+        return {name: self._texts(pool)}
 
     def _numbers(self, types: set[int]) -> pa.Array | None:
         """Return a column of bools, integers or doubles; None if these types have no common one."""
         if types == {BOOL}:
-            return self._spread(self._of("int") != 0)
+            return self._scattered(self._of("int") != 0)
         if types == {DOUBLE}:
-            return self._spread(self._of("float"))
+            return self._scattered(self._of("float"))
         if not types & {STRING, BLOB, DOUBLE, BOOL}:
-            signed = np.isin(self._types, (*SIGNED, NULL))
-            large = self._of("uint") > np.uint64((1 << 63) - 1)
-            if not (large & ~signed).any():
-                return self._spread(self._of("int"))
-            if not (large & signed).any():
-                return self._spread(self._of("uint"))
+            # ``int`` and ``uint`` are the same 64 bits: those with the highest one are negative
+            # numbers or large ones.
+            is_signed = np.isin(self._types, (*SIGNED, NULL))
+            has_high_bit = self._of("uint") > np.uint64((1 << 63) - 1)
+            if not (has_high_bit & ~is_signed).any():
+                return self._scattered(self._of("int"))
+            if not (has_high_bit & is_signed).any():
+                return self._scattered(self._of("uint"))
         return None
 
     def _of(self, column: str) -> NDArray[Any]:
         values: NDArray[Any] = self._args.array(column)[self._rows]
         return values
 
-    def _spread(self, values: NDArray[Any]) -> pa.Array:
+    def _scattered(self, values: NDArray[Any]) -> pa.Array:
         """Scatter the values to their rows; null elsewhere and where an argument is null."""
         import pyarrow as pa
 
-        out = np.zeros(self._count, values.dtype)
-        out[self._to] = values
-        missing = np.ones(self._count, np.bool_)
-        missing[self._to] = self._types == NULL
-        return pa.array(out, mask=missing)
+        column = np.zeros(self._count, values.dtype)
+        column[self._table_rows] = values
+        is_null = np.ones(self._count, np.bool_)
+        is_null[self._table_rows] = self._types == NULL
+        return pa.array(column, mask=is_null)
 
     def _texts(self, pool: StringPool) -> pa.Array:
         """Return values of several types as strings."""
         import pyarrow as pa
 
-        out: list[str | None] = [None] * self._count
+        texts: list[str | None] = [None] * self._count
         values = zip(
-            self._to.tolist(),
+            self._table_rows.tolist(),
             self._types.tolist(),
             self._of("int").tolist(),
             self._of("uint").tolist(),
@@ -180,16 +195,17 @@ class _Values:
             self._of("str").tolist(),
             strict=True,
         )
-        for row, kind, signed, unsigned, double, code in values:
-            if kind in (STRING, BLOB):
-                octets = pool.bytes_of(code) if code >= 0 else None
-                out[row] = None if octets is None else octets.decode("utf-8", "backslashreplace")
-            elif kind == DOUBLE:
-                out[row] = repr(double)
-            elif kind == BOOL:
-                out[row] = "true" if signed else "false"
-            elif kind != NULL:
-                out[row] = str(signed if kind in SIGNED else unsigned)
-            else:
-                out[row] = None
-        return pa.array(out, pa.string())
+        for row, value_type, signed, unsigned, double, code in values:
+            text: str | None = None
+            if value_type in (STRING, BLOB):
+                if code >= 0:
+                    text = pool.bytes_of(code).decode("utf-8", "backslashreplace")
+            elif value_type == DOUBLE:
+                text = repr(double)
+            elif value_type == BOOL:
+                text = "true" if signed else "false"
+            elif value_type != NULL:
+                text = str(signed if value_type in SIGNED else unsigned)
+            # Also None is set: an earlier argument of the name may have had a text.
+            texts[row] = text
+        return pa.array(texts, pa.string())

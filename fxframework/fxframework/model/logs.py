@@ -30,7 +30,9 @@ GIVEN = "log_given"
 """The column that says which of pid (2) and tid (4) a log has, in formats that have it."""
 MESSAGES = 1 << 14
 """Messages searched together."""
-UNTESTED, NO, YES = range(3)
+UNTESTED = 0
+NO = 1
+YES = 2
 
 
 def log_levels(logs: Table) -> NDArray[np.int64]:
@@ -39,9 +41,10 @@ def log_levels(logs: Table) -> NDArray[np.int64]:
     A severity between two levels is of the higher one, as its ``severity_name`` says.
     """
     severity = logs.array("severity")
-    most = len(LOG_LEVELS) - 1
-    found = np.minimum(np.searchsorted(sorted(LOG_LEVELS.values()), severity, "left"), most) + 1
-    return np.where((severity == 0) & (logs.array("severity_name") < 0), 0, found)
+    levels_below = np.searchsorted(sorted(LOG_LEVELS.values()), severity, "left")
+    levels = np.minimum(levels_below, len(LOG_LEVELS) - 1) + 1
+    has_no_severity = (severity == 0) & (logs.array("severity_name") < 0)
+    return np.where(has_no_severity, 0, levels)
 
 
 class _Strings:
@@ -50,22 +53,25 @@ class _Strings:
     def __init__(self, pool: StringPool, test: Callable[[str], bool]) -> None:
         self._pool = pool
         self._test = test
-        self._known = np.zeros(0, np.uint8)
+        self._results = np.zeros(0, np.uint8)
+        """UNTESTED, NO or YES, by code."""
 
     def of(self, codes: NDArray[np.int32]) -> Bools:
         """Return for each code whether its string passes; a null does not."""
-        if self._known.size < len(self._pool):
-            grown = np.full(max(len(self._pool), 2 * self._known.size), UNTESTED, np.uint8)
-            grown[: self._known.size] = self._known
-            self._known = grown
-        there = codes >= 0
-        met = codes[there]
-        for code in np.unique(met[self._known[met] == UNTESTED]).tolist():
+        if self._results.size < len(self._pool):
+            size = max(len(self._pool), 2 * self._results.size)
+            results = np.full(size, UNTESTED, np.uint8)
+            results[: self._results.size] = self._results
+            self._results = results
+        has_string = codes >= 0
+        string_codes = codes[has_string]
+        untested = string_codes[self._results[string_codes] == UNTESTED]
+        for code in np.unique(untested).tolist():
             text = self._pool.bytes_of(code).decode("utf-8", "replace")
-            self._known[code] = YES if self._test(text) else NO
-        out = np.zeros(codes.shape, np.bool_)
-        out[there] = self._known[met] == YES
-        return out
+            self._results[code] = YES if self._test(text) else NO
+        passes = np.zeros(codes.shape, np.bool_)
+        passes[has_string] = self._results[string_codes] == YES
+        return passes
 
 
 class LogFilter:
@@ -86,26 +92,17 @@ class LogFilter:
         self._capture = capture
         self._selection = selection
         self._fold: Callable[[str], str] = str if selection.case_sensitive else str.casefold
-        self._tag_table = next(
-            (
-                schema.name
-                for schema in capture.schemas.values()
-                if schema.parent_table == "logs"
-                and schema.name.endswith("tags")
-                and any(column.name == "name" for column in schema.columns)
-            ),
-            None,
-        )
+        self._tag_table = _tag_table_of(capture)
         fold = self._fold
         self._filters = tuple(map(fold, selection.filters))
         self._excludes = tuple(map(fold, selection.excludes))
-        self._tagged = self._tag_test(map(fold, selection.tags), fold)
-        self._excluded_tags = self._tag_test(map(fold, selection.exclude_tags), fold)
-        self._kernel_tag = self._tag_test([KERNEL] if selection.kernel else [], str)
-        self._kernel = self._strings(lambda text: text == KERNEL)
-        self._component = self._name_test(tuple(map(fold, selection.components)))
-        self._named = self._name_test(self._filters)
-        self._excluded_names = self._name_test(self._excludes)
+        self._has_tag = self._tag_test(map(fold, selection.tags), fold)
+        self._has_excluded_tag = self._tag_test(map(fold, selection.exclude_tags), fold)
+        self._has_kernel_tag = self._tag_test([KERNEL], str)
+        self._is_kernel = self._strings(lambda text: text == KERNEL)
+        self._is_of_component = self._name_test(tuple(map(fold, selection.components)))
+        self._is_filtered_by_name = self._name_test(self._filters)
+        self._is_excluded_by_name = self._name_test(self._excludes)
 
     def mask(self, logs: Table) -> Bools:
         """Return for each of these rows whether it matches."""
@@ -113,30 +110,38 @@ class LogFilter:
         keep = np.ones(len(logs), np.bool_)
         if selection.min_severity is not None:
             keep &= logs.array("severity") >= selection.min_severity
-        for name, bit, numbers in (("pid", 2, selection.pids), ("tid", 4, selection.tids)):
-            if numbers:
-                if GIVEN in logs:  # 0 also means that there is none
-                    keep &= logs.array(GIVEN) & bit != 0
-                known = [number for number in numbers if 0 <= number < 1 << 64]
-                keep &= np.isin(logs.array(name), np.array(known, np.uint64))
+        if selection.pids:
+            keep &= self._has_number(logs, "pid", 2, selection.pids)
+        if selection.tids:
+            keep &= self._has_number(logs, "tid", 4, selection.tids)
         if selection.tags:
-            keep &= self._tagged(logs)
+            keep &= self._has_tag(logs)
         if selection.exclude_tags:
-            keep &= ~self._excluded_tags(logs)
+            keep &= ~self._has_excluded_tag(logs)
         if selection.kernel:
-            keep &= self._kernel.of(logs.array("component")) | self._kernel_tag(logs)
+            keep &= self._is_kernel.of(logs.array("component")) | self._has_kernel_tag(logs)
         if selection.components:
-            keep &= self._component(logs)
+            keep &= self._is_of_component(logs)
+        # Messages come last: each is searched, so only those of rows that nothing else decides.
         if selection.filters:
-            found = self._named(logs)
-            rows = np.flatnonzero(keep & ~found)
-            found[rows] = self._in_messages(logs, rows, self._filters)
-            keep &= found
+            passes = self._is_filtered_by_name(logs)
+            undecided = np.flatnonzero(keep & ~passes)
+            passes[undecided] = self._in_messages(logs, undecided, self._filters)
+            keep &= passes
         if selection.excludes:
-            keep &= ~self._excluded_names(logs)
-            rows = np.flatnonzero(keep)
-            keep[rows] = ~self._in_messages(logs, rows, self._excludes)
+            keep &= ~self._is_excluded_by_name(logs)
+            undecided = np.flatnonzero(keep)
+            keep[undecided] = ~self._in_messages(logs, undecided, self._excludes)
         return keep
+
+    @staticmethod
+    def _has_number(logs: Table, column: str, given_bit: int, numbers: Sequence[int]) -> Bools:
+        """Return which logs have one of these process or thread ids."""
+        ids = [number for number in numbers if 0 <= number < 1 << 64]
+        has_number = np.isin(logs.array(column), np.array(ids, np.uint64))
+        if GIVEN in logs:  # 0 also means that there is none
+            has_number &= logs.array(GIVEN) & given_bit != 0
+        return has_number
 
     def _strings(self, test: Callable[[str], bool]) -> _Strings:
         return _Strings(self._capture.strings, test)
@@ -146,11 +151,13 @@ class LogFilter:
         fold = self._fold
         strings = self._strings(lambda text: any(needle in fold(text) for needle in needles))
 
-        def holds(logs: Table) -> Bools:
-            found = strings.of(logs.array("component"))
-            return found | strings.of(logs.array(URL)) if URL in logs else found
+        def contains(logs: Table) -> Bools:
+            in_name = strings.of(logs.array("component"))
+            if URL in logs:
+                in_name |= strings.of(logs.array(URL))
+            return in_name
 
-        return holds
+        return contains
 
     def _tag_test(
         self, tags: Iterable[str], fold: Callable[[str], str]
@@ -162,30 +169,32 @@ class LogFilter:
             joined = self._strings(lambda text: not wanted.isdisjoint(map(fold, text.split(","))))
             return lambda logs: joined.of(logs.array("tags"))
         names = self._strings(lambda text: fold(text) in wanted)
-        marks: list[RowMarks] = []
+        tagged_logs: RowMarks | None = None
 
-        def tagged(logs: Table) -> Bools:
-            if not marks:  # read the table of tags on the first call
-                marks.append(RowMarks())
+        def has_tag(logs: Table) -> Bools:
+            nonlocal tagged_logs
+            if tagged_logs is None:  # read the table of tags on the first call
+                tagged_logs = RowMarks()
                 for batch in self._capture.batches(table):
-                    marks[0].add(batch.array("parent")[names.of(batch.array("name"))])
-            return marks[0].of(logs.array("row"))
+                    is_wanted = names.of(batch.array("name"))
+                    tagged_logs.add(batch.array("parent")[is_wanted])
+            return tagged_logs.of(logs.array("row"))
 
-        return tagged
+        return has_tag
 
     def _in_messages(self, logs: Table, rows: NDArray[np.int64], needles: Sequence[str]) -> Bools:
         """Return for each of these rows whether its message contains one of the needles."""
-        found = np.zeros(rows.size, np.bool_)
+        contains = np.zeros(rows.size, np.bool_)
         if not rows.size:
-            return found
+            return contains
         column = logs["message"]
         assert isinstance(column, TextColumn)  # noqa: S101 (the schema says so)
-        for at in range(0, rows.size, MESSAGES):
-            messages = column.take(rows[at : at + MESSAGES])
-            self._search(messages, needles, found[at : at + MESSAGES])
-        return found
+        for first in range(0, rows.size, MESSAGES):
+            messages = column.take(rows[first : first + MESSAGES])
+            self._search(messages, needles, contains[first : first + MESSAGES])
+        return contains
 
-    def _search(self, messages: TextColumn, needles: Sequence[str], found: Bools) -> None:
+    def _search(self, messages: TextColumn, needles: Sequence[str], contains: Bools) -> None:
         """Mark the messages that contain one of the needles."""
         data = messages.data.tobytes()
         bounds = messages.offsets.tolist()
@@ -194,23 +203,33 @@ class LogFilter:
             if not self._selection.case_sensitive:
                 data = data.lower()
             for needle in needles:
-                _mark(data, bounds, needle.encode(errors="surrogateescape"), found)
+                _mark(data, bounds, needle.encode(errors="surrogateescape"), contains)
             return
         for row, (start, stop) in enumerate(itertools.pairwise(bounds)):
             text = self._fold(data[start:stop].decode("utf-8", "replace"))
-            found[row] = any(needle in text for needle in needles)
+            contains[row] = any(needle in text for needle in needles)
 
 
-def _mark(data: bytes, bounds: list[int], needle: bytes, found: Bools) -> None:
+def _tag_table_of(capture: HasTables) -> str | None:
+    """Return the name of the detail table of `logs` with a row for each tag; None if none has."""
+    for schema in capture.schemas.values():
+        is_of_tags = schema.parent_table == "logs" and schema.name.endswith("tags")
+        if is_of_tags and any(column.name == "name" for column in schema.columns):
+            return schema.name
+    return None
+
+
+def _mark(data: bytes, bounds: list[int], needle: bytes, contains: Bools) -> None:
     """Mark the stretches of ``data`` between consecutive bounds that contain the needle."""
     if not needle:
-        found[:] = True
+        contains[:] = True
         return
-    at = data.find(needle)
-    while at >= 0:
-        row = bisect.bisect_right(bounds, at) - 1
-        if at + len(needle) <= bounds[row + 1]:
-            found[row] = True
-            at = data.find(needle, bounds[row + 1])
+    offset = data.find(needle)
+    while offset >= 0:
+        row = bisect.bisect_right(bounds, offset) - 1
+        row_end = bounds[row + 1]
+        if offset + len(needle) <= row_end:
+            contains[row] = True
+            offset = data.find(needle, row_end)  # one match is enough
         else:  # the match crosses into the next message
-            at = data.find(needle, at + 1)
+            offset = data.find(needle, offset + 1)

@@ -59,26 +59,26 @@ class RowMarks:
         rows = rows[rows >= 0]
         if not rows.size:
             return
-        needed = int(rows.max()) + 1
-        if needed > self._marks.size:
-            grown = np.zeros(max(needed, 2 * self._marks.size), np.bool_)
-            grown[: self._marks.size] = self._marks
-            self._marks = grown
+        least_size = int(rows.max()) + 1
+        if least_size > self._marks.size:
+            larger = np.zeros(max(least_size, 2 * self._marks.size), np.bool_)
+            larger[: self._marks.size] = self._marks
+            self._marks = larger
         self._marks[rows] = True
 
     def of(self, rows: NDArray[np.int64]) -> Bools:
         """Return which of these rows are marked, in the same shape."""
-        out = np.zeros(rows.shape, np.bool_)
-        known = (rows >= 0) & (rows < self._marks.size)
-        out[known] = self._marks[rows[known]]
-        return out
+        is_marked = np.zeros(rows.shape, np.bool_)
+        is_within = (rows >= 0) & (rows < self._marks.size)
+        is_marked[is_within] = self._marks[rows[is_within]]
+        return is_marked
 
     def among(self, first: int, count: int) -> Bools:
         """Return which of ``count`` rows from ``first`` on are marked."""
-        out = np.zeros(count, np.bool_)
-        known = self._marks[first : first + count]
-        out[: known.size] = known
-        return out
+        is_marked = np.zeros(count, np.bool_)
+        marks = self._marks[first : first + count]  # fewer at the end
+        is_marked[: marks.size] = marks
+        return is_marked
 
 
 def thread_mask(selection: Selection, capture: HasTables) -> Bools | None:
@@ -89,32 +89,42 @@ def thread_mask(selection: Selection, capture: HasTables) -> Bools | None:
     """
     if not (selection.threads or selection.processes):
         return None
-    for name, asked in (("threads", selection.threads), ("processes", selection.processes)):
-        if asked and not {name, "threads"} <= capture.schemas.keys():
-            raise UsageError(
-                f"{capture.format} captures have no table of {name}",
-                path=capture.name,
-                remedy="choose its logs by number, with --pid and --tid"
-                if "logs" in capture.schemas
-                else f"it has {', '.join(capture.tables)}",
-            )
-    table = capture.table("threads")
-    ids, pids, tids = (table.array(name).tolist() for name in ("id", "pid", "tid"))
+    if selection.threads:
+        _check_table(capture, "threads")
+    if selection.processes:
+        _check_table(capture, "processes")
+    threads = capture.table("threads")
+    ids = threads.array("id").tolist()
+    pids = threads.array("pid").tolist()
+    tids = threads.array("tid").tolist()
     mask = np.zeros(max(ids, default=-1) + 1, np.bool_)
     mask[ids] = True
     if selection.threads:
-        names_of = [
+        names_of_threads = [
             (str(name), str(tid), f"{pid}/{tid}")
-            for name, pid, tid in zip(table.texts("name"), pids, tids, strict=True)
+            for name, pid, tid in zip(threads.texts("name"), pids, tids, strict=True)
         ]
-        mask[ids] &= _matching("thread", selection.threads, names_of)
+        mask[ids] &= _matching("thread", selection.threads, names_of_threads)
     if selection.processes:
         processes = capture.table("processes")
-        names = dict(zip(processes.array("pid").tolist(), processes.texts("name"), strict=True))
-        mask[ids] &= _matching(
-            "process", selection.processes, [(str(names.get(pid)), str(pid)) for pid in pids]
+        name_of_pid = dict(
+            zip(processes.array("pid").tolist(), processes.texts("name"), strict=True)
         )
+        names_of_processes = [(str(name_of_pid.get(pid)), str(pid)) for pid in pids]
+        mask[ids] &= _matching("process", selection.processes, names_of_processes)
     return mask
+
+
+def _check_table(capture: HasTables, name: str) -> None:
+    """Raise UsageError if there is no such table of threads or processes."""
+    if {name, "threads"} <= capture.schemas.keys():
+        return
+    remedy = f"it has {', '.join(capture.tables)}"
+    if "logs" in capture.schemas:
+        remedy = "choose its logs by number, with --pid and --tid"
+    raise UsageError(
+        f"{capture.format} captures have no table of {name}", path=capture.name, remedy=remedy
+    )
 
 
 def category_mask(selection: Selection, capture: HasTables) -> Bools | None:
@@ -125,20 +135,21 @@ def category_mask(selection: Selection, capture: HasTables) -> Bools | None:
     """
     if not selection.categories:
         return None
-    hidden = "blobs" in capture.schemas and any(len(batch) for batch in capture.batches("blobs"))
-    used: set[int] = set()
+    has_blobs = "blobs" in capture.schemas and any(len(batch) for batch in capture.batches("blobs"))
+    codes: set[int] = set()
     for name, schema in capture.schemas.items():
         if any(column.name == "category" for column in schema.columns):
             for batch in capture.batches(name):
-                used.update(np.unique(batch.array("category")).tolist())
-    texts = capture.strings
-    known = sorted({texts[code] for code in used if code >= 0})
+                codes.update(np.unique(batch.array("category")).tolist())
+    codes.discard(-1)  # null
+    pool = capture.strings
+    categories = sorted({pool[code] for code in codes})
     for pattern in selection.categories:
-        if not hidden and not any(name_fits(text, pattern) for text in known):
-            raise _no_match("category", pattern, known)
-    mask = np.zeros(len(texts), np.bool_)
-    for code in used:
-        mask[code] = code >= 0 and Selection.matches(texts[code], selection.categories)
+        if not has_blobs and not any(name_fits(category, pattern) for category in categories):
+            raise _no_match("category", pattern, categories)
+    mask = np.zeros(len(pool), np.bool_)
+    for code in codes:
+        mask[code] = Selection.matches(pool[code], selection.categories)
     return mask
 
 
@@ -155,42 +166,59 @@ def function_mask(selection: Selection, capture: HasTables) -> Bools | None:
             path=capture.name,
             remedy=f"it has {', '.join(capture.tables)}",
         )
-    used = np.zeros(1, np.bool_)
-    for name in ("slices", "instants"):
-        for batch in capture.batches(name) if name in capture.schemas else ():
-            codes = batch.array("name")  # making a column may add strings to the pool
-            grown = np.zeros(max(used.size, len(capture.strings) + 1), np.bool_)
-            grown[: used.size] = used
-            grown[codes] = True  # code -1 (null) sets the last element
-            grown[-1] = False
-            used = grown
-        if name == "slices":
-            known = np.flatnonzero(used).tolist()
-    texts = capture.strings
+    # Instants of a function are selected with its slices, but only slices make it a function.
+    slice_codes = _codes_of_names(capture, "slices")
+    codes = slice_codes
+    if "instants" in capture.schemas:
+        codes = np.union1d(slice_codes, _codes_of_names(capture, "instants"))
+    pool = capture.strings
+    functions = [pool[code] for code in slice_codes.tolist()]
     for pattern in selection.functions:
-        if not any(name_fits(texts[code], pattern) for code in known):
-            raise _no_match("function", pattern, sorted(texts[code] for code in known))
-    mask = np.zeros(len(texts), np.bool_)
-    for code in np.flatnonzero(used).tolist():
-        mask[code] = Selection.matches(texts[code], selection.functions)
+        if not any(name_fits(function, pattern) for function in functions):
+            raise _no_match("function", pattern, sorted(functions))
+    mask = np.zeros(len(pool), np.bool_)
+    for code in codes.tolist():
+        mask[code] = Selection.matches(pool[code], selection.functions)
     return mask
 
 
-def _no_match(what: str, pattern: str, known: Sequence[str]) -> UsageError:
-    some = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+def _codes_of_names(capture: HasTables, table: str) -> NDArray[np.int64]:
+    """Return the codes of the names of a table's rows, ascending."""
+    occurs = np.zeros(1, np.bool_)
+    for batch in capture.batches(table):
+        codes = batch.array("name")  # making a column may add strings to the pool
+        larger = np.zeros(max(occurs.size, len(capture.strings) + 1), np.bool_)
+        larger[: occurs.size] = occurs
+        larger[codes] = True  # code -1 (null) sets the last element
+        larger[-1] = False
+        occurs = larger
+    return np.flatnonzero(occurs)
+
+
+def _no_match(noun: str, pattern: str, names: Sequence[str]) -> UsageError:
+    first_names = ", ".join(names[:8])
+    if len(names) > 8:
+        first_names += ", …"
+    remedy = "the capture names none"
+    if first_names:
+        remedy = f"there are {first_names}"
     return UsageError(
-        f"there is no {what} {pattern!r}{did_you_mean(pattern, known)}",
-        remedy=f"there are {some}" if some else "the capture names none",
+        f"there is no {noun} {pattern!r}{did_you_mean(pattern, names)}", remedy=remedy
     )
 
 
-def _matching(what: str, patterns: Sequence[str], names_of: Sequence[tuple[str, ...]]) -> Bools:
+def _matching(
+    noun: str, patterns: Sequence[str], names_of_items: Sequence[tuple[str, ...]]
+) -> Bools:
     """Return which items match a pattern by a name; UsageError for a pattern without a match."""
-    mask = np.zeros(len(names_of), np.bool_)
+    mask = np.zeros(len(names_of_items), np.bool_)
     for pattern in patterns:
-        fits = [any(name_fits(name, pattern) for name in names) for names in names_of]
-        if not any(fits):
-            known = {names[-1] if names[0] == "None" else names[0] for names in names_of}
-            raise _no_match(what, pattern, sorted(known))
-        mask |= np.array(fits, np.bool_)
+        matches = [any(name_fits(name, pattern) for name in names) for names in names_of_items]
+        if not any(matches):
+            # The name, or for an item without one ("None") its number.
+            shown_names = {
+                names[-1] if names[0] == "None" else names[0] for names in names_of_items
+            }
+            raise _no_match(noun, pattern, sorted(shown_names))
+        mask |= np.array(matches, np.bool_)
     return mask

@@ -23,15 +23,16 @@ def least_severity(level: str | int) -> int:
     UsageError for anything else.
     """
     if isinstance(level, str):
-        known = {**LOG_LEVELS, "WARNING": LOG_LEVELS["WARN"]}
+        severities = {**LOG_LEVELS, "WARNING": LOG_LEVELS["WARN"]}
         name = level.strip().upper()
-        if name in known:
-            return max((level + 1 for level in known.values() if level < known[name]), default=0)
+        if name in severities:
+            lower_levels = [value for value in severities.values() if value < severities[name]]
+            return max(lower_levels, default=-1) + 1
         try:
             level = int(name, 0)
         except ValueError:
             raise UsageError(
-                f"unknown severity {level!r}{did_you_mean(name, known)}",
+                f"unknown severity {level!r}{did_you_mean(name, severities)}",
                 remedy=f"there are {', '.join(LOG_LEVELS)}, and numbers from 0 to 255",
             ) from None
     checked_type(level, Integral, "a severity", "a name or an int")
@@ -48,28 +49,30 @@ def name_fits(name: str, pattern: str) -> bool:
     return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
-def _several(given: Any) -> tuple[Any, ...]:
+def _values(criterion: Any) -> tuple[Any, ...]:
     """Return the values of a criterion; one value stands for itself."""
-    alone = isinstance(given, str | Integral) or not isinstance(given, Iterable)
-    return (given,) if alone or isinstance(given, bytes) else tuple(given)
+    # Texts and bytes can be iterated over, and are one value.
+    if isinstance(criterion, str | bytes | Integral) or not isinstance(criterion, Iterable):
+        return (criterion,)
+    return tuple(criterion)
 
 
-def _texts(_selection: Any, field: attrs.Attribute[Any], given: tuple[Any, ...]) -> None:
-    for value in given:
+def _check_texts(_: Any, field: attrs.Attribute[Any], values: tuple[Any, ...]) -> None:
+    for value in values:
         checked_type(value, str, f"each of {field.name}", "a str")
 
 
-def _numbers(_selection: Any, field: attrs.Attribute[Any], given: tuple[Any, ...]) -> None:
-    for value in given:
+def _check_numbers(_: Any, field: attrs.Attribute[Any], values: tuple[Any, ...]) -> None:
+    for value in values:
         checked_type(value, Integral, f"each of {field.name}", "an int")
 
 
-def _time(_selection: Any, field: attrs.Attribute[Any], given: Any) -> None:
-    checked_type(given, (Integral, NoneType), field.name, "an int (nanoseconds) or None")
+def _check_time(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    checked_type(value, (Integral, NoneType), field.name, "an int (nanoseconds) or None")
 
 
-def _flag(_selection: Any, field: attrs.Attribute[Any], given: Any) -> None:
-    checked_type(given, bool, field.name, "True or False")
+def _check_flag(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    checked_type(value, bool, field.name, "True or False")
 
 
 @attrs.frozen(kw_only=True)
@@ -78,49 +81,50 @@ class Selection:
 
     Times are nanoseconds on the capture's clock, ``start_ns <= time < stop_ns``; None leaves an
     end open, and a stop before the start raises UsageError, a value of another type BadTypeError.
-    Threads and processes are chosen by
-    name or number: a thread's id, or ``pid/tid``. ``*`` and ``?`` in a name are wildcards. An empty
-    tuple does not restrict. Functions are names of slices: if some are chosen, other rows with a
-    time do not match, except instants of these names.
+    Threads and processes are chosen by name or number: a thread's id, or ``pid/tid``. ``*`` and
+    ``?`` in a name are wildcards. An empty tuple does not restrict. Functions are names of slices:
+    if some are chosen, other rows with a time do not match, except instants of these names.
 
     Logs are chosen by their contents. A field with several values matches if any value matches;
     all given fields must match. Case is ignored unless ``case_sensitive``. If logs are chosen,
     rows of other tables with a time do not match.
     """
 
-    start_ns: int | None = attrs.field(default=None, validator=_time)
+    start_ns: int | None = attrs.field(default=None, validator=_check_time)
     """The earliest time, included."""
-    stop_ns: int | None = attrs.field(default=None, validator=_time)
+    stop_ns: int | None = attrs.field(default=None, validator=_check_time)
     """The end of the time range, excluded."""
-    threads: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
+    threads: tuple[str, ...] = attrs.field(default=(), converter=_values, validator=_check_texts)
     """Threads, by name, id or ``pid/tid``."""
-    processes: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
+    processes: tuple[str, ...] = attrs.field(default=(), converter=_values, validator=_check_texts)
     """Processes, by name or pid."""
-    categories: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
+    categories: tuple[str, ...] = attrs.field(default=(), converter=_values, validator=_check_texts)
     """Categories, by name."""
-    functions: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
+    functions: tuple[str, ...] = attrs.field(default=(), converter=_values, validator=_check_texts)
     """Names of slices."""
     min_severity: int | None = attrs.field(
         default=None, converter=attrs.converters.optional(least_severity)
     )
     """Logs of at least this severity: a byte, or the name of a level (else UsageError)."""
-    tags: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
+    tags: tuple[str, ...] = attrs.field(default=(), converter=_values, validator=_check_texts)
     """Logs that have one of these tags."""
-    exclude_tags: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
+    exclude_tags: tuple[str, ...] = attrs.field(
+        default=(), converter=_values, validator=_check_texts
+    )
     """Logs that have none of these tags."""
-    components: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
+    components: tuple[str, ...] = attrs.field(default=(), converter=_values, validator=_check_texts)
     """Logs of components whose moniker or URL contains one of these."""
-    filters: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
+    filters: tuple[str, ...] = attrs.field(default=(), converter=_values, validator=_check_texts)
     """Logs whose message, moniker or URL contains one of these."""
-    excludes: tuple[str, ...] = attrs.field(default=(), converter=_several, validator=_texts)
+    excludes: tuple[str, ...] = attrs.field(default=(), converter=_values, validator=_check_texts)
     """Logs whose message, moniker and URL contain none of these."""
-    case_sensitive: bool = attrs.field(default=False, validator=_flag)
+    case_sensitive: bool = attrs.field(default=False, validator=_check_flag)
     """Whether case matters in these criteria."""
-    kernel: bool = attrs.field(default=False, validator=_flag)
+    kernel: bool = attrs.field(default=False, validator=_check_flag)
     """Logs of the kernel: their component, or a tag, is ``klog``."""
-    pids: tuple[int, ...] = attrs.field(default=(), converter=_several, validator=_numbers)
+    pids: tuple[int, ...] = attrs.field(default=(), converter=_values, validator=_check_numbers)
     """Logs of these processes."""
-    tids: tuple[int, ...] = attrs.field(default=(), converter=_several, validator=_numbers)
+    tids: tuple[int, ...] = attrs.field(default=(), converter=_values, validator=_check_numbers)
     """Logs of these threads."""
 
     def __attrs_post_init__(self) -> None:
@@ -133,27 +137,16 @@ class Selection:
     @property
     def by_time_alone(self) -> bool:
         """Whether time is the only criterion."""
-        named = self.threads or self.processes or self.categories or self.functions
-        return not (named or self.by_logs)
+        by_name = self.threads or self.processes or self.categories or self.functions
+        return not (by_name or self.by_logs)
 
     @property
     def by_logs(self) -> bool:
         """Whether it chooses logs by their contents."""
-        return (
-            self.min_severity is not None
-            or self.kernel
-            or any(
-                (
-                    self.tags,
-                    self.exclude_tags,
-                    self.components,
-                    self.filters,
-                    self.excludes,
-                    self.pids,
-                    self.tids,
-                )
-            )
-        )
+        by_text = self.components or self.filters or self.excludes
+        by_tag = self.tags or self.exclude_tags or self.kernel
+        by_number = self.pids or self.tids or self.min_severity is not None
+        return bool(by_text or by_tag or by_number)
 
     @staticmethod
     def matches(text: str | None, patterns: Iterable[str]) -> bool:

@@ -18,7 +18,7 @@ from fxframework.kernels.pools import NOWHERE, Pool
 __all__ = ["StringPool", "TextColumn", "read_only"]
 
 
-KEPT = 1 << 14
+CACHED = 1 << 14
 """Decoded texts that are cached; the cache is cleared when it is full."""
 
 
@@ -31,16 +31,17 @@ class _Texts(dict[int, str]):
         self._lock = lock
 
     def __missing__(self, code: int) -> str:
-        if len(self) >= KEPT:
+        if len(self) >= CACHED:
             self.clear()
         with self._lock:
             data = self._pool.bytes_of(code)
-        text = self[code] = data.decode("utf-8", "replace")
+        text = data.decode("utf-8", "replace")
+        self[code] = text
         return text
 
     def make(self, codes: NDArray[np.intp]) -> None:
         """Decode all missing codes at once, without clearing the cache in between."""
-        if len(self) >= KEPT:
+        if len(self) >= CACHED:
             self.clear()
         pool = self._pool
         data = np.asarray(pool.words).data.cast("B")
@@ -73,6 +74,7 @@ class StringPool(Sequence[str]):
     def intern_numbers(self, numbers: NDArray[Any]) -> NDArray[np.int32]:
         """Intern nonnegative numbers as decimal digits; return their codes. Both of shape (n,)."""
         codes = np.empty(numbers.size, np.int32)
+        # The pool stores words of 8 bytes: a number takes one for each 8 digits begun.
         words = sum(int(np.count_nonzero(numbers >= bound)) for bound in (0, 10**8, 10**16))
         with self.lock:
             self.pool.reserve(numbers.size, words + 3)
@@ -105,7 +107,9 @@ class StringPool(Sequence[str]):
         """
         if codes.dtype.kind not in "iu":
             raise TypeError(f"string codes are integers, not {codes.dtype}")
-        for code in (int(codes.min()), int(codes.max())) if codes.size else ():
+        if not codes.size:
+            return
+        for code in (int(codes.min()), int(codes.max())):
             if not least <= code < len(self):
                 raise IndexError(f"string code {code} is not in the pool, which has {len(self)}")
 
@@ -117,8 +121,9 @@ class StringPool(Sequence[str]):
         self.check(codes, least=0)
         pool = self.pool
         with self.lock:
-            starts, lengths = pool.array("starts")[codes], pool.array("lengths")[codes]
-            return TextColumn.gather(pool.array("words").view(np.uint8), 8 * starts, lengths)
+            starts = 8 * pool.array("starts")[codes]  # in words of 8 bytes
+            lengths = pool.array("lengths")[codes]
+            return TextColumn.gather(pool.array("words").view(np.uint8), starts, lengths)
 
     def take(self, codes: NDArray[Any]) -> list[str | None]:
         """Return the texts of these codes, an integer array of shape (n,); None for -1.

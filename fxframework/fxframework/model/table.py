@@ -32,14 +32,12 @@ __all__ = ["ColumnData", "Table", "html_table", "null_of"]
 
 ColumnData = NDArray[Any] | TextColumn
 """A column: a numpy array of shape (rows,), (rows, 2) for `bytes` and `array`, or a TextColumn."""
-
-
-_NULL = frozenset(
+NULLABLE = frozenset(
     {"offset", "thread", "parent", "slice", "prev", "next", "prev_priority", "next_priority"}
 )
 """Columns of numbers in which -1 means null."""
-
-
+PAIRS = frozenset({"bytes", "array"})
+"""Kinds of columns with two numbers a row."""
 ROWS = 65536
 """Rows converted to tuples together."""
 HTML_ROWS = 20
@@ -90,19 +88,21 @@ class Table:
         Raises BadCallError for a name that the schema does not have, a value that the column
         cannot hold, and columns of different lengths.
         """
-        known = {column.name: column for column in schema.all_columns}
+        schema_columns = {column.name: column for column in schema.all_columns}
         columns: dict[str, ColumnData] = {}
         for name, value in given.items():
-            if name not in known:
+            if name not in schema_columns:
+                hint = did_you_mean(name, schema_columns)
                 raise BadCallError(
-                    f"table {schema.name} has no column {name!r}{did_you_mean(name, known)}",
-                    remedy=f"it has {', '.join(known)}",
+                    f"table {schema.name} has no column {name!r}{hint}",
+                    remedy=f"it has {', '.join(schema_columns)}",
                 )
+            schema_column = schema_columns[name]
             try:
-                columns[name] = _column(known[name], value, pool)
+                columns[name] = _column(schema_column, value, pool)
             except (TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
                 raise BadCallError(
-                    f"column {name!r} of table {schema.name}, of kind {known[name].kind!r}, "
+                    f"column {name!r} of table {schema.name}, of kind {schema_column.kind!r}, "
                     f"cannot hold {reprlib.repr(value)}: {error}",
                 ) from error
         lengths = {
@@ -113,13 +113,12 @@ class Table:
         if len(lengths) > 1:
             raise BadCallError(f"table {schema.name} has columns of {sorted(lengths)} rows")
         rows = max(lengths, default=0)
-        for name, column in known.items():
-            if name not in columns:
-                columns[name] = _filler(column, rows)
-                continue
-            made = columns[name]
-            if not isinstance(made, TextColumn) and made.ndim == 0:
-                columns[name] = np.broadcast_to(made, rows)
+        for name, schema_column in schema_columns.items():
+            column = columns.get(name)
+            if column is None:
+                columns[name] = _default_column(schema_column, rows)
+            elif not isinstance(column, TextColumn) and column.ndim == 0:
+                columns[name] = np.broadcast_to(column, rows)  # one value for all rows
         return cls(schema, rows, columns, pool)
 
     @property
@@ -146,7 +145,10 @@ class Table:
         column = self[name]
         if isinstance(column, TextColumn) or self.schema.column(name).kind == "code":
             return self.texts(name)
-        return [tuple(each) for each in column.tolist()] if column.ndim > 1 else column.tolist()
+        values: list[Any] = column.tolist()
+        if column.ndim > 1:
+            return [tuple(pair) for pair in values]
+        return values
 
     def __contains__(self, name: object) -> bool:
         return name in self._columns
@@ -201,7 +203,9 @@ class Table:
         """
         values = self._values(name)
         names = self.schema.column(name).values
-        return [names.get(value, value) for value in values] if names else values
+        if not names:
+            return values
+        return [names.get(value, value) for value in values]
 
     def select(self, rows: slice | NDArray[Any]) -> Table:
         """Return the rows of a slice, a boolean mask or an index array, as a table."""
@@ -217,16 +221,14 @@ class Table:
         else:
             count = int(rows.size)
 
-        def picked(name: str) -> Callable[[], ColumnData]:
-            def make() -> ColumnData:
-                column = whole(name)
-                if isinstance(column, TextColumn):
-                    return column[rows] if isinstance(rows, slice) else column.take(rows)
-                return column[rows]
+        def selected(name: str) -> ColumnData:
+            column = whole(name)
+            if isinstance(column, TextColumn):
+                return column[rows] if isinstance(rows, slice) else column.take(rows)
+            return column[rows]
 
-            return make
-
-        return Table(self.schema, count, {name: picked(name) for name in self.columns}, self.pool)
+        columns = {name: functools.partial(selected, name) for name in self.columns}
+        return Table(self.schema, count, columns, self.pool)
 
     def replaced(self, **columns: ColumnData) -> Table:
         """Return the table with other values in these columns; the others are made when used."""
@@ -236,17 +238,19 @@ class Table:
     def batches(self, rows: int) -> Iterator[Table]:
         """Yield the rows in order, at most ``rows`` at a time."""
         checked_type(rows, Integral, "the size of batches", "an int")
-        numbers: list[ColumnData] = []
+        row_numbers: ColumnData | None = None
 
         def whole(name: str) -> ColumnData:
+            nonlocal row_numbers
             if name != "row":
                 return self[name]
-            if not numbers:  # the table does not cache row numbers: make them once for all batches
-                numbers.append(self[name])
-            return numbers[0]
+            # The table does not cache row numbers: they are made once for all batches.
+            if row_numbers is None:
+                row_numbers = self[name]
+            return row_numbers
 
-        for at in range(0, len(self), rows):
-            yield self._selected(slice(at, at + rows), whole)
+        for first in range(0, len(self), rows):
+            yield self._selected(slice(first, first + rows), whole)
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         r"""Return the table, or some of its columns, as a pyarrow table.
@@ -259,10 +263,10 @@ class Table:
         from fxframework.model.arrow import ArrowShape
 
         names = self.columns if columns is None else columns
-        made = {name: self[name] for name in names}
+        columns_by_name = {name: self[name] for name in names}
         shape = ArrowShape({name: self.schema.column(name).kind for name in names}, self.pool)
-        shape.see(made)
-        return shape.table(made)
+        shape.see(columns_by_name)
+        return shape.table(columns_by_name)
 
     def to_polars(self) -> pl.DataFrame:
         """Return a polars DataFrame. Raises MissingExtraError without polars or pyarrow."""
@@ -297,11 +301,11 @@ class Table:
 
     def _repr_html_(self) -> str:
         """Return the first rows as HTML, for a notebook."""
-        shown = self.select(slice(0, HTML_ROWS))
-        columns = {name: shown.plain(name) for name in shown.columns}
+        first_rows = self.select(slice(0, HTML_ROWS))
+        columns = {name: first_rows.plain(name) for name in first_rows.columns}
         title = f"{self.name}: {self._rows:,} rows"
-        if len(shown) < self._rows:
-            title += f", the first {len(shown)} shown"
+        if len(first_rows) < self._rows:
+            title += f", the first {len(first_rows)} shown"
         return html_table(title, list(columns), zip(*columns.values(), strict=True))
 
 
@@ -313,7 +317,9 @@ def html_table(title: str, names: list[str], rows: Iterable[Iterable[Any]]) -> s
         return "<tr>" + "".join(f"<{tag}>{text}</{tag}>" for text in texts) + "</tr>"
 
     body = "".join(cells("td", row) for row in rows)
-    head = f"<thead>{cells('th', names)}</thead>" if names else ""
+    head = ""
+    if names:
+        head = f"<thead>{cells('th', names)}</thead>"
     return f"<table><caption>{html.escape(title)}</caption>{head}<tbody>{body}</tbody></table>"
 
 
@@ -327,26 +333,30 @@ def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:
     if column.kind == "text":
         return value if isinstance(value, TextColumn) else TextColumn.of(value)
     if column.kind == "code":
+        # A text is one value for all rows, although it is a sequence.
         if isinstance(value, str | bytes | None):
             return np.asarray(_code(value, pool), np.int32)
         if not isinstance(value, np.ndarray):
-            value = [_code(each, pool) for each in value]
+            value = [_code(string, pool) for string in value]
         codes = np.asarray(value, np.int32)
         pool.check(codes)
         return codes
     if column.values and not isinstance(value, np.ndarray):
         numbers = {name: number for number, name in column.values.items()}
-        several = not isinstance(value, str | int)
-        value = [_number(each, numbers) for each in (value if several else [value])]
-        value = value if several else value[0]
-    return np.asarray(value, "i8" if column.kind in _PAIRS else column.kind)
+        if isinstance(value, str | int):
+            value = _number(value, numbers)
+        else:
+            value = [_number(name, numbers) for name in value]
+    return np.asarray(value, "i8" if column.kind in PAIRS else column.kind)
 
 
 def _number(value: Any, numbers: Mapping[str, int]) -> Any:
     """Return the number of a name of an enumeration. Raises ValueError for an unknown name."""
-    if isinstance(value, str) and value not in numbers:
+    if not isinstance(value, str):
+        return value
+    if value not in numbers:
         raise ValueError(f"{value!r} is not one of {', '.join(numbers)}")
-    return numbers[value] if isinstance(value, str) else value
+    return numbers[value]
 
 
 def _code(value: str | bytes | int | None, pool: StringPool) -> int:
@@ -359,24 +369,23 @@ def _code(value: str | bytes | int | None, pool: StringPool) -> int:
 
 def null_of(column: Column) -> Any:
     """Return the value of a column in a row without one: null, zero or empty."""
-    if column.kind in _PAIRS:
+    if column.kind in PAIRS:
         return (0, 0)
-    if column.kind in {"code", "text"}:
-        return None if column.kind == "code" else ""
-    return -1 if column.name in _NULL else 0
+    if column.kind == "code":
+        return None
+    if column.kind == "text":
+        return ""
+    return -1 if column.name in NULLABLE else 0
 
 
-def _filler(column: Column, rows: int) -> ColumnData:
+def _default_column(column: Column, rows: int) -> ColumnData:
     """Return the default of a column that was not given."""
     if column.name == "row":
         return np.arange(rows, dtype=np.int64)
     if column.kind == "text":
         return TextColumn.of([""] * rows)
-    if column.kind in _PAIRS:
+    if column.kind in PAIRS:
         return np.zeros((rows, 2), np.int64)
     if column.kind == "code":
         return np.broadcast_to(np.int32(-1), rows)
     return np.broadcast_to(np.asarray(null_of(column), column.kind), rows)
-
-
-_PAIRS = ("bytes", "array")

@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 __all__ = [
     "Clock",
     "DatagramSink",
+    "KnowsWakers",
     "Memory",
     "Program",
     "SchedulerListener",
@@ -115,6 +116,15 @@ class SchedulerListener(Protocol):
 
     def wakeup(self, *, cpu: int, ticks: int, tid: int, priority: int) -> object:
         """Called when a thread becomes ready to run."""
+
+
+@runtime_checkable
+class KnowsWakers(Protocol):
+    """A target that can tell its listeners who wakes a thread."""
+
+    @property
+    def waker(self) -> tuple[int, int] | None:
+        """Koids of process and thread that wake another thread at the moment; None for timers."""
 
 
 # --- What scenario steps ask of a target ---------------------------------------------------------

@@ -16,6 +16,7 @@ __all__ = ["Threads"]
 I64 = NDArray[np.int64]
 Codes = NDArray[np.int32]
 LAST_FREE = (1 << 31) - 1
+"""The first number that is tried for a thread whose own is taken."""
 
 
 class Threads:
@@ -39,18 +40,28 @@ class Threads:
     def __init__(self, schemas: Mapping[str, TableSchema], read: Callable[[str], Table]) -> None:
         if "threads" in schemas:
             table = read("threads")
-            self.ids, self.names = table.array("id"), table.array("name")
-            self.pids, self.tids = table.array("pid"), table.array("tid")
+            self.ids = table.array("id")
+            self.pids = table.array("pid")
+            self.tids = table.array("tid")
+            self.names = table.array("name")
             self.process_names = np.full(self.ids.size, -1, np.int32)
-        self._rows = np.full(int(self.ids.max(initial=-1)) + 2, -1, np.int64)
-        self._rows[self.ids] = np.arange(self.ids.size)
-        processes = read("processes") if "processes" in schemas else None
-        if processes is not None and len(processes):
-            order = np.argsort(processes.array("pid"), kind="stable")
-            pids, names = processes.array("pid")[order], processes.array("name")[order]
-            at = np.searchsorted(pids, self.pids, "right") - 1
-            found = (at >= 0) & (pids[at] == self.pids)
-            self.process_names[found] = names[at[found]]
+        # One more than ids, for the threads that are unknown: index -1, and any that is too large.
+        self._row_of_id = np.full(int(self.ids.max(initial=-1)) + 2, -1, np.int64)
+        self._row_of_id[self.ids] = np.arange(self.ids.size)
+        if "processes" in schemas:
+            self._name_processes(read("processes"))
+
+    def _name_processes(self, processes: Table) -> None:
+        """Set the names of processes; of equal pids, the last counts."""
+        if not len(processes):
+            return
+        by_pid = np.argsort(processes.array("pid"), kind="stable")
+        sorted_pids = processes.array("pid")[by_pid]
+        sorted_names = processes.array("name")[by_pid]
+        last_places = np.searchsorted(sorted_pids, self.pids, "right") - 1
+        # Place -1 is the last process, whose pid differs then.
+        is_known = (last_places >= 0) & (sorted_pids[last_places] == self.pids)
+        self.process_names[is_known] = sorted_names[last_places[is_known]]
 
     def distinct_tids(self) -> NDArray[np.uint64]:
         """Return the tids for formats that tell threads apart by process and tid alone.
@@ -59,21 +70,25 @@ class Threads:
         one keeps its tid; the others get free ones, from 2^31 - 1 down.
         """
         order = np.lexsort((self.tids, self.pids))
-        pids, tids = self.pids[order], self.tids[order]
-        again = order[1:][(pids[1:] == pids[:-1]) & (tids[1:] == tids[:-1])]
-        if not again.size:
+        sorted_pids = self.pids[order]
+        sorted_tids = self.tids[order]
+        is_repeated = (sorted_pids[1:] == sorted_pids[:-1]) & (sorted_tids[1:] == sorted_tids[:-1])
+        repeated = order[1:][is_repeated]
+        if not repeated.size:
             return self.tids
         taken = set(self.tids.tolist())
-        free = (number for number in range(LAST_FREE, 0, -1) if number not in taken)
-        found = self.tids.copy()
-        found[np.sort(again)] = np.fromiter(free, np.uint64, again.size)
-        return found
+        free_tids = (number for number in range(LAST_FREE, 0, -1) if number not in taken)
+        tids = self.tids.copy()
+        tids[np.sort(repeated)] = np.fromiter(free_tids, np.uint64, repeated.size)
+        return tids
 
     def rows(self, ids: NDArray[Any]) -> I64:
         """Return the row of each thread in the arrays; -1 for unknown threads."""
-        rows: I64 = self._rows[np.clip(ids, -1, self._rows.size - 1)]
+        rows: I64 = self._row_of_id[np.clip(ids, -1, self._row_of_id.size - 1)]
         return rows
 
     def row(self, number: int) -> int:
         """Return the row of a thread in the arrays; -1 if it is unknown."""
-        return int(self._rows[number]) if 0 <= number < self._rows.size else -1
+        if not 0 <= number < self._row_of_id.size:
+            return -1
+        return int(self._row_of_id[number])

@@ -31,7 +31,7 @@ __all__ = [
 I64 = NDArray[np.int64]
 CLOCKS = ("utc", "boot", "monotonic")
 """Clocks used to align captures, the most reliable first."""
-HOW = "give offset=NS, or FROM=TO, or two pairs FROM=TO,FROM=TO in nanoseconds, or tsc"
+HOW_TO_ALIGN = "give offset=NS, or FROM=TO, or two pairs FROM=TO,FROM=TO in nanoseconds, or tsc"
 
 
 @attrs.frozen
@@ -48,13 +48,13 @@ class Line:
     @classmethod
     def through(cls, first: tuple[int, int], second: tuple[int, int]) -> Line:
         """Return the line through two pairs of times (ns). Raises UsageError if there is none."""
-        (a, b), (c, d) = sorted((first, second))
-        if a == c or d <= b:
+        (from_1, to_1), (from_2, to_2) = sorted((first, second))
+        if from_1 == from_2 or to_2 <= to_1:
             raise UsageError(
-                f"no clock goes from {a} to {b} and from {c} to {d}",
+                f"no clock goes from {from_1} to {to_1} and from {from_2} to {to_2}",
                 remedy="give two different moments, the later of which is later on both clocks",
             )
-        return cls(b, a, Fraction(d - b, c - a))
+        return cls(to_1, from_1, Fraction(to_2 - to_1, from_2 - from_1))
 
     @property
     def is_identity(self) -> bool:
@@ -71,12 +71,15 @@ class Line:
             return ns, 0
         if self.rate == 1:
             shift = self.start - self.origin
-            low, high = int(ns.min()) + shift, int(ns.max()) + shift
-            if low >= NS_MIN and high <= NS_MAX and NS_MIN <= shift <= NS_MAX:
+            first = int(ns.min()) + shift
+            last = int(ns.max()) + shift
+            if first >= NS_MIN and last <= NS_MAX and NS_MIN <= shift <= NS_MAX:
                 return ns + shift, 0
-        exact = [self.at(each) for each in ns.tolist()]
-        lost = sum(not NS_MIN <= each <= NS_MAX for each in exact)
-        return np.array([min(max(each, NS_MIN), NS_MAX) for each in exact], np.int64), lost
+        # Python's integers: a product of a time and a rate need not fit int64.
+        exact_times = [self.at(time) for time in ns.tolist()]
+        lost = sum(not NS_MIN <= time <= NS_MAX for time in exact_times)
+        clamped = [min(max(time, NS_MIN), NS_MAX) for time in exact_times]
+        return np.array(clamped, np.int64), lost
 
 
 @attrs.frozen(kw_only=True)
@@ -124,26 +127,31 @@ class AlignedCapture(View):
         """Return the summary of the whole capture, with its times mapped."""
         summary = self.whole.summary()
         line = self.alignment.line
-        start, end = (
-            None if time is None else line.at(time) for time in (summary.start_ns, summary.end_ns)
-        )
+        start = summary.start_ns
+        if start is not None:
+            start = line.at(start)
+        end = summary.end_ns
+        if end is not None:
+            end = line.at(end)
         return attrs.evolve(summary, start_ns=start, end_ns=end)
 
     def _part(self, table: Table) -> Table:
         line = self.alignment.line
         if line.is_identity or "ts" not in table.columns:
             return table
-        moved = {"ts": line.times(table.array("ts"))[0]}
-        if "dur" in table.columns and line.rate != 1:
-            moved["dur"] = _durations(line, table.array("ts"), table.array("dur"))
-        return table.replaced(**moved)
+        ts = table.array("ts")
+        times, _ = line.times(ts)
+        if "dur" not in table.columns or line.rate == 1:
+            return table.replaced(ts=times)
+        return table.replaced(ts=times, dur=_mapped_lengths(line, ts, table.array("dur")))
 
 
-def _durations(line: Line, start: I64, length: I64) -> I64:
+def _mapped_lengths(line: Line, ts: I64, lengths: I64) -> I64:
     """Map lengths to the timeline; -1 (never closed) is kept."""
-    ends, _ = line.times(start + np.maximum(length, 0))
-    moved: I64 = ends - line.times(start)[0]
-    return np.where(length < 0, length, moved)
+    # By both ends, so that what ended together, or when another began, still does.
+    starts, _ = line.times(ts)
+    ends, _ = line.times(ts + np.maximum(lengths, 0))
+    return np.where(lengths < 0, lengths, ends - starts)
 
 
 def parse_alignments(texts: Sequence[str]) -> dict[str, Line | str]:
@@ -152,29 +160,34 @@ def parse_alignments(texts: Sequence[str]) -> dict[str, Line | str]:
     HOW is ``offset=NS``, one pair ``FROM=TO`` or two, separated by a comma, or ``tsc``. Raises
     UsageError for anything else.
     """
-    found: dict[str, Line | str] = {}
+    alignments: dict[str, Line | str] = {}
     for text in texts:
         name, colon, how = text.rpartition(":")
         if not colon or not name:
             raise UsageError(f"{text!r} does not name a capture", remedy="--align NAME:offset=NS")
-        found[name] = _parsed(text, how)
-    return found
+        alignments[name] = _parse_how(text, how)
+    return alignments
 
 
-def _parsed(text: str, how: str) -> Line | str:
+def _parse_how(text: str, how: str) -> Line | str:
+    """Parse HOW; ``text`` is the whole, for messages."""
     if how == "tsc":
         return how
     try:
         if how.startswith("offset="):
             return Line(int(how.removeprefix("offset=")))
-        pairs = [(int(a), int(b)) for a, b in (pair.split("=") for pair in how.split(","))]
+        pairs: list[tuple[int, int]] = []
+        for pair in how.split(","):
+            from_ns, to_ns = pair.split("=")
+            pairs.append((int(from_ns), int(to_ns)))
     except ValueError:
         pairs = []
     if len(pairs) == 1:
-        return Line(pairs[0][1], pairs[0][0])
+        origin, start = pairs[0]
+        return Line(start, origin)
     if len(pairs) == 2:
         return Line.through(*pairs)
-    raise UsageError(f"{text!r} is not an alignment", remedy=HOW)
+    raise UsageError(f"{text!r} is not an alignment", remedy=HOW_TO_ALIGN)
 
 
 LARGE = 1 << 26
@@ -193,19 +206,20 @@ def align(
     Large captures are trimmed after they are read. Raises UsageError if a name in ``given``
     matches none of the captures, or several.
     """
-    asked = _asked(captures, dict(given or {}))
+    requested = _by_position(captures, dict(given or {}))
     first = captures[0]
-    found = []
-    for number, capture in enumerate(captures):
-        found.append(_alignment(first, capture, asked.get(number), is_first=number == 0))
-        if number:
+    alignments = []
+    for position, capture in enumerate(captures):
+        is_first = position == 0
+        alignments.append(_alignment(first, capture, requested.get(position), is_first=is_first))
+        if not is_first:  # the first one's clocks are needed for the others
             spare(captures, capture)
-    return found
+    return alignments
 
 
 def spare(captures: Sequence[Capture], capture: Capture) -> None:
     """Trim one of several captures if together they are large."""
-    if len(captures) > 1 and sum(each.source.size for each in captures) > LARGE:
+    if len(captures) > 1 and sum(other.source.size for other in captures) > LARGE:
         capture.trim()
 
 
@@ -222,14 +236,18 @@ def before_zero(capture: Capture) -> int:
     bound = _lower_bound(capture)
     if bound is None or bound >= 0:
         return 0
-    columns = [
-        batch.array("ts")
-        for name, schema in capture.schemas.items()
-        if any(column.name == "ts" for column in schema.columns)
-        for batch in capture.batches(name)
-    ]
-    first = min((int(ts.min()) for ts in columns if ts.size), default=0)
-    last = max((int(ts.max()) for ts in columns if ts.size), default=0)
+    starts = []
+    ends = []
+    for name, schema in capture.schemas.items():
+        if not any(column.name == "ts" for column in schema.columns):
+            continue
+        for batch in capture.batches(name):
+            if len(batch):
+                ts = batch.array("ts")
+                starts.append(int(ts.min()))
+                ends.append(int(ts.max()))
+    first = min(starts, default=0)
+    last = max(ends, default=0)
     if last - min(first, 0) > NS_MAX:
         raise WriteRefusedError(
             f"times from {first} ns to {last} ns do not fit 63 bits",
@@ -258,68 +276,90 @@ def _lower_bound(capture: Capture) -> int | None:
     return capture.summary().start_ns
 
 
-def _asked(captures: Sequence[Capture], given: dict[str, Line | str]) -> dict[int, Line | str]:
+def _by_position(
+    captures: Sequence[Capture], given: dict[str, Line | str]
+) -> dict[int, Line | str]:
+    """Return the alignments that are given by name, by the position of the capture."""
     names = [capture.name for capture in captures]
-    found: dict[int, Line | str] = {}
-    for name, how in given.items():
-        name = readable_name(name)
-        places = [place for place, known in enumerate(names) if name in {known, _short(known)}]
-        if len(places) != 1:
-            short = [_short(known) for known in names]
-            trouble = "names several captures" if places else "names no capture"
+    short_names = [_short(name) for name in names]
+    alignments: dict[int, Line | str] = {}
+    for given_name, how in given.items():
+        given_name = readable_name(given_name)
+        positions = [
+            position
+            for position, (name, short_name) in enumerate(zip(names, short_names, strict=True))
+            if given_name in {name, short_name}
+        ]
+        if len(positions) != 1:
+            problem = "names several captures" if positions else "names no capture"
             raise UsageError(
-                f"--align {name!r} {trouble}{did_you_mean(name, short)}",
+                f"--align {given_name!r} {problem}{did_you_mean(given_name, short_names)}",
                 remedy=f"the captures are {', '.join(names)}",
             )
-        found[places[0]] = how
-    return found
+        alignments[positions[0]] = how
+    return alignments
 
 
 def _short(name: str) -> str:
-    return (name.replace("\\", "/") if os.name == "nt" else name).rpartition("/")[2]
+    """Return the last part of a path or an address."""
+    if os.name == "nt":
+        name = name.replace("\\", "/")
+    return name.rpartition("/")[2]
 
 
 def _alignment(
-    first: Capture, capture: Capture, asked: Line | str | None, *, is_first: bool
+    first: Capture, capture: Capture, requested: Line | str | None, *, is_first: bool
 ) -> Alignment:
     name = capture.name
-    if isinstance(asked, Line):
-        return Alignment(name=name, line=asked, reason="as --align says")
-    if asked == "tsc":
+    if isinstance(requested, Line):
+        return Alignment(name=name, line=requested, reason="as --align says")
+    if requested == "tsc":
         return Alignment(name=name, line=_from_tsc(first, capture), reason="one TSC, by --align")
     if is_first:
         return Alignment(name=name, line=Line(), reason="the clock of the timeline")
-    base, own = first.clocks, capture.clocks
+    timeline_clocks = first.clocks
+    clocks = capture.clocks
+    # A clock reads c at time 0 of the capture and t at time 0 of the timeline: c - t between them.
     for clock in CLOCKS:
-        if clock in base and clock in own:
-            line = Line(own[clock] - base[clock])
+        if clock in timeline_clocks and clock in clocks:
+            line = Line(clocks[clock] - timeline_clocks[clock])
             return Alignment(name=name, line=line, reason=f"both know the {clock} clock")
-    for one, another in (("boot", "monotonic"), ("monotonic", "boot")):
-        if one in base and another in own:
-            reason = f"its {another} clock taken as the {one} clock: right unless it was suspended"
-            return Alignment(name=name, line=Line(own[another] - base[one]), reason=reason)
-    shared = f"it has the clocks {', '.join(own)}" if own else "it has no known clock"
+    for timeline_clock, clock in (("boot", "monotonic"), ("monotonic", "boot")):
+        if timeline_clock in timeline_clocks and clock in clocks:
+            line = Line(clocks[clock] - timeline_clocks[timeline_clock])
+            reason = (
+                f"its {clock} clock taken as the {timeline_clock} clock: right unless it was "
+                "suspended"
+            )
+            return Alignment(name=name, line=line, reason=reason)
+    has_clocks = "it has no known clock"
+    if clocks:
+        has_clocks = f"it has the clocks {', '.join(clocks)}"
     return Alignment(
         name=name,
         line=Line(),
-        reason=f"{shared}, and shares none with the first capture; its times are not changed",
+        reason=f"{has_clocks}, and shares none with the first capture; its times are not changed",
         assumed=True,
     )
 
 
 def _from_tsc(first: Capture, capture: Capture) -> Line:
     """Return the line between the nanoseconds of two captures whose ticks are of the same TSC."""
-    rates = []
-    for each in (first, capture):
-        rate = each.tick_rate
-        if not rate:
-            raise UsageError(
-                "its ticks have no known rate, so they cannot be one TSC with others",
-                path=each.name,
-                remedy="relate it by --align NAME:FROM=TO",
-            )
-        rates.append(rate)
-    (base, base_rate), (own, own_rate) = rates
-    # ticks = own + ns * own_rate / 1e9, and the timeline has (ticks - base) * 1e9 / base_rate.
-    start = (own - base) * NS_PER_SECOND // base_rate
-    return Line(start, 0, Fraction(own_rate, base_rate))
+    timeline_ticks, timeline_rate = _tick_rate(first)
+    ticks, rate = _tick_rate(capture)
+    # A moment of the capture is at `ticks + ns * rate / 1e9` ticks of the counter, which the
+    # timeline takes for `(ticks - timeline_ticks) * 1e9 / timeline_rate` ns.
+    start = (ticks - timeline_ticks) * NS_PER_SECOND // timeline_rate
+    return Line(start, 0, Fraction(rate, timeline_rate))
+
+
+def _tick_rate(capture: Capture) -> tuple[int, int]:
+    """Return the ticks at time 0 and per second. Raises UsageError if they are unknown."""
+    tick_rate = capture.tick_rate
+    if not tick_rate:
+        raise UsageError(
+            "its ticks have no known rate, so they cannot be one TSC with others",
+            path=capture.name,
+            remedy="relate it by --align NAME:FROM=TO",
+        )
+    return tick_rate

@@ -12,6 +12,7 @@ __all__ = ["held", "in_turns", "public_in_turns"]
 
 T = TypeVar("T")
 END: Any = object()
+"""What ``next`` returns at the end of an iterator, which may yield None."""
 
 
 def in_turns(function: Callable[..., T]) -> Callable[..., T]:
@@ -27,8 +28,10 @@ def in_turns(function: Callable[..., T]) -> Callable[..., T]:
         if strings is None:  # before ``Capture.__init__``: nobody shares it yet
             return function(self, *args, **options)
         with strings.lock:
-            made: Any = function(self, *args, **options)
-        return _by_turns(made, strings.lock) if hasattr(made, "__next__") else made
+            result: Any = function(self, *args, **options)
+        if hasattr(result, "__next__"):  # it has made nothing yet: each item takes a turn
+            return _by_turns(result, strings.lock)
+        return result
 
     in_turn.takes_turns = True  # type: ignore[attr-defined]
     return in_turn

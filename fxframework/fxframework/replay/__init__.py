@@ -12,7 +12,8 @@ from fxframework.kit.lazy import lazy_names
 if TYPE_CHECKING:
     from fxframework.replay.report import Report, StepReport, junit
     from fxframework.replay.runner import replay
-    from fxframework.replay.scenario import Scenario, ScenarioError, json_schema, load, parse
+    from fxframework.replay.scenario import Scenario, ScenarioError, load, parse
+    from fxframework.replay.schema import json_schema
 
 __all__ = [
     "Report",
@@ -31,6 +32,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "fxframework.replay.report": "Report StepReport junit",
         "fxframework.replay.runner": "replay",
-        "fxframework.replay.scenario": "Scenario ScenarioError json_schema load parse",
+        "fxframework.replay.scenario": "Scenario ScenarioError load parse",
+        "fxframework.replay.schema": "json_schema",
     },
 )

@@ -37,14 +37,14 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
     if run.update_golden:
         return _update(run, path, output, data)
     try:
-        wanted = path.read_bytes()
+        expected = path.read_bytes()
     except FileNotFoundError:
         return Outcome.failed(
             f"there is no golden file {_name(run, path)}; `fxf replay --update-golden` writes it"
         )
-    if data == wanted:
+    if data == expected:
         return Outcome.ok(f"{amount(len(data), 'byte')}, as in {_name(run, path)}", bytes=len(data))
-    return Outcome.failed(f"{output} is not {_name(run, path)}: {difference(wanted, data)}")
+    return Outcome.failed(f"{output} is not {_name(run, path)}: {difference(expected, data)}")
 
 
 def _update(run: Run, path: Path, output: str, data: bytes) -> Outcome:
@@ -65,27 +65,37 @@ def _name(run: Run, path: Path) -> str:
     return path.name
 
 
-def difference(wanted: bytes, found: bytes) -> str:
+def difference(expected: bytes, actual: bytes) -> str:
     """Describe the first difference of two outputs: a line of texts, or bytes."""
-    at = next(
-        (at for at, (one, other) in enumerate(zip(wanted, found, strict=False)) if one != other),
-        min(len(wanted), len(found)),
-    )
+    offset = _first_difference(expected, actual)
     try:
-        before, after = wanted.decode(), found.decode()
+        expected_lines = expected.decode().split("\n")
+        actual_lines = actual.decode().split("\n")
     except UnicodeDecodeError:
-        sizes = "" if len(wanted) == len(found) else f", {len(wanted):,} bytes are {len(found):,}"
-        start = at // CONTEXT * CONTEXT
-        was = wanted[start : start + CONTEXT].hex(" ") or "the end"
-        now = found[start : start + CONTEXT].hex(" ") or "the end"
-        return f"they differ from byte {at:,} on{sizes}; at {start:,} it was {was}, it is {now}"
-    number = wanted[:at].count(b"\n")
-    lines = [text.split("\n") for text in (before, after)]
-    was, now = (_line(text[number] if number < len(text) else None) for text in lines)
-    return f"they differ from line {number + 1:,} on (byte {at:,}): it was {was}, it is {now}"
+        sizes = ""
+        if len(expected) != len(actual):
+            sizes = f", {len(expected):,} bytes are {len(actual):,}"
+        start = offset // CONTEXT * CONTEXT
+        was = expected[start : start + CONTEXT].hex(" ") or "the end"
+        now = actual[start : start + CONTEXT].hex(" ") or "the end"
+        return f"they differ from byte {offset:,} on{sizes}; at {start:,} it was {was}, it is {now}"
+    index = expected[:offset].count(b"\n")
+    was = _line(expected_lines, index)
+    now = _line(actual_lines, index)
+    return f"they differ from line {index + 1:,} on (byte {offset:,}): it was {was}, it is {now}"
 
 
-def _line(text: str | None) -> str:
-    if text is None:
+def _first_difference(expected: bytes, actual: bytes) -> int:
+    """Return the offset of the first byte that differs; the shorter one's size if none does."""
+    for offset, (expected_byte, actual_byte) in enumerate(zip(expected, actual, strict=False)):
+        if expected_byte != actual_byte:
+            return offset
+    return min(len(expected), len(actual))
+
+
+def _line(lines: list[str], index: int) -> str:
+    """Return a line for a message."""
+    if index >= len(lines):
         return "the end"
-    return repr(text if len(text) <= SHOWN else text[: SHOWN - 1] + "…")
+    line = lines[index]
+    return repr(line if len(line) <= SHOWN else line[: SHOWN - 1] + "…")

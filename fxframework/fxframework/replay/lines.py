@@ -10,14 +10,16 @@ import re
 
 __all__ = ["line_of", "lines_of"]
 
-KEY = re.compile(r'[ \t]*((?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|\'[^\']*\')(?:[ \t]*\.[ \t]*'
-                 r'(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|\'[^\']*\'))*)[ \t]*=[ \t]*')  # fmt: skip
+KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
+"""A bare or a quoted part of a key, such as the three of ``a."b.c".'d'``."""
+KEY = re.compile(rf"[ \t]*({KEY_PART}(?:[ \t]*\.[ \t]*{KEY_PART})*)[ \t]*=[ \t]*")
 HEADER = re.compile(r"[ \t]*(\[\[?)[ \t]*(.*?)[ \t]*\]\]?[ \t]*(?:#.*)?$")
-PART = re.compile(r'[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|\'[^\']*\'')
+PART = re.compile(KEY_PART)
 STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'',
                     re.DOTALL)  # fmt: skip
 BLANK = re.compile(r"(?:\s|#[^\n]*)*")
 PLAIN = re.compile(r"[^,\]}\n#]*")
+"""A value that is not a string, list or table."""
 
 
 def lines_of(text: str) -> dict[str, int]:
@@ -34,91 +36,110 @@ def line_of(lines: dict[str, int], path: str) -> int | None:
     return None
 
 
+def _member(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
 class _TextScan:
     """A scan of a text."""
 
     def __init__(self, text: str) -> None:
         self.lines: dict[str, int] = {}
         self._text = text
-        self._at = 0
-        table = ""
-        rounds: dict[str, int] = {}
-        while self._at < len(text):
+        self._position = 0
+        self._last_index: dict[str, int] = {}
+        """By the path of an array of tables, the index of its last table so far."""
+        table_path = ""
+        while self._position < len(text):
             self._skip(BLANK)
-            line_end = text.find("\n", self._at)
-            line = text[self._at : len(text) if line_end < 0 else line_end]
+            line_end = text.find("\n", self._position)
+            if line_end < 0:
+                line_end = len(text)
+            line = text[self._position : line_end]
             header = HEADER.match(line)
             if header is not None:
-                table = self._header(header[2], array=header[1] == "[[", rounds=rounds)
-                self._at += len(line)
-            elif KEY.match(text, self._at):
-                self._pair(table)
+                brackets, name = header.groups()
+                table_path = self._enter_table(name, is_array=brackets == "[[")
+                self._position += len(line)
+            elif KEY.match(text, self._position):
+                self._scan_pair(table_path)
             else:
-                self._at += max(len(line), 1)
+                self._position += max(len(line), 1)
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
-        found = pattern.match(self._text, self._at)
-        if found is not None:
-            self._at = found.end()
+        match = pattern.match(self._text, self._position)
+        if match is not None:
+            self._position = match.end()
 
-    def _note(self, path: str) -> None:
-        self.lines.setdefault(path, self._text.count("\n", 0, self._at) + 1)
+    def _note_line(self, path: str) -> None:
+        line = self._text.count("\n", 0, self._position) + 1
+        self.lines.setdefault(path, line)
 
-    def _header(self, name: str, *, array: bool, rounds: dict[str, int]) -> str:
-        """Enter a table; return its path."""
+    def _enter_table(self, name: str, *, is_array: bool) -> str:
+        """Enter a table, of an array if its header has two brackets; return its path."""
         path = ""
         parts = [part.strip("\"'") for part in PART.findall(name)]
-        for number, part in enumerate(parts):
-            path = f"{path}.{part}" if path else part
-            last = number == len(parts) - 1
-            if last and array:
-                rounds[path] = rounds.get(path, -1) + 1
-            if path in rounds:
-                path = f"{path}[{rounds[path]}]"
-        self._note(path)
+        for index, part in enumerate(parts):
+            path = _member(path, part)
+            is_last = index == len(parts) - 1
+            if is_last and is_array:
+                self._last_index[path] = self._last_index.get(path, -1) + 1
+            # [step.args] after [[step]] is within the last step: step[3].args
+            if path in self._last_index:
+                path = f"{path}[{self._last_index[path]}]"
+        self._note_line(path)
         return path
 
-    def _pair(self, table: str) -> None:
+    def _scan_pair(self, table_path: str) -> None:
         """Scan a key and its value."""
-        found = KEY.match(self._text, self._at)
-        assert found is not None  # noqa: S101 (checked by the caller)
-        path = table
-        for part in PART.findall(found[1]):
-            path = f"{path}.{part}" if path else part
+        match = KEY.match(self._text, self._position)
+        assert match is not None  # noqa: S101 (checked by the caller)
+        path = table_path
+        for part in PART.findall(match[1]):
+            path = _member(path, part)
             path = path.replace('"', "").replace("'", "")
-        self._note(path)
-        self._at = found.end()
-        self._value(path)
+        self._note_line(path)
+        self._position = match.end()
+        self._scan_value(path)
 
-    def _value(self, path: str) -> None:
-        text = self._text
-        if text.startswith("[", self._at):
-            self._at += 1
-            number = 0
-            while True:
-                self._skip(BLANK)
-                if self._at >= len(text) or text[self._at] == "]":
-                    self._at += 1
-                    return
-                self._note(f"{path}[{number}]")
-                self._value(f"{path}[{number}]")
-                number += 1
-                self._comma()
-        if text.startswith("{", self._at):
-            self._at += 1
-            while True:
-                self._skip(BLANK)
-                if self._at >= len(text) or not KEY.match(text, self._at):
-                    self._at += 1
-                    return
-                self._pair(path)
-                self._comma()
-        string = STRING.match(text, self._at)
-        self._at = string.end() if string is not None else self._at
-        if string is None:
-            self._skip(PLAIN)
+    def _scan_value(self, path: str) -> None:
+        if self._text.startswith("[", self._position):
+            self._scan_list(path)
+        elif self._text.startswith("{", self._position):
+            self._scan_inline_table(path)
+        else:
+            string = STRING.match(self._text, self._position)
+            if string is not None:
+                self._position = string.end()
+            else:
+                self._skip(PLAIN)
 
-    def _comma(self) -> None:
+    def _scan_list(self, path: str) -> None:
+        self._position += 1
+        index = 0
+        while True:
+            self._skip(BLANK)
+            is_end = self._position >= len(self._text) or self._text[self._position] == "]"
+            if is_end:
+                self._position += 1
+                return
+            self._note_line(f"{path}[{index}]")
+            self._scan_value(f"{path}[{index}]")
+            index += 1
+            self._skip_comma()
+
+    def _scan_inline_table(self, path: str) -> None:
+        self._position += 1
+        while True:
+            self._skip(BLANK)
+            is_end = self._position >= len(self._text) or not KEY.match(self._text, self._position)
+            if is_end:
+                self._position += 1
+                return
+            self._scan_pair(path)
+            self._skip_comma()
+
+    def _skip_comma(self) -> None:
         self._skip(BLANK)
-        if self._text.startswith(",", self._at):
-            self._at += 1
+        if self._text.startswith(",", self._position):
+            self._position += 1

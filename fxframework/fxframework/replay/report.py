@@ -7,6 +7,7 @@ that reports can be compared byte for byte.
 from __future__ import annotations
 
 import hashlib
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,6 +20,8 @@ __all__ = ["VERSION", "Report", "StepReport", "junit"]
 
 VERSION = 1
 """Version of the report as JSON."""
+NOT_IN_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Control characters, surrogates, U+FFFE and U+FFFF. A carriage return would become a newline."""
 MARKS = {"ok": "ok", "failed": "FAILED", "skipped": "skipped"}
 
 
@@ -45,7 +48,7 @@ class StepReport:
 
     def to_json(self, *, timing: bool = True) -> dict[str, Any]:
         """Return the step as JSON values; ``timing`` includes its duration."""
-        out = {
+        fields = {
             "index": self.index,
             "do": self.do,
             "status": self.status,
@@ -53,8 +56,8 @@ class StepReport:
             "facts": dict(self.facts),
         }
         if timing:
-            out["seconds"] = self.seconds
-        return out
+            fields["seconds"] = self.seconds
+        return fields
 
 
 @attrs.frozen(kw_only=True)
@@ -91,7 +94,11 @@ class Report:
 
     def to_json(self, *, timing: bool = True) -> dict[str, Any]:
         """Return the report as JSON values; ``timing`` includes durations."""
-        out: dict[str, Any] = {
+        outputs = {
+            name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for name, data in self.outputs.items()
+        }
+        fields: dict[str, Any] = {
             "fxframework": "replay",
             "version": VERSION,
             "scenario": self.scenario,
@@ -100,27 +107,28 @@ class Report:
             "own_seed": self.own_seed,
             "ok": self.ok,
             "steps": [step.to_json(timing=timing) for step in self.steps],
-            "outputs": {
-                name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-                for name, data in self.outputs.items()
-            },
+            "outputs": outputs,
         }
         if timing:
-            out["seconds"] = self.seconds
-        return out
+            fields["seconds"] = self.seconds
+        return fields
 
     def to_text(self, *, timing: bool = True, verbose: bool = True) -> str:
         """Return the report as text with a line per step; steps that are ok only if ``verbose``."""
-        took = f" in {self.seconds:.2f} s" if timing else ""
-        verdict = "ok" if self.ok else f"FAILED ({len(self.failures)} of {len(self.steps)} steps)"
-        lines = [f"{self.scenario} (seed {self.seed}): {verdict}{took}"]
+        verdict = "ok"
+        if not self.ok:
+            verdict = f"FAILED ({len(self.failures)} of {len(self.steps)} steps)"
+        if timing:
+            verdict += f" in {self.seconds:.2f} s"
+        lines = [f"{self.scenario} (seed {self.seed}): {verdict}"]
         width = max((len(step.name) for step in self.steps), default=0)
         for step in self.steps:
             if step.status == "ok" and not verbose:
                 continue
             line = f"  {step.name:<{width}}  {MARKS[step.status]}"
-            message = step.message.replace("\n", "\n      ")
-            lines.append(f"{line}: {message}" if message else line)
+            if step.message:
+                line += ": " + step.message.replace("\n", "\n      ")
+            lines.append(line)
         return "\n".join(lines) + "\n"
 
 
@@ -146,20 +154,17 @@ def junit(reports: Iterable[Report], *, timing: bool = True) -> str:
             )
             if timing:
                 case.set("time", f"{step.seconds:.6f}")
+            message = _xml(step.message)
             if step.status == "failed":
-                first = _xml(step.message).partition("\n")[0]
-                failure = ET.SubElement(case, "failure", message=first)
-                failure.text = _xml(step.message)
+                first_line = message.partition("\n")[0]
+                failure = ET.SubElement(case, "failure", message=first_line)
+                failure.text = message
             elif step.status == "skipped":
-                ET.SubElement(case, "skipped", message=_xml(step.message))
+                ET.SubElement(case, "skipped", message=message)
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
 def _xml(text: str) -> str:
     """Escape characters that XML cannot contain."""
-    return "".join(
-        each if each in "\t\n" or " " <= each < "\ud800" or "\ue000" <= each < "\ufffe"
-        or each >= "\U00010000" else f"\\x{ord(each):02x}"
-        for each in text
-    )  # fmt: skip
+    return NOT_IN_XML.sub(lambda match: f"\\x{ord(match[0]):02x}", text)

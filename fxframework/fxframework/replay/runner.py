@@ -59,40 +59,52 @@ def replay(
         host = default_host()
     if not isinstance(scenario, Scenario):
         scenario = load(Path(scenario), host, allow_outside=allow_outside)
+    seed = _checked_seed(scenario, seed, update_golden=update_golden)
+    out_folder = None
+    write_output = None
+    if out is not None:
+        out_folder = prepare(Path(out), force=force)
+        write_output = functools.partial(_write, out_folder)
+    run = Run(
+        name=scenario.name,
+        host=host,
+        seed=seed,
+        own_seed=seed == scenario.seed,
+        update_golden=update_golden,
+        allow_outside=allow_outside,
+        on_output=write_output,
+    )
+    if scenario.path is not None:
+        run.folder = scenario.path.parent
+        run.golden = scenario.path.with_suffix(GOLDEN)
+    with opened(scenario, run) as failures:
+        report = _run_steps(scenario, run, failures)
+    if out_folder is not None:
+        import orjson
+
+        # Without durations, so that two reports of one scenario are the same bytes.
+        options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        data = orjson.dumps(report.to_json(timing=False), option=options)
+        _write(out_folder, REPORT, data)
+    host.notify("fx_replay_finished", report=report)
+    return report
+
+
+def _checked_seed(scenario: Scenario, seed: int | None, *, update_golden: bool) -> int:
+    """Return the seed, by default that of the scenario. Raises UsageError."""
     checked_type(seed, (int, NoneType), "seed", "an int or None")
-    if seed is not None and not 0 <= seed <= MAX_SEED:
+    if seed is None:
+        return scenario.seed
+    if not 0 <= seed <= MAX_SEED:
         raise UsageError(
             f"a seed of {seed} is out of range", remedy=f"give a number from 0 to {MAX_SEED}"
         )
-    own_seed = seed is None or seed == scenario.seed
-    if update_golden and not own_seed:
+    if update_golden and seed != scenario.seed:
         raise UsageError(
             f"golden files apply only to the scenario's own seed, {scenario.seed}, not to {seed}",
             remedy="omit --seed or --update-golden",
         )
-    folder = None if out is None else prepare(Path(out), force=force)
-    path = scenario.path
-    run = Run(
-        name=scenario.name,
-        host=host,
-        seed=scenario.seed if seed is None else seed,
-        own_seed=own_seed,
-        folder=None if path is None else path.parent,
-        golden=None if path is None else path.with_suffix(GOLDEN),
-        update_golden=update_golden,
-        allow_outside=allow_outside,
-        on_output=None if folder is None else functools.partial(_write, folder),
-    )
-    with opened(scenario, run) as failures:
-        report = _run(scenario, run, failures)
-    if folder is not None:
-        import orjson
-
-        options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-        data = orjson.dumps(report.to_json(timing=False), option=options)
-        _write(folder, REPORT, data)
-    host.notify("fx_replay_finished", report=report)
-    return report
+    return seed
 
 
 def prepare(out: Path, *, force: bool = False) -> Path:
@@ -142,14 +154,20 @@ def opened(scenario: Scenario, run: Run) -> Iterator[list[StepReport]]:
     for device in scenario.devices:
         error = _open_device(device, run, stack)
         if error is not None:
-            place = TARGET if device.name == TARGET else f"device.{device.name}"
-            message = _message(error)
+            is_target = device.name == TARGET
             failures.append(
-                StepReport(index=-1, do=place, status="failed", message=message, error=error)
+                StepReport(
+                    index=-1,
+                    do=TARGET if is_target else f"device.{device.name}",
+                    status="failed",
+                    message=_message(error),
+                    error=error,
+                )
             )
-            if device.name == TARGET:
+            if is_target:
                 break  # the other devices need it
-    stack.callback(_close, run)
+    # The last to be added is the first to be called: captures may read images of devices.
+    stack.callback(_close_captures, run)
     try:
         yield failures
     except BaseException:
@@ -159,18 +177,19 @@ def opened(scenario: Scenario, run: Run) -> Iterator[list[StepReport]]:
     stack.close()
 
 
-def _run(scenario: Scenario, run: Run, failures: list[StepReport]) -> Report:
+def _run_steps(scenario: Scenario, run: Run, failures: list[StepReport]) -> Report:
+    """Run the steps up to the first that raises; the others are skipped, as without a device."""
     reports = list(failures)
-    stopped = f"{failures[-1].do} could not be opened" if failures else ""
+    why_skipped = f"{failures[-1].do} could not be opened" if failures else ""
     for step in scenario.steps:
-        if stopped:
+        if why_skipped:
             report = StepReport(
-                index=step.index, do=step.kind.name, status="skipped", message=stopped
+                index=step.index, do=step.kind.name, status="skipped", message=why_skipped
             )
         else:
-            report = _step(step, run)
+            report = _run_step(step, run)
             if report.error is not None:
-                stopped = f"{step.path} failed"
+                why_skipped = f"{step.path} failed"
         reports.append(report)
         run.host.notify("fx_step_finished", step=report)
     return Report(
@@ -199,51 +218,44 @@ def _open_device(device: Device, run: Run, stack: contextlib.ExitStack) -> Excep
     return None
 
 
-def _close(run: Run) -> None:
+def _close_captures(run: Run) -> None:
     for capture in run.captures.values():
         capture.close()
 
 
-def _step(step: Step, run: Run) -> StepReport:
+def _run_step(step: Step, run: Run) -> StepReport:
+    """Run a step; an exception of it is in its report."""
     error: Exception | None = None
-    with _stopwatch() as seconds:
-        try:
-            outcome = step.kind.run(step.parameters, run)
-            if outcome is None:
-                outcome = Outcome()
-            elif not isinstance(outcome, Outcome):
-                raise TypeError(f"the step returned {outcome!r}, not an Outcome")
-        except MissingExtraError:
-            raise  # ends the command with the install line
-        except Exception as caught:  # noqa: BLE001 (reported)
-            error = caught
-            outcome = Outcome.failed(_message(caught))
+    start_time = time.perf_counter()
+    try:
+        outcome = step.kind.run(step.parameters, run)
+        if outcome is None:
+            outcome = Outcome()
+        elif not isinstance(outcome, Outcome):
+            raise TypeError(f"the step returned {outcome!r}, not an Outcome")
+    except MissingExtraError:
+        raise  # ends the command with the install line
+    except Exception as raised:  # noqa: BLE001 (reported)
+        error = raised
+        outcome = Outcome.failed(_message(raised))
     return StepReport(
         index=step.index,
         do=step.kind.name,
         status=outcome.status,
         message=outcome.message,
         facts=outcome.facts,
-        seconds=seconds[0],
+        seconds=time.perf_counter() - start_time,
         error=error,
     )
 
 
-@contextlib.contextmanager
-def _stopwatch() -> Iterator[list[float]]:
-    seconds = [0.0]
-    begin = time.perf_counter()
-    try:
-        yield seconds
-    finally:
-        seconds[0] = time.perf_counter() - begin
-
-
 def _message(error: BaseException) -> str:
     """Return the message of an exception for a report, with its notes and remedy."""
-    text = str(error)
     notes: Any = getattr(error, "__notes__", ())
+    remedy = error.remedy if isinstance(error, FxError) else ""
+    message = "; ".join(filter(None, [str(error), *notes, remedy]))
     if isinstance(error, FxError):
-        return "; ".join(filter(None, [text, *notes, error.remedy]))
-    message = "; ".join(filter(None, [text, *notes]))
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+        return message
+    # Other messages, such as that of a KeyError, say little without the type.
+    kind = type(error).__name__
+    return f"{kind}: {message}" if message else kind

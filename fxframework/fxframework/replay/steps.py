@@ -54,12 +54,11 @@ class CaptureDecode:
         run.captures[self.as_] = capture
         capture.scan()
         records = capture.summary().records
-        facts = {"format": capture.format, "records": records}
-        return Outcome.ok(
-            f"{records:,} {capture.format} records{_listed(capture)}",
-            **facts,
-            findings=dict(sorted(capture.diagnostics.counts.items())),
-        )
+        message = f"{records:,} {capture.format} records"
+        findings = dict(sorted(capture.diagnostics.counts.items()))
+        if findings:
+            message += f"; findings: {_counts_text(findings)}"
+        return Outcome.ok(message, format=capture.format, records=records, findings=findings)
 
 
 def _option_value(value: Any, run: Run) -> Any:
@@ -69,11 +68,11 @@ def _option_value(value: Any, run: Run) -> Any:
     """
     if not isinstance(value, str):
         return value
+    folder = Path(run.folder or ".")
     for name in re.split("[,=]", value):
-        if name and Path(run.folder or ".", name).exists():
-            run.file(name)
-    beside = Path(run.folder or ".", value)
-    return str(run.file(value)) if beside.is_file() else value
+        if name and Path(folder, name).exists():
+            run.file(name)  # raises for a file elsewhere
+    return str(run.file(value)) if Path(folder, value).is_file() else value
 
 
 def open_bytes(
@@ -85,13 +84,8 @@ def open_bytes(
     return host.open(source, format=format or None, options=options)
 
 
-def _listed(capture: Capture) -> str:
-    counts = capture.diagnostics.counts
-    return f"; findings: {_counts(counts)}" if counts else ""
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{code} ({count:,})" for code, count in sorted(counts.items()))
+def _counts_text(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
 
 
 # --- expect ------------------------------------------------------------------------------------
@@ -141,123 +135,138 @@ class CaptureExpect:
 
     def __attrs_post_init__(self) -> None:
         """Raise ValueError for an expectation about a table if no table is named."""
-        given = [
-            name
-            for name in ("where", "rows", "at_least", "at_most", "equals", "values", "columns")
-            if getattr(self, name) not in (None, {})
-        ]
-        if given and not self.table:
-            raise ValueError(f"{given[0]} needs a table; name it with table = …")
+        if self.table:
+            return
+        for name in ("where", "rows", "at_least", "at_most", "equals", "values", "columns"):
+            if getattr(self, name) not in (None, {}):
+                raise ValueError(f"{name} needs a table; name it with table = …")
 
     def do(self, run: Run) -> Outcome:
         """Check the expectations of a capture; report all differences."""
         capture = run.capture(self.capture)
         capture.scan()
-        wrong = [*_wrong_whole(self, capture), *_wrong_findings(self, capture, run)]
-        notes = []
+        wrong = [*_wrong_summary(self, capture), *_wrong_findings(self, capture, run)]
+        message = ""
         if self.table:
-            table = _chosen(capture.table(self.table), self.where)
+            table = _rows_with(capture.table(self.table), self.where)
             wrong += _wrong_rows(self, table)
-            notes.append(f"{len(table):,} rows of {self.table}")
+            message = f"{len(table):,} rows of {self.table}"
         if wrong:
             return Outcome.failed("; ".join(wrong), wrong=wrong)
-        return Outcome.ok("; ".join(notes))
+        return Outcome.ok(message)
 
 
-def _wrong_whole(given: CaptureExpect, capture: Capture) -> Iterator[str]:
-    if given.format and capture.format != given.format:
-        yield f"the format is {capture.format}, not {given.format}"
-    if given.records is None and not given.kinds:
+def _wrong_summary(expected: CaptureExpect, capture: Capture) -> Iterator[str]:
+    """Yield what is not as expected of the format and the numbers of records."""
+    if expected.format and capture.format != expected.format:
+        yield f"the format is {capture.format}, not {expected.format}"
+    if expected.records is None and not expected.kinds:
         return
     summary = capture.summary()
-    if given.records is not None and summary.records != given.records:
-        yield f"there are {summary.records:,} records, not {given.records:,}"
-    for kind, count in given.kinds.items():
+    if expected.records is not None and summary.records != expected.records:
+        yield f"there are {summary.records:,} records, not {expected.records:,}"
+    for kind, expected_count in expected.kinds.items():
         # A full kind (`event instant`) or its first word (`event`).
-        fitting = [name for name in summary.kinds if f"{name} ".startswith(f"{kind} ")]
-        found = sum(summary.kinds[name] for name in fitting)
-        if found != count:
-            hint = "" if fitting else did_you_mean(kind, {n.split()[0] for n in summary.kinds})
-            yield f"there are {found:,} records of kind {kind}, not {count:,}{hint}"
+        matching_kinds = [name for name in summary.kinds if f"{name} ".startswith(f"{kind} ")]
+        count = sum(summary.kinds[name] for name in matching_kinds)
+        if count != expected_count:
+            hint = ""
+            if not matching_kinds:
+                hint = did_you_mean(kind, {name.split()[0] for name in summary.kinds})
+            yield f"there are {count:,} records of kind {kind}, not {expected_count:,}{hint}"
 
 
-def _wrong_findings(given: CaptureExpect, capture: Capture, run: Run) -> Iterator[str]:
-    found = capture.diagnostics.counts
-    expected = run.findings.setdefault(given.capture, set())
-    for code in given.findings or ():
+def _wrong_findings(expected: CaptureExpect, capture: Capture, run: Run) -> Iterator[str]:
+    """Yield the expected codes that were not found, and the unexpected ones that were."""
+    counts = capture.diagnostics.counts
+    expected_codes = run.findings.setdefault(expected.capture, set())
+    for code in expected.findings or ():
         run.host.rule(code)  # raises for an unknown code
-        expected.add(code)
-        if code not in found:
+        expected_codes.add(code)
+        if code not in counts:
             yield f"{code} is expected, but was not found"
-    worst: dict[str, str] = {}
+    unexpected: dict[str, str] = {}
     for finding in capture.diagnostics.sorted():
-        if finding.severity >= Severity.WARNING and finding.code not in expected:
-            at = "" if finding.offset is None else f" at byte {finding.offset:,}"
-            worst.setdefault(finding.code, f"{finding.message}{at}")
-    for code, message in list(worst.items())[:LISTED]:
-        yield f"unexpected {code} ({found[code]:,}): {message}"
-    if len(worst) > LISTED:
-        yield f"and {len(worst) - LISTED} more codes"
+        if finding.severity >= Severity.WARNING and finding.code not in expected_codes:
+            message = finding.message
+            if finding.offset is not None:
+                message += f" at byte {finding.offset:,}"
+            unexpected.setdefault(finding.code, message)
+    for code, message in list(unexpected.items())[:LISTED]:
+        yield f"unexpected {code} ({counts[code]:,}): {message}"
+    if len(unexpected) > LISTED:
+        yield f"and {len(unexpected) - LISTED} more codes"
 
 
-def _chosen(table: Table, where: Mapping[str, Any]) -> Table:
-    """Return the rows that have these values."""
-    if not where:
+def _rows_with(table: Table, values: Mapping[str, Any]) -> Table:
+    """Return the rows that have these values, by column."""
+    if not values:
         return table
     import numpy as np
 
-    keep = np.ones(len(table), np.bool_)
-    for column, wanted in where.items():
-        keep &= np.array([value == wanted for value in table.plain(column)], np.bool_)
-    return table.select(keep)
+    is_chosen = np.ones(len(table), np.bool_)
+    for column, expected in values.items():
+        is_chosen &= np.array([value == expected for value in table.plain(column)], np.bool_)
+    return table.select(is_chosen)
 
 
-def _wrong_rows(given: CaptureExpect, table: Table) -> Iterator[str]:
-    rows = len(table)
-    what = f"rows of {given.table}" + (" that were chosen" if given.where else "")
-    if given.rows is not None and rows != given.rows:
-        yield f"there are {rows:,} {what}, not {given.rows:,}"
-    if given.at_least is not None and rows < given.at_least:
-        yield f"there are {rows:,} {what}, fewer than {given.at_least:,}"
-    if given.at_most is not None and rows > given.at_most:
-        yield f"there are {rows:,} {what}, more than {given.at_most:,}"
-    for column, wanted in given.equals.items():
-        found = table.plain(column)
-        if found != wanted:
-            yield f"{column}: {_unlike(wanted, found)}"
-    for column, wanted in given.values.items():
-        found = table.plain(column)
-        missing = [value for value in wanted if value not in found]
-        more = [each for each in dict.fromkeys(found) if each is not None and each not in wanted]
+def _wrong_rows(expected: CaptureExpect, table: Table) -> Iterator[str]:
+    """Yield what is not as expected of the rows of a table."""
+    count = len(table)
+    rows = f"rows of {expected.table}"
+    if expected.where:
+        rows += " that were chosen"
+    if expected.rows is not None and count != expected.rows:
+        yield f"there are {count:,} {rows}, not {expected.rows:,}"
+    if expected.at_least is not None and count < expected.at_least:
+        yield f"there are {count:,} {rows}, fewer than {expected.at_least:,}"
+    if expected.at_most is not None and count > expected.at_most:
+        yield f"there are {count:,} {rows}, more than {expected.at_most:,}"
+    for column, expected_values in expected.equals.items():
+        values = table.plain(column)
+        if values != expected_values:
+            yield f"{column}: {_first_difference(expected_values, values)}"
+    for column, expected_values in expected.values.items():
+        # A row without a value is neither expected nor unexpected, unless null is listed.
+        distinct = list(dict.fromkeys(table.plain(column)))
+        missing = [value for value in expected_values if value not in distinct]
+        unexpected = [
+            value for value in distinct if value is not None and value not in expected_values
+        ]
         if missing:
-            yield f"{column}: {_some(missing)} missing"
-        if more:
-            yield f"{column}: {_some(more)} not expected"
-    for column, bounds in given.columns.items():
+            yield f"{column}: {_listed(missing)} missing"
+        if unexpected:
+            yield f"{column}: {_listed(unexpected)} not expected"
+    for column, bounds in expected.columns.items():
         yield from _wrong_column(column, bounds, table)
 
 
-def _wrong_column(column: str, bounds: Range, table: Table) -> Iterator[str]:
+def _wrong_column(column: str, expected: Range, table: Table) -> Iterator[str]:
     values = table.plain(column)
     if any(not isinstance(value, int | float) for value in values):
         raise UsageError(f"column {column!r} is not numeric", remedy="use `equals` or `values`")
-    found = {"sum": sum(values), "min": min(values, default=None), "max": max(values, default=None)}
-    for name, value in found.items():
-        wanted = getattr(bounds, name)
-        if wanted is not None and value != wanted:
-            yield f"{column}: the {name} is {value}, not {wanted}"
+    figures = [
+        ("sum", sum(values), expected.sum),
+        ("min", min(values, default=None), expected.min),
+        ("max", max(values, default=None), expected.max),
+    ]
+    for name, value, expected_value in figures:
+        if expected_value is not None and value != expected_value:
+            yield f"{column}: the {name} is {value}, not {expected_value}"
 
 
-def _unlike(wanted: list[Any], found: list[Any]) -> str:
-    for row, (one, other) in enumerate(zip(wanted, found, strict=False)):
-        if one != other:
-            return f"row {row} has {other!r}, not {one!r}"
-    return f"{len(found):,} rows, not {len(wanted):,}"
+def _first_difference(expected: list[Any], values: list[Any]) -> str:
+    for row, (expected_value, value) in enumerate(zip(expected, values, strict=False)):
+        if value != expected_value:
+            return f"row {row} has {value!r}, not {expected_value!r}"
+    return f"{len(values):,} rows, not {len(expected):,}"
 
 
-def _some(values: list[Any]) -> str:
-    more = f" and {len(values) - LISTED} more" if len(values) > LISTED else ""
-    return ", ".join(map(repr, values[:LISTED])) + more
+def _listed(values: list[Any]) -> str:
+    text = ", ".join(map(repr, values[:LISTED]))
+    if len(values) > LISTED:
+        text += f" and {len(values) - LISTED} more"
+    return text
 
 
 # --- export ------------------------------------------------------------------------------------
@@ -279,7 +288,9 @@ class CaptureExport:
         """Write captures with an exporter, or one capture with the writer of its format."""
         from fxframework.conversion import plan
 
-        names = [*([self.capture] if self.capture else []), *self.captures]
+        names = list(self.captures)
+        if self.capture:
+            names.insert(0, self.capture)
         if not names:
             raise UsageError("no capture is named", remedy='capture = "NAME"')
         captures = [run.capture(name) for name in names]
@@ -287,17 +298,16 @@ class CaptureExport:
         for value in self.options.values():
             if isinstance(value, str) and {"/", "\\"} & set(value):
                 run.file(value)  # raises for a path elsewhere, to which an option may write
-        work = plan(run.host, captures, self.path, to=self.to or None, options=self.options)
-        report = work.run(sink)
+        conversion = plan(run.host, captures, self.path, to=self.to or None, options=self.options)
+        report = conversion.run(sink)
         run.put(self.path, sink.getvalue())
         message = f"{amount(report.nbytes, 'byte')} as {report.to}"
         if report.dropped:
-            message += f", without {_counts(report.dropped)}"
-        facts = {"bytes": report.nbytes, "to": report.to, "dropped": dict(report.dropped)}
-        assumed = [each.name for each in report.alignments if each.assumed]
-        if assumed:
-            message += f"; not on one clock: {', '.join(assumed)}"
-        return Outcome.ok(message, **facts)
+            message += f", without {_counts_text(report.dropped)}"
+        unaligned = [alignment.name for alignment in report.alignments if alignment.assumed]
+        if unaligned:
+            message += f"; not on one clock: {', '.join(unaligned)}"
+        return Outcome.ok(message, bytes=report.nbytes, to=report.to, dropped=dict(report.dropped))
 
 
 # --- golden ------------------------------------------------------------------------------------

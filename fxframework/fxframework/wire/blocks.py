@@ -41,7 +41,7 @@ from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Register, wrapped
 from fxframework.wire.findings import FIELDS, Findings, Noted, in_order
 from fxframework.wire.floats import Float
-from fxframework.wire.format import Format, kinds_of
+from fxframework.wire.format import Format
 from fxframework.wire.framing import (
     BAD_SIZE,
     CUT,
@@ -53,13 +53,14 @@ from fxframework.wire.framing import (
     item_size,
 )  # fmt: skip
 from fxframework.wire.known import CODE, LENGTH, START, THERE, Codes
-from fxframework.wire.many import ClassRows, Entered, FileNumbers, Many, Reading
+from fxframework.wire.many import ClassRows, Entered, FileNumbers, Many, Reading, Reference
 from fxframework.wire.plans import ClassPlan, Plan, is_framed, plan_of
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import Change, Registrations, State, TextTable, register_columns
 from fxframework.wire.walk import Walk
 
 if TYPE_CHECKING:
+    from fxframework.kernels.frames import Frames
     from fxframework.kit.lossless import LosslessRecord
 
 __all__ = ["Block", "BlockReader"]
@@ -133,6 +134,8 @@ class BlockReader:
 
     for_lines: ClassVar[bool] = False
     """Whether lines are made, for which ``Reading`` keeps more."""
+    without: ClassVar[frozenset[Any]] = frozenset()
+    """Fields that are not read (``Reading.without``)."""
     mirrored = False
     """Whether bits of words count from the most significant one."""
 
@@ -148,7 +151,6 @@ class BlockReader:
         seen: Callable[[LosslessRecord], None] = lambda _: None,
         growing: bool = False,
     ) -> None:
-        self.frames = frames_of(format, source, limits)
         self.format = format
         self.tables = tables
         self.source = source
@@ -156,7 +158,7 @@ class BlockReader:
         self.watch, self.seen = watch, seen
         self.numbers = FileNumbers(source.data if source.size else np.zeros(0, np.uint8))
         self.plan = plan_for(format)
-        self.walk = Walk(format, source, None, limits)
+        self.frames, self.walk = self.begin(limits)
         self.frames.growing = self.walk.frames.growing = int(growing)
         self.findings = Findings(limits.max_findings)
         self.registers: dict[Register, int] = {each: each.initial for each in format.registers}
@@ -166,7 +168,7 @@ class BlockReader:
             for name in dict.fromkeys(rows.table for rows in tables)
         }  # fmt: skip
         self.objects = [ObjectRows(rows, self.columns[rows.table]) for rows in tables]
-        self.candidates = candidates_of(format)
+        self.candidates = format.candidates
         self.needs_places = [
             any(needs_places(rows) for rows in tables if rows.record in classes)
             for classes in self.candidates
@@ -191,6 +193,13 @@ class BlockReader:
         """Records to be read as objects before the next run."""
         least = min((least_item(rows) for rows in tables if rows.items is not None), default=0)
         self.block_bytes = min(BLOCK_BYTES, BLOCK_ITEMS * least) if least else BLOCK_BYTES
+
+    def begin(self, limits: Limits) -> tuple[Frames, Walk]:
+        """Return what finds records, and what reads one of them as an object."""
+        return (
+            frames_of(self.format, self.source, limits),
+            Walk(self.format, self.source, None, limits),
+        )
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of the file, from its beginning; release the bytes behind them."""
@@ -316,6 +325,36 @@ class BlockReader:
         """Return where a register begins again in a run, before a record; None for nowhere."""
         return None
 
+    def judge(self, many: Many) -> None:
+        """Look at records whose fields were read, as for those that objects know better."""
+
+    def follow(self, run: Run) -> None:
+        """Take what the sound records of a run say about later ones, beside texts and registers."""
+
+    def codes_of(
+        self,
+        run: Run,
+        ordinals: I64,  # noqa: ARG002 (for others)
+        starts: I64,
+        lengths: I64,
+    ) -> NDArray[np.int32]:
+        """Return the codes of texts of a run, given in the order of the file, by their rows."""
+        codes: NDArray[np.int32] = codes_of(self.strings.pool, run.reading.data, starts, lengths)
+        return codes
+
+    def rule_of_stretch(self, entry: int) -> int:
+        """Return the rule by which stretches that are not records are reported; 0: none."""
+        return REASONS.get(entry, SIZE_RULE)
+
+    def look_up(self, reference: Reference) -> None:
+        """Look up the texts of numbers; report those that nothing declared."""
+        ordinals = reference.own.ordinals[reference.rows]
+        codes = self.registrations[reference.table].find(reference.numbers, ordinals)
+        reference.codes[:] = codes
+        unknown = codes < 0
+        if unknown.any():
+            reference.note(unknown)
+
     def watched_of(self, many: Many) -> I64:
         """Return the rows of the sound records of a class that are wanted as objects, too."""
         assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
@@ -372,6 +411,7 @@ class Run:
         self.reading = Reading(
             reader.numbers, registers, mirrored=reader.mirrored, for_lines=reader.for_lines
         )
+        self.reading.without = reader.without
         self.after: dict[Any, Any] = dict(registers)
         """The value of each register after each record."""
         self.read_classes: list[tuple[ClassPlan, Many]] = []
@@ -440,9 +480,9 @@ class Run:
     def _rows_of(self, plan: ClassPlan) -> I64:
         """Return the rows of the records of a class, and take them."""
         taken: list[I64] = []
-        for entry, classes in enumerate(self.reader.candidates):
-            rows = self.unclaimed.get(entry)
-            if rows is None or not rows.size or plan.cls not in classes:
+        for entry, rows in list(self.unclaimed.items()):
+            classes = self.reader.candidates[entry]
+            if not rows.size or plan.cls not in classes:
                 continue
             if classes[0] is plan.cls and plan.cls.layout.when is None:
                 taken.append(rows)
@@ -506,6 +546,7 @@ class Run:
         elsewhere = many.at() != places + sizes
         if elsewhere.any():
             many.hand_over(elsewhere & ~own.short)
+        self.reader.judge(many)
         self._enter_columns(many)
         self.read_classes.append((plan, many))
         stops = own.odd & plan.stops
@@ -571,12 +612,13 @@ class Run:
             own = many.own
             own.settle(count)
             reader.count(plan.cls.record, own.ordinals[own.sound].size)
+        reader.follow(self)
         self._enter_texts()
         self._look_up()
         self._report_stretches()
         self._read_objects()
         reader.take_run(block, self)
-        reader.add_findings(in_order(self.reading.notes))
+        reader.add_findings(in_order(reader.findings.left_to_list(self.reading.notes)))
         self._copy(block)
         self._settle()
         self._let_go()
@@ -596,8 +638,8 @@ class Run:
             )
             order = np.lexsort((starts, ordinals))
             codes = np.empty(starts.size, np.int32)
-            codes[order] = codes_of(
-                self.reader.strings.pool, self.reading.data, starts[order], lengths[order]
+            codes[order] = self.reader.codes_of(
+                self, ordinals[order], starts[order], lengths[order]
             )
             ends = np.cumsum([index.size for _, index in found])
             for (entered, index), part in zip(found, np.split(codes, ends[:-1]), strict=True):
@@ -633,12 +675,7 @@ class Run:
     def _look_up(self) -> None:
         """Look up all references; those to nothing are findings, and show their numbers."""
         for reference in self.reading.references:
-            ordinals = reference.own.ordinals[reference.rows]
-            codes = self.reader.registrations[reference.table].find(reference.numbers, ordinals)
-            reference.codes[:] = codes
-            unknown = codes < 0
-            if unknown.any():
-                reference.note(unknown)
+            self.reader.look_up(reference)
         if self.reading.for_lines:  # which write the numbers themselves
             return
         for reference in self.reading.references:
@@ -664,16 +701,16 @@ class Run:
             kind = {UNKNOWN: "unknown", PADDING: "padding"}.get(entry, "damaged")
             self.reader.count(kind, rows.size)
             values = frames.kinds_found[rows] if entry == UNKNOWN else self.sizes[rows]
-            self._note_rows(REASONS.get(entry, SIZE_RULE), rows, values)
+            self.note_rows(self.reader.rule_of_stretch(entry), rows, values)
         for _, many in self.read_classes:
             own = many.own
             if own.all_sound:
                 continue
             rows = own.ordinals[own.short & ~own.odd & (own.ordinals < self.count)]
             self.reader.count("damaged", rows.size)
-            self._note_rows(SIZE_RULE, rows, self.sizes[rows])
+            self.note_rows(SIZE_RULE, rows, self.sizes[rows])
 
-    def _note_rows(
+    def note_rows(
         self, number: int, rows: I64, values: I64, offsets: I64 | None = None, top: int = 0
     ) -> None:
         """Report a finding about whole rows."""
@@ -716,7 +753,7 @@ class Run:
             reader.handed += 1
             for number, offset, value in notes:
                 place = np.array([row])
-                self._note_rows(int(number), place, np.array([wrapped(value)]), np.array([offset]))
+                self.note_rows(int(number), place, np.array([wrapped(value)]), np.array([offset]))
             if reader.add_object(row, record):
                 self._note_beyond(np.array([row]))
             self.objects.append((row, type(record)))
@@ -763,7 +800,7 @@ class Run:
 
     def _note_beyond(self, rows: I64) -> None:
         """Report records with a time that 64 bits of nanoseconds cannot hold."""
-        self._note_rows(TIME_BEYOND, rows, np.zeros(rows.size, np.int64), top=LAST)
+        self.note_rows(TIME_BEYOND, rows, np.zeros(rows.size, np.int64), top=LAST)
 
     def _copy(self, block: Block) -> None:
         """Add places and sizes of records to a block."""
@@ -827,23 +864,6 @@ def enter_texts(many: Many, field: Any) -> None:
     column = Codes(starts.size)
     column.add(there, codes)
     many.known[field, CODE] = column
-
-
-def candidates_of(format: Format) -> list[list[Any]]:
-    """Return, for each entry of the framing, the classes that its records may be of, in order."""
-    other = [] if format.family.other is None else [format.family.other]
-    if not format.family.kinds:
-        return [[format.base]]
-    candidates = []
-    for first, second, _ in kinds_of(format):
-        numbers = [first, second]
-        candidates.append([
-            cls
-            for cls in format.family.members
-            if all(kind == number for kind, number in zip(cls.layout.kind, numbers, strict=False)
-                   ) and (second >= 0 or len(cls.layout.kind) == 1)
-        ] + other)  # fmt: skip
-    return [*candidates, other] if other else candidates
 
 
 def least_item(rows: Rows) -> int:

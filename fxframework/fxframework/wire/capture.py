@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +13,26 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
+from fxframework.kit.scanned import Batch, FirstPass, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
-from fxframework.wire.format import Format, Note
+from fxframework.wire.findings import Findings
+from fxframework.wire.format import Format
+from fxframework.wire.format import Note as Found
 from fxframework.wire.framing import check_compiled
 from fxframework.wire.walk import Walk
 
 if TYPE_CHECKING:
     from fxframework.wire.blocks import Block, BlockReader
 
-__all__ = ["DeclaredCapture", "capture_class"]
+__all__ = ["BlockCapture", "BlockPass", "DeclaredCapture", "capture_class"]
 
 Cells = dict[str, Any]
 """Columns of a table by name, of the types of the schema."""
+Tables = dict[str, tuple[int, Cells]]
+"""Some rows of each table: the number of the first, and the columns."""
 LEAST_FACTOR = 4
 ROW_BYTES = 16
 """Bytes of the columns that every row has: its number, and the offset of its record."""
@@ -80,15 +85,32 @@ class Growing:
         return made
 
 
-class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
+class BlocksRead(Protocol):
+    """What has read a file by blocks, and what it has found so far."""
+
+    findings: Any
+    """The findings (``fxframework.kit.scanned.Notes``)."""
+    handed: int
+    """Number of records that were read as objects."""
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Number of records by kind."""
+
+
+class BlockPass(FirstPass[Tables]):
     """A whole file, read once."""
 
-    def __init__(self, capture: DeclaredCapture, *, whole: bool) -> None:
+    def __init__(self, capture: BlockCapture, *, whole: bool) -> None:
         reader, batches = capture.read_blocks()
         self._rows = dict.fromkeys(capture.schemas, 0)
         first: int | None = None
         last: int | None = None
-        kept = {name: Growing() for name in capture.schemas} if whole else {}
+        columns_of = {name: Growing() for name in capture.schemas} if whole else {}
         for end, batch in batches:
             fraction = end / max(1, capture.source.size)
             for name, cells in batch.items():
@@ -99,14 +121,14 @@ class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
                     first = low if first is None else min(first, low)
                     last = high if last is None else max(last, high)
                 if whole and count:
-                    kept[name].add(cells, fraction)
+                    columns_of[name].add(cells, fraction)
             capture.check_budget()
         if whole:
             self.whole = {
-                name: (0, growing.taken()) for name, growing in kept.items() if growing.rows
+                name: (0, growing.taken()) for name, growing in columns_of.items() if growing.rows
             }
         self._range = first, last
-        # Not the reader itself, which has the capture, which has this.
+        # Not the reader itself, which may have the capture, which has this.
         self._findings, self._records, self._kinds = reader.findings, reader.records, reader.kinds
         self.handed = reader.handed
 
@@ -136,7 +158,51 @@ class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
         return self._range
 
 
-class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]):
+class BlockCapture(ScannedCapture[BlockPass, Tables]):
+    """A file whose tables are read block by block (``read_blocks``)."""
+
+    @abc.abstractmethod
+    def read_blocks(self) -> tuple[BlocksRead, Iterator[tuple[int, dict[str, Cells]]]]:
+        """Return what reads the file, and its blocks: where each ends, and columns by table.
+
+        Of a table without rows in a block there may be no columns. All have ``offset``, those of
+        rows with a time ``ts``.
+        """
+
+    def with_findings(self, findings: Findings, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield pieces of what is read by blocks; report what is found meanwhile."""
+        diagnostics = self.record_diagnostics
+
+        def report() -> None:
+            if diagnostics is None:
+                return
+            for number, *place in findings.taken().tolist():
+                note = Note(self.rules.numbered(number), *place)
+                diagnostics.add(note.rule, note.offset, note.record, self._value(note))
+
+        for piece in pieces:
+            report()
+            self.check_budget()
+            yield piece
+        report()  # what belongs to no piece
+        beyond = findings.totals - findings.limit
+        if diagnostics is not None:
+            for number in np.flatnonzero(beyond > 0).tolist():
+                diagnostics.add(self.rules.numbered(number), times=int(beyond[number]))
+
+    def _run_pass(self, *, whole: bool) -> BlockPass:
+        return BlockPass(self, whole=whole)
+
+    def _parts(self, passed: BlockPass) -> Iterator[Tables]:
+        del passed
+        first = dict.fromkeys(self.schemas, 0)
+        for _, batch in self.read_blocks()[1]:
+            yield {name: (first[name], cells) for name, cells in batch.items()}
+            for name, cells in batch.items():
+                first[name] += len(cells["offset"])
+
+
+class DeclaredCapture(BlockCapture):
     """A file of a declared format.
 
     A format with columns that a declaration cannot say derives its own class, ``of=`` the format.
@@ -175,7 +241,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
                     findings.add(self.rules.numbered(number), offset, index, value)
             yield record
 
-    def _found_records(self) -> Iterator[tuple[LosslessRecord, list[Note]]]:
+    def _found_records(self) -> Iterator[tuple[LosslessRecord, list[Found]]]:
         """Yield every record with its findings: from columns where they say it whole."""
         from fxframework.wire.objects import ObjectReader, has_columns
 
@@ -190,19 +256,8 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         check_compiled(self.declared)
         from fxframework.wire.lines import LineReader
 
-        diagnostics = self.record_diagnostics
         reader = LineReader(self.declared, self.source, self.request.limits)
-        for lines in reader.lines():
-            found = reader.findings.taken()
-            if diagnostics is not None:
-                for number, offset, record, value in found.tolist():
-                    diagnostics.add(self.rules.numbered(number), offset, record, value)
-            self.check_budget()
-            yield lines
-        beyond = reader.findings.totals - reader.findings.limit
-        if diagnostics is not None:
-            for number in np.flatnonzero(beyond > 0).tolist():
-                diagnostics.add(self.rules.numbered(number), times=int(beyond[number]))
+        return self.with_findings(reader.findings, reader.lines())
 
     # --- Tables ---------------------------------------------------------------------------------
 
@@ -257,18 +312,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
                 cells[column] = np.concatenate([part[column] for _, part in parts])
         return cells
 
-    def _run_pass(self, *, whole: bool) -> DeclaredPass:
-        return DeclaredPass(self, whole=whole)
-
-    def _parts(self, passed: DeclaredPass) -> Iterator[dict[str, tuple[int, Cells]]]:
-        del passed
-        first = dict.fromkeys(self.schemas, 0)
-        for _, batch in self.read_blocks()[1]:
-            yield {name: (first[name], cells) for name, cells in batch.items()}
-            for name, cells in batch.items():
-                first[name] += len(cells["offset"])
-
-    def _batch(self, name: str, passed: DeclaredPass, part: dict[str, tuple[int, Cells]]) -> Batch:
+    def _batch(self, name: str, passed: BlockPass, part: Tables) -> Batch:
         del passed
         first, cells = part.get(name, (0, {}))
         return Batch.of(first, self._made_of(name, cells))

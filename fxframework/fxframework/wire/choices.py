@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fxframework.kit.json_fields import JsonFields, exactly
+from fxframework.kit.json_fields import JsonFields
 from fxframework.wire.cursor import AT, Cursor, Draft, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Number, Reader, Values, refusal_of_range
-from fxframework.wire.floats import Nan
+from fxframework.wire.floats import bits_compared
 from fxframework.wire.known import as_mask
 from fxframework.wire.spans import Octets
 
@@ -113,7 +113,7 @@ class Choice(Field):
 
     def _read_kind(self, c: Many, field: Field | None, there: NDArray[np.int64]) -> None:
         """Read the values of one kind, which these rows have."""
-        if field is None or not there.size:
+        if field is None or not there.size or field in c.reading.without:
             return
         if field.uses_place:
             c.known[AT] = c.at() - c.start
@@ -130,7 +130,7 @@ class Choice(Field):
 
     def key_of(self, value: Any) -> Any:
         """Return the bits of a double, so that -0.0 differs from 0.0."""
-        return value.bits if isinstance(value, Nan) else exactly(value)
+        return bits_compared(value)
 
     def show_of(self, made: Any, out: dict[str, Any]) -> None:
         """Put the value of a record into its JSON, as its kind is shown."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import attrs
+
 from fxframework.errors import PluginError
 from fxframework.model.schema import Column
 from fxframework.wire.beside import Computed, Spare, Surplus
@@ -179,6 +181,9 @@ def f64(*, unit: str = "", **common: Any) -> Any:
 def text(nbytes: Any = None, **options: Any) -> Any:
     """UTF-8: of a size (a number, a field or an expression), or all that the record has left.
 
+    A field that is the size, but for a factor and a summand, follows from the text when it is
+    written. Where the size is any other expression, its fields are shown, and must agree.
+
     ``until`` is a byte that ends it instead; ``pad`` one that fills it up; ``align`` a number of
     bytes to a multiple of which the record goes on, after zero bytes. ``defines=names[number]``
     declares it in a table. ``refers=names[number]`` shows a text of a table; with ``inline``, a
@@ -194,7 +199,7 @@ def octets(nbytes: Any = None, **options: Any) -> Any:
 
 
 def listed(item: Any, count: Any = None, **common: Any) -> Any:
-    """A list of parts (a class derived from ``Part``) or of integers (``listed(u32(), count)``).
+    """A list of parts (a class derived from ``Part``) or of numbers (``listed(u32(), count)``).
 
     Without a ``count`` it has all that the record has left.
     """
@@ -231,10 +236,18 @@ def kind(number: Any) -> Any:
     return _with_role(number, "kind")
 
 
-def size(number: Any, *, unit: int = 1, plus: int = 0) -> Any:
-    """The field of a family that says how long a record is: ``number * unit + plus`` bytes."""
+def size(number: Any, *, unit: int = 1, plus: int = 0, power: bool = False) -> Any:
+    """The field of a family that says how long a record is: ``number * unit + plus`` bytes.
+
+    With ``power`` it is ``unit << number`` bytes, as of the blocks of a heap: zero bytes fill a
+    record up. The number is shown; a record that is made without it has the smallest that fits.
+    """
     made = _with_role(number, "size")
-    made.size_unit, made.size_plus = unit, plus
+    if power and plus:
+        raise PluginError("a size that is a power of two has no plus")
+    made.size_unit, made.size_plus, made.size_power = unit, plus, power
+    if power and made.default is attrs.NOTHING:
+        made.default = None
     return made
 
 

@@ -74,7 +74,8 @@ def _size(layout: Layout, field: Field) -> str:
     if isinstance(field, Flag):
         return f"bit 0 of {_text(field.number)}"
     if isinstance(field, Listed):
-        what = "integers" if isinstance(field.item, Integer) else f"`{field.item.record}`"
+        kinds_of_items = {Integer: "integers", Float: "floating-point numbers"}
+        what = kinds_of_items.get(type(field.item)) or f"`{field.item.record}`"
         return f"list of {what}, " + ("to the end" if field.count is None else _text(field.count))
     return ""
 
@@ -102,6 +103,8 @@ def _meaning(field: Field) -> str:
     said = [field.doc] if field.doc else []
     if field.role:
         said.append("kind of the record" if field.role == "kind" else "size of the record")
+        if isinstance(field, Number) and field.size_power:
+            said.append(f"{field.size_unit} << number bytes")
     if isinstance(field, Mark):
         said.append(f"byte order: {field.number:#x}")
     if isinstance(field, Number):

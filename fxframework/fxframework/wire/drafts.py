@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework.wire.beside import Spare
 from fxframework.wire.cursor import SIZE, Draft, RefusalError
-from fxframework.wire.expressions import Checksum
+from fxframework.wire.expressions import Checksum, Expression
 from fxframework.wire.fields import Bits, Field, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.shape import Shape
@@ -99,7 +99,7 @@ class Drafted(Shape):
         padding = -1
         for field, nbytes in self.extents:
             if field.tail and padding < 0:
-                padding = self._padding(draft.at)
+                padding = self._padding(draft)
                 draft.at += padding
             if self.writes_places:
                 draft.places[field] = draft.at
@@ -109,9 +109,11 @@ class Drafted(Shape):
                 nbytes = len(piece)
             draft.at += nbytes
         if padding < 0:
-            padding = self._padding(draft.at)
+            padding = self._padding(draft)
             draft.at += padding
         draft[SIZE] = draft.at
+        for field, size in self.stated.items():
+            self._check_stated(draft, field, size)
         data = bytearray()
         for field, nbytes in self.extents:
             if field.tail and padding:
@@ -128,19 +130,42 @@ class Drafted(Shape):
             self.check_kind(memoryview(data), big, draft.mirrored)
         return bytes(data)
 
-    def _padding(self, nbytes: int) -> int:
-        """Return how much padding is behind so many bytes of fields, before the tail."""
-        if self.fixed:
-            padding = self.fixed - self.tail - nbytes
+    def _padding(self, draft: Draft) -> int:
+        """Return how much padding is behind the fields so far, before the tail."""
+        nbytes = draft.at
+        whole = self._whole_size(draft)
+        if whole:
+            padding = whole - self.tail - nbytes
             if padding < 0:
-                message = f"the fields take {nbytes} of {self.fixed} bytes"
-                raise RefusalError(404, message)
+                last = [field for field in self.fields if not field.tail and not field.is_computed]
+                raise last[-1].refused(404, f"the fields take {nbytes} of {whole} bytes")
         else:
             padding = -(nbytes + self.tail) % self.align
         if padding and self.rest is not None:
             message = f"{self.rest.name} would have {padding} bytes more, as padding"
-            raise RefusalError(404, message)
+            raise self.rest.refused(405 if self.family.power else 404, message)
         return padding
+
+    def _whole_size(self, draft: Draft) -> int:
+        """Return the size of a record that its fields do not change; 0 if they do."""
+        if not self.family.power:
+            return self.fixed
+        assert self.family.size is not None  # noqa: S101 (it says the power)
+        if getattr(draft.made, self.family.size.name) is None:
+            return self.family.unit << self.family.smallest_power(draft.at + self.tail)
+        return self.family.size_of(draft[self.family.size])
+
+    def _check_stated(self, draft: Draft, field: Field, size: Expression) -> None:
+        """Raise RefusalError if a field is not as long as other fields say."""
+        choice = self.choice_of.get(field)
+        if choice is not None and choice.of(draft[choice.tag]) is not field:
+            return
+        if not draft.has(field if choice is None else choice):
+            return
+        wanted, length = size.value(draft), field.length_written(draft)
+        if wanted != length:
+            message = f"{field.name} has {length} bytes or items, and {size!r} is {wanted}"
+            raise field.refused(405, message)
 
     def check_kind(self, data: memoryview, big: bool, mirrored: bool) -> None:
         """Raise RefusalError if the fields make the record one of another kind."""

@@ -26,6 +26,8 @@ __all__ = ["OTHER", "Family", "Fields", "Place", "declaration_error"]
 OTHER = -1
 """The kind of the class for all numbers that no other class of a family has."""
 WORD = 8
+LARGEST_POWER = 31
+"""Sizes that are powers of two are ``unit << 31`` at most; a greater number says no more."""
 
 
 def declaration_error(owner: type, field: Field | None, reason: str) -> PluginError:
@@ -105,6 +107,8 @@ class Family:
         self.kinds: list[Number] = []
         self.size: Number | None = None
         self.unit, self.plus = 1, 0
+        self.power = False
+        """Whether sizes are ``unit << number``."""
         self.places: dict[Field, Place] = {}
         self.head = 0
         """Bytes up to the end of the last kind or size field."""
@@ -130,6 +134,11 @@ class Family:
                     raise declaration_error(self.base, field, "is a second size of the records")
                 self.size = field
                 self.unit, self.plus = field.size_unit, field.size_plus
+                self.power = field.size_power
+                if self.power and not field.public:
+                    raise declaration_error(
+                        self.base, field, "is a size that is a power of two, so it must be public"
+                    )
 
     def add(self, cls: Any) -> None:
         """Add a class for a kind."""
@@ -187,7 +196,10 @@ class Family:
         """Return the sizes that parts claim; one that is far too large is -1."""
         assert self.size is not None  # noqa: S101 (asked only then)
         claimed = self.places[self.size].get_many(c)
-        fits = (claimed >= 0) & (claimed <= c.reading.data.size)
+        most = LARGEST_POWER if self.power else c.reading.data.size
+        fits = (claimed >= 0) & (claimed <= most)
+        if self.power:
+            return np.where(fits, self.unit << (claimed & LARGEST_POWER), -1)
         return np.where(fits, claimed * self.unit + self.plus, -1)
 
     def check(self, cls: Any, data: memoryview, state: State | None, big: bool) -> None:
@@ -217,8 +229,19 @@ class Family:
             raise self.size.refused(404, f"the record would have {size} bytes, too many")
         return value
 
+    def smallest_power(self, nbytes: int) -> int:
+        """Return the number of the smallest size, a power of two, of so many bytes or more."""
+        return (-(-max(nbytes, 1) // self.unit) - 1).bit_length()
+
     def size_at(self, data: memoryview, at: int, big: bool, mirrored: bool = False) -> int:
         """Return the size that the record at a place claims; 0 if its fields imply it."""
         if self.size is None:
             return self.nbytes
-        return self.places[self.size].get(data, at, big, mirrored) * self.unit + self.plus
+        number = self.places[self.size].get(data, at, big, mirrored)
+        return self.size_of(number)
+
+    def size_of(self, number: int) -> int:
+        """Return the size that a number of the size field says."""
+        if self.power:
+            return self.unit << min(number, LARGEST_POWER)
+        return number * self.unit + self.plus

@@ -343,7 +343,7 @@ class Number(Limited):
         self.sets = sets
         self.adds = adds
         self.flag = False
-        self.size_unit, self.size_plus = 1, 0
+        self.size_unit, self.size_plus, self.size_power = 1, 0, False
 
     @property
     def changes_state(self) -> bool:
@@ -567,8 +567,10 @@ class Number(Limited):
         """Return its number in a record that is written: it follows from others, or is given."""
         layout, made = draft.layout, draft.made
         number: int
-        if self.role == "size":
+        if self.role == "size" and not self.size_power:
             number = layout.family.units_of(draft[SIZE], layout.most)
+        elif self.role == "size" and getattr(made, self.name) is None:
+            number = layout.family.smallest_power(draft[SIZE])
         elif self.equals is not None:
             if self.uses_place:
                 draft[AT] = draft.places[layout.word_of.get(self, self)]
@@ -756,6 +758,8 @@ class Bits(Number):
         value = number & (1 << self.nbits) - 1
         low = self.shift(c.word_nbytes, c.mirrored)
         high = low + self.nbits - 1
+        if not self.values:
+            meaning = self.meanings.get(value, meaning)
         c.bits(self.label, low, high, value, self.explained(meaning))
 
 

@@ -86,6 +86,16 @@ class Findings:
             self.listed.append(rows)
         self.totals += counts
 
+    def left_to_list(self, notes: list[Noted]) -> list[Noted]:
+        """Count the findings of rules of which no more are listed; return the others."""
+        left: list[Noted] = []
+        for note in notes:
+            if self.totals[note.number] < self.limit:
+                left.append(note)
+            else:
+                self.totals[note.number] += np.count_nonzero(note.own.sound[note.rows])
+        return left
+
     def _within(self, rows: I64) -> I64:
         """Return the findings that are among the first ones by their rule."""
         keep = np.zeros(len(rows), bool)

@@ -19,9 +19,12 @@ from fxframework.wire.expressions import Expression
 from fxframework.wire.fields import Limited, Values
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from fxframework.wire.many import Many
 
-__all__ = ["Float", "Nan"]
+__all__ = ["Float", "Nan", "bits_compared"]
 
 _F32 = struct.Struct("<f")
 _U32 = struct.Struct("<I")
@@ -81,6 +84,23 @@ class Float(Limited):
             bits = widened(bits)
         return Nan(bits) if math.isnan(number) else number
 
+    def has_payload(self, bits: int) -> bool:
+        """Return whether bits are those of a NaN that is not the canonical one."""
+        number = self.number_of(bits)
+        return isinstance(number, Nan) and number.bits != CANONICAL_NAN
+
+    def have_payload(self, bits: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of many bits are those of a NaN that is not the canonical one."""
+        exponent = 0x7FF << 52
+        usual = CANONICAL_NAN
+        if self.nbytes == 4:
+            exponent = 0xFF << 23
+            usual = narrowed(CANONICAL_NAN)
+        is_special = bits & exponent == exponent
+        fraction = exponent & -exponent
+        have: NDArray[np.bool_] = is_special & (bits & fraction - 1 != 0) & (bits != usual)
+        return have
+
     def read_many(self, c: Many) -> None:
         """Read the bits of the numbers of many records."""
         c.known[self] = c.integer(self.nbytes)
@@ -112,7 +132,7 @@ class Float(Limited):
 
     def key_of(self, value: Any) -> Any:
         """Return the bits of the number, so that -0.0 differs from 0.0, and NaN are compared."""
-        return value.bits if isinstance(value, Nan) else exactly(value)
+        return bits_compared(value)
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the number into record JSON."""
@@ -125,6 +145,13 @@ class Float(Limited):
         if math.isnan(value):
             return Nan(CANONICAL_NAN if bits is None else bits)
         return value
+
+
+def bits_compared(value: Any) -> Any:
+    """Return what a number, or a list of numbers, is compared by: -0.0 and NaN are as they are."""
+    if isinstance(value, tuple):
+        return tuple(map(bits_compared, value))
+    return value.bits if isinstance(value, Nan) else exactly(value)
 
 
 def widened(bits: int) -> int:

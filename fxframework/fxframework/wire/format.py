@@ -178,6 +178,24 @@ class Format:
                 take(each)
         return [each for each in registers if each.name not in ("AT", "SIZE")], list(tables)
 
+    @functools.cached_property
+    def candidates(self) -> list[list[Any]]:
+        """For each entry of the framing, the classes that its records may be of, in order."""
+        other = [] if self.family.other is None else [self.family.other]
+        if not self.family.kinds:
+            return [[self.base]]
+        candidates = []
+        for first, second, _ in kinds_of(self):
+            numbers = [first, second]
+            candidates.append([
+                cls
+                for cls in self.family.members
+                if all(
+                    kind == number for kind, number in zip(cls.layout.kind, numbers, strict=False)
+                ) and (second >= 0 or len(cls.layout.kind) == 1)
+            ] + other)  # fmt: skip
+        return [*candidates, other] if other else candidates
+
     @property
     def constant(self) -> bytes:
         """The bytes that every file begins with: its magic, or the constants of its header."""

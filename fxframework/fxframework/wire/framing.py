@@ -97,6 +97,7 @@ def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[i
         most_of(family.most),
         align if align & align - 1 == 0 else 1,
         int(family.padding),
+        int(family.power),
         *mark,
         -1 if family.other is None else len(entries),
     ]
@@ -230,7 +231,7 @@ def length_of(field: Field) -> Expression | None:
 
 def item_size(field: Listed) -> int | None:
     """Return the size of the items of a list; None if they differ."""
-    if isinstance(field.item, Integer):
+    if isinstance(field.item, Integer | Float):
         return field.item.nbytes
     layout = field.item.layout
     if layout.family.kinds or layout.family.size is not None or layout.family.pad != 1:
@@ -251,6 +252,8 @@ def walk_of(layout: Layout) -> tuple[int, ...] | None:
     Their size and head; or 0, the head, and place and meaning of the number that tells the size.
     """
     family = layout.family
+    if family.power:
+        return None
     if family.size is not None:
         place, unit, plus = family.places[family.size], family.unit, family.plus
         head = family.head

@@ -31,6 +31,7 @@ from fxframework.wire.expressions import (
     calculated,
     wrapped,
 )
+from fxframework.wire.families import LARGEST_POWER
 from fxframework.wire.fields import Bits, Field, Integer, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.json_columns import (
@@ -126,8 +127,10 @@ class Shape:
 
     def _entry(self, field: Field, example: Mapping[str, Any]) -> _Entry:
         conditional, derived = field.when is not None, self.layout.derives(field)
-        if conditional and (isinstance(field, Bits | Choice) or (derived and field.public)):
+        if conditional and (isinstance(field, Bits) or (derived and field.public)):
             raise UnfitError
+        if conditional and isinstance(field, Choice) and field.key not in example:
+            return _Entry(field, field, given=False)
         if derived or not field.public:
             if conditional and field.by_room:
                 raise UnfitError
@@ -335,14 +338,7 @@ class Group:
 
     def take_float(self, field: Float, values: Sequence[Any]) -> None:
         """Take finite numbers as the bits of floats."""
-        floats = np.array(usual(values, float, 0.0, self.odd), np.float64)
-        if field.nbytes == 8:
-            self.numbers[field] = floats.view(np.int64)
-            return
-        with np.errstate(over="ignore"):
-            narrow = floats.astype(np.float32)
-        self.odd |= narrow != floats
-        self.numbers[field] = narrow.view(np.uint32).astype(np.int64)
+        self.numbers[field] = float_bits(field, values, self.odd)
 
     def take_text(self, field: Text, values: Sequence[Any]) -> None:
         """Take texts, or what stands for those that an earlier record declares."""
@@ -396,11 +392,14 @@ class Group:
         lists = usual(values, list, [], self.odd)
         counts = np.fromiter(map(len, lists), np.int64, len(lists))
         items = list(itertools.chain.from_iterable(lists))
-        if not isinstance(field.item, Integer):
+        if not isinstance(field.item, Integer | Float):
             self.lists[field] = _Items(self, field, items, counts)
             return
         nbytes, odd_items = field.item.nbytes, np.zeros(len(items), np.bool_)
-        numbers = integers(items, *field.item.range, odd_items)
+        if isinstance(field.item, Float):
+            numbers = float_bits(field.item, items, odd_items)
+        else:
+            numbers = integers(items, *field.item.range, odd_items)
         self.odd[np.repeat(np.arange(counts.size), counts)[odd_items]] = True
         data = np.zeros(nbytes * len(items), np.uint8)
         store(data, nbytes * np.arange(len(items)), numbers, nbytes, big=self.big)
@@ -500,9 +499,14 @@ class Group:
         """Return the place behind the padding of the fields that end at ``at``."""
         layout = self.layout
         end = at
-        if layout.fixed:
-            end = np.maximum(at, layout.fixed - layout.tail)
-            self.odd |= at > layout.fixed - layout.tail
+        whole: Numbers = layout.fixed
+        if layout.family.power:
+            assert layout.family.size is not None  # noqa: S101 (it says the power)
+            powers = np.minimum(self._number(layout.family.size), LARGEST_POWER)
+            whole = layout.family.unit << powers
+        if layout.fixed or layout.family.power:
+            end = np.maximum(at, whole - layout.tail)
+            self.odd |= at > whole - layout.tail
         elif layout.align > 1:
             end = at + -(at + layout.tail) % layout.align
         if layout.rest is not None:
@@ -535,7 +539,7 @@ class Group:
             number: Numbers = self.indexes[field]
         elif self.layout.is_reserved(field):
             number = 0
-        elif field.role == "size":
+        elif field.role == "size" and not field.size_power:
             number = self._units_of_size()
         elif field.equals is not None:
             word = self.layout.word_of.get(field, field)
@@ -679,6 +683,17 @@ def _calculated(symbol: str, left: Numbers, right: Numbers) -> Numbers:
         return 0
     result: I64 = np.asarray(OPERATIONS[symbol](left, right)).astype(np.int64)
     return result
+
+
+def float_bits(field: Float, values: Sequence[Any], odd: Mask) -> I64:
+    """Return finite numbers as the bits of floats; mark others in ``odd``."""
+    floats = np.array(usual(values, float, 0.0, odd), np.float64)
+    if field.nbytes == 8:
+        return floats.view(np.int64)
+    with np.errstate(over="ignore"):
+        narrow = floats.astype(np.float32)
+    odd |= narrow != floats
+    return narrow.view(np.uint32).astype(np.int64)
 
 
 class _Items:

@@ -129,11 +129,15 @@ class LineReader(BlockReader):
         if layout is None:  # integers of a list
             return
         if layout not in self.said:
-            self.said[layout] = is_said(layout)
+            self.said[layout] = self.says(layout)
         if self.said[layout]:
             yield from doubts(many)
         else:
             yield np.ones(many.start.size, bool)
+
+    def says(self, layout: Any) -> bool:
+        """Return whether columns say what records or parts of a class show."""
+        return is_said(layout)
 
     def take_run(self, block: Block, run: Run) -> None:
         """Make the lines of a run."""
@@ -171,6 +175,15 @@ class LineReader(BlockReader):
 class RowTexts:
     """Writes rows of text from columns: records, or the items of one list."""
 
+    @property
+    def shows(self) -> type[ShownRows]:
+        """The class of rows as parts of a template."""
+        return ShownRows
+
+    def offsets_of(self, places: I64) -> I64:
+        """Return the offsets that lines show for places of the data."""
+        return places
+
     def __init__(self, data: NDArray[np.uint8], strings: StringPool) -> None:
         self.data = data
         self.strings = strings
@@ -182,6 +195,10 @@ class RowTexts:
         self.lists: dict[Field, RowTexts] = {}
         """What writes the items of lists."""
 
+    def of_items(self) -> RowTexts:
+        """Return what writes the items of a list."""
+        return type(self)(self.data, self.strings)
+
     def put(self, places: I64, *cells: Cell) -> None:
         """Write rows of a template, each at its place among all rows."""
         if places.size:
@@ -191,10 +208,15 @@ class RowTexts:
         """Return all rows in the order of their places, and the bounds of each; forget them."""
         if not self.rows:
             return b"", np.zeros(1, np.int64)
-        places, starts, ends = map(np.concatenate, zip(*self.rows, strict=True))
-        order = np.argsort(places, kind="stable")
-        starts = starts[order]
-        ends = ends[order]
+        if len(self.rows) == 1:
+            places, starts, ends = self.rows[0]
+        else:
+            places, starts, ends = map(np.concatenate, zip(*self.rows, strict=True))
+        # Those of one class, and items of a list, are in order as they were written.
+        if (places[1:] < places[:-1]).any():
+            order = np.argsort(places, kind="stable")
+            starts = starts[order]
+            ends = ends[order]
         self.rows.clear()
         bounds = np.append(0, np.cumsum(ends - starts))
         letters = self.templates.letters()
@@ -215,26 +237,29 @@ class RowTexts:
         raw = raw_of(offsets, sizes)
         self.put(offsets, *head_of(record, offsets, sizes), *cells, *raw, b"}\n")
 
-    def put_records(self, many: Many, rows: I64, offsets: I64, sizes: I64) -> None:
+    def put_records(self, many: Many, rows: I64, places: I64, sizes: I64) -> None:
         """Write lines of sound records."""
-        shown = ShownRows(self, many, rows)
+        shown = self.shows(self, many, rows)
         layout = many.layout
-        head = head_of(layout.cls.record, offsets, sizes)
+        head = head_of(layout.cls.record, self.offsets_of(places), sizes)
         cells = [*head, *shown.fields(), *shown.refs()]
         is_raw = many.own.raw[rows]
         if layout.word:  # the kind that was found may be that of another byte of the word
             for field, number in zip(layout.family.kinds, layout.kind, strict=False):
                 is_raw |= shown.column(field) != number
-        self.put(offsets, *cells, *when(is_raw, raw_of, offsets, sizes), b"}\n")
+        self.put(places, *cells, *when(is_raw, raw_of, places, sizes), b"}\n")
         self.templates.forget_columns()
 
     def put_items(self, field: Listed, many: Many, rows: I64, places: I64) -> None:
         """Write items of a list, each with a comma behind it, at places among all of them."""
+        if isinstance(field.item, Float):
+            self.put(places, *ShownRows(self, many, rows).real_items(field.item), b",")
+            return
         if isinstance(field.item, Integer):
             kind = SIGNED if field.item.signed else NATURAL
             self.put(places, (kind, many.known[field.item][rows]), b",")
             return
-        shown = ShownRows(self, many, rows)
+        shown = self.shows(self, many, rows)
         first, *cells = [*shown.fields(), *shown.refs(), b"},"]
         assert isinstance(first, bytes)  # noqa: S101 (see ``is_said``)
         self.put(places, b"{" + first.removeprefix(b","), *cells)
@@ -339,7 +364,7 @@ class ShownRows:
         text_numbers[rows] = texts(numbers[rows])[1]
         return [(TEXT, text_numbers)]
 
-    def real(self, field: Float) -> list[Cell]:
+    def real(self, field: Float, number_of: Callable[[int], float] | None = None) -> list[Cell]:
         """Return doubles, and those that JSON cannot hold by name."""
         own_bits = self.column(field)
         bits = own_bits
@@ -350,7 +375,12 @@ class ShownRows:
         # NaN are made of their own bits, which conversions to doubles change.
         is_special = bits & EXPONENT == EXPONENT
         usual = when(~is_special, just, (REAL, bits))
-        return usual + when(is_special, self.made, field, is_special, own_bits, field.number_of)
+        number_of = number_of or field.number_of
+        return usual + when(is_special, self.made, field, is_special, own_bits, number_of)
+
+    def real_items(self, item: Float) -> list[Cell]:
+        """Return doubles of a list, which has no place for the bits of a NaN."""
+        return self.real(item, lambda bits: float(item.number_of(bits)))
 
     def octets(self, field: Span) -> list[Cell]:
         """Return bytes in hex."""
@@ -391,6 +421,9 @@ class ShownRows:
         """Return in which rows a text is in the record, and where it is empty."""
         indexes = self.indexes(field)
         is_inline = indexes & field.inline != 0
+        has = has_field(self.many, field)
+        # In rows that have another value, the number may be anything.
+        is_inline &= has if has.ndim == 0 else has[self.selected]
         if field.empty is None:
             return is_inline, np.zeros(self.count, bool)
         return is_inline, ~is_inline & (indexes == field.empty)
@@ -430,7 +463,7 @@ class ShownRows:
         """Return numbers of texts of the items of each row, one after another."""
         texts = self.texts.lists.get(field)
         if texts is None:
-            texts = self.texts.lists[field] = RowTexts(self.texts.data, self.texts.strings)
+            texts = self.texts.lists[field] = self.texts.of_items()
         # Of which of these rows an item is, by the row of the whole group; -1 for others.
         own_rows = np.full(self.many.start.size, -1)
         own_rows[self.selected] = np.arange(self.count)
@@ -481,10 +514,14 @@ class ShownRows:
                 referring_rows = rows & there
                 if variant is None or not is_reference(variant) or not referring_rows.any():
                     continue
-                if isinstance(variant, Text):
-                    is_inline, is_empty = self.reference_kinds(variant)
-                    referring_rows &= ~(is_inline | is_empty)
-                yield variant, referring_rows
+                yield variant, referring_rows & self.by_number(variant)
+
+    def by_number(self, field: Any) -> Mask:
+        """Return in which rows a reference that is there is a number."""
+        if not isinstance(field, Text):
+            return self.every_row
+        is_inline, is_empty = self.reference_kinds(field)
+        return ~(is_inline | is_empty)
 
 
 # --- Parts of templates ---------------------------------------------------------------------------
@@ -543,7 +580,7 @@ def text_of(strings: StringPool, code: int) -> str:
 
 def index_of(field: Any) -> Any:
     """Return the number of a reference, an expression."""
-    return field if isinstance(field, Number) else field.entry.index
+    return field if isinstance(field, Number) else field.index
 
 
 def variants(field: Choice, tags: I64) -> Iterator[tuple[Any, Mask]]:
@@ -605,6 +642,28 @@ def is_shown(field: Field) -> bool:
     return len(set(names.values())) == len(names)
 
 
+def has_field(many: Many, field: Any) -> Any:
+    """Return which rows have a field, perhaps as their value of a choice."""
+    choice = many.layout.choice_of.get(field)
+    if choice is None:
+        there: Any = many.known.get((field, THERE), np.bool_(True))
+        return there
+    tags = many.known[choice.tag]
+    numbers = [wrapped(int(number)) for number, each in choice.kinds.items() if each is field]
+    has = is_any_of(tags, numbers)
+    if choice.other is field:
+        has |= ~is_any_of(tags, [wrapped(int(number)) for number in choice.kinds])
+    return has
+
+
+def is_any_of(column: I64, numbers: list[int]) -> Mask:
+    """Return which rows of a column have one of a few numbers."""
+    is_one = np.zeros(column.size, bool)
+    for number in numbers:
+        is_one |= column == number
+    return is_one
+
+
 def doubts(many: Many) -> Iterator[Mask]:
     """Yield masks of rows whose fields may give other bytes, which their objects know.
 
@@ -614,19 +673,15 @@ def doubts(many: Many) -> Iterator[Mask]:
     layout = many.layout
     known = many.known
     for number, implied in layout.implied.items():
-        is_implied = np.zeros(many.start.size, bool)
+        is_doubtful = known[number] != 0
         for how, field, absent, present in implied:
-            there = known.get((field, THERE), True)
-            choice = layout.choice_of.get(field)
             if how == "present":
+                there = known.get((field, THERE), True)
                 yield known[number] != np.where(there, present, absent)
-                is_implied[:] = True
-            elif choice is not None:
-                for variant, rows in variants(choice, known[choice.tag]):
-                    is_implied |= rows & (variant is field)
-            else:
-                is_implied |= there
-        yield ~is_implied & (known[number] != 0)
+                is_doubtful = np.zeros(many.start.size, bool)
+            elif is_doubtful.any():
+                is_doubtful &= ~has_field(many, field)
+        yield is_doubtful
     for field in layout.fields:
         if not isinstance(field, Text) or (field, CODE) not in known:
             continue

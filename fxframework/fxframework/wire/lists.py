@@ -1,16 +1,17 @@
-"""Lists: of parts, of integers, and of texts."""
+"""Lists: of parts, of numbers, and of texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from fxframework.errors import PluginError
-from fxframework.kit.json_fields import JsonFields, show_text
+from fxframework.errors import PluginError, Refusals
+from fxframework.kit.json_fields import JsonFields, show_text, special_double
 from fxframework.wire.cursor import SIZE, Builder, Cursor, Draft, RefusalError, ShortError, order_of
 from fxframework.wire.expressions import Expression, expression
 from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
+from fxframework.wire.floats import Float, bits_compared
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.spans import Text
 from fxframework.wire.state import State
@@ -39,7 +40,7 @@ def stretches_of() -> ModuleType:
 
 
 class Listed(Field):
-    """A list: of parts (``wire.Part``) or of integers; counted, or all that the record has left."""
+    """A list: of parts (``wire.Part``) or of numbers; counted, or all that the record has left."""
 
     exact = True
 
@@ -51,8 +52,8 @@ class Listed(Field):
         """Whether columns are made of the items."""
         self.walk: tuple[int, ...] | None = None
         """How a loop finds the parts (``framing.walk_of``), which a plan says; None if none can."""
-        if not isinstance(item, Integer) and not hasattr(item, "layout"):
-            raise PluginError(f"a list has parts or integers, not {item!r}")
+        if not isinstance(item, Integer | Float) and not hasattr(item, "layout"):
+            raise PluginError(f"a list has parts or numbers, not {item!r}")
         if self.least_item() < 1:
             raise PluginError(f"an item of the list, {item!r}, may have no bytes")
 
@@ -67,11 +68,11 @@ class Listed(Field):
     def read(self, c: Cursor, values: Values) -> None:
         """Read all items."""
         count = None if self.count is None else self.count.evaluate(c.known)
-        read = self.read_integers if isinstance(self.item, Integer) else self.read_parts
+        read = self.read_parts if hasattr(self.item, "layout") else self.read_numbers
         values[self.name] = tuple(read(c, count))
 
-    def read_integers(self, c: Cursor, count: int | None) -> Sequence[int]:
-        """Return so many integers, or all that the record has left."""
+    def read_numbers(self, c: Cursor, count: int | None) -> Sequence[int | float]:
+        """Return so many numbers, or all that the record has left."""
         begin, nbytes = c.at, self.item.nbytes
         room = c.limit - begin
         if count is None:
@@ -80,10 +81,15 @@ class Listed(Field):
             raise c.short(room - room % nbytes + nbytes)
         c.at = end = begin + count * nbytes
         order = order_of(c.big)
-        found = [
-            int.from_bytes(c.data[at : at + nbytes], order, signed=self.item.signed)
+        signed = isinstance(self.item, Integer) and self.item.signed
+        integers = [
+            int.from_bytes(c.data[at : at + nbytes], order, signed=signed)
             for at in range(begin, end, nbytes)
         ]
+        found: Sequence[int | float] = integers
+        if isinstance(self.item, Float):
+            found = [float(self.item.number_of(bits)) for bits in integers]
+            c.differs |= any(map(self.item.has_payload, integers))
         if c.views is not None:
             for number, each in enumerate(found):
                 c.at = begin + (number + 1) * nbytes
@@ -111,14 +117,14 @@ class Listed(Field):
 
     def read_many(self, c: Many) -> None:
         """Read all items of many records."""
-        if isinstance(self.item, Integer):
-            self._read_integers(c, self.item)
+        if isinstance(self.item, Integer | Float):
+            self._read_numbers(c, self.item)
         else:
             counts = None if self.count is None else c.full(self.count.column(c))
             read_lists(c, self, counts)
 
-    def _read_integers(self, c: Many, item: Integer) -> None:
-        """Read the integers of many records."""
+    def _read_numbers(self, c: Many, item: Integer | Float) -> None:
+        """Read the numbers of many records, of floats the bits."""
         at = c.at()
         room = np.maximum(c.limit - at, 0)
         if self.count is None:
@@ -134,9 +140,12 @@ class Listed(Field):
             records, index = flattened(counts)
             places = at[records] + index * item.nbytes
             numbers = c.items(None, places, c.limit[records], records, index)
+            signed = isinstance(item, Integer) and item.signed
             numbers.known[item] = c.reading.numbers.integers(
-                places, item.nbytes, big=c.big, signed=item.signed
+                places, item.nbytes, big=c.big, signed=signed
             )
+            if isinstance(item, Float):
+                numbers.keep_raw(item.have_payload(numbers.known[item]))
             kept = c.own.parts if c.reading.for_lines else c.own.lists
             kept.setdefault(self, []).append(numbers)
 
@@ -148,9 +157,13 @@ class Listed(Field):
         """Return the bytes of all items, which begin at byte ``at`` of the record."""
         b = Builder(self.name, state, big)
         b.start = -at
-        family = None if isinstance(self.item, Integer) else self.item.layout.family
+        is_float = isinstance(self.item, Float)
+        family = self.item.layout.family if hasattr(self.item, "layout") else None
         for number, each in enumerate(items):
             try:
+                if is_float:
+                    b.out += self.item.octets(each, big)
+                    continue
                 if family is None:
                     self._write_integer(b, each)
                     continue
@@ -180,25 +193,46 @@ class Listed(Field):
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the items into record JSON."""
-        plain = isinstance(self.item, Integer)
-        out[self.key] = list(value) if plain else [each.to_json() for each in value]
+        if isinstance(self.item, Integer):
+            out[self.key] = list(value)
+        elif isinstance(self.item, Float):
+            out[self.key] = [special_double(each) or each for each in value]
+        else:
+            out[self.key] = [each.to_json() for each in value]
+
+    def key_of(self, value: Any) -> Any:
+        """Return what values are compared by: of floats, -0.0 and NaN as they are."""
+        return bits_compared(value) if isinstance(self.item, Float) else value
 
     def parse(self, form: JsonFields) -> Any:
         """Return the items."""
         given = form.need(self.key)
         if not isinstance(given, list | tuple):
             raise form.wrong(self.key, "a list")
-        if isinstance(self.item, Integer):
-            least, most = self.item.range
-            for each in given:
-                if type(each) is not int or not least <= each <= most:
-                    raise form.wrong(self.key, f"a list of integers from {least} to {most}")
-            return tuple(given)
         what = f"{form.what}: {self.key}"
+        if isinstance(self.item, Integer | Float):
+            is_sound = isinstance(self.item, Integer) and self._are_integers(given)
+            return tuple(given if is_sound else self._numbers_of(given, what, form.rules))
         return tuple(
             self.item.layout.parse_part(each, f"{what}[{number}]", form.rules)
             for number, each in enumerate(given)
         )
+
+    def _are_integers(self, given: Sequence[Any]) -> bool:
+        """Return whether all values are integers that fit."""
+        least, most = self.item.range
+        return all(type(each) is int and least <= each <= most for each in given)
+
+    def _numbers_of(
+        self, given: Sequence[Any], what: str, rules: Refusals
+    ) -> Iterator[int | float]:
+        """Yield the numbers of record JSON. Raises WriteRefusedError for the first other value."""
+        for number, each in enumerate(given):
+            form = JsonFields(f"{what}[{number}]", {"value": each}, rules)
+            if isinstance(self.item, Float):
+                yield form.double("value")[0]
+            else:
+                yield form.within("value", *self.item.range)
 
 
 def flattened(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

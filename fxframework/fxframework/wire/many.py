@@ -27,8 +27,15 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 RESERVED = 105
 """The rule for bits and bytes that should be zero."""
+BEYOND, NOT_UTF8, STRAY_BITS, CUT_OFF = (
+    stretches.TEXT_FLAGS[name] for name in ("beyond", "not utf8", "stray bits", "cut off")
+)
+NOT_DECLARED = 108
+"""The rule for numbers that nothing declared."""
 PIECES = {3: (2, 1), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
 """Integers of odd sizes, as integers of even ones that follow one another."""
+SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3}
+"""What divides a place by the size of an integer: a division takes three times as long."""
 
 
 class FileNumbers:
@@ -47,13 +54,25 @@ class FileNumbers:
             self.views[kind] = found
         return found
 
+    def aligned_view(self, kind: str) -> NDArray[Any] | None:
+        """Return the file as numbers one behind the other; None if they are not aligned."""
+        if self.data.ctypes.data % 8:
+            return None
+        nbytes = np.dtype(kind).itemsize
+        return self.data[: self.data.size // nbytes * nbytes].view(kind)
+
     def integers(self, places: I64, nbytes: int, *, big: bool, signed: bool = False) -> I64:
         """Return the integers of 1 to 8 bytes at some places, all of which must be in the file."""
         if nbytes in PIECES:
             return self._of_odd_size(places, nbytes, big=big, signed=signed)
-        view = self.view(kind_of(nbytes, big=big, signed=signed))
+        kind = kind_of(nbytes, big=big, signed=signed)
+        view = self.view(kind)
         if not view.size:  # a file shorter than the number, which no record has then
             return np.zeros(places.size, np.int64)
+        if not np.bitwise_or.reduce(places) & nbytes - 1:
+            whole = self.aligned_view(kind)
+            if whole is not None:  # a fourth of the time
+                return whole.take(places >> SHIFTS[nbytes]).astype(np.int64, copy=False)
         # Never ``view.take``: it copies the view, which is eight times the file.
         return view[places].astype(np.int64, copy=False)
 
@@ -146,8 +165,8 @@ class Reference:
     codes: NDArray[np.int32]
     unsigned: bool
     """Whether numbers below 0 are those from 2^63 on."""
-    note: Callable[[Mask], None]
-    """Reports numbers that nothing declared, given where they are."""
+    note: Callable[..., None]
+    """Reports numbers that nothing declared, given where they are, or by another rule."""
 
 
 class Moment(NamedTuple):
@@ -181,6 +200,8 @@ class Reading:
         self.notes: list[Noted] = []
         self.entered: list[Entered] = []
         self.references: list[Reference] = []
+        self.without: frozenset[Any] = frozenset()
+        """Fields that are not read: those at the ends of records and parts, and checks."""
         self.step = 0
         """Counts the fields, so that findings of a record keep the order of its fields."""
 
@@ -339,6 +360,9 @@ class Many:
 
     def pad_to(self, end: I64) -> None:
         """Go to these places, where they are farther; report bytes that are not zero."""
+        if self.reading.without:  # the bytes are those of fields
+            self.go_to(np.maximum(end, self.at()))
+            return
         gap = np.maximum(end - self.at(), 0)
         if gap.any():
             self.check_end(self.at(), gap)
@@ -347,7 +371,7 @@ class Many:
     def check_end(self, fields_end: I64, gap: I64) -> None:
         """Mark records that have more padding behind their fields than their unit asks for."""
         layout = self.layout
-        if not layout.fixed:
+        if not layout.fixed and not layout.family.power:
             least = (self.start - fields_end - layout.tail) % layout.align
             self.keep_raw((gap > 0) & (gap != least))
 
@@ -472,6 +496,28 @@ class Many:
         """Return the place of the first ``byte`` in each stretch; -1 if it has none."""
         return stretches.found(self.reading.data, starts, lengths, byte)
 
+    def texts(self, length: Any, unit: int, field: Any) -> tuple[I64, I64]:
+        """Return places and lengths of the next texts, and go to the next multiple of ``unit``.
+
+        It does what ``stretch``, ``field.seen_of_many`` and ``align`` do, where nothing is strange
+        in one look at the bytes; ``unit`` is a power of two.
+        """
+        starts = self.at()
+        stated = self.full(length)
+        lengths, ends, flags = stretches.texts(
+            self.reading.data, starts, stated, self.limit, self.start, unit
+        )
+        if flags is not None:
+            self.lose(flags & BEYOND)
+            self.keep_raw((flags & CUT_OFF) != 0)
+            # A finding tells how far the record was read when it was made.
+            self.go_to(starts + lengths)
+            field.tell_strange(self, starts, np.flatnonzero(flags & NOT_UTF8))
+            self.go_to(ends)
+            self.note(RESERVED, (flags & STRAY_BITS) != 0, 0, starts + lengths, field)
+        self.go_to(ends)
+        return starts, lengths
+
     def not_utf8(self, starts: I64, lengths: I64) -> I64:
         """Return the rows, an index, whose stretches are not UTF-8."""
         return np.flatnonzero(stretches.not_utf8(self.reading.data, starts, lengths))
@@ -501,10 +547,10 @@ class Many:
         moment = self.now()
         ruled = field if field.index is not None else None
 
-        def note(unknown: Mask) -> None:
+        def note(unknown: Mask, number: int = NOT_DECLARED) -> None:
             missing = np.flatnonzero(unknown)
             where = missing if index is None else index[missing]
-            self.note(108, where, numbers, None, ruled, moment)
+            self.note(number, where, numbers, None, ruled, moment)
 
         some = numbers if index is None else numbers[index]
         codes = np.full(some.size, -1, np.int32)
@@ -525,6 +571,8 @@ class Many:
 
     def read_field(self, field: Any) -> None:
         """Read a field, where its condition holds."""
+        if field in self.reading.without:
+            return
         self.reading.step += 1
         if field.uses_place:
             self.known[AT] = self.at() - self.start

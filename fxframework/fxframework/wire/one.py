@@ -191,7 +191,8 @@ class One(Shape):
     def _go_over_padding(self, c: Cursor) -> None:
         """Go from the end of the fields, but for those of the tail, to the limit."""
         gap = c.limit - c.at
-        if not self.fixed and gap != (c.start - c.at - self.tail) % self.align:
+        is_filled = bool(self.fixed) or self.family.power
+        if not is_filled and gap != (c.start - c.at - self.tail) % self.align:
             c.differs = True
         if gap:
             c.pad_to(c.limit)
@@ -339,7 +340,7 @@ class One(Shape):
         every = [*self.fields, *self.choice_of]
         implied = [way for ways in self.implied.values() for way, *_ in ways]
         items = [field.item for field in every if isinstance(field, Listed)]
-        families = [item.layout.family for item in items if not isinstance(item, Integer)]
+        families = [item.layout.family for item in items if not isinstance(item, Field)]
         parts = [part for family in families for part in (family.base, *family.members)]
         parts += [family.other for family in families if family.other is not None]
         return (

@@ -93,6 +93,8 @@ class Layout(One, Drafted, InJson):
         self.is_part = issubclass(cls, Part)
         self.shows_type = bool(self.family.kinds) and self.is_part
         """Whether record JSON has the type beside the fields: of parts of several kinds."""
+        self.stated: dict[Field, Expression] = {}
+        """The lengths and counts of fields whose numbers are shown, because none is implied."""
         self.choice_of: dict[Field, Choice] = {}
         """The choice that a field is a part of."""
         self._bind_words()
@@ -109,7 +111,7 @@ class Layout(One, Drafted, InJson):
         """Numbers that are equal to a size which is known once the other fields are read."""
         marks = [field for field in self.fields if isinstance(field, Mark)]
         self.mark: Mark | None = marks[0] if marks else None
-        body = [field for field in self.fields if not field.tail]
+        body = [field for field in self.fields if not field.tail and not field.is_computed]
         self.rest = body[-1] if body and takes_rest(body[-1]) else None
         """The field that has all that the record has left."""
         self.tail = sum(self._least(field) for field in self.fields if field.tail)
@@ -223,6 +225,9 @@ class Layout(One, Drafted, InJson):
         numbers = [leaf for leaf in given.leaves() if isinstance(leaf, Number)]
         if found is None and all(number.equals is not None for number in numbers):
             return  # they follow from something else
+        if found is None and numbers and all(number.public for number in numbers):
+            self.stated[field] = given
+            return
         if found is None or not found[1]:
             raise declaration_error(
                 self.cls, field, f"its {how} is {given!r}, not one field times a number plus one"
@@ -308,6 +313,8 @@ class Layout(One, Drafted, InJson):
         """Return whether the value of a field follows from others, so that writing ignores it."""
         if field.role == "kind":
             return self.kind != (OTHER,)
+        if field.role == "size" and self.family.power:
+            return False
         if isinstance(field, Computed):
             return True
         equals = isinstance(field, Number) and field.equals is not None

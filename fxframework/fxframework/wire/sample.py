@@ -94,7 +94,7 @@ def values_for(layout: Layout, state: State, number: int) -> dict[str, Any]:
             and all(isinstance(each, Constant) or each in known for each in field.when.leaves())
             and bool(field.when.value(known))
         )
-        if there and not layout.derives(field):
+        if there and not layout.derives(field) and field.role != "size":
             chosen = field.chosen(values) if isinstance(field, Choice) else field
             values[field.name] = None if chosen is None else _value(chosen, state, number)
     return values
@@ -144,6 +144,8 @@ def _number(field: Number, state: State, number: int) -> Any:
 
 
 def _items(field: Listed, state: State, number: int) -> list[Any]:
+    if isinstance(field.item, Float):
+        return [number + 0.5, -0.0]
     if isinstance(field.item, Integer):
         return [min(field.item.range[1], number + n) for n in range(2)]
     family = field.item.layout.family

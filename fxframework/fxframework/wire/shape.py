@@ -40,6 +40,7 @@ class Shape:
     words: dict[Field, tuple[int, int]]
     word_of: dict[Field, Field]
     implied: dict[Field, list[tuple[str, Field, int, int]]]
+    stated: dict[Field, Expression]
     choice_of: dict[Field, Choice]
     mark: Mark | None
     shows_type: bool

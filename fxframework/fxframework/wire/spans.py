@@ -231,6 +231,8 @@ class Text(Span):
         self.index = None if refers is None else refers.index
         self.inline = inline
         self.empty = empty
+        self.can_align_at_once = self.aligned & self.aligned - 1 == 0
+        """Whether texts and the padding behind them are looked at together: by powers of two."""
         leaves = () if refers is None or isinstance(refers.index, Number) else refers.index.leaves()
         self.number = next((leaf for leaf in leaves if isinstance(leaf, Number)), None)
         """The number of which some bits say which entry it is, if that is not a number itself."""
@@ -321,7 +323,7 @@ class Text(Span):
     def read_many(self, c: Many) -> None:
         """Read the texts of many records, or look them up."""
         if self.entry is None:
-            super().read_many(c)
+            self.read_counted(c)
             return
         indexes = c.full(self.entry.index.column(c))
         c.known[self, CODE] = Codes(indexes.size)
@@ -340,6 +342,16 @@ class Text(Span):
             unsigned = isinstance(index, Number) and not index.signed
             c.refer(self, self.entry.table, indexes, np.flatnonzero(left), unsigned=unsigned)
 
+    def read_counted(self, c: Many) -> None:
+        """Read texts that no number refers to."""
+        counted = self.nbytes
+        if counted is None or self.pad or self.fixed is not None or not self.can_align_at_once:
+            super().read_many(c)
+            return
+        starts, lengths = c.texts(counted.column(c), self.aligned, self)
+        c.known[self, START], c.known[self, LENGTH] = starts, lengths
+        self.define_many(c, starts, lengths)
+
     def read_inlines(self, c: Many, there: NDArray[np.int64], indexes: NDArray[np.int64]) -> None:
         """Read the texts that are in the records themselves."""
         if not there.size:
@@ -354,18 +366,28 @@ class Text(Span):
 
     def read_all_inlines(self, c: Many, indexes: NDArray[np.int64]) -> None:
         """Read texts all of which are in the records themselves."""
-        starts, lengths = c.stretch(indexes & self.inline - 1)
-        self.seen_of_many(c, starts, lengths)
+        unit = self.aligned if self.can_align_at_once else 1
+        starts, lengths = c.texts(indexes & self.inline - 1, unit, self)
+        self.define_many(c, starts, lengths)
         c.known[self, CODE].add(slice(None), c.enter(starts, lengths))
         c.known[self, START], c.known[self, LENGTH] = starts, lengths
-        c.align(self.aligned, self)
+        if unit != self.aligned:
+            c.align(self.aligned, self)
 
     def seen_of_many(self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
         """Report texts that are not UTF-8, and define them in a table."""
-        strange = c.not_utf8(starts, lengths)
+        self.tell_strange(c, starts, c.not_utf8(starts, lengths))
+        self.define_many(c, starts, lengths)
+
+    def tell_strange(self, c: Many, starts: NDArray[np.int64], strange: NDArray[np.int64]) -> None:
+        """Report texts that are not UTF-8, an index."""
         if strange.size:
-            c.known[self, STRANGE] = np.isin(np.arange(starts.size), strange)
+            is_strange = c.known[self, STRANGE] = np.zeros(starts.size, bool)
+            is_strange[strange] = True
             c.note(107, strange, starts if self.rules else 0, starts, self if self.rules else None)
+
+    def define_many(self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+        """Declare texts in a table, if the field does."""
         if self.defines is not None:
             indexes = c.full(self.defines.index.column(c))
             c.enter(starts, lengths, self.defines.table, indexes)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = ["Change", "Entry", "Registrations", "State", "TextTable", "register_columns"]
+__all__ = [
+    "Change", "Entry", "Registrations", "ScopedRegistrations", "State", "TextTable",
+    "register_columns",
+]  # fmt: skip
 
 SMALL = 1 << 16
 """Numbers of texts below it are looked up as they are."""
@@ -255,3 +258,40 @@ class Registrations:
         dense = numbers.copy()
         dense[large] = np.where(found < 0, -1, found + SMALL)
         return dense
+
+
+class ScopedRegistrations(Registrations):
+    """Registrations of several speakers, each of which numbers its own texts.
+
+    ``scopes`` says who speaks, and ``lenders`` of whose texts speakers have those that they did not
+    declare: one number for all records, or one by row of the run. Numbers have ``nbits`` bits.
+    """
+
+    def __init__(self, nbits: int) -> None:
+        super().__init__()
+        self.nbits = nbits
+        self.scopes: I64 | int = 0
+        self.lenders: I64 | int = 0
+
+    def scoped(self, scopes: Any, numbers: I64, ordinals: I64) -> I64:
+        """Return numbers with the scopes of the rows that have them."""
+        if isinstance(scopes, np.ndarray):
+            scopes = scopes[ordinals]
+        return (scopes << self.nbits) + numbers  # type: ignore[no-any-return]
+
+    def begin(self, ordinals: I64, numbers: I64, codes: NDArray[np.int32], clears: I64) -> None:
+        """Take in the definitions of a run, in the order of its rows."""
+        super().begin(ordinals, self.scoped(self.scopes, numbers, ordinals), codes, clears)
+
+    def find_own(self, numbers: I64, ordinals: I64) -> NDArray[np.int32]:
+        """Return the codes of texts that the speakers have declared themselves; -1 for others."""
+        return super().find(self.scoped(self.scopes, numbers, ordinals), ordinals)
+
+    def find_lent(self, numbers: I64, ordinals: I64) -> NDArray[np.int32]:
+        """Return the codes of texts that the lenders have declared; -1 for others."""
+        return super().find(self.scoped(self.lenders, numbers, ordinals), ordinals)
+
+    def define(self, number: int, code: int) -> None:
+        """Declare one text of the speaker, between runs."""
+        nothing = np.zeros(1, np.int64)
+        super().define(int(self.scoped(self.scopes, np.array([number]), nothing)[0]), code)

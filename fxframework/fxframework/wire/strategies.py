@@ -94,6 +94,8 @@ def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
     if isinstance(field, Number):
         if field.role == "kind":
             return _other_kinds(layout, field)
+        if field.role == "size":
+            return st.none()  # the smallest that fits
         if field.flag:
             return st.booleans()
         if field.values:
@@ -111,6 +113,9 @@ def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
     if isinstance(field, Listed):
         if isinstance(field.item, Integer):
             item: SearchStrategy[Any] = st.integers(*field.item.range)
+        elif isinstance(field.item, Float):
+            width: Any = 8 * field.item.nbytes
+            item = st.floats(width=width, allow_nan=False)
         else:
             family = field.item.layout.family
             classes = [*family.members, *([family.other] if family.other else [])]

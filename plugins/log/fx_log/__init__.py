@@ -1,8 +1,7 @@
 """Fuchsia's logs: structured records, legacy packets, and rings of the kernel.
 
 The public names are importable from here and load at first use. ``LogWriter`` and ``LogHandler``
-write logs, ``RecordDecoder`` reads records one at a time, and ``convert_attribution``,
-``to_structured``, ``to_legacy`` and ``redact`` change records.
+write logs; ``convert_attribution``, ``to_structured``, ``to_legacy`` and ``redact`` change records.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fx_log.format import Argument
-    from fx_log.read.decoder import RecordDecoder
     from fx_log.read.records import LegacyPacket, LogRecord
     from fx_log.severity import Level
     from fx_log.write.arguments import Double, Int64, Null, String, Uint64
@@ -24,9 +22,9 @@ if TYPE_CHECKING:
         to_legacy,
         to_structured,
     )
-    from fx_log.write.encoder import RecordEncoder
     from fx_log.write.handler import LogHandler
     from fx_log.write.redaction import redact
+    from fx_log.write.rewriter import RecordEncoder
     from fx_log.write.sinks import PacketWriter, RingWriter
     from fx_log.write.writer import LogWriter, add_dropped_count
 
@@ -41,7 +39,6 @@ __all__ = [
     "LogWriter",
     "Null",
     "PacketWriter",
-    "RecordDecoder",
     "RecordEncoder",
     "RingWriter",
     "String",
@@ -59,12 +56,11 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "fx_log.format": "Argument",
-        "fx_log.read.decoder": "RecordDecoder",
         "fx_log.read.records": "LegacyPacket LogRecord",
         "fx_log.severity": "Level",
         "fx_log.write.arguments": "Double Int64 Null String Uint64",
         "fx_log.write.convert": "convert_attribution legacy structured to_legacy to_structured",
-        "fx_log.write.encoder": "RecordEncoder",
+        "fx_log.write.rewriter": "RecordEncoder",
         "fx_log.write.handler": "LogHandler",
         "fx_log.write.redaction": "redact",
         "fx_log.write.sinks": "PacketWriter RingWriter",

@@ -72,7 +72,8 @@ GIVEN_BITS: Final[Mapping[int, int]] = {
 }
 """Bits of the column ``log_given``, by the name that sets them."""
 PACKET_GIVES: Final = tables.GIVEN_MESSAGE | tables.GIVEN_PID | tables.GIVEN_TID
-LEAST_SEVERITY, MOST_SEVERITY = wire.LEGACY_SEVERITIES.start - 1, 255
+LEAST_SEVERITY = wire.LEGACY_SEVERITIES.start - 1
+MOST_SEVERITY = 255
 """Severities of packets below and above mean the same as these."""
 
 
@@ -91,6 +92,8 @@ ROLE: Final = np.zeros(NO_MEANING + 1, np.uint8)
 ROLE[list(WELL_KNOWN_TYPES)] = IS_WELL_KNOWN
 ROLE[list(ATTRIBUTION_TYPES)] = IS_ATTRIBUTION
 ROLE[tables.ROLLED_OUT] = COUNTS_LOSSES
+IS_LOSS: Final = np.isin(np.arange(NO_MEANING + 1), LOSS_NAMES)
+"""Whether a name counts logs that were dropped, by its code."""
 
 
 def is_level(severity: I64) -> Mask:
@@ -240,7 +243,8 @@ class Components:
         ``records`` are numbers in the block; ``manifests`` are those of the same block.
         """
         number = self.numbers_of(tags)
-        moniker, url = self.moniker[number], self.url[number]
+        moniker = self.moniker[number]
+        url = self.url[number]
         if not manifests.record.size:
             return moniker, url
         manifest_number = self.numbers_of(manifests.tag)
@@ -383,7 +387,8 @@ class Meaning:
 
         ``record`` has the number in the block of each row's record.
         """
-        offset, ts = columns["offset"], columns["ts"]
+        offset = columns["offset"]
+        ts = columns["ts"]
         columns["tags"] = self.joined_tags.codes(tags.record, tags.name, offset.size)
         lost = np.where(columns["dropped"] != 0, columns["dropped"], columns["log_rolled_out"])
         rows = np.flatnonzero(lost)
@@ -407,9 +412,9 @@ class Records:
         self.logs = logs
         self.arguments = arguments
         self.report = report
-        self.name = np.minimum(arguments.name, NO_MEANING)
+        self.name = np.minimum(arguments.name, NO_MEANING).astype(np.uint8)
         self.control = (logs.tag_bits & wire.CONTROL) != 0
-        self.role = ROLE[self.name]
+        self.role = ROLE.take(self.name)
         self.counts_losses = np.flatnonzero(self.role == COUNTS_LOSSES)
         """Of arguments: the counts of control records that say how many logs were lost."""
         counted = self.counts_losses
@@ -425,14 +430,14 @@ class Records:
         appended = self.appended()
         printf_markers, printf_values = self.printf()
         well_known = self.well_known()
+        meant_name = np.where(well_known, self.name, np.uint8(NO_MEANING))
         is_other = ~well_known
         is_other &= arguments.type != DAMAGED_TYPE
         for rows in (appended, printf_markers, printf_values, self.counts_losses):
             is_other[rows] = False
         others = np.flatnonzero(is_other)
-        well_known_rows = np.flatnonzero(well_known)
         manifests = self.manifests(others[~self.is_log[arguments.record[others]]])
-        columns = self.columns(well_known_rows)
+        columns = self.columns(meant_name)
         columns["log_given"][arguments.record[printf_markers]] |= tables.IS_PRINTF
         self.attribute(columns, appended, manifests)
 
@@ -449,7 +454,7 @@ class Records:
             chosen = arguments.where(rows[self.is_log[arguments.record[rows]]])
             return attrs.evolve(chosen, record=row_of_record[chosen.record])
 
-        tags = rows_of(well_known_rows[self.name[well_known_rows] == tables.TAG])
+        tags = rows_of(np.flatnonzero(meant_name == tables.TAG))
         tags = attrs.evolve(tags, name=tags.value.astype(np.int32))
         self.meaning.complete(columns, tags, record, self.report)
         return LogRows(columns, rows_of(others), tags, rows_of(printf_values))
@@ -502,7 +507,7 @@ class Records:
     def well_known(self) -> Mask:
         """Return which arguments have a well-known name and the type that belongs to it."""
         arguments = self.arguments
-        fits: Mask = WELL_KNOWN_TYPE[self.name] == arguments.type
+        fits: Mask = WELL_KNOWN_TYPE.take(self.name) == arguments.type
         lines = np.flatnonzero(self.name == tables.LINE)
         too_large = (arguments.value[lines] < 0) | (arguments.value[lines] > tables.LOW32)
         fits[lines[too_large]] = False
@@ -512,34 +517,39 @@ class Records:
             self.report_names(rules.WELL_KNOWN_OF_OTHER_TYPE, others)
         return fits
 
-    def columns(self, rows: I64) -> dict[str, NDArray[Any]]:
-        """Return columns of `logs` for all records, from the well-known arguments in these rows."""
-        logs, arguments = self.logs, self.arguments
+    def columns(self, meant_name: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+        """Return columns of `logs` for all records, from their well-known arguments.
+
+        ``meant_name`` has the names of those, and NO_MEANING for all others.
+        """
+        logs = self.logs
+        arguments = self.arguments
         count = logs.offset.size
-        name, record, value = self.name[rows], arguments.record[rows], arguments.value[rows]
         nothing = np.zeros(count, np.int64)
         given = np.zeros(count, np.uint8)
         fields = dict.fromkeys(FIELD_TYPES, nothing)
         fields[tables.FILE] = np.full(count, tables.NO_STRING, np.int64)
         message_length = nothing
         for field in FIELD_TYPES:
-            having = np.flatnonzero(name == field)
-            if not having.size:
+            rows = np.flatnonzero(meant_name == field)
+            if not rows.size:
                 continue
-            is_last = last_of_each(record[having])
+            record = arguments.record[rows]
+            is_last = last_of_each(record)
             if not is_last.all():
-                repeated = ~first_of_each(record[having])
-                self.report_names(rules.WELL_KNOWN_TWICE, rows[having[repeated]])
-                having = having[is_last]
-            column = fields[field].copy()
-            column[record[having]] = value[having]
-            fields[field] = column
-            given[record[having]] |= GIVEN_BITS.get(field, 0)
+                self.report_names(rules.WELL_KNOWN_TWICE, rows[~first_of_each(record)])
+                rows = rows[is_last]
+                record = record[is_last]
+            # Most fields are there in all records, whose values then need no places.
+            where: slice | I64 = slice(None) if record.size == count else record
+            fields[field] = put(arguments.value[rows], where, fields[field])
+            given[where] |= GIVEN_BITS.get(field, 0)
             if field == tables.MESSAGE:
-                message_length = nothing.copy()
-                message_length[record[having]] = arguments.nbytes[rows[having]]
+                message_length = put(arguments.nbytes[rows], where, nothing)
             elif field == tables.VERBOSITY and self.meaning.era_2022:
-                given[record[having]] |= tables.HAS_VERBOSITY
+                given[where] |= tables.HAS_VERBOSITY
+        losses = np.flatnonzero(IS_LOSS.take(meant_name))
+        losses = losses[arguments.value[losses] != 0]
         severity = logs.severity.astype(np.uint8)
         severity[(given & tables.HAS_VERBOSITY) != 0] = Level.DEBUG
         return {
@@ -552,7 +562,7 @@ class Records:
             "message_length": message_length,
             "file": fields[tables.FILE].astype(np.int32),
             "line": fields[tables.LINE].astype(np.uint32),
-            "dropped": self.last_loss(rows[np.isin(name, LOSS_NAMES) & (value != 0)]),
+            "dropped": self.last_loss(losses),
             "log_tag": logs.tag,
             "log_verbosity": fields[tables.VERBOSITY],
             "log_given": given,
@@ -567,7 +577,8 @@ class Records:
 
     def manifests(self, rows: I64) -> Manifests:
         """Return the manifests of the block; ``rows`` are the arguments of control records."""
-        arguments, logs = self.arguments, self.logs
+        arguments = self.arguments
+        logs = self.logs
         controls = np.flatnonzero(~self.is_log)
         moniker = np.full(logs.offset.size, tables.NO_STRING, np.int32)
         url = moniker.copy()
@@ -577,7 +588,8 @@ class Records:
             named = named[last_of_each(arguments.record[named])]
             column[arguments.record[named]] = arguments.value[named]
         is_whole = (moniker[controls] >= 0) & (url[controls] >= 0)
-        partial, whole = controls[~is_whole], controls[is_whole]
+        partial = controls[~is_whole]
+        whole = controls[is_whole]
         if partial.size:
             self.report(rules.MANIFEST_INCOMPLETE, partial, logs.spot[partial])
         tag = logs.tag_bits[whole] & wire.COMPONENT
@@ -590,7 +602,8 @@ class Records:
 
         ``appended`` are the rows of arguments at the end of records that say so.
         """
-        logs, arguments = self.logs, self.arguments
+        logs = self.logs
+        arguments = self.arguments
         moniker = np.full(logs.offset.size, tables.NO_STRING, np.int32)
         url = moniker.copy()
         rolled_out = np.zeros(logs.offset.size, np.int64)
@@ -617,7 +630,8 @@ class Records:
 
     def look_up(self, moniker: Codes, url: Codes, manifests: Manifests) -> None:
         """Fill in the component that a manifest names, for logs that do not say it themselves."""
-        logs, components = self.logs, self.meaning.components
+        logs = self.logs
+        components = self.meaning.components
         rows = np.flatnonzero(self.is_log & (moniker < 0))
         tag = logs.tag[rows] & wire.COMPONENT
         named_moniker, named_url = components.named(tag, rows, manifests)
@@ -648,3 +662,12 @@ def last_of_each(record: I64) -> Mask:
     is_last = np.ones(record.size, np.bool_)
     is_last[:-1] = record[1:] != record[:-1]
     return is_last
+
+
+def put(values: I64, where: slice | I64, column: I64) -> I64:
+    """Return a column with these values at some places; the column itself does not change."""
+    if isinstance(where, slice):
+        return values
+    changed = column.copy()
+    changed[where] = values
+    return changed

@@ -302,7 +302,7 @@ def fx_readers() -> Iterable[Reader]:
             open=lazy("fx_log.read.capture:LogCapture"),
             options=(*CLOCKS, *STRUCTURED, SUFFIX),
             rules=_rules,
-            explain=lazy("fx_log.read.explain:explain_log"),
+            explain=lazy("fx_log.read.frames:explain_log"),
             sample=lazy("fx_log.sample:sample"),
         ),
         Reader(
@@ -313,7 +313,7 @@ def fx_readers() -> Iterable[Reader]:
             open=lazy("fx_log.read.capture:LegacyCapture"),
             options=(*CLOCKS, ERA),
             rules=_rules,
-            explain=lazy("fx_log.read.explain:explain_legacy"),
+            explain=lazy("fx_log.read.frames:explain_legacy"),
         ),
         Reader(
             format="log-legacy-stream",
@@ -323,7 +323,7 @@ def fx_readers() -> Iterable[Reader]:
             open=lazy("fx_log.read.capture:StreamCapture"),
             options=(*CLOCKS, ERA),
             rules=_rules,
-            explain=lazy("fx_log.read.explain:explain_stream"),
+            explain=lazy("fx_log.read.frames:explain_stream"),
         ),
         Reader(
             format="log-ring",
@@ -333,7 +333,7 @@ def fx_readers() -> Iterable[Reader]:
             open=lazy("fx_log.read.capture:RingCapture"),
             options=(*CLOCKS, *STRUCTURED),
             rules=_rules,
-            explain=lazy("fx_log.read.explain:explain_ring"),
+            explain=lazy("fx_log.read.frames:explain_ring"),
         ),
     ]
 
@@ -353,7 +353,7 @@ def fx_writers() -> Iterable[Writer]:
             },
             options=(ATTRIBUTION, *REDACTION),
             accepts=frozenset({"logs"}),
-            merge=lazy("fx_log.write.merge:open_merge"),
+            merge=lazy("fx_log.write.copying:open_merge"),
             extract=lazy("fx_log.write.copying:extract"),
             salvage=lazy("fx_log.write.copying:salvage"),
         ),
@@ -374,7 +374,7 @@ def fx_writers() -> Iterable[Writer]:
             lossless=True,
             options=(FOLD, *REDACTION),
             accepts=frozenset({"logs"}),
-            merge=lazy("fx_log.write.merge:open_stream_merge"),
+            merge=lazy("fx_log.write.copying:open_stream_merge"),
             extract=lazy("fx_log.write.copying:extract"),
             salvage=lazy("fx_log.write.copying:salvage"),
         ),

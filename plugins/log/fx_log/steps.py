@@ -14,7 +14,7 @@ from fx_log import format as wire
 from fx_log.read.records import LogFileRecord, LogRecord
 from fx_log.severity import Level
 from fx_log.write import arguments as values
-from fx_log.write.encoder import RecordEncoder
+from fx_log.write.rewriter import RecordEncoder
 from fx_log.write.writer import LogWriter, add_dropped_count
 from fxframework.errors import UsageError
 from fxframework.kit import workload

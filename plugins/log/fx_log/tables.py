@@ -1,4 +1,4 @@
-"""Schemas of the tables of logs, and numbers that scans share; columns are made in ``batches.py``.
+"""Schemas of the tables of logs, and numbers that blocks share; ``capture.py`` makes the columns.
 
 The tables are the standard `logs` and `args`, and `log_tags`.
 """

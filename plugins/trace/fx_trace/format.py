@@ -319,7 +319,7 @@ LINK_BITS = 3
 """Low bits of what matching keeps of an id: which kinds of events have it. The others are the
 offset of the first one."""
 
-FLOW_BEGIN_PHASE, FLOW_END_PHASE = 0, 2
+FLOW_BEGIN_PHASE, FLOW_STEP_PHASE, FLOW_END_PHASE = range(3)
 """Phases of flows, as in the table."""
 
 # --- Tables that arguments belong to -------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,12 +21,17 @@ from fx_trace.kinds import (
 )
 from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX, WORD, padding
+from fxframework.io.words import Bits as WordBits
 from fxframework.kit.json_fields import JsonFields, shown_text
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Cursor, Draft, RefusalError, order_of
 from fxframework.wire.fields import Bits, Field, Values, refusal_of_range
 from fxframework.wire.json_columns import Column, integers
+from fxframework.wire.known import LENGTH, START
 from fxframework.wire.spans import Octets, Text
+
+if TYPE_CHECKING:
+    from fxframework.wire.many import Many
 
 Koids = tuple[int, int] | str
 """A thread: (process koid, thread koid), or ``<thr#N>`` where index N was never registered."""
@@ -34,6 +39,14 @@ Koids = tuple[int, int] | str
 STRINGS = wire.table("str")
 THREADS = wire.table("thr")
 UNREGISTERED_THREAD = re.compile(r"<thr#(\d{1,3})>")
+
+
+LENT = 106
+"""The rule of fields for references to what the default provider registered."""
+
+
+ARGUMENT_SIZE = WordBits("arg_size", 4, 15)
+"""The words of an argument, in its header."""
 
 
 def string_marker(index: int) -> str:
@@ -159,6 +172,7 @@ def string(reference: Any, rule: int = rules.NOT_UTF8) -> Any:
             105: rules.PADDING_NOT_ZERO,
             107: rule,
             108: rules.STRING_NOT_REGISTERED,
+            LENT: rules.OF_DEFAULT_PROVIDER,
             404: rules.STRING_TOO_LONG,
         },
     )
@@ -182,7 +196,8 @@ class Thread(Field):
     exact = True
 
     def __init__(self, reference: Any, **common: Any) -> None:
-        super().__init__(**common)
+        rule = {108: rules.THREAD_NOT_REGISTERED, LENT: rules.OF_DEFAULT_PROVIDER}
+        super().__init__(rules=rule, **common)
         self.index = reference
 
     def read(self, c: Any, values: Values) -> None:
@@ -266,6 +281,57 @@ class Thread(Field):
         value = values[self.name]
         return bool(value == thread_marker(index) or value == tables.thread(index))
 
+    def read_many(self, c: Many) -> None:
+        """Read the koids of many records (``START`` has their places), or look them up."""
+        indexes = c.known[self.index]
+        inline = np.flatnonzero(indexes == 0)
+        if inline.size:
+            part = c.some(inline)
+            self.read_inlines(part)
+            c.put_back(part, inline)
+        c.refer(self, THREADS, indexes, np.flatnonzero(indexes), unsigned=True)
+
+    def read_inlines(self, c: Many) -> None:
+        """Read the koids of records all of which have them."""
+        c.known[self, START] = c.take(2 * WORD)
+
+
+class Registered(Field):
+    """An entry of a table: the ``nbytes`` before it, under a number that is not 0.
+
+    ``TraceRecord.apply`` tells it of one record, this of many.
+    """
+
+    exact = True
+    changes_state = True
+
+    def __init__(self, table: Any, number: Any, nbytes: Any) -> None:
+        super().__init__()
+        self.table = table
+        self.number = number
+        self.nbytes = nbytes
+
+    def expressions(self) -> list[Any]:
+        """Return what it depends on."""
+        return [self.number]
+
+    def read(self, c: Any, values: Values) -> None:
+        """Leave it to ``apply``."""
+
+    def read_many(self, c: Many) -> None:
+        """Enter what many records register; nothing can be registered at 0."""
+        numbers = c.known[self.number]
+        if isinstance(self.nbytes, Field):
+            starts, lengths = c.known[self.nbytes, START], c.known[self.nbytes, LENGTH]
+        else:
+            lengths = np.full(numbers.size, self.nbytes)
+            # Of a record that ends before them, which is damaged, they are not there.
+            starts = np.maximum(c.at() - lengths, 0)
+        c.report(rules.INDEX_ZERO, numbers == 0, 0, c.start)
+        there = np.flatnonzero(numbers)
+        part = c if there.size == numbers.size else c.some(there)
+        part.enter(starts[there], lengths[there], self.table, numbers[there])
+
 
 class ThreadOrProcess(Thread):
     """A thread reference whose inline form some write as one word, the process.
@@ -276,6 +342,8 @@ class ThreadOrProcess(Thread):
     """
 
     usual_words = 2
+    unusual = rules.ONE_WORD_THREAD
+    """The rule of findings about another number of words."""
     packs = None  # type: ignore[assignment]
 
     def __init__(self, reference: Any, *behind: Any, words: int = 0) -> None:
@@ -304,6 +372,41 @@ class ThreadOrProcess(Thread):
                 at += number + padding(number)
         return at
 
+    def read_inlines(self, c: Many) -> None:
+        """Read one koid or both of records all of which have them."""
+        one, two = (self.ends_with(c, words) for words in (1, 2))
+        fills = (one == c.limit) | (two == c.limit)
+        by_room = (one < c.limit) & ((self.usual_words == 1) | (two > c.limit))
+        is_one = np.where(fills, one == c.limit, by_room)
+        is_usual = is_one if self.usual_words == 1 else ~is_one
+        c.report(self.unusual, ~is_usual, 0, c.start)
+        c.known[self, START], c.known[self, LENGTH] = c.stretch(np.where(is_one, 1, 2) * WORD)
+
+    def ends_with(self, c: Many, words: int) -> Any:
+        """Return where contents of many records end if each has so many words (``end_with``)."""
+        at = c.at() + (words + self.words) * WORD
+        for field in self.behind:
+            numbers = c.known[field]
+            if field.label == "arg_count":
+                at = self.behind_arguments(c, at, numbers)
+                continue
+            if field.doc == STRING_REFERENCE:
+                numbers = np.where(numbers & INLINE_STRING, numbers & STRING_FIELD_BYTES, 0)
+            at = at + (numbers + WORD - 1) // WORD * WORD
+        return at
+
+    def behind_arguments(self, c: Many, at: Any, counts: Any) -> Any:
+        """Return the places behind arguments that begin at some places."""
+        for turn in range(int(counts.max(initial=0))):
+            is_there = counts > turn
+            is_inside = is_there & (at < c.limit)
+            places = np.where(is_inside, at, c.start)
+            words = c.reading.numbers.integers(places, WORD, big=c.big)
+            sizes = np.where(is_inside, ARGUMENT_SIZE.get(words) * WORD, 0)
+            # An argument that cannot be stepped over does not lead to the end.
+            at = np.where(is_there, np.where(sizes > 0, at + sizes, c.limit + WORD), at)
+        return at
+
     def is_one_word(self, c: Cursor) -> bool:
         """Return whether the inline form has one word."""
         one, two = self.end_with(c, 1), self.end_with(c, 2)
@@ -318,7 +421,7 @@ class ThreadOrProcess(Thread):
         if index:
             values[self.name] = self.registered(c, index)
         elif self.is_one_word(c):
-            c.find(rules.ONE_WORD_THREAD)
+            c.find(self.unusual)
             values[self.name] = None
             values["process"] = self.koid(c, "process koid")
         else:
@@ -356,6 +459,11 @@ class Process(ThreadOrProcess):
     """The process of a userspace object; some write process and thread where it is inline."""
 
     usual_words = 1
+    unusual = rules.TWO_WORD_PROCESS
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the process into record JSON."""
+        out[self.name] = value
 
     def read(self, c: Any, values: Values) -> None:
         """Read the process, or the koids of one of its threads, or look it up."""
@@ -367,7 +475,7 @@ class Process(ThreadOrProcess):
         elif self.is_one_word(c):
             values[self.name] = self.koid(c, "process koid")
         else:
-            c.find(rules.TWO_WORD_PROCESS)
+            c.find(self.unusual)
             values["thread"] = self.inline(c)
             values[self.name] = values["thread"][0]
 
@@ -421,6 +529,11 @@ def thread(reference: Any) -> Any:
 def thread_or_process(reference: Any, *behind: Any, words: int = 0) -> Any:
     """Return the thread of a reference whose inline form may be a process."""
     return ThreadOrProcess(reference, *behind, words=words)
+
+
+def registered(table: Any, number: Any, nbytes: Any) -> Any:
+    """Return an entry of a table: a text before it, or so many bytes, under a number."""
+    return Registered(table, number, nbytes)
 
 
 def process(reference: Any, *behind: Any) -> Any:

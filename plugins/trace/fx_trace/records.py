@@ -1,7 +1,7 @@
 """Records of the trace format, declared: objects, JSON, bytes and explanations follow from it.
 
-This is the decoder for clarity, one record at a time; ``scan.py`` is the one for speed, and shares
-nothing with it but the bit fields of ``format.py``, which are taken from here.
+They are read one at a time (``read.decoder``), or many as columns (``read.blocks``). ``scan.py``
+shares nothing with it but the bit fields of ``format.py``, which are taken from here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import attrs
 
 from fx_trace import rules
 from fx_trace.indexed import (
+    STRINGS,
+    THREADS,
     Koids,
     arg_count,
     bits,
@@ -23,6 +25,7 @@ from fx_trace.indexed import (
     optional_bits,
     payload,
     process,
+    registered,
     stream,
     string,
     string_ref,
@@ -377,6 +380,7 @@ class Initialization(PlainRecord, kind=RecordType.INITIALIZATION, section="Initi
         if provider.ticks_per_second not in (None, rate):
             find(rules.RATE_CHANGES, rate)
         provider.ticks_per_second = rate
+        provider.rate_at = self.offset
         provider.clock = Clock(rate, self.base_tick or 0, self.base_wall_ns)
 
 
@@ -386,6 +390,7 @@ class StringRecord(PlainRecord, kind=RecordType.STRING, name="string", section="
     index: int = bits(16, 30, "string_index", "string index")
     _length = length(32, 46, "string_length", "bytes of the string")
     value: str = text(_length)
+    _registered = registered(STRINGS, index, value)
 
     def apply(self, tables: Any, find: Callable[..., None]) -> None:
         """Register the string."""
@@ -401,6 +406,7 @@ class ThreadRecord(PlainRecord, kind=RecordType.THREAD, name="thread", section="
     index: int = bits(16, 23, "thread_index", "thread index")
     pid: int = wire.u64()
     tid: int = wire.u64()
+    _registered = registered(THREADS, index, 2 * WORD)
 
     def apply(self, tables: Any, find: Callable[..., None]) -> None:
         """Register the thread."""
@@ -750,15 +756,15 @@ class Damaged(DamagedRecord, TraceRecord):
 
 # --- The class of a header, and of JSON ----------------------------------------------------------
 
-_TYPE = Unknown.layout.bits("type")
+TYPE = Unknown.layout.bits("type")
 _FAMILIES = (
     PlainRecord, MetadataRecord, SchedulingRecord, ProfilerRecord, LargeRecord,
 )  # fmt: skip
-_MASKS = [_TYPE.limit] * (_TYPE.limit + 1)
+MASKS = [TYPE.limit] * (TYPE.limit + 1)
 """By type, the bits of a header that say of which kind a record is."""
 BY_HEADER: dict[int, type[TraceRecord]] = {}
 """The class for a header of which only record type and kind are left."""
-_BY_TYPE: dict[int, type[TraceRecord]] = {}
+BY_TYPE: dict[int, type[TraceRecord]] = {}
 """What stands for the kinds that the format does not define."""
 _BY_NAME: dict[str, list[type[TraceRecord]]] = {
     each.record: [each] for each in (Unknown, Padding, Damaged)
@@ -768,9 +774,9 @@ for _family in (each.layout.family for each in _FAMILIES):
     for _cls in [*_family.members, *([_family.other] if _family.other else [])]:
         _BY_NAME.setdefault(_cls.record, []).append(_cls)
         _type = _family.members[0].layout.kind[0]
-        _MASKS[_type] = sum(bits.mask for bits in _kinds)
+        MASKS[_type] = sum(bits.mask for bits in _kinds)
         if _cls is _family.other:
-            _BY_TYPE[_type] = _cls
+            BY_TYPE[_type] = _cls
         else:
             header = sum(map(Bits.put, _kinds, _cls.layout.kind))
             BY_HEADER[header] = _cls
@@ -778,9 +784,9 @@ for _family in (each.layout.family for each in _FAMILIES):
 
 def class_of(header: int) -> type[TraceRecord]:
     """Return the class for the record with this header word."""
-    number = _TYPE.get(header)
-    cls = BY_HEADER.get(header & _MASKS[number])
-    return _BY_TYPE.get(number, Unknown) if cls is None else cls
+    number = TYPE.get(header)
+    cls = BY_HEADER.get(header & MASKS[number])
+    return BY_TYPE.get(number, Unknown) if cls is None else cls
 
 
 def layout_of(given: Mapping[str, Any]) -> Any:

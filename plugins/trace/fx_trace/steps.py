@@ -24,6 +24,7 @@ from fxframework.io.words import U64_MAX
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction
+from fxframework.model.target import KnowsWakers
 from fxframework.wire.cursor import limits_of
 
 __all__ = ["Action", "Argument"]
@@ -287,11 +288,41 @@ class TraceScheduling:
         help="the trace provider that they are written to",
         refers="device:trace_provider",
     )
+    wakers: bool = parameter(
+        False, help="whether wakeups name the thread that sent them, in an argument `waker`"
+    )
 
     def do(self, run: Run) -> Outcome:
         """Listen to the scheduler."""
-        workload.target_of(run).listen(writer_of(run, self.provider))
+        target = workload.target_of(run)
+        writer = writer_of(run, self.provider)
+        if not self.wakers:
+            target.listen(writer)
+        elif isinstance(target, KnowsWakers):
+            target.listen(_WakersWriter(writer, target))
+        else:
+            return Outcome.failed(
+                "this target does not know who wakes a thread: leave out `wakers`"
+            )
         return Outcome.ok()
+
+
+@attrs.frozen
+class _WakersWriter:
+    """Writes scheduler events; a wakeup that a thread sent names it."""
+
+    writer: TraceWriter
+    target: KnowsWakers
+
+    def context_switch(self, **switch: Any) -> None:
+        """Write a context switch."""
+        self.writer.context_switch(**switch)
+
+    def wakeup(self, **wakeup: Any) -> None:
+        """Write a wakeup, with the koid of its waker."""
+        waker = self.target.waker
+        args = {} if waker is None else {"waker": values.Koid(waker[1])}
+        self.writer.wakeup(**wakeup, args=args)
 
 
 # --- Replaying a capture -------------------------------------------------------------------------

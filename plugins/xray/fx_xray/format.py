@@ -111,17 +111,6 @@ class MetadataKind(IntEnum):
     PID = 9
 
 
-CLOCK_FOLLOWERS: Final = sum(
-    1 << kind
-    for kind in (
-        MetadataKind.NEW_CPU,
-        MetadataKind.TSC_WRAP,
-        MetadataKind.CUSTOM_EVENT,
-        MetadataKind.TYPED_EVENT,
-    )
-)
-"""Metadata records that may follow a NewCPUId or TSCWrap, one bit each; besides, EndOfBuffer of
-version 1."""
 FUNCTION_NAMES: Final[Mapping[int, str]] = {int(kind): kind.name.lower() for kind in FunctionKind}
 NS_PER_SECOND: Final = 1_000_000_000
 
@@ -518,16 +507,11 @@ METADATA_KIND = bits(Fdr, "_kind")
 FUNCTION_KIND = bits(Function, "kind")
 FUNCTION_ID = bits(Function, "function_id")
 DELTA = bits(Function, "delta")
-BIG_IS_METADATA = mirrored(Fdr, "_type")
 BIG_METADATA_KIND = mirrored(Fdr, "_kind")
 BIG_FUNCTION_KIND = mirrored(Function, "kind")
 BIG_FUNCTION_ID = mirrored(Function, "function_id")
-KIND_0, KIND_1, KIND_2 = (
-    Bits("kind", FUNCTION_KIND.low + number, FUNCTION_KIND.low + number) for number in range(3)
-)
-"""Bits of a function's kind: the first two differ in both kinds of exits, no kind has the third."""
-NOT_A_CALL: Final = IS_METADATA.mask | KIND_2.mask
-"""Bits that no function record has."""
+KIND_2 = Bits("kind", FUNCTION_KIND.high, FUNCTION_KIND.high)
+"""The bit of a function's kind that no kind has."""
 
 
 def first_byte(kind: int) -> int:
@@ -539,16 +523,6 @@ def _letter(field: Any, found: Place) -> str:
     """Return the letter of ``struct`` for the word of a field."""
     letter = "BHIQ"[found.nbytes.bit_length() - 1]
     return letter.lower() if field.signed else letter
-
-
-def number_of(record: type[wire.Record], name: str, *, big: bool) -> Callable[[Any, int], int]:
-    """Return a function that reads a field of the record at a byte; bits count from the lowest."""
-    found = place(record, name)
-    field = next(field for field in record.layout.fields if field.name == name)
-    unpack = struct.Struct((">" if big else "<") + _letter(field, found)).unpack_from
-    if found.nbits:
-        return lambda data, at: unpack(data, at + found.offset)[0] >> found.shift & found.mask
-    return lambda data, at: unpack(data, at + found.offset)[0]
 
 
 def packer(record: type[wire.Record]) -> Callable[..., bytes]:
@@ -565,33 +539,17 @@ def packer(record: type[wire.Record]) -> Callable[..., bytes]:
     return lambda *values: pack(first, *values)
 
 
-THREAD_AT: Final = place(NewBuffer, "thread").offset
-PROCESS_AT: Final = place(Pid, "process").offset
-SECONDS_AT: Final = place(WallTime, "seconds").offset
-MICROS_AT: Final = place(WallTime, "micros").offset
 CPU_AT: Final = place(NewCpu, "cpu").offset
 CPU_TSC_AT: Final = place(NewCpu, "tsc").offset
 WRAP_TSC_AT: Final = place(TscWrap, "tsc").offset
-VALUE_AT: Final = place(CallArgument, "value").offset
 EXTENT_AT: Final = place(BufferExtents, "bytes").offset
 SIZE_AT: Final = place(CustomEvent, "_size").offset
 DELTA_AT: Final = place(TypedEvent, "delta").offset
 FUNCTION_DELTA_AT: Final = place(Function, "delta").offset
-TYPE_AT: Final = place(TypedEvent, "event_type").offset
-EVENT_TSC_AT: Final = place(TypedEventAt, "tsc").offset
-EVENT_TYPE_AT: Final = place(TypedEventAt, "event_type").offset
-EVENT_CPU_AT: Final = place(CustomEventOn, "cpu").offset
-"""Where kernels find fields of metadata records; the last three are of events up to version 4."""
-BASIC_CPU_AT: Final = place(BasicFunction, "cpu").offset
-BASIC_KIND_AT: Final = place(BasicFunction, "kind").offset
-BASIC_ID_AT: Final = place(BasicFunction, "function_id").offset
-BASIC_TSC_AT: Final = place(BasicFunction, "tsc").offset
-BASIC_THREAD_AT: Final = place(BasicFunction, "thread").offset
-BASIC_ARGUMENT_THREAD_AT: Final = place(BasicArgument, "thread").offset
-BASIC_VALUE_AT: Final = place(BasicArgument, "value").offset
+"""Where fields of records lie."""
 BASIC_CPU = bits(BasicFunction, "cpu")
 BASIC_KIND = bits(BasicFunction, "kind")
-"""Where kernels find fields of basic mode's records, and bits of the first word."""
+"""Bits of the first word of a function's record in basic mode."""
 MAX_FUNCTION_ID: Final = place(Function, "function_id").mask
 
 
@@ -649,7 +607,7 @@ class Dialect:
         return Fdr.layout.family.numbers(view, at, self.order == "big", self.mirrored)[1]
 
 
-# --- Numbers that kernels and their callers share -------------------------------------------------
+# --- Numbers that modules share -------------------------------------------------------------------
 
 LATEST = 0x7FFFFFFFFFFFFFFF
 """The greatest int64."""
@@ -657,7 +615,6 @@ SIGN = -0x8000000000000000
 """The sign bit of an int64. A time is `biased` by it where it is compared: that makes the order of
 int64 the order of uint64."""
 LOW32 = 0xFFFFFFFF
-SIGN32 = 0x80000000
 LOW64 = 0xFFFFFFFFFFFFFFFF
 NOTHING = -1
 OF_LAST, OF_THIS = Bits("last kind", 8, 15), Bits("kind", 0, 7)

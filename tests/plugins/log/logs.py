@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fx_log import format as wire
 from fx_log.format import Argument
 from fx_log.read import records as fx
+from fx_log.read.capture import LegacyCapture, LogCapture, RingCapture, StreamCapture
+from fx_log.read.frames import Records
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
+from fxframework.model.capture import OpenRequest
+from fxframework.model.diagnostics import Diagnostics
+
+CAPTURES = {kind.format: kind for kind in (LogCapture, RingCapture, LegacyCapture, StreamCapture)}
+
+
+def records_of(
+    form: str,
+    data: bytes,
+    options: dict[str, Any],
+    diagnostics: Diagnostics | None = None,
+    limits: Limits | None = None,
+) -> Iterator[Any]:
+    """The records of a file as objects; what is found about them goes to ``diagnostics``."""
+    request = OpenRequest(options=options, limits=limits or Limits())
+    capture = CAPTURES[form](Source.open(data), request)
+    records = Records(capture.framed())
+    return iter(records) if diagnostics is None else capture.reporting(records, diagnostics)
 
 
 def argument(name: str, type: str, value: Any = None) -> Argument:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import fxframework as fxf
-from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning, render_printf
 from fx_log.rules import RULES
 from fx_log.severity import Level, legacy_level, level_of, otel_number, parse_level
@@ -17,7 +16,7 @@ from fxframework.errors import UsageError
 from fxframework.model.diagnostics import Diagnostics
 
 from ...cases import cases
-from .logs import entry, log, manifest, packet, ring, text_log
+from .logs import entry, log, manifest, packet, records_of, ring, text_log
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
 STREAMS = json.loads((CONFORMANCE / "streams.json").read_text("utf-8"))
@@ -28,8 +27,7 @@ def entries(data: bytes, form: str = "log", **options: Any) -> tuple[list[Entry]
     """The entries, and the codes of what is wrong with their meaning."""
     meaning = Meaning(form, options)
     found = Diagnostics(RULES)
-    decoder = RecordDecoder(form, diagnostics=found, options=options)
-    made = [meaning.entry(record) for record in decoder.records(data)]
+    made = [meaning.entry(record) for record in records_of(form, data, options, found)]
     codes = [each.code for each in found if each.code.startswith("FXL02")]
     return [each for each in made if each is not None], codes
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from fx_log.read import explain
-from fx_log.read.decoder import RecordDecoder
+from fx_log.read import frames
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView
 
-from .logs import entry, log, packet, ring, stream, text_log
+from .logs import entry, log, packet, records_of, ring, stream, text_log
 
 EXPLAIN = {
-    "log": explain.explain_log,
-    "log-legacy": explain.explain_legacy,
-    "log-legacy-stream": explain.explain_stream,
-    "log-ring": explain.explain_ring,
+    "log": frames.explain_log,
+    "log-legacy": frames.explain_legacy,
+    "log-legacy-stream": frames.explain_stream,
+    "log-ring": frames.explain_ring,
 }
 EVERYTHING = log(
     ("pid", "uint64", 7),
@@ -50,7 +49,7 @@ def covered(format: str, data: bytes, offset: int) -> set[int]:
 @pytest.mark.parametrize("format", FILES)
 def test_every_byte_is_told(format: str) -> None:
     data = FILES[format]
-    for record in RecordDecoder(format).records(data):
+    for record in records_of(format, data, {}):
         for step in sorted({0, 1, record.nbytes // 2, record.nbytes - 1}):
             offset = record.offset + step
             if offset < len(data):

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from fx_log import format as wire
 from fx_log.read.capture import LegacyCapture, LogCapture, RingCapture, StreamCapture
-from fx_log.read.decoder import STATE
+from fx_log.read.frames import STATE
 from fx_log.read.records import Attribution, LegacyPacket
 from fx_log.write.convert import structured
-from fx_log.write.merge import open_merge, open_stream_merge
+from fx_log.write.copying import open_merge, open_stream_merge
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source

@@ -1,4 +1,4 @@
-"""Objects and tables compared: ``decoder.py`` and ``entries.py`` with blocks and ``meaning.py``.
+"""Objects and tables compared: objects and ``entries.py`` with blocks and ``meaning.py``.
 
 They share the declarations alone. Whatever the bytes, they count the same records, their
 rows hold the same values, and they find the same faults in the same places.
@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from fx_log import format as wire
 from fx_log.format import Argument
 from fx_log.read import capture
-from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning
 from fxframework.io.limits import Limits
 from fxframework.model.capture import Capture
@@ -31,7 +30,7 @@ from fxframework.model.table import Table
 from ...bench.shapes.log import shapes
 from ...cases import cases
 from ...properties import share
-from .logs import entry, ring, stream
+from .logs import entry, records_of, ring, stream
 from .streams import damaged, log_files, packet_files, packets, ring_images
 
 
@@ -42,7 +41,6 @@ class Tools:
         self.capture = importlib.import_module("fx_log.read.capture")
         self.frames = importlib.import_module("fx_log.read.frames")
         self.lines = importlib.import_module("fx_log.read.lines")
-        self.objects = importlib.import_module("fx_log.read.decoder").Records
         self.limits = importlib.import_module("fxframework.io.limits").Limits
         self.source = importlib.import_module("fxframework.io.source").Source
         self.request = importlib.import_module("fxframework.model.capture").OpenRequest
@@ -136,7 +134,7 @@ def expected(format: str, data: bytes, given: dict[str, Any], limits: Limits) ->
     """The rows that the records of a file make, and their kinds."""
     meaning = Meaning(format, given)
     rows: dict[str, Any] = {"logs": [], "args": [], "log_tags": [], "kinds": Counter()}
-    for record in RecordDecoder(format, limits=limits, options=given).records(data):
+    for record in records_of(format, data, given, limits=limits):
         rows["kinds"][record.record] += 1
         entry = meaning.entry(record)
         if entry is None:

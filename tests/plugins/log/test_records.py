@@ -17,16 +17,15 @@ from hypothesis import strategies as st
 from fx_log import format as wire
 from fx_log.format import Argument
 from fx_log.read import records as fx
-from fx_log.read.decoder import RecordDecoder
 from fx_log.rules import RULES
-from fx_log.write.encoder import RecordEncoder
+from fx_log.write.rewriter import RecordEncoder
 from fxframework.errors import StrictError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.wire.floats import Nan
 
 from ...cases import cases
-from .logs import argument, entry, log, manifest, packet, ring, stream, text_log
+from .logs import argument, entry, log, manifest, packet, records_of, ring, stream, text_log
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
 VECTORS = json.loads((CONFORMANCE / "records.json").read_text("utf-8"))
@@ -41,8 +40,7 @@ FORMS = {
 
 def decode(data: bytes, form: str = "log", **options: Any) -> tuple[list[Any], Diagnostics]:
     found = Diagnostics(RULES)
-    decoder = RecordDecoder(form, diagnostics=found, options=options)
-    return list(decoder.records(data)), found
+    return list(records_of(form, data, options, found)), found
 
 
 def codes(data: bytes, form: str = "log", **options: Any) -> list[tuple[str, int | None]]:
@@ -266,13 +264,12 @@ def test_flipped_bits_come_back(data: st.DataObject, form: str, suffix: bool) ->
 def test_limits_and_strictness() -> None:
     data = text_log("x" * 100) + text_log("y")
     found = Diagnostics(RULES)
-    decoder = RecordDecoder("log", diagnostics=found, limits=Limits(max_record=64))
-    kinds = [record.record for record in decoder.records(data)]
+    records = records_of("log", data, {}, found, Limits(max_record=64))
+    kinds = [record.record for record in records]
     assert kinds == ["damaged", "log"]
     assert found.counts == {"FXL0008": 1}
-    strict = RecordDecoder("log", diagnostics=Diagnostics(RULES, strict=True))
     with pytest.raises(StrictError):
-        list(strict.records(data + b"odd"))
+        list(records_of("log", data + b"odd", {}, Diagnostics(RULES, strict=True)))
 
 
 def test_limits_of_the_fidl_type_are_reported_on_request() -> None:

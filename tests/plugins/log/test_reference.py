@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 from tests.reference.log import decoder as frozen
 from tests.reference.log.entries import Meaning
 
-from fx_log.read import decoder
 from fx_log.rules import RULES
 from fx_log.sample import sample
-from fx_log.write.encoder import RecordEncoder
+from fx_log.write.rewriter import RecordEncoder
 from fxframework.errors import WriteRefusedError
 from fxframework.model.diagnostics import Diagnostics, Found
 
 from ...properties import share
-from .logs import entry, ring, stream
+from .logs import entry, records_of, ring, stream
 from .streams import damaged, log_files, packet_files, packets, ring_images
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
@@ -57,9 +56,8 @@ def read(form: str, data: bytes, options: dict[str, Any]) -> list[Any]:
         def report(self, found: Iterable[Found], record: int | None = None) -> None:
             findings.extend((record, each) for each in found)
 
-    reader = decoder.RecordDecoder(form, diagnostics=Kept(RULES), options=options)
     every = []
-    for index, record in enumerate(reader.records(data)):
+    for index, record in enumerate(records_of(form, data, options, Kept(RULES))):
         assert all(number == index for number, _ in findings)
         every.append(line_of(record, said(found for _, found in findings)))
         findings.clear()

@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -120,26 +119,6 @@ def test_they_agree_on_generated_streams(data: bytes, times: int) -> None:
 @given(st.lists(fxt_streams(max_records=30), min_size=2, max_size=6))
 def test_they_agree_on_several_streams_in_one(streams: list[bytes]) -> None:
     check(b"".join(streams) * 2)
-
-
-@agreeing
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)), max_size=40))
-def test_they_agree_on_flows(points: list[tuple[int, int, int]]) -> None:
-    """``FollowFlows`` by itself: ids come back after they ended."""
-
-    def followed() -> list[Any]:
-        from fx_trace.write.selection import FollowFlows
-
-        times, ids = (np.array([point[at] for point in points], np.int64) for at in range(2))
-        phases = np.array([point[2] for point in points], np.uint8)
-        flow, first = np.full(ids.size, -5), np.full(ids.size, -5)
-        order = np.argsort(times, kind="stable")
-        count = FollowFlows(order, ids, phases, flow, first).run()
-        return [count, flow.tolist(), first[:count].tolist()]
-
-    compiled = followed()
-    with plain_kernels():
-        assert followed() == compiled
 
 
 def test_times_at_the_very_beginning() -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import attrs
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from fx_trace.read import capture as opening
 from fx_trace.records import ProfilerBacktrace, ThreadRecord
 from fx_trace.write.archive import Archive
 from fx_trace.write.arguments import Koid, Pointer
-from fx_trace.write.extract import extract
+from fx_trace.write.extract import extract, followed
 from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -503,3 +504,24 @@ def test_a_category_that_nothing_has() -> None:
 def test_the_part_of_a_part_is_the_same() -> None:
     once = part(story(), STRETCH)
     assert part(once, STRETCH) == once
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)), max_size=40))
+def test_a_flow_goes_on_until_it_ends(points: list[tuple[int, int, int]]) -> None:
+    """Ids come back after they ended; a begin of an id that is open is a point of its flow."""
+    times, ids, phases = np.array(points, np.int64).reshape(-1, 3).T
+    order = np.argsort(times, kind="stable")
+    open_flows: dict[int, int] = {}
+    expected = [-1] * len(points)
+    began = []
+    for point in order.tolist():
+        begins_new = phases[point] == 0 and ids[point] not in open_flows
+        if begins_new:
+            open_flows[ids[point]] = point
+            began.append(point)
+        expected[point] = open_flows.get(ids[point], -1)
+        if phases[point] == 2:
+            open_flows.pop(ids[point], None)
+    flow, first = followed(order, ids, phases)
+    assert sorted(first.tolist()) == sorted(began)
+    assert [first[each] if each >= 0 else -1 for each in flow.tolist()] == expected

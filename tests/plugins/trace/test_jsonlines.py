@@ -14,15 +14,16 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
-from fx_trace.read import record_lines
+from fx_trace.read.blocks import Objects
 from fx_trace.read.capture import TraceCapture
-from fx_trace.read.decoder import RecordEncoder, Walk, frames
+from fx_trace.read.decoder import RecordEncoder, frames
 from fx_trace.read.image import BufferCapture
 from fx_trace.write.buffer import TraceBuffer
 from fxframework.io.limits import Limits
 from fxframework.io.memory import BytesMemory
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
+from fxframework.wire import lines
 
 from ...cases import cases
 from .streams import damaged, fxt_streams
@@ -90,9 +91,9 @@ def test_findings_are_those_of_the_records(data: bytes, most: int, records_first
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("nbytes", [1, 1000, record_lines.CHUNK_BYTES])
+@pytest.mark.parametrize("nbytes", [1, 1000, lines.BLOCK_BYTES])
 def test_lines_of_a_real_capture(nbytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_lines, "CHUNK_BYTES", nbytes)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", nbytes)
     data = SAMPLE.read_bytes()[:200_000]
     assert in_bulk(data) == one_by_one(data)
 
@@ -161,13 +162,13 @@ def test_a_string_that_is_registered_again_changes_what_names_it(index: int) -> 
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The places of the records that became objects so far."""
     places: list[int] = []
-    record = Walk.record
+    read = Objects.read
 
-    def noted(self: Walk, at: int) -> Any:
-        places.append(at)
-        return record(self, at)
+    def noted(self: Objects) -> Any:
+        places.append(self.at)
+        return read(self)
 
-    monkeypatch.setattr(Walk, "record", noted)
+    monkeypatch.setattr(Objects, "read", noted)
     return places
 
 
@@ -242,6 +243,25 @@ def test_registrations_of_the_kernel_hold_for_records_that_are_decoded(
              "category": "<str#99>" if time % 5 == 4 else "", "name": name, "args": [],
              "refs": {**refs, **({"category": 99} if time % 5 == 4 else {})}},
         ]  # fmt: skip
+    data = wire.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
+    assert in_bulk(data) == one_by_one(data)
+
+
+def test_a_number_may_look_like_the_length_of_a_string() -> None:
+    # The bits of an integer are those of a reference in arguments that are strings.
+    encoder = RecordEncoder()
+    string = {"name": "", "type": "string", "value": "one", "refs": {"value": 1}}
+    number = {"name": "", "type": "uint32", "value": 0xFFFFFFFF}
+    lines: list[dict[str, Any]] = [
+        {"record": "string", "index": 1, "value": "one"},
+        {
+            "record": "kernel_object",
+            "object_type": 1,
+            "koid": 2,
+            "name": "",
+            "args": [string, number],
+        },
+    ]
     data = wire.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
     assert in_bulk(data) == one_by_one(data)
 

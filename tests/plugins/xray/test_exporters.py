@@ -21,7 +21,6 @@ from fx_xray import plugin
 from fx_xray.export.presentation import Batch, walk
 from fx_xray.export.text import _head, _TextLines, duration, seconds
 from fx_xray.export.trace_event import microseconds
-from fx_xray.read.stacks import CallMatch
 from fx_xray.read.views import Calls
 from fx_xray.read.yaml_text import quoted as scalar
 from fx_xray.sample import sample
@@ -670,48 +669,6 @@ def test_yaml_says_the_same_as_its_trace(trace: Path) -> None:
 
 
 # --- By columns ----------------------------------------------------------------------------------
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.integers(0, 1)), max_size=80),
-       st.integers(0, 3))  # fmt: skip
-def test_calls_are_matched_as_a_list_of_open_ones_does(
-    events: list[tuple[int, int, int]], deepest: int
-) -> None:
-    events = [(kind, function, thread) for kind, function, thread in events if kind != 4]
-    kinds, functions, threads = (np.array([each[n] for each in events], kind)
-                                 for n, kind in enumerate(("u1", "u4", "i4")))  # fmt: skip
-    match = CallMatch(2, deepest)
-    half = len(events) // 2
-    found: list[tuple[Any, ...]] = []
-    inner: list[tuple[int, int]] = []
-    for part in (slice(half), slice(half, None)):
-        columns = kinds[part], functions[part], np.arange(len(events), dtype=np.uint64)[part]
-        batch = Batch(*columns, kinds[part], threads[part], kinds[part], {}, {})
-        match.load(batch, None)
-        match.run()
-        ended = np.asarray(match.ended).tolist()
-        found += zip(np.asarray(match.depth).tolist(), ended, np.asarray(match.entered).tolist(),
-                     strict=True)  # fmt: skip
-        ends = match.inner.filled()
-        inner += [(place + (part.start or 0), function) for place, function in
-                  zip(ends["place"].tolist(), ends["function"].tolist(), strict=True)]  # fmt: skip
-    open_calls: list[list[tuple[int, int]]] = [[], []]
-    wanted, unwound = [], []
-    for place, (kind, function, thread) in enumerate(events):
-        calls = open_calls[thread]
-        if kind in (0, 3):
-            wanted.append((len(calls), 0, 0))
-            calls.append((function, place))
-        elif kind < 4 and function in [call for call, _ in calls]:
-            while calls[-1][0] != function:
-                unwound.append((place, calls.pop()[0]))
-            wanted.append((len(calls) - 1, 1, calls.pop()[1]))
-        else:
-            wanted.append((len(calls), 0, 0))
-    assert found == wanted
-    assert inner == unwound
-    parents = match.stacks.filled()["parent"]
-    assert (parents < np.arange(parents.size)).all()
 
 
 @cases("time", ["ticks", "first", "clock"])

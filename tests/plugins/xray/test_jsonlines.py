@@ -21,8 +21,7 @@ from fxframework.wire import lines
 
 from ...cases import cases
 from .streams import basic_files, damaged, fdr_files
-from .test_compiled import INPUTS
-from .traces import TSC, buffer, call, event, header, packed
+from .traces import RARE, TSC, WHOLE, buffer, call, event, header, packed
 
 
 def opened(form: str, data: bytes, **limits: int) -> Any:
@@ -44,6 +43,23 @@ def agree(form: str, data: bytes, **limits: int) -> None:
     other = opened(form, data, **limits)
     other.scan()
     assert findings(capture) == findings(other)
+
+
+def spoilt(data: bytes, faults: int) -> bytes:
+    chance = random.Random(5)
+    out = bytearray(data)
+    for _ in range(faults):
+        out[chance.randrange(32, len(out))] ^= 1 << chance.randrange(8)
+    return bytes(out)
+
+
+INPUTS: dict[str, tuple[str, bytes]] = {
+    **WHOLE,
+    **{name: ("xray", data) for name, data in RARE.items()},
+    "typical": ("xray", sample(60_000)),
+    "damaged": ("xray", spoilt(sample(60_000), 40)),
+    "damaged basic": ("xray-basic", spoilt(WHOLE["basic3-little"][1], 8)),
+}
 
 
 @cases("name", INPUTS)

@@ -437,7 +437,7 @@ def test_given_events_are_merged_as_those_of_files() -> None:
         Events(*(column[shuffled] for column in events)),
         pids, tids, whole.payloads, {},
     )  # fmt: skip
-    again = Events(*(np.concatenate(column) for column in zip(*log.events(100), strict=True)))
+    again = Events(*(np.concatenate(column) for column in zip(*log.events(), strict=True)))
     for left, right in zip(events, again, strict=True):
         assert np.array_equal(left, right)
 

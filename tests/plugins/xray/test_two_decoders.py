@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.reference.xray.decoder import RecordDecoder
 
 from fx_xray.read import capture as reader
-from fx_xray.read import first_pass, log
+from fx_xray.read import log, match
 from fx_xray.rules import RULES
 from fxframework.io import budget
 from fxframework.io.limits import Limits
@@ -30,7 +30,7 @@ from fxframework.model.table import Table
 from ...bench.shapes.xray import shapes
 from . import model
 from .streams import basic_files, damaged, fdr_files
-from .traces import WHOLE
+from .traces import RARE, WHOLE
 
 OPEN = {"xray": reader.FdrCapture, "xray-basic": reader.BasicCapture}
 FILES = {"xray": fdr_files(), "xray-basic": basic_files()}
@@ -226,6 +226,11 @@ def test_they_agree_on_awkward_shapes(name: str) -> None:
         assert found == expected.get(name, set())
 
 
+@pytest.mark.parametrize("name", RARE)
+def test_they_agree_on_rare_traces(name: str) -> None:
+    check("xray", RARE[name])
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_they_agree_on_real_traces(name: str) -> None:
     data = REAL[name].read_bytes()
@@ -247,7 +252,7 @@ def test_batches_are_the_whole_tables_at_every_boundary(
     form = form_of(data)
     whole = opened(form, data)
     monkeypatch.setattr(log, "AT_ONCE", events)
-    monkeypatch.setattr(first_pass, "COUNTED", 2)
+    monkeypatch.setattr(match, "COUNTED", 2)
     parts = opened(form, data, max_memory=1)
     assert parts.summary() == attrs.evolve(whole.summary(), timeline=())
     assert list(parts.diagnostics) == list(whole.diagnostics)

@@ -142,3 +142,33 @@ def refused(record: fx.XrayRecord, **dialect: Any) -> str:
     except WriteRefusedError as error:
         return error.code or ""
     return ""
+
+
+def deep(depth: int = 200) -> bytes:
+    """Calls deeper than are looked through one by one, some of which nobody leaves."""
+    down = [call(id) for id in range(1, depth)]
+    up = [call(id, "exit") for id in range(depth, 0, -3)]
+    return header() + buffer(*down, *up, call(70_000), call(1 << 27, "tail_exit"))
+
+
+def crowd(count: int = 12) -> bytes:
+    """More threads than are looked through one by one."""
+    return header() + b"".join(
+        buffer(*([call(2), call(2, "exit")] * (thread + 1)), thread=thread, tsc=TSC + 31 * thread)
+        for thread in range(count)
+    )
+
+
+def cut() -> bytes:
+    """A NewCPUId of which the recorder overwrote the second half."""
+    moved = packed(fx.NewCpu(cpu=3, tsc=TSC + 5000))[:8]
+    return header() + buffer(call(1), moved, call(1, "exit"), call(2), call(2, "exit"))
+
+
+RARE = {
+    "deep": deep(),
+    "crowd": crowd(),
+    "cut": cut(),
+    "late": header(cycle_frequency=3) + buffer(call(1), call(1, "exit"), tsc=1 << 63),
+}
+"""Traces of the flight data recorder that seldom are."""

@@ -23,15 +23,9 @@ from fxframework.host import Host, default_host
 from fxframework.kit.steps import Run
 from fxframework.replay.report import Report
 from fxframework.replay.runner import opened, replay
-from fxframework.replay.scenario import (
-    Scenario,
-    ScenarioError,
-    class_of_parameters,
-    json_schema,
-    key_of,
-    parse,
-    parse_document,
-)
+from fxframework.replay.scenario import Scenario, ScenarioError, parse, parse_document
+from fxframework.replay.schema import json_schema
+from fxframework.replay.values import class_of_parameters, key_of
 from fxframework.testing.contracts.base import Contract, module_of
 from fxframework.testing.contracts.checks import check_same, deliberate, skip, some
 

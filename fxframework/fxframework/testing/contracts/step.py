@@ -10,7 +10,8 @@ import attrs
 
 from fxframework.errors import FxError
 from fxframework.kit.steps import Outcome, Run
-from fxframework.replay.scenario import Step, key_of, named_values
+from fxframework.replay.scenario import Step
+from fxframework.replay.values import key_of, named_values
 from fxframework.testing.contracts.checks import check_json, check_same, deliberate, some
 from fxframework.testing.contracts.scenario import Place, ScenarioContract
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from fxframework.io.sink import Sink
     from fxframework.wire.format import Format
 
-__all__ = ["MergedPart", "Merger", "merged"]
+__all__ = ["EARLIEST", "MergeSession", "MergedPart", "Merger", "merged"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 PIECE = 1 << 20
 """Bytes of records that are put together at a time."""
 EARLIEST = -(1 << 63)
+"""The time of what comes before all other records."""
 
 
 @attrs.define(eq=False)
@@ -93,11 +95,57 @@ def gathered(parts: Sequence[MergedPart], part_of_row: I64, rows: I64) -> TextCo
     return TextColumn.gather(np.concatenate(bytes_of_parts), starts, sizes)
 
 
+class MergeSession:
+    """Merges captures into one file in the order of time (``fxframework.registry.ExportSession``).
+
+    A format says what is special about it in four places:
+
+    * ``opening`` is what the file begins with.
+    * ``part`` gives the records of a capture with their times. What cannot be written is left out
+      there, and counted in ``lost``. A record that others depend on gets the time EARLIEST, and so
+      comes before them.
+    * ``settle`` sees all parts before the first byte is written. Where captures mean different
+      things by the same number, it gives one of them another, in a column ``beside``.
+    * ``change`` puts such numbers into the bytes of records.
+    """
+
+    opening = b""
+    """What the file begins with, known once all captures are added."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self.parts: list[MergedPart] = []
+        self.lost: Counter[str] = Counter()
+        """What is not written, by name."""
+
+    def part(self, capture: Capture) -> MergedPart:
+        """Return the records of a capture, or of a part of one (``Window``)."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Make the columns ``beside`` of all parts agree."""
+
+    def change(self, records: TextColumn, beside: Mapping[str, I64]) -> None:
+        """Change the bytes of some records; ``beside`` has further columns of theirs."""
+
+    def write(self, capture: Capture) -> None:
+        """Add the records of a capture, whose bytes ``close`` copies."""
+        self.parts.append(self.part(capture))
+
+    def close(self) -> Mapping[str, int]:
+        """Write the records; return the counts of what is not written."""
+        self.settle()
+        self.sink.write(self.opening)
+        for piece in merged(self.parts, self.change):
+            self.sink.write(piece)
+        return +self.lost
+
+
 # --- Declared formats -----------------------------------------------------------------------------
 
 
-class Merger:
-    """Merges captures of a declared format (``fxframework.registry.ExportSession``).
+class Merger(MergeSession):
+    """Merges captures of a declared format.
 
     Their headers must be the same, which is written once. A record without a time keeps its place
     behind the one before it.
@@ -110,14 +158,12 @@ class Merger:
                 + ("depend on those before them" if format.timed_tables else "have no times"),
                 remedy="convert each of them, or name an exporter with -t, such as csv",
             )
+        super().__init__(sink)
         self._format = format
-        self._sink = sink
         self._header: bytes | None = None
-        self._parts: list[MergedPart] = []
-        self._lost = 0
 
-    def write(self, capture: Capture) -> None:
-        """Add the records of a capture, whose bytes ``close`` copies."""
+    def part(self, capture: Capture) -> MergedPart:
+        """Return the records of a capture."""
         whole = capture.whole if isinstance(capture, Window) else capture
         if not isinstance(whole, DeclaredCapture) or whole.format != self._format.name:
             raise UsageError(
@@ -131,14 +177,14 @@ class Merger:
             np.concatenate([np.zeros(0, np.int64), *(getattr(block, name) for block in blocks)])
             for name in ("offsets", "sizes")
         )
-        self._lost += sum(len(block.losses) for block in blocks)
+        self.lost["damaged stretches"] += sum(len(block.losses) for block in blocks)
         self._take_header(reader.header, whole.name)
         keep = offsets >= len(reader.header)
         if isinstance(capture, Window):
             keep &= ~is_among(offsets, np.setdiff1d(offsets_of(whole), offsets_of(capture)))
         offsets, sizes = offsets[keep], sizes[keep]
         times = self._times(whole, offsets)
-        self._parts.append(MergedPart(whole.source.data, offsets, sizes, times))
+        return MergedPart(whole.source.data, offsets, sizes, times)
 
     def _take_header(self, header: bytes, name: str) -> None:
         """Take what a file begins with. Raises UsageError if it is not that of the others."""
@@ -147,6 +193,7 @@ class Merger:
                 f"{self._format.name} captures with different headers cannot be merged", path=name
             )
         self._header = header
+        self.opening = header or self._format.opening
 
     def _times(self, capture: DeclaredCapture, offsets: I64) -> I64:
         """Return the time of each record: that of its first row, or of the record before it."""
@@ -165,10 +212,3 @@ class Merger:
         first_row = np.searchsorted(row_offsets, offsets[source])
         times = np.append(row_times, EARLIEST)[np.minimum(first_row, row_times.size)]
         return np.where(source < 0, EARLIEST, times)
-
-    def close(self) -> Mapping[str, int]:
-        """Write the records; return the number of stretches that are left out."""
-        self._sink.write(self._header or (self._format.opening if self._parts else b""))
-        for piece in merged(self._parts):
-            self._sink.write(piece)
-        return {"damaged stretches": self._lost} if self._lost else {}

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import abc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules, tables
-from fx_log.format import ArgType, Argument, Attribution, LegacyPacket, LogRecord
+from fx_log.format import (
+    RING_PAGE,
+    STREAM_HEADER,
+    ArgType,
+    Argument,
+    Attribution,
+    LegacyPacket,
+    LogRecord,
+    StreamHeader,
+)
 from fx_log.meaning import (
     DAMAGED_TYPE,
     Arguments,
@@ -30,18 +40,21 @@ from fx_log.meaning import (
     is_level,
 )
 from fx_log.read.frames import FramedFile, Frames
+from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fxframework.errors import Rule
+from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
 from fxframework.kernels.codes import codes_of
 from fxframework.kernels.stretches import not_utf8
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.strings import StringPool
+from fxframework.wire.findings import Findings
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
 
-__all__ = ["BlockReader", "LogBlocks", "PacketBlocks"]
+__all__ = ["BlockReader", "LogBlocks", "PacketBlocks", "Totals", "enter_known", "reader_of"]
 
 I64 = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -53,8 +66,10 @@ def fields_of(layout: Any) -> dict[str, Any]:
     return {field.name: field for field in layout.fields}
 
 
-LOG, ARGUMENT = fields_of(LogRecord.layout), fields_of(Argument.layout)
-SUFFIX, PACKET = fields_of(Attribution.layout), fields_of(LegacyPacket.layout)
+LOG = fields_of(LogRecord.layout)
+ARGUMENT = fields_of(Argument.layout)
+SUFFIX = fields_of(Attribution.layout)
+PACKET = fields_of(LegacyPacket.layout)
 HEAD: Final = tuple(field for name, field in LOG.items() if name != "args")
 """The fields of a record before its arguments."""
 NUMBERS: Final = tuple(
@@ -71,44 +86,178 @@ USED_BITS[ArgType.STRING] = wire.AFTER_VALUE
 USED_BITS[ArgType.BOOL] = wire.AFTER_FLAG
 IS_FOREIGN: Final = ~np.isin(np.arange(16), list(ArgType))
 """Whether logs do not have a type."""
+ABOUT_NAMES: Final = (
+    rules.WELL_KNOWN_OF_OTHER_TYPE,
+    rules.WELL_KNOWN_TWICE,
+    rules.ATTRIBUTION_NOT_LAST,
+)
+"""Rules whose findings show the name of an argument."""
+HALF: Final = 1 << 32
+
+
+@attrs.define
+class Totals:
+    """Counts of the logs of a file, to which those of a block are added."""
+
+    dropped: int = 0
+    rolled_out: int = 0
+    severities: I64 = attrs.field(factory=lambda: np.zeros(256, np.int64))
+    by_component: I64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    by_tag: I64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    """Numbers of logs by code of a component, and of a tag."""
+
+    def add(self, rows: LogRows) -> None:
+        """Add the logs of a block."""
+        columns = rows.logs
+        self.dropped += exact_sum(columns["dropped"])
+        self.rolled_out += exact_sum(columns["log_rolled_out"])
+        self.severities += np.bincount(columns["severity"], minlength=256)
+        component = columns["component"]
+        self.by_component = added(self.by_component, np.bincount(component[component >= 0]))
+        self.by_tag = added(self.by_tag, np.bincount(rows.tags.name))
+
+
+def exact_sum(numbers: I64) -> int:
+    """Return the sum of numbers that have no sign, each of which may take all 64 bits."""
+    if not numbers.any():
+        return 0
+    high, low = np.divmod(numbers.view(np.uint64), np.uint64(HALF))
+    return int(low.sum()) + int(high.sum()) * HALF
+
+
+def added(counts: I64, more: I64) -> I64:
+    """Return the sums of two arrays of counts, of which one may be longer."""
+    total = np.zeros(max(counts.size, more.size), np.int64)
+    total[: counts.size] = counts
+    total[: more.size] += more
+    return total
 
 
 class BlockReader(abc.ABC):
-    """Reads the records of a file; classes derived from it know their fields."""
+    """Reads the records of a file; classes derived from it know their fields.
 
-    def __init__(self, file: FramedFile, strings: StringPool, meaning: Meaning) -> None:
+    What is before the first record is counted at once. ``most_listed`` are the most findings to
+    list of a rule (0: all). What was read of the last block is there for those who write lines of
+    it, if ``for_lines`` is set before.
+    """
+
+    handed = 0
+    """Number of records that were read as objects (``fxframework.wire.capture``)."""
+
+    def __init__(
+        self, file: FramedFile, strings: StringPool, meaning: Meaning, most_listed: int
+    ) -> None:
         self.file = file
         self.framer = file.framer
         self.data = file.data
         self.numbers = FileNumbers(self.data)
         self.strings = strings
         self.meaning = meaning
-        self.kinds: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         """Number of records of each kind."""
+        self.totals = Totals()
+        self.findings = Findings(most_listed, RULES.numbers)
         self.notes: list[I64] = []
         """Findings of the block: rule, offset, number of the record, value; of shape (n, 4)."""
+        self.frames = Frames.none()
+        """The stretches of the block."""
         self.found = Frames.none()
         """The records of the block."""
+        self.for_lines = False
+        self.records_read: Many | None = None
+        """The fields of the records, but for their arguments."""
+        self.arguments_read: BlockArguments | None = None
+        """The arguments of structured records."""
+        self.suffixes_read: Many | None = None
+        """The suffixes of the records that have one; None if there are none."""
 
-    def blocks(self) -> Iterator[tuple[LogRows, I64]]:
-        """Yield the rows of each block and its findings, of shape (n, 4)."""
-        for frames in self.file.blocks():
-            self.kinds += frames.kinds(self.file.record)
+    @property
+    def records(self) -> int:
+        """Number of records that were read."""
+        return int(self.framer.record)
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Number of records of each kind."""
+        return {name: self.counts[name] for name in wire.KINDS if self.counts[name]}
+
+    def blocks(self, nbytes: int | None = None) -> Iterator[tuple[LogRows, I64]]:
+        """Yield the rows of each block, of some ``nbytes``, and its findings, of shape (n, 4)."""
+        for frames in self.file.blocks(nbytes):
+            self.frames = frames
+            self.counts += frames.kinds(self.file.record)
             self.notes = [frames.notes]
             self.found = frames.sound()
-            rows = self.read()
-            findings = np.concatenate(self.notes)
-            order = np.lexsort((self.distance(findings[:, 1]), findings[:, 2]))
-            yield rows, findings[order]
+            yield self._counted(self.read())
+        self.count_unused()
+        notes = self.framer.notes
+        if notes.used:
+            self.frames = self.found = Frames.none()
+            self.notes = [np.array(notes.findings).reshape(-1, FINDING_FIELDS)]
+            yield self._counted(self.read())
+
+    def forget(self) -> None:
+        """Drop what was read of the last block, for whose lines it was kept."""
+        if self.records_read is not None:
+            # Parts know the rows of their records, which know them: no memory waits for the cycle.
+            self.records_read.own.parts.clear()
+        self.records_read = None
+        self.arguments_read = None
+        self.suffixes_read = None
+
+    def _counted(self, rows: LogRows) -> tuple[LogRows, I64]:
+        """Count the rows of a block and its findings; return both."""
+        findings = np.concatenate(self.notes)
+        order = np.lexsort((self.distance(findings[:, 1]), findings[:, 2]))
+        self.totals.add(rows)
+        self.findings.add(findings[order])
+        return rows, findings[order]
+
+    # --- What the framer does not see
+
+    def count(self, kind: str) -> None:
+        """Count a record of a kind."""
+        self.counts[kind] += 1
+        self.framer.record += 1
+
+    def note(self, rule: Rule, offset: int, value: int = 0) -> None:
+        """Report a finding about the next record."""
+        self.framer.notes.add(rule, offset, self.framer.record, value)
+
+    def count_stream_header(self, head: bytes) -> None:
+        """Count the header of a container of packets."""
+        sound = StreamHeader.begins(head)
+        if not sound:
+            self.note(rules.CONTAINER_HEADER, 0)
+        elif any(head[12:]):
+            self.note(rules.RESERVED_BITS, 0)
+        self.count("stream_header" if sound else "damaged")
+
+    def count_ring_header(self, ring: Ring) -> None:
+        """Count the header of a ring, and the ring of an invalid one."""
+        for rule, value in ring.problems():
+            self.note(rule, 0, value)
+        if ring.page.size == RING_PAGE:
+            self.count("ring_header")
+        if ring.used < 0 and (ring.capacity or 0 < ring.page.size < RING_PAGE):
+            self.count("damaged")
+
+    def count_unused(self) -> None:
+        """Count the space of a ring between head and tail as one more record."""
+        ring = self.file.ring
+        if ring is None or not 0 <= ring.used < ring.capacity:
+            return
+        unused = ring.capacity - ring.used
+        stale = ring.line(ring.used, ring.capacity).any()
+        if stale:
+            self.note(rules.STALE_BYTES, ring.place(ring.used), unused)
+        self.count("damaged" if stale else "padding")
+
+    # --- The records of a block
 
     @abc.abstractmethod
     def read(self) -> LogRows:
         """Return the rows of the records that the framer has found."""
-
-    def no_rows(self) -> LogRows:
-        """Return the rows of no records."""
-        self.found = Frames.none()
-        return self.read()
 
     def report(self, rule: Rule, record: I64, offset: I64, value: Any = 0) -> None:
         """Report findings about records, by their numbers in the block (``meaning.Report``)."""
@@ -123,9 +272,18 @@ class BlockReader(abc.ABC):
         """Return how far offsets in the file are from where reading began."""
         return offset
 
+    def shown(self, rule: Rule, value: int) -> object:
+        """Return what a finding shows of its value."""
+        if rule == rules.NOT_UTF8:
+            return self.strings.bytes_of(value) if value else None
+        if rule in ABOUT_NAMES:
+            return self.strings[value]
+        ring = self.file.ring
+        return value if ring is None else ring.shown(rule, value)
+
     def many(self, layout: Any, starts: I64, limits: I64) -> Many:
         """Return records of a layout, to be read."""
-        reading = Reading(self.numbers, {}, mirrored=False)
+        reading = Reading(self.numbers, {}, mirrored=False, for_lines=self.for_lines)
         own = ClassRows.of(np.arange(starts.size))
         return Many(reading, layout, own, starts, limits, big=False)
 
@@ -148,10 +306,11 @@ class LogBlocks(BlockReader):
         file: FramedFile,
         strings: StringPool,
         meaning: Meaning,
+        most_listed: int,
         *,
         with_limits: bool,
     ) -> None:
-        super().__init__(file, strings, meaning)
+        super().__init__(file, strings, meaning, most_listed)
         self.with_limits = with_limits
         self.tag_bits_reported = False
 
@@ -177,17 +336,22 @@ class LogBlocks(BlockReader):
         has_reserved_bits = self.check_headers(logs, records)
         arguments = BlockArguments(self, records)
         arguments.check(logs.spot, has_reserved_bits)
+        if self.for_lines:
+            self.records_read = records
+            self.arguments_read = arguments
         return self.meaning.of_records(logs, arguments.columns(), self.report)
 
     def suffixes(self) -> Suffixes | None:
         """Return the attribution behind records, where suffixes are read."""
         suffix = self.found.suffix
         record = np.flatnonzero(suffix >= 0)
+        self.suffixes_read = None
         if not record.size:
             return None
-        limits = np.full(record.size, self.data.size)
-        many = self.many(Attribution.layout, suffix[record], limits)
+        many = self.many(Attribution.layout, suffix[record], self.found.end[record])
         Attribution.layout.read_many(many)
+        if self.for_lines:
+            self.suffixes_read = many
         moniker, url = (
             self.enter(many.known[SUFFIX[name], START], many.known[SUFFIX[name], LENGTH])
             for name in ("moniker", "url")
@@ -221,7 +385,14 @@ class BlockArguments:
         self.fault = places.fault
         starts = places.begin
         self.offset = reader.file.place(starts)
-        self.many = reader.many(Argument.layout, starts, records.limit[self.record])
+        limits = records.limit[self.record]
+        if reader.for_lines:
+            # As parts of their records, which are marked where an argument says that they must be.
+            self.first_of_record = np.searchsorted(self.record, np.arange(records.start.size))
+            index = np.arange(starts.size) - self.first_of_record[self.record]
+            self.many = records.items(Argument.layout, starts, limits, self.record, index)
+        else:
+            self.many = reader.many(Argument.layout, starts, limits)
         Argument.layout.read_many(self.many)
         known = self.many.known
         self.word: I64 = known[ARGUMENT["type"], HEADER]
@@ -257,7 +428,11 @@ class BlockArguments:
     def enter(self, codes: Codes, field: Any, rows: Mask) -> None:
         """Put the codes of the texts of a field into their rows."""
         starts, lengths = self.stretches(field)
-        index = np.flatnonzero(rows & (lengths > 0))
+        has_bytes = rows & (lengths > 0)
+        if has_bytes.all():
+            codes[:] = self.reader.enter(starts, lengths)
+            return
+        index = np.flatnonzero(has_bytes)
         codes[index] = self.reader.enter(starts[index], lengths[index])
 
     def stretches(self, field: Any) -> tuple[I64, I64]:
@@ -275,7 +450,7 @@ class BlockArguments:
         for field in NUMBERS:
             if field in self.many.known:
                 value |= self.many.known[field]  # zero for arguments of other types
-        value[self.is_message] = starts[self.is_message]
+        np.copyto(value, starts, where=self.is_message)
         type_or_damage = self.type.astype(np.uint8)
         type_or_damage[~self.is_sound] = DAMAGED_TYPE
         name = self.name * self.is_sound  # damaged ones have none, which is code 0
@@ -336,7 +511,11 @@ class BlockArguments:
         is_text = self.is_sound[rows] & (self.type[rows] == ArgType.STRING)
         self.report(rules.EMPTY_INLINE_STRING, rows[is_text])
         noted = self.many.reading.notes
-        unpadded = [note.rows for note in noted if note.number == int(rules.PADDING_NOT_ZERO)]
+        unpadded = [
+            note.rows if self.many.index is None else self.first_of_record[note.rows] + note.items
+            for note in noted
+            if note.number == int(rules.PADDING_NOT_ZERO)
+        ]
         if unpadded:
             rows = np.sort(np.concatenate(unpadded))
             self.report(rules.PADDING_NOT_ZERO, self.first_in_record(rows))
@@ -373,9 +552,12 @@ class PacketBlocks(BlockReader):
 
     def read(self) -> LogRows:
         """Return the rows of the packets that the framer has found."""
-        starts, sizes, offset = self.found.start, self.found.size, self.found.offset
+        starts = self.found.start
+        sizes = self.found.size
+        offset = self.found.offset
         many = self.many(LegacyPacket.layout, starts, starts + sizes)
         LegacyPacket.layout.read_many(many)
+        self.records_read = many if self.for_lines else None
         known = many.known
         message_start = known[PACKET["message"], START]
         message_length = known[PACKET["message"], LENGTH]
@@ -412,9 +594,45 @@ class PacketBlocks(BlockReader):
         starts = np.concatenate([nothing, *(part.known[PACKET["tags"], START] for part in found)])
         lengths = np.concatenate([nothing, *(part.known[PACKET["tags"], LENGTH] for part in found)])
         order = np.argsort(starts, kind="stable")
-        record, starts, lengths = record[order], starts[order], lengths[order]
+        record = record[order]
+        starts = starts[order]
+        lengths = lengths[order]
         name = self.enter(starts, lengths)
         offset = starts - PACKET["tags"].size.nbytes
         nowhere = np.broadcast_to(np.int64(0), starts.size)
         of_type = np.broadcast_to(np.uint8(ArgType.STRING), starts.size)
         return Arguments(record, offset, of_type, name, nowhere, nowhere)
+
+
+# --- Files of each format -------------------------------------------------------------------------
+
+
+def enter_known(strings: StringPool) -> None:
+    """Begin a pool with the strings that blocks know by code."""
+    for text in (*tables.WELL_KNOWN, *tables.LEVEL_NAMES):
+        strings.pool.enter(text)
+
+
+def reader_of(
+    file: FramedFile, strings: StringPool, limits: Limits, options: Mapping[str, Any]
+) -> BlockReader:
+    """Return what reads a file; ``options`` are those of the reader of its format."""
+    ring = file.ring
+    meaning = Meaning(
+        strings,
+        in_entries=ring is not None,
+        era_2022=options.get("severity_era") == "2022",
+        with_printf=bool(options.get("printf")),
+    )
+    most_listed = limits.max_findings
+    reader: BlockReader
+    if file.has_arguments:
+        with_limits = bool(options.get("fidl_limits"))
+        reader = LogBlocks(file, strings, meaning, most_listed, with_limits=with_limits)
+        if ring is not None:
+            reader.count_ring_header(ring)
+        return reader
+    reader = PacketBlocks(file, strings, meaning, most_listed)
+    if file.form == "log-legacy-stream" and file.data.size:
+        reader.count_stream_header(file.data[:STREAM_HEADER].tobytes())
+    return reader

@@ -1,29 +1,50 @@
-"""Capture: opens log files. Records come from ``decoder.py``, tables from ``batches.py``.
+"""Capture: opens log files. Records come from ``frames.py``, rows of tables from ``blocks.py``.
 
-``fxframework.kit.scanned`` contains the parts common to all readers. Columns are made at first use.
+``fxframework.wire.capture`` has what all captures share that are read by blocks. What follows from
+other columns is made at first use.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.read.batches import batch_of
-from fx_log.read.first_pass import Chunk, LogPass, enter_known, pass_over
-from fx_log.read.frames import FramedFile, Frames
+from fx_log.format import ArgType
+from fx_log.meaning import Arguments
+from fx_log.read.blocks import BlockReader, Totals, enter_known, reader_of
+from fx_log.read.frames import FramedFile, Frames, Records
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
-from fx_log.tables import LOG_TAGS, LOGS
+from fx_log.severity import LEVELS, Level
+from fx_log.tables import (
+    GIVEN_LINE,
+    GIVEN_MESSAGE,
+    GIVEN_PID,
+    GIVEN_TID,
+    IS_PRINTF,
+    LOG_TAGS,
+    LOGS,
+    WELL_KNOWN,
+)
 from fxframework.io.source import Source
-from fxframework.io.words import view_of
-from fxframework.kit.scanned import Batch, Note, ScannedCapture
+from fxframework.io.words import U64_MAX
+from fxframework.kit.scanned import Batch, Columns, Note, Timeline, sketch, value_columns
 from fxframework.model.capture import OpenRequest, Record
-from fxframework.model.schema import STANDARD_TABLES, TableSchema
+from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
+from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.table import Table
+from fxframework.wire.capture import BlockCapture, BlockPass, Cells, Tables
+
+if TYPE_CHECKING:
+    from fx_log.read.lines import LineWriter
 
 __all__ = [
     "LegacyCapture",
@@ -33,11 +54,40 @@ __all__ = [
 ]
 
 I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
 LISTED = 1000
 """Most components and tags in a summary."""
+LEVEL_OF = np.array(LEVELS, np.uint8)
+"""The level of each severity byte."""
+LEVEL_CODES = np.array([len(WELL_KNOWN) + list(Level).index(level) for level in LEVELS], np.int32)
+"""Code of the level's name, by severity byte."""
+SHOWN = GIVEN_MESSAGE | GIVEN_PID | GIVEN_TID | GIVEN_LINE
+"""Bits of ``log_given`` that the table shows."""
+RENDERED = IS_PRINTF | GIVEN_MESSAGE
+INTEGERS = 1 << ArgType.INT64 | 1 << ArgType.UINT64 | 1 << ArgType.BOOL
+TEXTS = 0xFFFF & ~INTEGERS & ~(1 << ArgType.DOUBLE | 1 << ArgType.NULL)
+"""Types with values in the string pool, which include undefined types, kept as bytes."""
 
 
-class LogCapture(ScannedCapture[LogPass, Chunk]):
+class LogPass(BlockPass):
+    """A file of logs, read once."""
+
+    def __init__(self, capture: LogCapture, *, whole: bool) -> None:
+        super().__init__(capture, whole=whole)
+        self.totals = capture.totals
+
+    @property
+    def timeline(self) -> Timeline:
+        """Number of logs per stretch of time, for each severity."""
+        first, last = self.range
+        if self.whole is None or first is None or last is None:
+            return ()
+        _, logs = self.whole["logs"]
+        labels = [(int(level), level.name) for level in reversed(Level)]
+        return sketch(logs["ts"], LEVEL_OF[logs["severity"]], (first, last), labels)
+
+
+class LogCapture(BlockCapture):
     """A capture of structured records."""
 
     format = "log"
@@ -56,6 +106,11 @@ class LogCapture(ScannedCapture[LogPass, Chunk]):
         enter_known(self.strings)
 
     @property
+    def totals(self) -> Totals:
+        """Counts of what was read last."""
+        return self._reader.totals
+
+    @property
     def utc_offset_ns(self) -> int | None:
         """Epoch minus the capture's clock, from the option of that name; None if unknown."""
         return self.request.options.get("utc_offset_ns") or None
@@ -68,35 +123,55 @@ class LogCapture(ScannedCapture[LogPass, Chunk]):
     # --- Records ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
-        """Return every record, decoded one at a time by ``fx_log.read.decoder``."""
-        from fx_log.read.decoder import RecordDecoder
+        """Yield every record, one at a time."""
+        records = Records(self.framed())
+        diagnostics = self.record_diagnostics
+        return iter(records) if diagnostics is None else self.reporting(records, diagnostics)
 
-        decoder = RecordDecoder(
-            self.format,
-            diagnostics=self.record_diagnostics,
-            limits=self.request.limits,
-            options=self.request.options,
-        )
-        return decoder.records(self.source.data)
+    def reporting(self, records: Records, diagnostics: Diagnostics) -> Iterator[Record]:
+        """Yield records; report the findings about each, which the blocks of the file tell."""
+        reader = self._read(all_listed=True)
+        blocks = reader.blocks()
+        waiting: deque[list[int]] = deque()
+        records_read = 0
+        for index, record in enumerate(records):
+            while records_read <= index and (block := next(blocks, None)) is not None:
+                waiting += block[1].tolist()
+                records_read = reader.records
+            found = []
+            while waiting and waiting[0][2] <= index:
+                number, offset, _, value = waiting.popleft()
+                rule = self.rules.numbered(number)
+                found.append(Found(rule, offset, reader.shown(rule, value)))
+            diagnostics.report(found, index)
+            yield record
 
     def records_json(self) -> Iterator[bytes]:
-        """Return the same records as JSON lines.
-
-        They are written many at a time (``lines``).
-        """
-        from fx_log.read.decoder import RecordDecoder
+        """Return the same records as JSON lines, which are written many at a time (``lines``)."""
         from fx_log.read.lines import LineWriter
 
-        self.first_pass(whole=False)  # it reports the findings
-        limits, options = self.request.limits, self.request.options
-        decoder = RecordDecoder(self.format, limits=limits, options=options)
+        writer = LineWriter(self._read(for_lines=True))
+        return self.with_findings(writer.reader.findings, self._released(writer))
+
+    def _released(self, writer: LineWriter) -> Iterator[bytes]:
+        """Yield lines; release the bytes of the file that are behind them."""
         released = 0
-        for end, lines in LineWriter(decoder.read(view_of(self.source.data))).lines():
-            self.check_budget()
+        for end, lines in writer.lines():
             if lines:
                 yield lines
             self._release(released, end)
             released = end
+
+    def _read(self, *, for_lines: bool = False, all_listed: bool = False) -> BlockReader:
+        """Return what reads the file from its beginning; it lists the first findings, or all."""
+        limits = self.request.limits
+        options = self.request.options
+        if all_listed:
+            limits = attrs.evolve(limits, max_findings=0)
+        reader = reader_of(self.framed(), self.strings, limits, options)
+        reader.for_lines = for_lines
+        self._reader = reader
+        return reader
 
     def resume(self) -> tuple[int, bytes] | None:
         """Return the offset after the last whole record, and the control records before it.
@@ -119,50 +194,76 @@ class LogCapture(ScannedCapture[LogPass, Chunk]):
 
     def framed(self, *, splits: bool = False) -> FramedFile:
         """Return where records are (``FramedFile``)."""
-        limits, options = self.request.limits, self.request.options
+        limits = self.request.limits
+        options = self.request.options
         return FramedFile(self.format, self.source.data, limits, options, splits=splits)
 
     def frames(self) -> Iterator[Frames]:
         """Yield all stretches, thousands at a time."""
         return self.framed().blocks()
 
-    # --- The pass over the whole file -------------------------------------------------------------
+    # --- Tables ----------------------------------------------------------------------------------
 
-    def _run_pass(self, *, whole: bool) -> LogPass:
-        scanned = self._scan_pass()
-        if whole:
-            scanned.keep(self._release)
-        else:
-            for _ in self._chunks(scanned):
-                pass
-        return scanned
+    def read_blocks(self) -> tuple[BlockReader, Iterator[tuple[int, dict[str, Cells]]]]:
+        """Return what reads the file, and its blocks: where each ends, and columns by table."""
+        reader = self._read()
+        return reader, self._tables_of(reader)
 
-    def _parts(self, passed: LogPass) -> Iterator[Chunk]:  # noqa: ARG002 (the interface of FirstPass)
-        return self._chunks(self._scan_pass())
+    def _tables_of(self, reader: BlockReader) -> Iterator[tuple[int, dict[str, Cells]]]:
+        file = reader.file
+        rendered = bool(self.request.options.get("printf"))
+        # What lies between tail and head of a ring is a part of the file.
+        share = self.source.size / max(1, file.data.size)
+        first_row = 0
+        released = 0
+        for rows, _ in reader.blocks():
+            logs: Cells = dict(rows.logs)
+            if rendered:
+                logs["message"] = messages(logs, file.data, rows.printf, self.strings)
+            args = rows.args
+            tags = rows.tags
+            yield (
+                int(file.position * share),
+                {
+                    "logs": logs,
+                    "args": {
+                        "offset": args.offset,
+                        "parent": args.record + first_row,
+                        "name": args.name,
+                        "type": args.type,
+                        "value": args.value,
+                    },
+                    "log_tags": {
+                        "offset": tags.offset,
+                        "parent": tags.record + first_row,
+                        "name": tags.name,
+                    },
+                },
+            )
+            first_row += logs["ts"].size
+            self._release(released, file.position)
+            released = file.position
 
-    def _scan_pass(self) -> LogPass:
-        """Return a pass from the beginning of the file, with the capture's string pool."""
-        limits, options = self.request.limits, self.request.options
-        self._last = pass_over(self.format, self.source.data, self.strings, limits, options)
-        return self._last
+    def _run_pass(self, *, whole: bool) -> BlockPass:
+        return LogPass(self, whole=whole)
 
     def _release(self, start: int, stop: int) -> None:
         self.source.passed(start, stop)
 
-    def _chunks(self, scanned: LogPass) -> Iterator[Chunk]:
-        released = 0
-        for chunk in scanned.chunks():
-            yield chunk
-            self._release(released, scanned.position)
-            released = scanned.position
-
     def _value(self, note: Note) -> object:
-        return self._last.shown(note.rule, note.value)
+        return self._reader.shown(note.rule, note.value)
 
-    def _batch(self, name: str, passed: LogPass, part: Chunk) -> Batch:  # noqa: ARG002
-        return batch_of(name, part)
+    def _batch(self, name: str, passed: BlockPass, part: Tables) -> Batch:
+        del passed
+        first, cells = part.get(name, (0, {}))
+        if not cells:
+            return Batch.of(first, Table.of(self.schemas[name], self.strings))
+        columns_of = {"logs": log_columns, "args": argument_columns}.get(name)
+        columns: Columns = columns_of(cells, self._reader.file.data) if columns_of else dict(cells)
+        return Batch(first, cells["offset"].size, columns)
 
-    def _facts(self, passed: LogPass) -> dict[str, Any]:
+    def _facts(self, passed: BlockPass) -> dict[str, Any]:
+        assert isinstance(passed, LogPass)  # noqa: S101 (``_run_pass`` makes no other)
         totals = passed.totals
         clock = self.request.options.get("clock")
         offset = self.utc_offset_ns
@@ -171,12 +272,12 @@ class LogCapture(ScannedCapture[LogPass, Chunk]):
         return {
             "clock": f"{clock} (stated)" if clock else self._unstated_clock,
             "utc_offset": "not known" if offset is None else offset,
-            "severities": passed.levels,
+            "severities": levels(totals.severities),
             "components": components,
             "tags": tags,
             "dropped": totals.dropped,
             "rolled_out": totals.rolled_out,
-            "out_of_order": int(passed.findings.totals[int(rules.TIME_DECREASES)]),
+            "out_of_order": int(passed.notes[0].totals[int(rules.TIME_DECREASES)]),
         }
 
     _unstated_clock = "not stated: boot today, monotonic in older captures"
@@ -235,3 +336,82 @@ class StreamCapture(LegacyCapture):
         for frames in self.frames():
             end = max([end, *frames.sound().end[-1:].tolist()])
         return end, self.source.read(0, wire.STREAM_HEADER)
+
+
+# --- Columns of tables ----------------------------------------------------------------------------
+
+
+def log_columns(cells: Cells, data: U8) -> Columns:
+    """Return the columns of `logs` for what was read of them (``fx_log.meaning.LogRows``)."""
+    columns: Columns = dict(cells)
+    starts = cells["message_start"]
+    lengths = cells["message_length"]
+    severity = cells["severity"]
+    given = cells["log_given"]
+    del columns["message_start"], columns["message_length"]
+    for name in ("pid", "tid", "dropped", "log_tag", "log_rolled_out"):
+        columns[name] = cells[name].view(np.uint64)
+    columns["ticks"] = cells["ts"].view(np.uint64)
+    columns["severity_name"] = lambda: LEVEL_CODES[severity]
+    columns["log_given"] = lambda: given & np.uint8(SHOWN)
+    columns.setdefault("message", lambda: TextColumn.gather(data, starts, lengths))
+    return columns
+
+
+def argument_columns(cells: Cells, data: U8) -> Columns:
+    """Return the columns of `args` for what was read of them."""
+    del data
+    columns: Columns = dict(cells)
+    types = cells["type"]
+    seen = int(np.bitwise_or.reduce(1 << np.flatnonzero(np.bincount(types, minlength=1))))
+    columns |= value_columns(types, cells["value"], seen, TEXTS, INTEGERS)
+    del columns["value"]
+    columns["table"] = np.broadcast_to(np.uint8(TABLE_CODES["logs"]), types.size)
+    return columns
+
+
+def messages(logs: Cells, data: U8, values: Arguments, pool: StringPool) -> TextColumn:
+    """Return the messages of logs, with structured printfs rendered, of which ``values`` are."""
+    plain = TextColumn.gather(data, logs["message_start"], logs["message_length"])
+    rows = np.flatnonzero(logs["log_given"] & RENDERED == RENDERED)
+    if not rows.size:
+        return plain
+    from fx_log.read.entries import render_printf
+
+    first = np.searchsorted(values.record, rows)
+    last = np.searchsorted(values.record, rows, side="right")
+    rendered = TextColumn.of(
+        render_printf(plain.bytes_of(row), [value_of(values, at, pool) for at in range(*bounds)])
+        for row, *bounds in zip(rows.tolist(), first.tolist(), last.tolist(), strict=True)
+    )
+    starts = plain.offsets[:-1].copy()
+    lengths = np.diff(plain.offsets)
+    starts[rows] = plain.data.size + rendered.offsets[:-1]
+    lengths[rows] = np.diff(rendered.offsets)
+    return TextColumn.gather(np.concatenate((plain.data, rendered.data)), starts, lengths)
+
+
+def value_of(values: Arguments, row: int, pool: StringPool) -> Any:
+    """Return the value of a positional argument."""
+    kind = int(values.type[row])
+    value = int(values.value[row])
+    if kind == ArgType.NULL:
+        return None
+    if kind == ArgType.INT64:
+        return value
+    if kind == ArgType.UINT64:
+        return value & U64_MAX
+    if kind == ArgType.DOUBLE:
+        return float(values.value[row : row + 1].view(np.float64)[0])
+    if kind == ArgType.BOOL:
+        return bool(value)
+    return pool.bytes_of(value)
+
+
+def levels(severities: I64) -> dict[str, int]:
+    """Return the number of logs by severity name, the most severe first, of those by severity."""
+    found: dict[str, int] = {}
+    for severity in np.flatnonzero(severities)[::-1].tolist():
+        name = LEVELS[severity].name
+        found[name] = found.get(name, 0) + int(severities[severity])
+    return found

@@ -90,7 +90,8 @@ class Meaning:
         return None
 
     def _legacy(self, packet: LegacyPacket) -> Entry:
-        severity, verbosity = packet.raw_severity, 0
+        severity = packet.raw_severity
+        verbosity = 0
         if self.is_2022:
             severity, verbosity = legacy_level(packet.severity)
         return Entry(
@@ -122,7 +123,8 @@ class Meaning:
             rendered = render_printf(_encoded(entry.message), [a.value for a in positional])
             entry.message = rendered.decode(errors="surrogateescape")
         if self.is_2022 and entry.verbosity is not None:
-            entry.severity, entry.severity_name = Level.DEBUG, Level.DEBUG.name
+            entry.severity = Level.DEBUG
+            entry.severity_name = Level.DEBUG.name
         return entry
 
     # --- attribution ---
@@ -146,7 +148,8 @@ class Meaning:
         """Set component and URL of an entry, from the record, its suffix, or a manifest."""
         suffix = record.suffix
         if suffix is not None:
-            entry.component, entry.url = suffix.moniker, suffix.url
+            entry.component = suffix.moniker
+            entry.url = suffix.url
             entry.rolled_out = suffix.rolled_out
         if wire.MONIKER in appended:
             entry.component = str(appended[wire.MONIKER].value)
@@ -184,7 +187,8 @@ class Meaning:
                 continue
             if self.printf and positional is None and _is(argument, wire.PRINTF, "uint64"):
                 if argument.value == 0:
-                    positional, open_printf = [], True
+                    positional = []
+                    open_printf = True
                     continue
             elif open_printf and not name and positional is not None:
                 positional.append(argument)

@@ -1,30 +1,52 @@
-"""Frames: the stretches of a file of logs, as columns: records, and what lies between them."""
+"""Frames: the stretches of a file of logs: records, and what lies between them.
+
+They are columns, for whatever reads thousands of them (``Frames``), or objects (``Records``), which
+also show what the bytes of one mean (``explain``).
+"""
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_log import format as wire
 from fx_log import rules
-from fx_log.format import STREAM_HEADER
+from fx_log.format import (
+    STREAM_HEADER,
+    Attribution,
+    LegacyPacket,
+    LogRecord,
+    RingHeader,
+    StreamHeader,
+)
+from fx_log.plugin import FORMATS
 from fx_log.read import framing
 from fx_log.read.framing import LogFramer, PacketFramer, RingFramer
+from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
+from fxframework.errors import Rule
 from fxframework.io.limits import Limits
-from fxframework.io.words import WORD
+from fxframework.io.source import Source
+from fxframework.io.words import WORD, FieldView, view_of
 from fxframework.kernels.notes import Notes
+from fxframework.kit.explain import Explainer, check_offset
 from fxframework.kit.scanned import FINDING_FIELDS
+from fxframework.wire.state import State
 
-__all__ = ["Arguments", "FramedFile", "Frames"]
+__all__ = ["STATE", "Arguments", "FramedFile", "Frames", "Records", "explain"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
+STATE: Final = State()
+"""That of all log formats: no record says anything about the fields of others."""
 ROOM: Final = 1 << 14
 """Most stretches of a block."""
 BLOCK_BYTES: Final = 4 << 20
@@ -108,7 +130,7 @@ class Frames:
 
     def sound(self) -> Frames:
         """Return those that are records."""
-        return self.take(np.flatnonzero(self.fault == 0))
+        return self.take(np.flatnonzero(self.fault == 0)) if self.fault.any() else self
 
 
 @attrs.frozen(eq=False)
@@ -149,7 +171,10 @@ class FramedFile:
         *,
         splits: bool = False,
     ) -> None:
+        self.form = form
         self.ring = Ring(data) if form == "log-ring" else None
+        self.whole = data
+        """The file."""
         self.data = data
         """The file; of a ring, what lies between its tail and its head, a copy if it wraps."""
         self.suffixed = form == "log" and bool(options.get("suffix"))
@@ -191,7 +216,7 @@ class FramedFile:
         framer = self.framer
         while not framer.done:
             rows = framer.rows(ROOM, nbytes or BLOCK_BYTES)
-            columns = dict(zip(framing.COLUMNS, np.ascontiguousarray(rows.T), strict=True))
+            columns = dict(zip(framing.COLUMNS, rows, strict=True))
             for name in ("begin", "end", "start", "size"):
                 columns[name] *= framer.unit
             columns["suffix"][columns["suffix"] >= 0] *= framer.unit
@@ -202,17 +227,215 @@ class FramedFile:
 
     def arguments(self, records: Frames) -> Arguments:
         """Return the arguments of structured records."""
-        record_end = records.start + records.size
-        record, word, fault = framing.arguments(
-            words_of(self.data), records.start // WORD, record_end // WORD
-        )
-        begin = word * WORD
-        end = record_end[record]
-        follows = np.flatnonzero(record[1:] == record[:-1])
-        end[follows] = begin[follows + 1]
-        return Arguments(record, begin, end, fault)
+        columns = framing.arguments(words_of(self.data), records.start, records.size)
+        return Arguments(*columns)
 
 
 def words_of(data: U8) -> I64:
     """Return the whole words of some bytes."""
     return data[: data.size // WORD * WORD].view("<i8")
+
+
+# --- Objects --------------------------------------------------------------------------------------
+
+
+class Records:
+    """The records of a file as objects, in reading order."""
+
+    def __init__(self, file: FramedFile) -> None:
+        self.file = file
+        self.data = view_of(file.data)
+        """The bytes that frames are in."""
+        self.read = {"log": self.log, "log-ring": self.entry}.get(file.form, self.packet)
+
+    def __iter__(self) -> Iterator[LogFileRecord]:
+        """Yield every record, padding and damage too; their sizes add up to that of the file."""
+        yield from self.opening()
+        for frames in self.file.blocks():
+            for row in frames.rows():
+                yield from self.of_row(row)
+        yield from self.rest()
+
+    def of_row(self, row: Row) -> Iterator[LogFileRecord]:
+        """Return the records of a frame."""
+        if not row.fault or row.fault == rules.ENTRY_WITHOUT_RECORD:
+            return self.read(row)
+        if row.fault == rules.ZERO_WORDS:
+            return iter([Padding(offset=row.offset, nbytes=row.end - row.begin)])
+        rule = RULES.numbered(row.fault)
+        return iter([self.damaged(rule, row.offset, self.data[row.begin : row.end])])
+
+    def damaged(self, rule: Rule, offset: int, data: memoryview) -> Damaged:
+        """Return a damaged stretch."""
+        return Damaged(offset=offset, nbytes=len(data), code=rule.code, raw=data)
+
+    def log(self, row: Row) -> Iterator[LogFileRecord]:
+        """Yield a structured record, and its suffix."""
+        record, _ = LogRecord.unpack(self.data, row.start, row.start + row.size, STATE)
+        if row.suffix >= 0:
+            record.suffix, _ = Attribution.unpack(self.data, row.suffix, row.end, STATE)
+            record.suffix.row_offset = record.offset
+        yield record
+        if record.suffix is not None:
+            yield record.suffix
+
+    def packet(self, row: Row) -> Iterator[LogFileRecord]:
+        """Yield a packet, with its length if it has one."""
+        packet, c = LegacyPacket.unpack(self.data, row.start, row.end, STATE)
+        is_whole = c.at == row.end and row.size <= wire.MAX_PACKET
+        packet.offset = row.offset
+        packet.nbytes = row.end - row.begin
+        packet.raw = None if is_whole else self.data[row.begin : row.end].tobytes()
+        yield packet
+
+    def entry(self, row: Row) -> Iterator[LogFileRecord]:
+        """Yield an entry of a ring, which may have no record."""
+        nbytes = row.end - row.begin
+        frame, _ = wire.RingFrame.unpack(self.data, row.begin, row.end, STATE)
+        entry = RingEntry(offset=row.offset, nbytes=nbytes, tag=frame.tag, payload=frame.payload)
+        padding = self.data[row.start + len(frame.payload) : row.end]
+        if row.size:
+            log, _ = LogRecord.unpack(self.data, row.start, row.start + row.size, STATE)
+            parts: list[Any] = [log, *log.args]
+            places = self.file.place(np.array([part.offset for part in parts])).tolist()
+            for part, place in zip(parts, places, strict=True):
+                part.offset = place  # where in the file it is, which may be before the entry
+            entry.log = log
+            entry.payload = frame.payload[row.size :]
+        if any(padding):
+            entry.raw = self.data[row.begin : row.end].tobytes()
+        yield entry
+
+    # --- Before and behind the frames
+
+    def opening(self) -> Iterator[LogFileRecord]:
+        """Yield what is before the first frame: a header, or damage in its place."""
+        whole = view_of(self.file.whole)
+        ring = self.file.ring
+        size = min(len(whole), wire.RING_PAGE if ring else STREAM_HEADER)
+        if self.file.form not in ("log-ring", "log-legacy-stream") or not size:
+            return
+        header = whole[:size]
+        if ring is None and not StreamHeader.begins(header.tobytes()):
+            yield self.damaged(rules.CONTAINER_HEADER, 0, header)
+        elif ring is not None and size < wire.RING_PAGE:
+            yield self.damaged(rules.INVALID_RING, 0, header)
+        else:
+            cls = StreamHeader if ring is None else RingHeader
+            yield cls.unpack(header, 0, size, STATE)[0]
+            if ring is not None and ring.used < 0 and ring.capacity:
+                yield self.damaged(rules.INVALID_RING, size, whole[size:])
+
+    def rest(self) -> Iterator[LogFileRecord]:
+        """Yield the space of a ring between head and tail, if there is any."""
+        ring = self.file.ring
+        if ring is not None and 0 <= ring.used < ring.capacity:
+            data = ring.line(ring.used, ring.capacity)
+            offset = ring.place(ring.used)
+            if data.any():
+                yield self.damaged(rules.STALE_BYTES, offset, data.data)
+            else:
+                yield Padding(offset=offset, nbytes=data.size)
+
+    # --- The record at a byte
+
+    def at(self, offset: int) -> RecordAt:
+        """Return the record that contains a byte of the file."""
+        ring = self.file.ring
+        for record in self.opening():
+            end = record.offset + record.nbytes
+            if offset < end:
+                data = view_of(self.file.whole)[record.offset : end]
+                place = partial(operator.add, record.offset)
+                return RecordAt(record, data, offset - record.offset, place)
+        byte = offset if ring is None else ring.distance(offset)
+        if ring is not None and byte >= ring.used:
+            used = ring.used
+            data = view_of(ring.line(used, ring.capacity))
+            return RecordAt(next(self.rest()), data, byte - used, lambda at: ring.place(used + at))
+        frames = next(each for each in self.file.blocks() if each.end.size and each.end[-1] > byte)
+        row = next(frames.take(frames.end > byte).rows())
+        begin = row.begin
+        record, *suffix = self.of_row(row)
+        if suffix and byte >= row.suffix:
+            record = suffix[0]
+            begin = row.suffix
+        data = self.data[begin : begin + record.nbytes]
+
+        def place_in_file(byte_of_record: int) -> int:
+            place: int = self.file.place(np.array([begin + byte_of_record])).item()
+            return place
+
+        return RecordAt(record, data, byte - begin, place_in_file)
+
+
+class RecordAt(NamedTuple):
+    """A record of a file, with its bytes."""
+
+    record: LogFileRecord
+    data: memoryview
+    wanted: int
+    """The byte of it that was asked for."""
+    place: Callable[[int], int]
+    """Returns the offset in the file of a byte of it."""
+
+
+def explain(form: str, source: Source, offset: int) -> list[FieldView]:
+    """Return the fields of the record that contains byte ``offset``, in file order.
+
+    For long stretches (padding, damage) only the words around the byte are returned. Raises
+    UsageError if the file has no such byte.
+    """
+    check_offset(source, offset)
+    file = FramedFile(form, source.data, Limits(), {})
+    found = Records(file).at(offset)
+    views = RecordExplainer(found.data, found.wanted, form).views(found.record)
+    return [attrs.evolve(view, offset=found.place(view.offset)) for view in views]
+
+
+explain_log, explain_legacy, explain_stream, explain_ring = (
+    partial(explain, form) for form in FORMATS
+)
+
+
+class RecordExplainer(Explainer):
+    """Explains the bytes of one record, with offsets from its start."""
+
+    def __init__(self, data: memoryview, wanted: int, form: str) -> None:
+        super().__init__(data, wanted)
+        self.form = form
+
+    def views(self, record: LogFileRecord) -> Iterator[FieldView]:
+        """Yield all fields of a record."""
+        end = len(self.data)
+        if isinstance(record, RingEntry):
+            yield from self.entry(record)
+        elif isinstance(record, Padding):
+            yield from self.stretch(0, end, "padding", wire.RECORDS, "zero bytes")
+        elif isinstance(record, Damaged):
+            yield from self.damaged(0, end, RULES[record.code])
+        elif self.form == "log-legacy-stream" and isinstance(record, LegacyPacket):
+            yield from self.fields(wire.PacketLength, 0, wire.STREAM_LENGTH)
+            yield from self.fields(LegacyPacket, wire.STREAM_LENGTH, end)
+        else:
+            yield from self.fields(type(record), 0, end)
+
+    def fields(self, cls: Any, begin: int, end: int) -> Iterator[FieldView]:
+        """Yield the fields of the record in some bytes, and what is behind them."""
+        views: list[FieldView] = []
+        _, c = cls.unpack(self.data, begin, end, STATE, views, self.wanted)
+        yield from views
+        yield from self.stretch(c.at, end, "trailing", cls.layout.family.section)
+
+    def entry(self, entry: RingEntry) -> Iterator[FieldView]:
+        """Yield the fields of a ring's entry and of the record in it."""
+        begin = wire.RING_ENTRY
+        end = begin + entry.length
+        views: list[FieldView] = []
+        wire.RingFrame.unpack(self.data, 0, len(self.data), STATE, views)
+        yield from (view for view in views if view.offset < begin)
+        if entry.log is not None:
+            yield from self.fields(LogRecord, begin, begin + entry.log.nbytes)
+            begin += entry.log.nbytes
+        yield from self.stretch(begin, end, "payload", wire.RINGS)
+        yield from self.stretch(end, len(self.data), "padding", wire.RINGS, "should be zero")

@@ -1,4 +1,4 @@
-# cython: boundscheck=True, cdivision=True, show_performance_hints=False
+# cython: boundscheck=True, wraparound=False, cdivision=True, show_performance_hints=False
 """Framing: where the records of a file begin and end, for whatever reads them.
 
 A framer moves over one stretch at a time: a record, padding or damage. It checks the sizes of
@@ -89,6 +89,7 @@ cdef class Framer:
     cdef public bint splits
     cdef readonly bint done
     cdef int64_t start, size, tag, suffix, why
+    cdef object room
 
     def __init__(self, notes):
         self.notes = notes
@@ -97,14 +98,17 @@ cdef class Framer:
         self.wrap = LATEST
 
     def rows(self, int64_t most, int64_t nbytes):
-        """Move over up to ``most`` stretches, or ``nbytes`` bytes; return a row of COLUMNS for each.
+        """Move over up to ``most`` stretches, or ``nbytes`` bytes; return COLUMNS of them.
 
-        All but the last three columns are in the framer's unit. ``suffix`` is -1 where there is
-        none; ``index`` is the number of the record, ``fault`` that of the rule by which a stretch
-        is not a record, or 0. Behind the last one ``done`` is set.
+        They are int64 of shape (columns, stretches). All but the last three columns are in the
+        framer's unit. ``suffix`` is -1 where there is none; ``index`` is the number of the record,
+        ``fault`` that of the rule by which a stretch is not a record, or 0. Behind the last one
+        ``done`` is set.
         """
-        out = np.empty((min(most, 64), WIDTH), np.int64)
-        cdef int64_t[:, ::1] row = out
+        # They are collected as rows, whose memory serves for the next ones too, and copied.
+        if self.room is None or self.room.shape[0] < most:
+            self.room = np.empty((most, WIDTH), np.int64)
+        cdef int64_t[:, ::1] row = self.room
         cdef int64_t count = 0, begin, index, until = self.pos + nbytes // self.unit
         cdef int found
         while count < most and self.pos < until:
@@ -113,15 +117,12 @@ cdef class Framer:
             if found == LAST:
                 self.done = True
                 break
-            if count == row.shape[0]:
-                out = np.resize(out, (2 * count, WIDTH))
-                row = out
             row[count, BEGIN], row[count, END] = begin, self.pos
             row[count, START], row[count, SIZE] = self.start, self.size
             row[count, SUFFIX], row[count, TAG] = self.suffix, self.tag
             row[count, INDEX], row[count, FAULT] = index, 0 if found == FRAME else self.why
             count += 1
-        return out[:count]
+        return np.array(self.room[:count].T, order="C")
 
     cdef int next(self) except -1:
         """Move over the next stretch. Return FRAME, OTHER, or LAST at the end of the file."""
@@ -210,28 +211,30 @@ cdef int64_t after_argument(
     return after
 
 
-def arguments(const int64_t[::1] words, const int64_t[::1] starts, const int64_t[::1] ends):
-    """Return the arguments of records, which are words ``starts`` to ``ends``.
+def arguments(const int64_t[::1] words, const int64_t[::1] starts, const int64_t[::1] sizes):
+    """Return the arguments of records, which begin at bytes ``starts`` and have ``sizes`` bytes.
 
-    Of each: the row of its record, its word, and the rule by which it cannot be decoded, or 0; int64
-    of shape (3, arguments).
+    Of each: the row of its record, its first byte, the byte behind it, and the rule by which it
+    cannot be decoded, or 0; int64 of shape (4, arguments).
     """
-    found = np.empty((8 * starts.shape[0] + 64, 3), np.int64)
-    cdef int64_t[:, ::1] row = found
+    cdef int64_t room = 8 * starts.shape[0] + 64
+    found = np.empty((4, room), np.int64)
+    cdef int64_t[:, ::1] column = found
     cdef int64_t record, at, end, fault = 0, count = 0
     for record in range(starts.shape[0]):
-        at, end = starts[record] + MIN_RECORD_WORDS, ends[record]
-        if end > words.shape[0]:
-            raise IndexError(f"a record up to word {end} of {words.shape[0]}")
+        at = starts[record] // 8 + MIN_RECORD_WORDS
+        end = (starts[record] + sizes[record]) // 8
+        if not 0 <= at <= end <= words.shape[0]:
+            raise IndexError(f"a record from word {at} to {end} of {words.shape[0]}")
         while at < end:
-            if count == row.shape[0]:
-                found = np.resize(found, (2 * count, 3))
-                row = found
-            row[count, 0], row[count, 1] = record, at
+            if count == room:
+                found = np.concatenate((found, np.empty_like(found)), axis=1)
+                room, column = 2 * room, found
+            column[0, count], column[1, count] = record, 8 * at
             at = after_argument(words, at, end, &fault)
-            row[count, 2] = fault
+            column[2, count], column[3, count] = 8 * at, fault
             count += 1
-    return np.ascontiguousarray(found[:count].T)
+    return found[:, :count]
 
 
 cdef class LogFramer(Framer):

@@ -1,7 +1,8 @@
 """Lines of record JSON, from the columns that tables are made of too.
 
 ``fxframework.wire.lines`` writes the fields of declared records. What columns do not say is shown
-by objects (``decoder``): damage, arguments that cannot be decoded, and what JSON has no word for.
+by objects (``frames.Records``): damage, arguments that cannot be decoded, and what JSON has no word
+for.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ import orjson
 from numpy.typing import NDArray
 
 from fx_log import format as wire
-from fx_log.format import ArgType, Argument, Attribution, LegacyPacket, LogRecord
-from fx_log.read.blocks import ARGUMENT, HEAD, IS_FOREIGN, LOG, PACKET, USED_BITS
-from fx_log.read.decoder import Records
-from fx_log.read.frames import Frames
+from fx_log.format import ArgType
+from fx_log.read.blocks import ARGUMENT, IS_FOREIGN, LOG, PACKET, USED_BITS, BlockReader
+from fx_log.read.frames import Frames, Records
 from fx_log.read.records import LogFileRecord
 from fxframework.io.words import WORD
 from fxframework.kernels.parts import COPIED, NATURAL, STRETCH
@@ -28,7 +28,7 @@ from fxframework.model.strings import StringPool
 from fxframework.wire.known import LENGTH, START, STRANGE
 from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.lines import RowTexts, ShownRows, doubts, head_of, raw_of, stretch, when
-from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
+from fxframework.wire.many import Many
 
 __all__ = ["LineWriter"]
 
@@ -41,25 +41,29 @@ TAGS: Final = PACKET["tags"]
 
 
 class LineWriter:
-    """Writes the lines of all records of a file, in reading order."""
+    """Writes the lines of all records of a file, which ``reader`` reads, in reading order."""
 
-    def __init__(self, records: Records) -> None:
-        self.records = records
-        self.file = records.file
-        self.numbers = FileNumbers(self.file.data)
+    def __init__(self, reader: BlockReader) -> None:
+        self.reader = reader
+        self.file = reader.file
+        self.records = Records(reader.file)
         self.texts = RowTexts(self.file.data, StringPool())
         self.texts.lists[TAGS] = TagTexts(self.file.data, StringPool())
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield lines, and the byte of the framed bytes up to which their records are."""
         yield 0, b"".join(map(line_of, self.records.opening()))
-        for frames in self.file.blocks(nbytes=BLOCK_BYTES):
-            yield self.file.position, self.block(frames)
+        for rows_and_findings in self.reader.blocks(BLOCK_BYTES):
+            del rows_and_findings  # lines need neither; nor are they kept while more is read
+            lines = self.block()
+            self.reader.forget()
+            yield self.file.position, lines
         yield self.file.data.size, b"".join(map(line_of, self.records.rest()))
 
-    def block(self, frames: Frames) -> bytes:
-        """Return the lines of some stretches."""
-        sound = frames.sound()
+    def block(self) -> bytes:
+        """Return the lines of the stretches that were just read."""
+        frames = self.reader.frames
+        sound = self.reader.found
         by_objects = self.structured(sound) if self.file.has_arguments else self.packets(sound)
         # Stretches that are not records, and among the records those that columns do not say.
         needs_object = frames.fault != 0
@@ -81,47 +85,36 @@ class LineWriter:
             self.texts.put(np.array(places), cell)
             self.texts.templates.forget_columns()
 
-    def many(self, layout: Any, start: I64, end: I64) -> Many:
-        """Return records of a layout, to be read."""
-        reading = Reading(self.numbers, {}, mirrored=False, for_lines=True)
-        own = ClassRows.of(np.arange(start.size))
-        return Many(reading, layout, own, start, end, big=False)
-
     # --- Kinds of records
 
     def structured(self, frames: Frames) -> Mask:
         """Write structured records, or entries of a ring; return which their objects show."""
-        end = frames.start + frames.size
-        records = self.many(LogRecord.layout, frames.start, end)
-        records.read_fields(HEAD)
+        records = self.reader.records_read
+        suffixes = self.reader.suffixes_read
+        assert records is not None  # noqa: S101 (the reader was told to keep them)
         records.keep_raw(records.known[LOG["_reserved"]] != 0)
-        by_objects = self.arguments(frames, records)
+        by_objects = self.arguments(records)
         if self.file.ring is not None:
             entry_length = self.file.data.view("<i8")[frames.start // WORD - 1]
             by_objects |= entry_length != frames.size
-        suffix = np.flatnonzero(~by_objects & (frames.suffix >= 0))
-        if suffix.size:
-            suffixes = self.many(Attribution.layout, frames.suffix[suffix], frames.end[suffix])
-            Attribution.layout.read_many(suffixes)
+        if suffixes is not None:
+            record_of_suffix = np.flatnonzero(frames.suffix >= 0)
             strange = in_doubt(suffixes)
-            by_objects[suffix[strange]] = True
-            rows = np.flatnonzero(~strange)
+            by_objects[record_of_suffix[strange]] = True
+            rows = np.flatnonzero(~by_objects[record_of_suffix])
             self.put("attribution", suffixes, rows, suffixes.start, suffixes.limit)
         rows = np.flatnonzero(~by_objects)
         if self.file.ring is None:
-            self.put("log", records, rows, frames.start, end)
+            self.put("log", records, rows, frames.start, frames.start + frames.size)
         else:
             self.put_entries(frames.take(rows), records, rows)
         return by_objects
 
-    def arguments(self, frames: Frames, records: Many) -> Mask:
-        """Read the arguments of records; return which records their objects show."""
-        places = self.file.arguments(frames)
-        first = np.searchsorted(places.record, places.record)
-        index = np.arange(first.size) - first
-        limits = records.limit[places.record]
-        parts = records.items(Argument.layout, places.begin, limits, places.record, index)
-        Argument.layout.read_many(parts)
+    def arguments(self, records: Many) -> Mask:
+        """Look at the arguments of records; return which records their objects show."""
+        arguments = self.reader.arguments_read
+        assert arguments is not None  # noqa: S101 (as above)
+        parts = arguments.many
         records.own.parts[LOG["args"]] = [parts]
         known = parts.known
         stated_end = parts.start + known[ARGUMENT["_size_words"]] * WORD
@@ -130,20 +123,22 @@ class LineWriter:
         # An empty string is the reference 0; one of length 0 has to be kept.
         parts.keep_raw((kinds == ArgType.STRING) & (known[ARGUMENT["_value_ref"]] == wire.INLINE))
         parts.keep_raw(known[ARGUMENT["type"], HEADER] >> USED_BITS[kinds] != 0)
+        is_doubtful = (arguments.fault != 0) | IS_FOREIGN[kinds] | in_doubt(parts)
         by_objects = in_doubt(records)
-        by_objects[places.record[(places.fault != 0) | IS_FOREIGN[kinds] | in_doubt(parts)]] = True
+        by_objects[arguments.record[is_doubtful]] = True
         return by_objects
 
     def packets(self, frames: Frames) -> Mask:
         """Write packets; return which their objects show."""
-        packets = self.many(LegacyPacket.layout, frames.start, frames.end)
-        LegacyPacket.layout.read_many(packets)
+        packets = self.reader.records_read
+        assert packets is not None  # noqa: S101 (as above)
         packets.keep_raw((packets.at() != frames.end) | (frames.size > wire.MAX_PACKET))
         by_objects = in_doubt(packets)
         by_objects |= packets.known.get((PACKET["message"], STRANGE), False)
         tags = packets.own.parts[TAGS] = packets.own.lists.get(TAGS, [])
         for turn in tags:
-            starts, lengths = turn.known[TAGS, START], turn.known[TAGS, LENGTH]
+            starts = turn.known[TAGS, START]
+            lengths = turn.known[TAGS, LENGTH]
             by_objects[turn.rows_at(np.flatnonzero(not_utf8(self.file.data, starts, lengths)))] = (
                 True
             )
@@ -210,7 +205,8 @@ class TagTexts(RowTexts):
 
     def put_items(self, field: Any, many: Many, rows: I64, places: I64) -> None:
         """Write tags, each with a comma behind it, at places among all of them."""
-        starts, lengths = many.known[field, START][rows], many.known[field, LENGTH][rows]
+        starts = many.known[field, START][rows]
+        lengths = many.known[field, LENGTH][rows]
         self.put(places, *stretch(STRETCH, starts, lengths), b",")
 
 

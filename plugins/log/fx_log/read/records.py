@@ -1,7 +1,7 @@
 """Records of the log formats as lossless objects, and their JSON.
 
 ``format.py`` declares them; here are entries of rings, which may hold a record, and what holds
-none. ``decoder.py`` reads records from bytes, ``entries.py`` gives their meaning.
+none. ``frames.py`` reads records from bytes, ``entries.py`` gives their meaning.
 """
 
 from __future__ import annotations

@@ -25,10 +25,12 @@ class Ring:
 
     def __init__(self, image: U8) -> None:
         self.size = image.size
-        self.page, self.ring = image[: wire.RING_PAGE], image[wire.RING_PAGE :]
+        self.page = image[: wire.RING_PAGE]
+        self.ring = image[wire.RING_PAGE :]
         self.capacity = self.ring.size
         head, tail = (self.page[at : at + 8].tobytes() for at in (0, 8))
-        self.head, self.tail = int.from_bytes(head, "little"), int.from_bytes(tail, "little")
+        self.head = int.from_bytes(head, "little")
+        self.tail = int.from_bytes(tail, "little")
         header = wire.RingHeader(head=self.head, tail=self.tail)
         whole = self.page.size == wire.RING_PAGE
         self.used = self.head - self.tail if whole and header.sound(self.capacity) else -1
@@ -57,11 +59,17 @@ class Ring:
         """Return the offset in the image of the byte that lies ``at`` bytes behind the tail."""
         return wire.RING_PAGE + (self.start + at) % max(1, self.capacity)
 
+    def distance(self, offset: int) -> int:
+        """Return how many bytes behind the tail the byte of the ring at an offset lies."""
+        return (offset - wire.RING_PAGE - self.start) % self.capacity
+
     def line(self, begin: int, end: int) -> U8:
         """Return bytes ``begin`` to ``end`` behind the tail; a copy if they wrap."""
-        begin, end = self.start + begin, self.start + end
+        begin = self.start + begin
+        end = self.start + end
         if begin >= self.capacity:
-            begin, end = begin - self.capacity, end - self.capacity
+            begin = begin - self.capacity
+            end = end - self.capacity
         line = self.ring[begin:end]
         if end > self.capacity:
             line = np.concatenate((line, self.ring[: end - self.capacity]))

@@ -1,4 +1,4 @@
 """Writing: calls and records to bytes; parts, merged captures, salvage.
 
-`writer` writes calls, `copying` a part or what is sound, `merge` several captures.
+`writer` writes calls, `rewriter` records, `copying` a part, what is sound, or several captures.
 """

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
 
 from fx_log import format as wire
-from fx_log.format import Argument
+from fx_log.export.presentation import SIGNED, UNSIGNED, Head, walk
+from fx_log.format import ArgType, Argument
 from fx_log.read.entries import Entry, Meaning, split_attribution
 from fx_log.read.records import (
     Attribution,
@@ -27,16 +30,28 @@ from fx_log.read.records import (
     StreamHeader,
 )
 from fx_log.severity import Level, legacy_level
-from fx_log.write.arguments import folded
+from fx_log.write.arguments import (
+    MAX_VALUE_WORDS,
+    argument_bytes,
+    folded,
+    name_head,
+    record_bytes,
+    shortened,
+    text_argument,
+)
 from fx_log.write.sinks import MAX_DROPPED, fitted, verbose_severity
 from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.kit.memo import Memo
 
 if TYPE_CHECKING:
     from fx_log.write.redaction import Redactor
+    from fxframework.model.capture import Capture
+    from fxframework.model.table import Table
 
 __all__ = [
     "ATTRIBUTIONS",
     "AttributionConverter",
+    "RowEncoder",
     "component_of",
     "convert_attribution",
     "legacy",
@@ -54,6 +69,17 @@ ATTRIBUTIONS: Final = ("keep", "manifest", "in_record", "none")
 """Places of attribution; ``keep`` does not move it."""
 SEVERITIES: Final = "severities beyond a byte"
 TAGS: Final = "tags of entries"
+_ATTRIBUTION: Final = {
+    wire.MONIKER: ArgType.STRING, wire.URL: ArgType.STRING, wire.ROLLED_OUT: ArgType.UINT64,
+}  # fmt: skip
+KNOWN_TYPES: Final = {
+    name.encode(): int(kind) for name, kind in {**wire.WELL_KNOWN, **_ATTRIBUTION}.items()
+}
+"""The type in which a name means something, so that a key of that name gets another one."""
+MESSAGE_HEAD: Final = name_head("message")
+EMPTY_MESSAGE: Final = text_argument(*MESSAGE_HEAD, b"")
+LONGEST_MESSAGE: Final = 8 * (MAX_VALUE_WORDS - len(EMPTY_MESSAGE) // 8)
+"""Bytes that fit into a record without anything else."""
 BEHIND: Final = "entries with bytes behind their records"
 NO_LOG: Final = "entries that hold no log"
 """Losses of rings' entries."""
@@ -461,3 +487,187 @@ def _last(args: Iterable[Argument], name: str, type: str) -> Any:
         if argument.name == name and argument.type == type:
             value = argument.value
     return value
+
+
+# --- Rows of any format ---------------------------------------------------------------------------
+
+
+def decoded(data: bytes) -> str:
+    """Return the text of some bytes, as records have it."""
+    return data.decode(errors="surrogateescape")
+
+
+class _Common(NamedTuple):
+    """What logs with the same ``Head`` have in common; arguments are bytes."""
+
+    severity: int
+    has_message: bool
+    start: bytes
+    """pid and tid."""
+    place: bytes
+    """file and line."""
+    tags: bytes
+    tag: int
+    """The tag of the component; 0 without one."""
+
+
+class RowEncoder:
+    """Encodes the rows of `logs` of any capture as structured records.
+
+    Manifests name components. What does not fit is counted as lost.
+    """
+
+    def __init__(self, capture: Capture, lost: Lost) -> None:
+        self._capture = capture
+        self._pool = capture.strings
+        self._lost = lost
+        self._components: dict[tuple[bytes, bytes], int] = {}
+        """Tags of components, by moniker and url."""
+        self._texts: Memo[int, bytes] = Memo(
+            lambda code: self._pool.bytes_of(code) if code >= 0 else b"", 0
+        )
+        self._named = Memo(self._with_text)
+        """The bytes of string arguments, by codes of their names and values."""
+        self._common = Memo(self._common_of)
+        self._manifests = b""
+        """Those of components that are new in a row."""
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the records, in pieces."""
+        for batch in walk(self._capture, self._keys, self._lost):
+            yield b"".join(
+                map(
+                    self._record,
+                    np.asarray(batch.ts).tolist(),
+                    batch.heads,
+                    batch.messages.raw(),
+                    batch.args,
+                    zip(batch.dropped, batch.rolled_out, batch.verbosity, strict=True),
+                )
+            )
+
+    def _record(
+        self,
+        ts: int,
+        head: tuple[Any, ...],
+        message: bytes,
+        keys: Sequence[bytes | None],
+        counts: tuple[int, int, int],
+    ) -> bytes:
+        """Return the record of a row, with those that it needs before it."""
+        common = self._common[head]
+        if common is None:
+            self._lost["logs"] += 1
+            return b""
+        dropped, rolled_out, verbosity = counts
+        start = common.start
+        if dropped:
+            start += argument_bytes("num_dropped", ArgType.UINT64, dropped)
+        start += common.place
+        if verbosity:
+            start += argument_bytes("verbosity", ArgType.INT64, verbosity)
+        if rolled_out:
+            self._lost["counts of logs rolled out"] += 1
+        before, self._manifests = self._manifests, b""
+        text = message if common.has_message else None
+        for body in self._bodies(start, text, keys, common.tags):
+            try:
+                return before + record_bytes(common.severity, ts, body, tag_bits=common.tag)
+            except WriteRefusedError:  # logs of other formats may be larger than a record
+                continue
+        self._lost["logs"] += 1
+        return before
+
+    def _bodies(
+        self, start: bytes, message: bytes | None, keys: Sequence[bytes | None], tags: bytes
+    ) -> Iterator[bytes]:
+        """Yield the arguments in the reference writer's order, then what may fit in their place.
+
+        That is with a shorter message, and then without the keys.
+        """
+        sound = [key for key in keys if key is not None]
+        is_whole = len(sound) == len(keys)
+        if is_whole and (message is None or len(message) <= LONGEST_MESSAGE):
+            text = b"" if message is None else text_argument(*MESSAGE_HEAD, message)
+            yield b"".join((start, text, *sound, tags))
+        for kept in [sound, []] if is_whole else [[]]:
+            room = 8 * MAX_VALUE_WORDS - len(EMPTY_MESSAGE) - sum(map(len, (start, *kept, tags)))
+            if room >= 0:
+                self._lost["logs, in part"] += 1
+                self._lost["keys"] += len(keys) - len(kept)
+                shorter = shortened(message or b"", min(room, wire.MAX_STRING))
+                yield b"".join((start, text_argument(*MESSAGE_HEAD, shorter), *kept, tags))
+
+    def _common_of(self, key: tuple[Any, ...]) -> _Common | None:
+        """Return what all logs with a head have; None where that is too large for a record."""
+        head = Head.of(key)
+        start = place = b""
+        try:
+            if head.pid is not None:
+                start += argument_bytes("pid", ArgType.UINT64, head.pid)
+            if head.tid is not None:
+                start += argument_bytes("tid", ArgType.UINT64, head.tid)
+            if head.file >= 0:
+                place += argument_bytes("file", ArgType.STRING, self._texts[head.file])
+            if head.line is not None:
+                place += argument_bytes("line", ArgType.UINT64, head.line)
+            return _Common(
+                severity=head.severity if head.level >= 0 else int(Level.INFO),
+                has_message=head.has_message,
+                start=start,
+                place=place,
+                tags=b"".join(argument_bytes("tag", ArgType.STRING, tag) for tag in head.tags),
+                tag=self._tag(head),
+            )
+        except WriteRefusedError:
+            return None
+
+    def _tag(self, head: Head) -> int:
+        """Return the tag of a component; that of a new one gets a manifest."""
+        if head.component < 0:
+            return 0
+        who = self._texts[head.component], self._texts[head.url]
+        if who not in self._components:
+            tag = len(self._components) + 1
+            self._manifests += manifest_record(tag, *map(decoded, who)).pack()
+            self._components[who] = tag
+        return self._components[who]
+
+    # --- Keys
+
+    def _keys(self, args: Table) -> list[bytes | None]:
+        """Return the bytes of rows of `args`; None for one that no record has room for."""
+        columns = ("name", "type", "int", "uint", "float", "str")
+        return [self._key(*row) for row in args.tuples(*columns)]
+
+    def _key(
+        self, name: int, kind: int, signed: int, unsigned: int, real: float, code: int
+    ) -> bytes | None:
+        if kind == ArgType.STRING:
+            return self._named[name, code]
+        if code >= 0:
+            self._lost["values that are bytes"] += 1
+            return b""
+        if kind in SIGNED:
+            return self._argument(name, ArgType.INT64, signed)
+        if kind in UNSIGNED:
+            return self._argument(name, ArgType.UINT64, unsigned)
+        if kind == ArgType.DOUBLE:
+            return self._argument(name, kind, real)
+        if kind == ArgType.BOOL:
+            return self._argument(name, kind, bool(signed))
+        return self._argument(name, ArgType.NULL, None)
+
+    def _with_text(self, codes: tuple[int, int]) -> bytes | None:
+        name, value = codes
+        return self._argument(name, ArgType.STRING, self._texts[value])
+
+    def _argument(self, name_code: int, kind: int, value: Any) -> bytes | None:
+        name = self._texts[name_code]
+        if KNOWN_TYPES.get(name) == kind:
+            self._lost["names of keys, which got an underscore"] += 1
+            name += b"_"
+        try:
+            return argument_bytes(name, kind, value)
+        except WriteRefusedError:
+            return None

@@ -1,4 +1,4 @@
-"""Copying: parts of logs and what is sound of damaged ones, in their own format.
+"""Copying: parts of logs, what is sound of damaged ones, and several as one, by wire's verbs.
 
 Records are copied as bytes. Damage, zero words, and entries of a ring without a log are left out.
 A salvage also leaves out arguments that cannot be decoded, and finds records that a size hides.
@@ -7,34 +7,50 @@ A salvage also leaves out arguments that cannot be decoded, and finds records th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules
+from fx_log.export.presentation import left_out
+from fx_log.format import LegacyPacket, LogRecord
 from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
-from fx_log.read.frames import Arguments, FramedFile, Frames
+from fx_log.read.frames import STATE, Arguments, FramedFile, Frames
 from fx_log.read.framing import LogJudge
-from fx_log.read.records import LogFileRecord, RingHeader, StreamHeader
+from fx_log.read.records import Damaged, LogFileRecord, Padding, RingHeader, StreamHeader
 from fx_log.rules import RULES
-from fx_log.write.convert import BEHIND
-from fx_log.write.rewriter import is_plain, open_any_writer
-from fxframework.errors import Rule
+from fx_log.write.convert import (
+    ATTRIBUTIONS,
+    BEHIND,
+    NO_LOG,
+    SEVERITIES,
+    TAGS,
+    RowEncoder,
+    component_of,
+    convert_attribution,
+    legacy,
+    rolled_out_of,
+    structured,
+)
+from fx_log.write.redaction import Redactor
+from fx_log.write.rewriter import RecordEncoder, is_plain, open_any_writer
+from fxframework.errors import Rule, UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import WORD
 from fxframework.kit.realign import realigned
 from fxframework.kit.salvage import Loss
-from fxframework.model.capture import Capture, Window
+from fxframework.model.capture import Capture, OpenRequest, Window
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.selection import Selection
 from fxframework.model.strings import TextColumn
-from fxframework.wire.verbs.copies import Copies, copy
+from fxframework.wire.verbs.copies import Copies, copy, is_among
+from fxframework.wire.verbs.merge import EARLIEST, MergedPart, MergeSession
 
-__all__ = ["extract", "salvage"]
+__all__ = ["LogMerger", "PacketMerger", "extract", "open_merge", "open_stream_merge", "salvage"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -60,6 +76,10 @@ REPORTED: Final = {
     rules.NO_ROOM_FOR_ATTRIBUTION.code: "logs without their component",
     rules.KEY_NOT_THERE.code: "keys to be redacted that were not there",
 }
+TIME_AT: Final = LegacyPacket.layout.place("timestamp").offset
+NAMELESS: Final = -1
+Owner = tuple[int, int]
+"""The number of a component; or NAMELESS, and the tag that stands for it."""
 Copier = Callable[[Sink], Iterator[Loss]]
 """Writes what is copied; yields the losses."""
 
@@ -161,7 +181,8 @@ def _ring(
 ) -> Iterator[Loss]:
     """Write a ring with sound entries from its tail on, and zeros in its unused space."""
     ring = capture.ring
-    page, capacity = ring.page.tobytes(), ring.capacity
+    page = ring.page.tobytes()
+    capacity = ring.capacity
     if ring.used < 0:
         if page:
             start = min(ring.size, wire.RING_PAGE) if capacity else 0
@@ -296,3 +317,270 @@ def _without_damage(
     words = copied.data.view("<i8")
     words[empty] = words[empty + 1] = 0
     return copied.data, place_of[: frames.begin.size]
+
+
+# --- Merging --------------------------------------------------------------------------------------
+
+
+class LogSession(MergeSession):
+    """What both kinds of merged files have in common.
+
+    Captures of other formats have their rows of `logs` encoded as structured records.
+    """
+
+    losses: ClassVar[Mapping[str, str]]
+    """What findings of a capture count that is left out."""
+
+    def __init__(self, sink: Sink, redactor: Redactor | None) -> None:
+        super().__init__(sink)
+        self.redactor = redactor
+
+    def part(self, capture: Capture) -> MergedPart:
+        """Return the records of a capture, in the form of the output."""
+        prepared = self.prepared(capture)
+        whole = whole_of(prepared)
+        assert isinstance(whole, LogCapture)  # noqa: S101 (`prepared` sees to it)
+        file = whole.framed()
+        frames = Frames.joined([block.sound() for block in file.blocks()])
+        if isinstance(prepared, Window):
+            is_selected = ~is_among(frames.offset, prepared.offsets_left_out())
+            frames = frames.take(is_selected)
+        self.count_losses(capture)
+        return self.placed(whole.format, file.data, frames)
+
+    def count_losses(self, capture: Capture) -> None:
+        """Count what a capture has that the output lacks."""
+        self.lost += left_out(capture)
+        capture.scan()
+        for code, what in self.losses.items():
+            self.lost[what] += capture.diagnostics.counts.get(code, 0)
+        if capture.utc_offset_ns is not None:
+            self.lost["the offset from UTC"] += 1
+
+    def prepared(self, capture: Capture) -> Capture:
+        """Return a capture with the records to write for one."""
+        raise NotImplementedError
+
+    def placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
+        """Return the records that some frames are."""
+        raise NotImplementedError
+
+    def spooled(self, kind: type[LogCapture], pieces: Iterable[bytes | bytearray]) -> LogCapture:
+        """Return a capture of bytes, which are in a temporary file."""
+        name = self.sink.name
+        with spool_file() as spool:
+            sink = Sink(spool, name=name)
+            sink.budget = self.sink.budget
+            for piece in pieces:
+                sink.write(piece)
+            return kind(Source.spooled(spool, name=name), OpenRequest())
+
+    def rows_of(self, capture: Capture) -> LogCapture:
+        """Return the rows of `logs` of another format as structured records."""
+        return self.spooled(LogCapture, RowEncoder(capture, self.lost).pieces())
+
+    def close(self) -> Mapping[str, int]:
+        """Write the records; return the counts of what is not written, and of redactions."""
+        if self.redactor is not None:
+            for what, count in self.redactor.counts.items():
+                self.lost[f"redacted: {what}"] += count
+            for key in self.redactor.absent:
+                self.lost[f"to be redacted, but not there: {key}"] += 1
+        return super().close()
+
+
+def whole_of(capture: Capture) -> Capture:
+    """Return the capture of which one shows a part, or itself."""
+    return capture.whole if isinstance(capture, Window) else capture
+
+
+def is_legacy(capture: Capture) -> bool:
+    """Return whether a capture is of legacy packets."""
+    return capture.format.startswith("log-legacy")
+
+
+def sound_records(capture: Capture) -> Iterator[Any]:
+    """Yield the records of a capture, without damage and padding."""
+    return (r for r in capture.checked_records() if not isinstance(r, Damaged | Padding))
+
+
+class LogMerger(LogSession):
+    """Merges logs into structured records.
+
+    ``attribution`` selects the place of attribution: ``manifest`` (a tag, named by a control
+    record), ``in_record`` (moniker and url at the end), ``none`` or ``keep``. A tag that captures
+    use for different components is changed in the later one. Manifests of several captures come
+    first.
+    """
+
+    losses: ClassVar[Mapping[str, str]] = {
+        rules.ENTRY_WITHOUT_RECORD.code: NO_LOG,
+        rules.ENTRY_TRAILING_BYTES.code: BEHIND,
+    }
+
+    def __init__(self, sink: Sink, *, attribution: str, redactor: Redactor | None) -> None:
+        super().__init__(sink, redactor)
+        self.attribution = attribution
+        self.components: dict[tuple[str, str], int] = {}
+        """Numbers of components, by moniker and url."""
+        self.owners: dict[int, Owner] = {0: (NAMELESS, 0)}
+        """The component that each tag of the output stands for."""
+        self.moved: dict[Owner, int] = {}
+        """New tags of components."""
+        self.free_tag = wire.CONTROL - 1
+
+    def prepared(self, capture: Capture) -> Capture:
+        """Return a capture of structured records, or of a ring's entries."""
+        to = self.attribution
+        if not isinstance(whole_of(capture), LogCapture):
+            capture = self.rows_of(capture)
+            to = "keep" if to == "manifest" else to
+        options = capture.request.options
+        if to == "keep" and options.get("suffix"):
+            to = "manifest"
+        packets = is_legacy(capture)
+        if to == "keep" and self.redactor is None and not packets:
+            return capture
+        lost: Counter[str] = Counter()
+        records = sound_records(capture)
+        if packets or capture.format == "log-ring":
+            records = structured(records, lost, era=options.get("severity_era", "current"))
+        if to != "keep":
+            records = convert_attribution(records, to, self.lost)
+        if self.redactor is not None:
+            records = filter(None, map(self.redactor.redact, records))
+        converted = self.spooled(LogCapture, map(RecordEncoder("log").encode, records))
+        for what in (TAGS, SEVERITIES):
+            self.lost[what] += lost[what]
+        return converted
+
+    def placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
+        """Return records with their tags; what manifests name is numbered (elsewhere NAMELESS)."""
+        words = data[: data.size // WORD * WORD].view(np.int64)
+        starts = frames.start // WORD
+        heads = words[starts]
+        ts = words[starts + 1]
+        tags = wire.HEADER_TAG.get(heads)
+        components = np.full(starts.size, NAMELESS)
+        is_manifest = np.zeros(starts.size, np.bool_)
+        for row in np.flatnonzero(tags & wire.CONTROL).tolist():
+            begin = int(frames.start[row])
+            record, _ = LogRecord.unpack(data.data, begin, begin + int(frames.size[row]), STATE)
+            if rolled_out_of(record) is not None:
+                continue
+            is_manifest[row] = True
+            component = component_of(record)
+            if component is not None:
+                number = self.components.setdefault(component, len(self.components))
+                components[row] = number
+                ts[row] = EARLIEST
+        if form == "log-ring":
+            # A record of a ring has the tag of its entry, if that fits; a manifest has its own.
+            too_large = ~is_manifest & (frames.tag >> wire.CONTROL.bit_length() - 1 != 0)
+            self.lost[TAGS] += int(np.count_nonzero(too_large))
+            of_entries = np.where(too_large, 0, frames.tag) | tags & wire.CONTROL
+            tags = np.where(is_manifest, tags, of_entries)
+        beside = {"tags": tags, "components": components}
+        return MergedPart(data, frames.start, frames.size, ts, beside)
+
+    def settle(self) -> None:
+        """Change tags of later parts that are those of other components."""
+        for part in self.parts if len(self.parts) > 1 else []:
+            self._retag(part.beside)
+
+    def change(self, records: TextColumn, beside: Mapping[str, I64]) -> None:
+        """Write the tags into the headers of records."""
+        words = records.data.view(np.int64)
+        heads = records.offsets[:-1] // WORD
+        words[heads] &= ~wire.HEADER_TAG.mask
+        words[heads] |= beside["tags"] << wire.HEADER_TAG.low
+
+    def _retag(self, columns: Mapping[str, I64]) -> None:
+        """Change tags of a part that are those of other components."""
+        tags = columns["tags"] & wire.COMPONENT
+        named = columns["components"]
+        # A manifest holds up to the next one of its tag.
+        order = np.argsort(tags, kind="stable")
+        begins = np.diff(tags[order], prepend=-1) != 0
+        holding = np.where(begins | (named[order] >= 0), np.arange(tags.size), 0)
+        components = np.empty_like(named)
+        components[order] = named[order][np.maximum.accumulate(holding)]
+        pairs, which = np.unique(components * wire.CONTROL + tags, return_inverse=True)
+        new_tag_of_pair = [self._tag(*divmod(pair, wire.CONTROL)) for pair in pairs.tolist()]
+        columns["tags"][:] += np.array(new_tag_of_pair, np.int64)[which] - tags
+
+    def _tag(self, component: int, tag: int) -> int:
+        """Return the tag of a component: its own, unless that is another's."""
+        owner = (component, 0) if component != NAMELESS else (NAMELESS, tag)
+        if self.owners.setdefault(tag, owner) == owner:
+            return tag
+        if owner not in self.moved:
+            while self.free_tag in self.owners:
+                self.free_tag -= 1
+            self.owners[self.free_tag] = owner
+            self.moved[owner] = self.free_tag
+        return self.moved[owner]
+
+
+class PacketMerger(LogSession):
+    """Merges logs into a container of legacy packets."""
+
+    opening = StreamHeader().pack()
+    losses: ClassVar[Mapping[str, str]] = {
+        rules.WELL_KNOWN_TWICE.code: "arguments that a later one of the name replaces",
+    }
+
+    def __init__(self, sink: Sink, *, fold: bool, redactor: Redactor | None) -> None:
+        super().__init__(sink, redactor)
+        self.fold = fold
+
+    def prepared(self, capture: Capture) -> Capture:
+        """Return a capture of legacy packets."""
+        if not isinstance(whole_of(capture), LogCapture):
+            capture = self.rows_of(capture)
+        elif is_legacy(capture) and self.redactor is None:
+            return capture
+        packets = legacy(
+            sound_records(capture),
+            self.lost,
+            fold=self.fold,
+            redactor=self.redactor,
+            options=capture.request.options,
+        )
+        encoder = RecordEncoder(StreamCapture.format)
+        return self.spooled(StreamCapture, map(encoder.encode, packets))
+
+    def placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
+        """Return packets, each behind its length."""
+        starts = frames.begin
+        ends = frames.end
+        times = TextColumn.gather(data, frames.start + TIME_AT, np.full(starts.size, 8))
+        if form == "log-legacy":  # a container has the length of each
+            data = np.concatenate((np.array([data.size], "<u4").view(np.uint8), data))
+            ends = ends + wire.STREAM_LENGTH
+        return MergedPart(data, starts, ends - starts, times.data.view(np.int64))
+
+
+def open_merge(sink: Sink, options: Mapping[str, Any]) -> LogMerger:
+    """Open a session that merges captures into structured records.
+
+    ``attribution`` selects the place of attribution, by default where it is (``keep``), or
+    manifests for other formats; ``redact_keys`` and ``redact_pattern`` select the data to remove.
+    Raises UsageError for an invalid value.
+    """
+    attribution = options.get("attribution") or "keep"
+    if attribution not in ATTRIBUTIONS:
+        raise UsageError(
+            f"invalid attribution {attribution!r}",
+            remedy=f"use one of {', '.join(ATTRIBUTIONS)}",
+        )
+    return LogMerger(sink, attribution=attribution, redactor=Redactor.of(options))
+
+
+def open_stream_merge(sink: Sink, options: Mapping[str, Any]) -> PacketMerger:
+    """Open a session that merges captures into legacy packets.
+
+    ``fold`` puts file, line and keys of other logs into the message; ``redact_keys`` and
+    ``redact_pattern`` select the data to remove.
+    """
+    return PacketMerger(sink, fold=bool(options.get("fold", True)), redactor=Redactor.of(options))

@@ -1,25 +1,49 @@
-"""The rewriter: writes records that were read, or their JSON, in their format."""
+"""The rewriter: writes records that were read, or their JSON, in their format.
+
+Thousands of lines are packed by their declarations (``fxframework.wire.packing``); records that
+columns cannot hold, and those of a ring, which are placed at the end, are encoded one by one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
+import attrs
+import numpy as np
+
+from fx_log import format as wire
 from fx_log import rules
 from fx_log.plugin import FORMATS
-from fx_log.read.records import Damaged, LogFileRecord, StreamHeader, from_json
+from fx_log.read.frames import STATE, FramedFile, Records
+from fx_log.read.records import (
+    Attribution,
+    Damaged,
+    LegacyPacket,
+    LogFileRecord,
+    LogRecord,
+    Padding,
+    RingEntry,
+    RingHeader,
+    StreamHeader,
+    from_json,
+)
 from fx_log.write.convert import AttributionConverter
-from fx_log.write.encoder import RecordEncoder
 from fx_log.write.redaction import Redactor
-from fxframework.errors import Rule, Severity
+from fxframework.errors import Rule, Severity, refusal
+from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
-from fxframework.kit.lossless import RecordRewriter
+from fxframework.io.words import WORD
+from fxframework.kit.lossless import RecordRewriter, padding_of
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.wire.packing import Packer
+from fxframework.wire.records import Record
 
 __all__ = [
     "LogRewriter",
+    "RecordEncoder",
     "is_plain",
     "open_any_writer",
     "open_legacy_writer",
@@ -27,6 +51,142 @@ __all__ = [
     "open_stream_writer",
     "open_writer",
 ]
+
+
+RECORDS: Final[Mapping[str, frozenset[type[LogFileRecord]]]] = {
+    "log": frozenset({LogRecord, Attribution}),
+    "log-legacy": frozenset({LegacyPacket}),
+    "log-legacy-stream": frozenset({StreamHeader, LegacyPacket}),
+    "log-ring": frozenset({RingHeader, RingEntry}),
+}
+"""Records of each format, besides padding and damage."""
+
+
+class RecordEncoder:
+    """Encodes records, or their JSON, as bytes of a log format.
+
+    ``raw`` is written if it decodes to the record's fields, so that unedited records keep their
+    bytes and edits take effect. The records of a ring are held back until ``close``, which places
+    them.
+    """
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+        self._ring = RingImage() if form == "log-ring" else None
+
+    def encode(self, record: LogFileRecord | Mapping[str, Any]) -> bytes:
+        """Return the record's bytes.
+
+        Raises WriteRefusedError without side effects.
+        """
+        if isinstance(record, Mapping):
+            record = from_json(record)
+        data = self._bytes(record)
+        if self._ring is not None:
+            self._ring.add(record, data)
+            return b""
+        return data
+
+    def packer(self) -> Packer | None:
+        """Return what packs many records at a time; None for a ring, which is placed at the end."""
+        if self._ring is not None:
+            return None
+        in_container = self.form == "log-legacy-stream"
+        kinds = RECORDS[self.form] - {StreamHeader}  # a header has no length before it
+        layouts = {cls.record: cls.layout for cls in kinds if issubclass(cls, Record)}
+        return Packer(
+            lambda given: layouts.get(str(given.get("record"))),
+            STATE,
+            framed=wire.STREAM_LENGTH if in_container else 0,
+        )
+
+    def close(self) -> bytes:
+        """Return the bytes that were held back."""
+        return b"" if self._ring is None else self._ring.image()
+
+    def _bytes(self, record: LogFileRecord) -> bytes:
+        if isinstance(record, Padding):
+            return padding_of(record.nbytes, rules.OUT_OF_RANGE)
+        if isinstance(record, Damaged):
+            return bytes(record.raw or b"")
+        if type(record) not in RECORDS[self.form]:
+            raise refusal(rules.NO_SUCH_NAME, f"a {self.form} file has no record {record.record!r}")
+        if isinstance(record, RingEntry):
+            record = with_own_raw(record)
+        if record.raw is not None and self.decoded(record, bytes(record.raw)) == record:
+            return bytes(record.raw)
+        data = record.pack()
+        if self.form == "log-legacy-stream" and isinstance(record, LegacyPacket):
+            return wire.PacketLength(length=len(data)).pack() + data
+        return data
+
+    def decoded(self, record: LogFileRecord, data: bytes) -> LogFileRecord | None:
+        """Return the record that these bytes are; None unless exactly one."""
+        before: list[LogFileRecord] = []
+        if isinstance(record, Attribution):
+            before = [LogRecord(timestamp=0, severity=0)]
+        elif isinstance(record, RingEntry):
+            before = [RingHeader(head=len(data), tail=0)]
+        elif isinstance(record, LegacyPacket) and self.form == "log-legacy-stream":
+            before = [StreamHeader()]
+        with_suffix = {"suffix": isinstance(record, Attribution)}
+        whole = b"".join(one.pack() for one in before) + data
+        file = FramedFile(self.form, np.frombuffer(whole, np.uint8), Limits(), with_suffix)
+        found = list(islice(Records(file), 3))
+        is_one = len(found) == len(before) + 1 and found[-1].nbytes == len(data)
+        return found[-1] if is_one else None
+
+
+def with_own_raw(entry: RingEntry) -> RingEntry:
+    """Return the entry, without raw bytes of its record that do not belong to it."""
+    log = entry.log
+    if log is None or log.raw is None:
+        return entry
+    if RecordEncoder("log").decoded(log, bytes(log.raw)) == log:
+        return entry
+    return attrs.evolve(entry, log=log.edited())
+
+
+class RingImage:
+    """The image of a ring, assembled from its records in reading order."""
+
+    def __init__(self) -> None:
+        self._header: RingHeader | None = None
+        self._used: list[bytes] = []
+        self._unused: list[bytes] = []
+        self._page = b""
+        self._invalid = False
+
+    def add(self, record: LogFileRecord, data: bytes) -> None:
+        """Add a record and its bytes."""
+        self._invalid |= isinstance(record, Damaged) and record.code == rules.INVALID_RING.code
+        if isinstance(record, RingHeader):
+            self._header, self._page = record, data
+        elif isinstance(record, Padding) or (
+            isinstance(record, Damaged) and record.code == rules.STALE_BYTES.code
+        ):
+            self._unused.append(data)
+        else:
+            self._used.append(data)
+
+    def image(self) -> bytes:
+        """Return the image. A head that does not match the entries is corrected."""
+        used, unused = b"".join(self._used), b"".join(self._unused)
+        header = self._header
+        if header is None:
+            return used + unused
+        capacity = len(used) + len(unused)
+        ordered = header.tail <= header.head and not header.tail % WORD
+        edited = self._used or self._unused
+        if edited and ordered and not self._invalid and header.head - header.tail != len(used):
+            header = header.edited(head=header.tail + len(used))
+            self._page = header.pack()
+            pages = max(-(-capacity // wire.RING_PAGE) * wire.RING_PAGE, wire.RING_MINIMUM)
+            unused += bytes(pages - capacity)
+            capacity = pages
+        line = used + unused
+        start = header.tail % capacity if capacity and header.sound(capacity) else 0
+        return self._page + line[capacity - start :] + line[: capacity - start]
 
 
 class LogRewriter(RecordRewriter):

@@ -9,5 +9,6 @@
   `slices`, `instants` and `flows`, and ``match`` nests slices. ``other_records`` adds those
   of the other records; ``rows`` has the classes of all.
 - Columns of tables are made of rows in ``batches``; their schemas are in ``tables``.
+- Lines of record JSON are written in ``lines``, of the columns that ``blocks`` reads.
 - Findings, with their severity, are in ``fx_trace.rules``.
 """

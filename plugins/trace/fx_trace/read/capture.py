@@ -24,10 +24,13 @@ from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.schema import TableSchema
+from fxframework.wire.framing import has_loops, uncompiled
 
 if TYPE_CHECKING:
+    from fx_trace.read.blocks import TraceFile
     from fx_trace.read.cursor import Tables
     from fx_trace.read.decoder import RecordDecoder, Walk
+    from fxframework.model.diagnostics import Diagnostics
 
 __all__ = ["TraceCapture"]
 
@@ -99,11 +102,30 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         return self.walk().records()
 
     def records_json(self) -> Iterator[bytes]:
-        """Return the same as JSON lines, in chunks; for plain events many times as fast."""
-        from fx_trace.read.record_lines import lines_of
+        """Return the same as JSON lines, block by block."""
+        if not has_loops():
+            return super().records_json()
+        return self.lines(self.record_diagnostics)
 
-        most = self.request.limits.max_findings
-        return self.checked_pieces(lines_of(self.walk(), self.source.passed, most))
+    def lines(self, diagnostics: Diagnostics | None) -> Iterator[bytes]:
+        """Return JSON lines, and report what is found in the records."""
+        from fx_trace.read.lines import TraceLines
+
+        lines = TraceLines(self.file(), self.request.limits)
+        return self.checked_pieces(lines.lines_reported(diagnostics))
+
+    def file(self) -> TraceFile:
+        """Return the bytes that the records lie in, in reading order.
+
+        Raises PluginError if the loops that blocks need are not compiled.
+        """
+        if not has_loops():
+            raise uncompiled("parts of traces")
+        from fx_trace.read.blocks import TraceFile
+
+        return TraceFile.archive(
+            self.source, big_endian=self.big_endian, limits=self.request.limits
+        )
 
     def walk(self, tables: Tables | None = None) -> Walk:
         """Return a walk through the capture's records, in reading order.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+import itertools
 from typing import Any
 
 import attrs
@@ -33,6 +33,12 @@ class Provider:
     clock: Clock = _NANOSECONDS
     introduced: bool = False
     """Whether provider info named it, not only a section."""
+    rate_at: int = -1
+    """The offset of the record that gave its rate; -1: none did."""
+    default_rate_at: int = -1
+    """That of the default provider, when it was first heard of."""
+    scope: int = 0
+    """What tells its tables from others, and from those that it had before."""
 
 
 class Tables(State):
@@ -43,12 +49,16 @@ class Tables(State):
         self.default = Provider()
         self.current = self.default
         self.providers = {DEFAULT_PROVIDER: self.default}
+        self._scopes = itertools.count(1)
 
     def provider(self, number: int) -> Provider:
         """A provider, entered where it is new: with the clock that provider 0 has by then."""
         provider = self.providers.get(number)
         if provider is None:
-            provider = self.providers[number] = Provider(clock=self.default.clock)
+            default = self.default
+            provider = self.providers[number] = Provider(
+                clock=default.clock, default_rate_at=default.rate_at, scope=next(self._scopes)
+            )
         return provider
 
     def introduce(self, number: int) -> bool:
@@ -57,6 +67,7 @@ class Tables(State):
         again, provider.introduced = provider.introduced, True
         if again:
             provider.strings, provider.threads = NO_STRINGS, NO_THREADS
+            provider.scope = next(self._scopes)
         return again
 
     def register_string(self, index: int, text: str) -> None:
@@ -75,6 +86,14 @@ class Tables(State):
         """Return the string that the speaker registered at an index."""
         return self.current.strings.get(index)
 
+    def has_string(self, index: int) -> bool:
+        """Return whether the speaker registered a string at an index."""
+        return index in self.current.strings
+
+    def has_thread(self, index: int) -> bool:
+        """Return whether the speaker registered a thread at an index."""
+        return index in self.current.threads
+
     def string(self, index: int) -> str | None:
         """The string registered at an index: the speaker's own, else the default provider's."""
         found = self.current.strings.get(index)
@@ -84,16 +103,6 @@ class Tables(State):
         """The thread registered at an index: the speaker's own, else the default provider's."""
         found = self.current.threads.get(index)
         return self.default.threads.get(index) if found is None else found
-
-
-def rule_of(found: object, own: Container[int], index: int, missing: Rule) -> Rule | None:
-    """Return the rule of the finding about a reference; None if the speaker registered its index.
-
-    ``found`` is what it refers to, or None, and ``own`` has what the speaker registered.
-    """
-    if found is None:
-        return missing
-    return None if index in own else rules.OF_DEFAULT_PROVIDER
 
 
 _ONCE = rules.RESERVED_BITS, rules.PADDING_NOT_ZERO
@@ -145,19 +154,23 @@ class TraceCursor(Cursor):
 
     def text(self, table: Any, index: int, field: Any) -> str:  # noqa: ARG002 (one table)
         """Return the string at an index, or what stands for one that is not there."""
-        text, own = self.state.string(index), self.state.current.strings
-        rule = rule_of(text, own, index, rules.STRING_NOT_REGISTERED)
-        if rule is not None:
-            self.find(rule, index)
-        return string_marker(index) if text is None else text
+        text = self.state.string(index)
+        if text is None:
+            self.find(rules.STRING_NOT_REGISTERED, index)
+            return string_marker(index)
+        if not self.state.has_string(index):
+            self.find(rules.OF_DEFAULT_PROVIDER, index)
+        return text
 
     def thread(self, index: int) -> Koids:
         """Return the thread at an index, or what stands for one that is not there."""
-        thread, own = self.state.thread(index), self.state.current.threads
-        rule = rule_of(thread, own, index, rules.THREAD_NOT_REGISTERED)
-        if rule is not None:
-            self.find(rule, index)
-        return thread_marker(index) if thread is None else thread
+        thread = self.state.thread(index)
+        if thread is None:
+            self.find(rules.THREAD_NOT_REGISTERED, index)
+            return thread_marker(index)
+        if not self.state.has_thread(index):
+            self.find(rules.OF_DEFAULT_PROVIDER, index)
+        return thread
 
     def argument_size(self, at: int) -> int:
         """Return the bytes that the header of an argument says; 0 if there is none."""

@@ -86,7 +86,7 @@ def frames(data: Data, *, big_endian: bool = False, max_record: int = 0) -> Iter
         at = frame[1]
 
 
-class _Core:
+class RecordReader:
     """Decodes one record at a time against the tables so far."""
 
     def __init__(self, *, big_endian: bool, tables: Tables | None = None) -> None:
@@ -122,6 +122,31 @@ class _Core:
             if not self._gives(record, data):
                 record.raw = data
         return record, noted
+
+    def stretch(
+        self, view: memoryview, frame: Frame, value: object, *, applies: bool = True
+    ) -> tuple[TraceRecord, list[Found]]:
+        """Return what a stretch is as a record, and what was found, ``value`` about the stretch.
+
+        What the record says about later ones, the tables take in, if it ``applies``.
+        """
+        at, end, header, rule = frame
+        found: list[Found] = []
+        record: TraceRecord
+        if rule is None or rule == rules.UNKNOWN_RECORD:
+            record, found = self.read(view, at, end, header)
+            if applies:
+                record.apply(
+                    self.tables, lambda rule, value=None: found.append(Found(rule, at, value))
+                )
+            found = [_with_kind(one, header) for one in found]
+        elif rule == rules.ZERO_WORDS:
+            record = Padding.at(at, end - at)
+        else:
+            record = Damaged.at(at, view[at:end], rule.code)
+        if rule is not None:
+            found.append(Found(rule, at, value))
+        return record, found
 
     def _gives(self, record: TraceRecord, data: bytes) -> bool:
         """Return whether fields and refs alone encode to these bytes."""
@@ -181,10 +206,8 @@ class Walk:
         self.index = 0
         self.big_endian = decoder.big_endian
         self.diagnostics = decoder.diagnostics
-        self._core = _Core(big_endian=decoder.big_endian, tables=tables)
+        self._core = RecordReader(big_endian=decoder.big_endian, tables=tables)
         self.tables = self._core.tables
-        self.found: list[Found] = []
-        """What was found about the record read last."""
 
     def spans(self) -> Iterator[tuple[int, int, bool]]:
         """What is read, in this order: first byte, byte after the last, whether all is records."""
@@ -202,32 +225,16 @@ class Walk:
         """Return the record at byte ``at``, where the one before it ended."""
         index = self.index
         self.index = index + 1
-        view = self.framer.view
-        record: TraceRecord
-        _, end, header, rule = self.framer.frame(at)
-        self.found = []
-        if not index and header != wire.MAGIC_WORD:
-            self._report([Found(rules.NO_MAGIC, at)], index)
-        if rule is None or rule == rules.UNKNOWN_RECORD:
-            record, found = self._core.read(view, at, end, header)
-            record.apply(self.tables, lambda rule, value=None: found.append(Found(rule, at, value)))
-            ticks = getattr(record, "timestamp", None)
-            if ticks is not None:
-                record.ns = self.tables.current.clock.ns(ticks)
-            if found:
-                self._report([_with_kind(one, header) for one in found], index)
-        elif rule == rules.ZERO_WORDS:
-            record = Padding.at(at, end - at)
-        else:
-            record = Damaged.at(at, view[at:end], rule.code)
-        if rule is not None:
-            self._report([Found(rule, at, self.framer.value)], index)
-        return record
-
-    def _report(self, found: list[Found], index: int) -> None:
-        self.found += found
-        if self.diagnostics is not None:
+        frame = self.framer.frame(at)
+        record, found = self._core.stretch(self.framer.view, frame, self.framer.value)
+        ticks = getattr(record, "timestamp", None)
+        if ticks is not None:
+            record.ns = self.tables.current.clock.ns(ticks)
+        if not index and frame[2] != wire.MAGIC_WORD:
+            found = [Found(rules.NO_MAGIC, at), *found]
+        if found and self.diagnostics is not None:
             self.diagnostics.report(found, index)
+        return record
 
 
 def _with_kind(found: Found, header: int) -> Found:
@@ -247,7 +254,7 @@ class RecordEncoder(Encoder):
     """
 
     def __init__(self, *, big_endian: bool = False, tables: Tables | None = None) -> None:
-        self._core = _Core(big_endian=big_endian, tables=tables)
+        self._core = RecordReader(big_endian=big_endian, tables=tables)
 
     def encode(self, record: TraceRecord | Mapping[str, Any]) -> bytes:
         """Return the record's bytes. Raises WriteRefusedError, nothing changed."""

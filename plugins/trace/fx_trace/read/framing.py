@@ -56,10 +56,11 @@ from fx_trace.rules import (
     UNKNOWN_RECORD,
     ZERO_WORDS,
 )
-from fxframework.kernels.annotations import View, flag, i64, public
+from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, public
 from fxframework.kernels.buffers import room, view
+from fxframework.kernels.kernel import Kernel
 
-__all__ = ["RecordBounds"]
+__all__ = ["FrameList", "RecordBounds"]
 
 INLINE = 0x8000
 RUN = SOUND_RUN
@@ -404,3 +405,37 @@ class RecordBounds:
         elif kind == ARG_BLOB:
             words += ((ARG_VALUE.get(word)) + 7) // 8
         return words
+
+
+class FrameList(Kernel):
+    """Lists the stretches from word ``pos`` up to ``bounds.total``, up to ``most`` in each run.
+
+    By stretch: the word behind it (``end``); its ``fault``, the number of the rule if it is not a
+    record of a known type, or 0; and the ``value`` that a finding about it shows.
+    """
+
+    bounds: RecordBounds
+    pos: i64
+    most: i64
+    end: Array[i64]
+    fault: Array[i64]
+    value: Array[i64]
+
+    def __init__(self, bounds: RecordBounds, most: int) -> None:
+        self.bounds = bounds
+        self.pos = 0
+        self.most = most
+        self.end = room(most, "i8")
+        self.fault = room(most, "i8")
+        self.value = room(most, "i8")
+
+    def step(self) -> Fallible[i64]:
+        """List stretches. Return how many there are: none at the end."""
+        row = 0
+        while row < self.most and self.pos < self.bounds.total:
+            self.fault[row] = self.bounds.fault(self.pos)
+            self.value[row] = self.bounds.value
+            self.pos = self.bounds.end
+            self.end[row] = self.pos
+            row += 1
+        return row

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
@@ -28,7 +28,7 @@ from fx_trace.read.buffer import (
 )
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.cursor import Tables
-from fx_trace.read.decoder import RecordDecoder, Walk
+from fx_trace.read.decoder import RecordDecoder, RecordReader, Walk
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.framing import RecordBounds
 from fx_trace.read.scanner import Scanner
@@ -46,6 +46,10 @@ from fxframework.io.words import U64_MAX, WORD
 from fxframework.model.capture import OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
+from fxframework.wire.framing import has_loops
+
+if TYPE_CHECKING:
+    from fx_trace.read.blocks import TraceFile
 
 __all__ = ["BufferCapture"]
 
@@ -139,41 +143,38 @@ class _ImageWalk(Walk):
         """Return the record at byte ``at`` of the stretch that is read; the header is one."""
         part = self._part
         if part.kind == RECORDS:
-            record = self._metadata(self.framer.view, at)
-            if record is None:
+            view = self.framer.view
+            _, end, header, rule = self.framer.frame(at)
+            if rule is not None or wire.TYPE.get(header) != wire.RecordType.METADATA:
                 return super().record(at)
             self.index += 1
-            return record
+            return metadata_apart(view, at, end)
         self.index += 1
-        if part.kind == HEADER:
-            return self._image.header
-        if part.kind == PADDING:
-            return Padding.at(at, part.end - at)
-        raw = memoryview(cast("Any", self._image.data))[at : part.end]
-        code = "" if part.rule is None else part.rule.code
-        return Damaged.at(at, raw, code)
+        return other_record(
+            self._image, part, memoryview(cast("Any", self._image.data))[at : part.end]
+        )
 
-    def _metadata(self, view: memoryview, at: int) -> TraceRecord | None:
-        """Return the metadata record at byte ``at``, without effect.
 
-        None where there is another.
-        """
-        if wire.TYPE.get(view[at]) != wire.RecordType.METADATA:
-            return None
-        decoder = RecordDecoder(limits=self._decoder.limits)
-        decoder.damage = self._decoder.damage
-        apart = decoder.begin(view)
-        _, end, _, rule = apart.framer.frame(at)
-        if rule is not None:
-            return None
-        record = apart.record(at)
-        record.ns = None
-        if isinstance(record, Damaged):
-            record.code = rules.METADATA_IN_BUFFER.code
-        else:
-            # It tells a writer that the record comes from an image, and is not made up.
-            record.raw = view[at:end].tobytes()
-        return record
+def metadata_apart(view: memoryview, start: int, end: int) -> TraceRecord:
+    """Return a metadata record, which in an image says nothing about others."""
+    header = int.from_bytes(view[start : start + WORD], "little")
+    record, _ = RecordReader(big_endian=False).read(view, start, end, header)
+    if isinstance(record, Damaged):
+        record.code = rules.METADATA_IN_BUFFER.code
+    else:
+        # It tells a writer that the record comes from an image, and is not made up.
+        record.raw = view[start:end].tobytes()
+    return record
+
+
+def other_record(image: Image, part: Stretch, octets: memoryview) -> Any:
+    """Return what is shown of a stretch of an image in which there are no records."""
+    if part.kind == HEADER:
+        return image.header
+    if part.kind == PADDING:
+        return Padding.at(part.start, len(octets))
+    code = "" if part.rule is None else part.rule.code
+    return Damaged.at(part.start, octets, code)
 
 
 class BufferCapture(TraceCapture):
@@ -225,6 +226,58 @@ class BufferCapture(TraceCapture):
         if decoder.diagnostics is not None:
             self._report_image(decoder.diagnostics)
         return _ImageWalk(decoder, self.image, tables)
+
+    def records_json(self) -> Iterator[bytes]:
+        """Return the same as JSON lines, block by block."""
+        if not has_loops():
+            return super().records_json()
+        diagnostics = self.record_diagnostics
+        if diagnostics is not None:
+            self._report_image(diagnostics)
+        return self.lines(diagnostics)
+
+    def file(self) -> TraceFile:
+        """Return the bytes of the image in reading order, a copy if that is another one."""
+        from fx_trace.read.blocks import TraceFile
+
+        parts = self.image.stretches
+        starts = np.array([part.start for part in parts], np.int64)
+        sizes = np.array([part.end - part.start for part in parts], np.int64)
+        # Behind odd bytes, words begin again.
+        places = np.cumsum(np.append(0, -(-sizes // WORD) * WORD))[:-1]
+        source = self.source
+        if not np.array_equal(starts, places):
+            ordered = np.zeros(int(places[-1] + sizes[-1]), np.uint8)
+            for part, place in zip(parts, places.tolist(), strict=True):
+                ordered[place : place + part.end - part.start] = source.data[part.start : part.end]
+            source = Source.open(ordered.data)
+
+        def offset_of(at: I64) -> I64:
+            part = np.searchsorted(places, at, side="right") - 1
+            offsets: I64 = at - places[part] + starts[part]
+            return offsets
+
+        def special(start: int, end: int) -> TraceRecord:
+            part = parts[int(np.searchsorted(places, start, side="right")) - 1]
+            view = memoryview(cast("Any", source.data))
+            if part.kind == RECORDS:
+                return metadata_apart(view, start, end)
+            return other_record(self.image, part, view[start:end])  # type: ignore[no-any-return]
+
+        stretches = zip(
+            places.tolist(),
+            (places + sizes).tolist(),
+            [part.kind == RECORDS for part in parts],
+            strict=True,
+        )
+        return TraceFile(
+            source,
+            limits=self.request.limits,
+            stretches=list(stretches),
+            special=special,
+            apart=True,
+            offset_of=offset_of,
+        )
 
     # --- Tables ---
 

@@ -13,8 +13,6 @@ __all__ = [
     "ClockRows",
     "CounterRows",
     "EventRows",
-    "LargeRows",
-    "LinkRows",
     "LogRows",
     "NoteRows",
     "ObjectRows",
@@ -186,20 +184,3 @@ class SegmentRows(Rows):
     sched: Column[i64]
     logs: Column[i64]
     profiler: Column[i64]
-
-
-@final
-class LinkRows(Rows):
-    """A record, and one that it needs: words of the file."""
-
-    owner: Column[i64]
-    needed: Column[i64]
-
-
-@final
-class LargeRows(Rows):
-    """Large records that are kept: their word, and the word and length of their category."""
-
-    word: Column[i64]
-    start: Column[i64]
-    nbytes: Column[i64]

@@ -14,21 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace.format import RecordType
+from fx_trace.format import EventType, RecordType
 from fx_trace.read.capture import TraceCapture
-from fx_trace.read.rows import LinkRows
 from fx_trace.read.scanner import Chunk, TimedChunk, Times
 from fx_trace.records import ProviderInfo, ThreadRecord
-from fx_trace.write.needs import Needs
-from fx_trace.write.selection import CopyRecords, EventChoice, FollowFlows
+from fx_trace.write.needs import MAYBE, Needs, Part, tick
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
-from fxframework.io.words import U64_MAX
+from fxframework.io.words import WORD
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX, NS_MIN, Clock
+from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.rows import category_mask, thread_mask
 from fxframework.model.selection import Selection
+from fxframework.model.strings import TextColumn
 
 __all__ = ["OPEN_SLICES", "extract"]
 
@@ -39,9 +38,13 @@ OPEN_SLICES = (KEEP, CLOSE, DROP)
 """Ways to handle slices that begin before the stretch of time or end after it."""
 BLOCK = 1 << 19
 """Words copied at a time."""
-MAYBE = 2
-"""Mark of a sound blob, object or large record, for which ``Needs`` decides."""
-_SIGN = 1 << 63
+KINDS = np.arange(256)
+IS_SLICE = np.isin(
+    KINDS, [EventType.DURATION_BEGIN, EventType.DURATION_COMPLETE, EventType.ASYNC_BEGIN]
+)
+"""By type: whether events begin a slice, end one, or are points of a flow."""
+IS_END = np.isin(KINDS, [EventType.DURATION_END, EventType.ASYNC_END])
+IS_FLOW = np.isin(KINDS, [EventType.FLOW_BEGIN, EventType.FLOW_STEP, EventType.FLOW_END])
 _NAMES = {
     RecordType.STRING: "strings",
     RecordType.THREAD: "threads",
@@ -180,7 +183,7 @@ class _Extraction:
         self.start = NS_MIN if selection.start_ns is None else _clamped(selection.start_ns)
         self.last = NS_MAX if selection.stop_ns is None else _clamped(selection.stop_ns - 1)
         self.how = how
-        self.mark: U8 = np.zeros(self.words.size + 1, np.uint8)
+        self.mark: U8 = np.zeros(self.words.size, np.uint8)
         self.patches: list[_Patch] = []
         self.moved: list[NDArray[np.int64]] = []
         """Slices moved to the start of the stretch, shape (4, n): word, thread, time, depth."""
@@ -201,21 +204,15 @@ class _Extraction:
             if categories is None
             else categories.astype(np.uint8)
         )
-        rows = passed.rows
-        self.choice = EventChoice(
-            self.threads,
-            self.categories,
-            (rows["slices"], rows["flows"]),
-            self.mark,
-            (self.start, self.last),
-            how == DROP,
-        )
+        self.slices = np.zeros(passed.rows["slices"], bool)
+        """Which slices are kept, and which points of flows are."""
+        self.flows = np.ones(passed.rows["flows"], bool)
 
     def run(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
         """Run the extraction. Return the counts of what was left out."""
         self.choose()
-        loans = self.complete(joins=providers is not None)
-        return self.write(sink, loans, providers)
+        owners, lent = self.complete(joins=providers is not None)
+        return self.write(sink, owners, lent, providers)
 
     # --- The rows of the part ------------------------------------------------------------------
 
@@ -223,26 +220,55 @@ class _Extraction:
         """Mark the records of the rows in the part."""
         flows: list[tuple[NDArray[Any], ...]] = []
         for part in self.capture.chunks():
-            self._look(part, marking=False)
+            self._choose_slices(part)
             flows.append(self._flows(part.chunk, part.times))
         self._choose_flows(flows)
         for part in self.capture.chunks():
-            self._look(part, marking=True)
+            self._mark_events(part)
             self._choose_others(part.chunk, part.times)
             if self.how == CLOSE:
                 self._close(part.chunk, part.times)
 
-    def _look(self, part: TimedChunk, *, marking: bool) -> None:
-        """Choose the slices of a chunk, or mark its kept events."""
-        spans = self.passed.spans
-        self.choice.take(
-            vars(part.chunk.events),
-            part.times.events,
-            {"end": spans.end, "ends": spans.ends},
-            part.chunk.first,
-            marking,
-        )
-        self.choice.run()
+    def _choose_slices(self, part: TimedChunk) -> None:
+        """Choose the slices of a chunk: selected ones that reach into the stretch of time."""
+        rows = np.flatnonzero(IS_SLICE[part.chunk.events.kind])
+        first = part.chunk.first["slices"]
+        slices = slice(first, first + rows.size)
+        now = part.times.events[rows]
+        end = np.asarray(self.passed.spans.end)[slices]
+        is_open = end == wire.OPEN_END
+        end = np.where(end == wire.INVALID_END, now, end)  # it ends before it begins: a moment
+        is_inside = self._within(now)
+        if self.how == DROP:
+            reaches = is_inside & ~is_open & ((end == now) | (end - 1 <= self.last))
+        else:
+            reaches = is_inside | ((now < self.start) & (is_open | (end > self.start)))
+        self.slices[slices] = reaches & self._is_wanted(part.chunk)[rows]
+
+    def _mark_events(self, part: TimedChunk) -> None:
+        """Mark the events of a chunk that are kept, now that slices and flows are chosen."""
+        chunk, spans = part.chunk, self.passed.spans
+        kind = chunk.events.kind
+        is_kept = self._within(part.times.events) & self._is_wanted(chunk)
+        for is_of_kind, name in ((IS_SLICE, "slices"), (IS_END, "ends"), (IS_FLOW, "flows")):
+            rows = np.flatnonzero(is_of_kind[kind])
+            own = slice(chunk.first[name], chunk.first[name] + rows.size)
+            if name == "slices":
+                is_kept[rows] = self.slices[own]
+            elif name == "flows":
+                is_kept[rows] &= self.flows[own]
+            else:
+                closed = np.asarray(spans.ends)[own]
+                closes = closed >= 0
+                is_kept[rows[closes]] = self.slices[closed[closes]]
+        self.mark[chunk.events.offset[is_kept] // 8] = 1
+
+    def _is_wanted(self, chunk: Chunk) -> NDArray[np.bool_]:
+        """Return of which events of a chunk thread and category are selected."""
+        events = chunk.events
+        wanted = self.threads[events.thread] & self.categories[events.category]
+        is_wanted: NDArray[np.bool_] = wanted != 0
+        return is_wanted
 
     def _within(self, times: I64) -> NDArray[np.bool_]:
         return np.asarray((times >= self.start) & (times <= self.last))
@@ -263,16 +289,15 @@ class _Extraction:
         if not parts:
             return
         ids, phases, times, wanted = (np.concatenate(part) for part in zip(*parts, strict=True))
-        flow, first = np.empty(ids.size, np.int64), np.empty(ids.size, np.int64)
         order = stable_order(times)
         if order is None:
             order = np.arange(ids.size)
-        count = FollowFlows(order, ids, phases, flow, first).run()
+        flow, first = followed(order, ids, phases)
         within = self._within(times)
-        kept = np.ones(count + 1, np.bool_)  # the last one: points without a begin
-        kept[:count] = within[first[:count]]
+        kept = np.ones(first.size + 1, np.bool_)  # the last one: points without a begin
+        kept[:-1] = within[first]
         kept[flow[(wanted == 0) & within & (flow >= 0)]] = False
-        np.asarray(self.choice.flows)[: flow.size] = kept[flow]
+        self.flows[: flow.size] = kept[flow]
 
     def _choose_others(self, chunk: Chunk, times: Times) -> None:
         """Mark scheduling and log rows, which have no category; blobs and objects may be needed."""
@@ -325,72 +350,62 @@ class _Extraction:
 
     def _ticks(self, ns: int) -> list[int]:
         """Return the first tick not before ``ns``, for each clock."""
-        return [_tick(clock, ns) for clock in self.clocks]
+        return [tick(clock, ns) for clock in self.clocks]
 
     # --- Dependencies --------------------------------------------------------------------------
 
-    def complete(self, *, joins: bool) -> LinkRows:
+    def complete(self, *, joins: bool) -> tuple[I64, I64]:
         """Mark the dependencies of marked records, and the kept records without rows.
 
-        Return what has to be copied from provider 0 to others (``Needs.loans``).
+        Return what has to be copied from provider 0 to others: the words of records, and those of
+        the ones to copy before them.
         """
-        passed = self.passed
-        # Without a bound, times that do not fit 63 bits of nanoseconds are within, too.
-        clocks = len(self.clocks)
-        starts = [0] * clocks if self.start == NS_MIN else self._ticks(self.start)
-        stops = [U64_MAX] * clocks if self.last == NS_MAX else self._ticks(self.last + 1)
-        bounds = np.array(
-            [_signed(bound) for pair in zip(starts, stops, strict=True) for bound in pair], np.int64
-        )
-        needs = Needs(self.words, self.mark, self.threads, bounds)
-        needs.joins = joins
-        needs.whole = self.selection == Selection()
-        needs.everything = self.selection.by_time_alone
-        needs.profiles = not self.selection.categories
-        needs.records.max_record = self.capture.request.limits.max_record or 0
-        providers = passed.scanner.scan.providers
-        needs.use(providers.identities, providers.clock_map)
+        tasks = self.passed.tasks
         wanted = self.threads != 0
-        koids = np.concatenate((passed.tasks.pids[wanted], passed.tasks.tids[wanted])).view(
-            np.int64
-        )
-        tasks = passed.tasks
         runs = tasks.threads_of(self.running, np.ones(self.running.size, np.bool_))
-        koids = np.concatenate((koids, self.running, tasks.pids[runs].view(np.int64)))
-        needs.enter(0, np.unique(koids).tolist())
-        needs.enter(1, self.running.tolist())
+        pids, tids = tasks.pids.view(np.int64), tasks.tids.view(np.int64)
+        is_known = wanted & (tasks.gone == 0)  # others have no koids
+        part = Part(
+            mark=self.mark,
+            start=self.start,
+            last=self.last,
+            pids=pids[is_known],
+            tids=tids[is_known],
+            running=self.running,
+            named=np.concatenate((pids[wanted], tids[wanted], self.running, pids[runs])),
+            everything=self.selection.by_time_alone,
+            whole=self.selection == Selection(),
+            profiles=not self.selection.categories,
+            joins=joins,
+        )
+        needs = Needs(self.capture.file(), self.capture.request.limits, part)
         needs.run()
         if self.selection.categories:
-            self._drop_large(np.column_stack(list(needs.large.filled().values())))
+            for word, category in needs.large:
+                text = category.decode(errors="replace")
+                if not Selection.matches(text, self.selection.categories):
+                    self.mark[word] = 0
         # Objects are kept, as are thread records of those that run; other records may be left out.
-        known = runs[runs < providers.known.rows]
+        known = runs[runs < self.passed.scanner.scan.providers.known.rows]
         self.homeless = known[self.mark[tasks.offsets[known] // 8] == 0]
-        return needs.loans
-
-    def _drop_large(self, large: I64) -> None:
-        """Unmark large records of other categories."""
-        data = self.capture.streams.view(np.uint8)
-        for position, start, nbytes in large.tolist():
-            text = data[8 * start : 8 * start + nbytes].tobytes()
-            if not Selection.matches(text.decode(errors="replace"), self.selection.categories):
-                self.mark[position] = 0
+        loans = needs.all_loans()
+        return loans.owner, loans.needed
 
     # --- The copy ------------------------------------------------------------------------------
 
     def write(
-        self, sink: Sink, loans: LinkRows, providers: _Providers | None = None
+        self, sink: Sink, owners: I64, lent: I64, providers: _Providers | None = None
     ) -> Mapping[str, int]:
         """Copy the marked records; with ``providers`` as a part of a joined archive.
 
         What providers borrow is copied before the record that needs it.
         """
-        places = np.flatnonzero(self.mark[:-1].view(np.bool_))
+        places = np.flatnonzero(self.mark)
         if providers is not None:
             places = places[~_is_metadata(self.words[places], wire.MetadataType.TRACE_INFO)]
-        lent = loans.filled()
-        before = np.searchsorted(places, lent["owner"])
-        positions = np.insert(places, before, lent["needed"])
-        places = np.insert(places, before, lent["owner"])
+        before = np.searchsorted(places, owners)
+        positions = np.insert(places, before, lent)
+        places = np.insert(places, before, owners)
         headers = self.words[positions]
         # Drop sections without kept records, which another provider record follows directly.
         section = _is_metadata(headers, wire.MetadataType.PROVIDER_SECTION)
@@ -487,21 +502,18 @@ class _Extraction:
         """Yield the bytes of the records, in order."""
         ends = np.cumsum(sizes)
         places, values = self._patches(positions, ends - sizes)
-        copy = CopyRecords(self.capture.streams, positions, sizes).copy
-        out = np.empty(BLOCK, np.int64)
+        data = self.capture.source.data
         first = 0
         while first < positions.size:
             begin = int(ends[first - 1]) if first else 0
             stop = int(np.searchsorted(ends, begin + BLOCK, "right"))
             if stop <= first:
                 stop = first + 1
-            words = int(ends[stop - 1]) - begin
-            if words > out.size:
-                out = np.empty(words, np.int64)
-            copy(first, stop, out)
-            here = slice(*np.searchsorted(places, (begin, begin + words)).tolist())
-            out[places[here] - begin] = values[here]
-            yield out[:words].tobytes()
+            records = slice(first, stop)
+            copied = TextColumn.gather(data, WORD * positions[records], WORD * sizes[records]).data
+            here = slice(*np.searchsorted(places, (begin, ends[stop - 1])).tolist())
+            copied.view(np.int64)[places[here] - begin] = values[here]
+            yield copied.tobytes()
             first = stop
 
     def _patches(self, positions: I64, starts: I64) -> tuple[I64, I64]:
@@ -560,14 +572,26 @@ def _is_provider_record(headers: I64) -> NDArray[np.bool_]:
     )
 
 
-def _tick(clock: Clock, ns: int) -> int:
-    return min(max(clock.ticks(ns), 0), U64_MAX)
-
-
 def _clamped(ns: int) -> int:
     return min(max(ns, NS_MIN), NS_MAX)
 
 
-def _signed(tick: int) -> int:
-    """Return a tick with bit 63 flipped, so that it compares as int64."""
-    return tick - _SIGN
+def followed(order: I64, ids: I64, phases: NDArray[Any]) -> tuple[I64, I64]:
+    """Return the flow of each point, -1 for none, and the point that began each flow.
+
+    ``order`` are points by time, ``phases`` as in `flows`. A flow goes on, in whatever process,
+    until it ends; a begin of its id is a point of it till then.
+    """
+    points = order[np.argsort(ids[order], kind="stable")]
+    id, phase = ids[points], phases[points]
+    place = np.arange(points.size)
+    begins_id = np.append(True, id[1:] != id[:-1])[: id.size]
+    # Whether a flow of the id is open says the begin or the end before the point.
+    last = np.maximum.accumulate(np.where(phase == wire.FLOW_STEP_PHASE, -1, place))
+    before = np.append(-1, last)[: place.size]
+    is_of_id = before >= np.maximum.accumulate(np.where(begins_id, place, 0))
+    is_open = is_of_id & (phase[before] == wire.FLOW_BEGIN_PHASE)
+    begins = (phase == wire.FLOW_BEGIN_PHASE) & ~is_open
+    flow = np.empty(points.size, np.int64)
+    flow[points] = np.where(is_open | begins, np.cumsum(begins) - 1, -1)
+    return flow, points[begins]

@@ -1,537 +1,569 @@
-"""The dependencies of the kept records of a part of a trace: strings, threads, objects, clocks."""
+"""The dependencies of the kept records of a part of a trace: strings, threads, objects, rates.
+
+``Needs`` reads all records once more, as blocks: each reference is known with the record that
+registered what it is to. A record needs those; an argument that is a pointer or a koid needs the
+record of the object that it stands for, and what that needs.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeVar
 
-from fx_trace.format import (
-    ARG_KOID,
-    ARG_NAME,
-    ARG_POINTER,
-    ARG_SIZE,
-    ARG_STRING,
-    ARG_STRING_REF,
-    ARG_TYPE,
-    BLOB_NAME,
-    EVENT_ARGS,
-    EVENT_CATEGORY,
-    EVENT_FLOW_END,
-    EVENT_KIND,
-    EVENT_NAME,
-    EVENT_THREAD,
-    FRAME_COUNT,
-    LARGE_ARGS,
-    LARGE_CATEGORY,
-    LARGE_FORMAT,
-    LARGE_KIND,
-    LARGE_NAME,
-    LARGE_THREAD,
-    LARGE_WITH_METADATA,
-    LARGE_WITHOUT_METADATA,
-    LEGACY_INCOMING,
-    LEGACY_OUTGOING,
-    LOG_THREAD,
-    METADATA_TYPE,
-    MODULE_BUILD_ID_LENGTH,
-    MODULE_NAME_LENGTH,
-    OBJECT_ARGS,
-    OBJECT_NAME,
-    OBJECT_OWNER,
-    PROFILER_BACKTRACE,
-    PROFILER_MMAP,
-    PROFILER_MODULE,
-    PROFILER_THREAD,
-    PROFILER_TYPE,
-    PROVIDER_ID,
-    PROVIDER_INFO,
-    PROVIDER_NAME_LENGTH,
-    PROVIDER_SECTION,
-    RECORD_BLOB,
-    RECORD_EVENT,
-    RECORD_INITIALIZATION,
-    RECORD_KERNEL_OBJECT,
-    RECORD_LARGE,
-    RECORD_LOG,
-    RECORD_METADATA,
-    RECORD_PROFILER,
-    RECORD_SCHEDULING,
-    RECORD_STRING,
-    RECORD_THREAD,
-    RECORD_USERSPACE_OBJECT,
-    SCHED_LEGACY_SWITCH,
-    SCHED_SWITCH,
-    SCHED_WAKEUP,
-    SCHEDULING_TYPE,
-    SIGN,
-    STRING_INDEX,
-    STRING_LENGTH,
-    STRING_REF_INDEX,
-    SWITCH_ARGS,
-    THREAD_INDEX,
-    TRACE_INFO,
-    TYPE,
-)
-from fx_trace.read.framing import RecordBounds
-from fx_trace.read.rows import LargeRows, LinkRows
-from fx_trace.rules import RECORD_OVER_LIMIT, UNKNOWN_RECORD
-from fx_trace.write.registrations import Registrations
-from fxframework.kernels.annotations import Array, Bytes, Fallible, View, flag, i64, status, u8
-from fxframework.kernels.kernel import Kernel
-from fxframework.kernels.maps import PairMap
+import attrs
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Needs"]
+from fx_trace import records as r
+from fx_trace import rules
+from fx_trace.format import EVENT_KIND
+from fx_trace.indexed import STRINGS, THREADS
+from fx_trace.kinds import ArgType, EventType, RecordType
+from fx_trace.read.blocks import TraceBlocks, TraceFile, TraceFrames, trace_format
+from fxframework.io.limits import Limits
+from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.numbering import Numbering
+from fxframework.model.clock import NS_MAX, NS_MIN, Clock
+from fxframework.model.strings import StringPool
+from fxframework.wire.blocks import Block, Run
+from fxframework.wire.framing import PADDING
+from fxframework.wire.known import CODE, LENGTH, START
+from fxframework.wire.many import ClassRows, Many, Reference
+from fxframework.wire.state import Registrations
 
-LOW32 = 0xFFFFFFFF
-INLINE = 0x8000
+__all__ = ["MAYBE", "Needs", "Part"]
+
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Owners = tuple[I64, Mask, Mask | None]
+"""Of the rows of a run: words, whether they are kept, and whether they are undecided objects."""
+Columns = TypeVar("Columns", bound=tuple[I64, ...])
 MAYBE = 2
 """Mark of a sound blob, object or large record, which is kept where it is needed or asked for."""
-NO_STOP = 0x7FFFFFFFFFFFFFFF
-NAMED, RUNNING = 0, 1
-"""Keys of ``tasks``: whose names are wanted; threads of scheduling records."""
-INHERITED, GIVEN = 0, 1
-"""Keys of ``rates``, which has initialization records by provider: that of provider 0, its own."""
+SIGN = -(1 << 63)
+"""Turned in a process koid, it tells pointers from koids, whose process is 0."""
+RATE = 0
+"""The key of a loan that is a rate; strings have their index, threads theirs below 0."""
+LAST = 1 << 30
+"""A rate is lent behind all strings and threads."""
+SPOKEN = (
+    r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.TraceInfo, r.Initialization,
+)  # fmt: skip
+OBJECTS = (r.UserspaceObject, r.KernelObject)
+PROFILED = (r.ProfilerModule, r.ProfilerMmap, r.ProfilerBacktrace)
+LARGE = (r.LargeBlobWithMetadata, r.LargeBlob)
+BLOCK_BYTES = 1 << 19
+"""A block of these bytes stays in the cache."""
+IS_TIMED = np.arange(16) >= RecordType.SCHEDULING
+IS_TIMED[RecordType.EVENT] = True
+"""Whether records of a type may have a time."""
+EVENT_ENTRY = trace_format().classes.index(r.Event)
+KEYS = {STRINGS: 1, THREADS: -1}
 
 
-class Needs(Kernel):
-    """Marks what the marked records need, and the records without a row that are to be kept.
+def fields_of(cls: Any) -> dict[str, Any]:
+    """Return the fields of a class by name."""
+    return {field.name: field for field in cls.layout.fields}
 
-    ``mark`` has an element a word of the file and one more, for what needs nothing. ``everything``
-    keeps what has neither thread nor category, ``whole`` all threads, ``profiles`` the records of
-    the CPU profiler.
-    ``bounds`` has, by clock, the first tick of the stretch of time and the first one after it,
-    with bit 63 turned so that they compare as signed; ``NO_STOP`` is behind all times. ``large``
-    takes each large record kept: its word, the word of its category's bytes, and their number. With
-    ``joins``, ``loans`` takes the registrations and rates of provider 0 that a record of another
-    provider depends on: that record's word, and the one of the record to copy before it.
+
+ARGUMENT = fields_of(r.Argument)
+POINTING = POINTER, KOID = [
+    ARGUMENT["value"].kinds[kind] for kind in (ArgType.POINTER, ArgType.KOID)
+]
+
+
+REFERRING = *POINTING, ARGUMENT["value"].kinds[ArgType.STRING]
+NOT_NEEDED = {
+    r.Event: ("scope", "counter_id", "end_timestamp", "id"),
+    r.Argument: ("_stray", "_left_over"),
+    r.Blob: ("_unknown_type", "payload"),
+    r.Log: ("message",),
+    r.ProfilerBacktrace: ("frames",),
+    r.LargeBlobWithMetadata: ("_blob_size", "payload"),
+    r.LargeBlob: ("_blob_size", "payload"),
+}
+WITHOUT = frozenset(
+    [fields_of(cls)[name] for cls, names in NOT_NEEDED.items() for name in names]
+    + [field for field in ARGUMENT["value"].fields if not any(field is each for each in REFERRING)]
+)
+"""Fields that say nothing about other records. Those with rows are known to have them."""
+
+
+@attrs.define(kw_only=True)
+class Part:
+    """What belongs to a part, before what it needs.
+
+    ``mark`` (uint8) has 1 for each word of the file at which a record begins that is kept, or
+    MAYBE. ``start`` and ``last`` are ns. ``pids`` and ``tids`` are those of wanted threads,
+    ``running`` the tids of scheduling records, ``named`` koids of what is wanted by name.
+    ``everything`` keeps what has neither thread nor category, ``whole`` all threads, ``profiles``
+    records of the CPU profiler. With ``joins``, nothing is left of provider 0.
     """
 
-    words: View[i64]
-    threads: Bytes
-    bounds: View[i64]
-    mark: Array[u8]
-    records: RecordBounds
-    everything: flag
-    profiles: flag
-    joins: flag
-    whole: flag
-    registrations: Registrations
-    identities: PairMap
-    clocks: PairMap
-    tasks: PairMap
-    objects: PairMap
-    rates: PairMap
-    large: LargeRows
-    links: LinkRows
-    loans: LinkRows
-    lent: PairMap
-    inherited: i64
-    total: i64
-    provider: i64
-    clock: i64
-    start: i64
-    end: i64
+    mark: NDArray[np.uint8]
+    start: int
+    last: int
+    pids: I64
+    tids: I64
+    running: I64
+    named: I64
+    everything: bool
+    whole: bool
+    profiles: bool
+    joins: bool
 
-    def __init__(self, words: Any, mark: Any, threads: Any, bounds: Any) -> None:
-        self.words = memoryview(words)
-        self.total = len(self.words)
-        self.mark = memoryview(mark)
-        self.threads = memoryview(threads)
-        self.bounds = memoryview(bounds)
-        self.records = RecordBounds(words)
-        self.everything = False
-        self.profiles = False
-        self.joins = False
-        self.whole = False
-        self.identities = PairMap(16)
-        self.clocks = PairMap(16)
-        self.tasks = PairMap(16)
-        self.registrations = Registrations(self.total)
-        self.objects = PairMap(16)
-        self.rates = PairMap(16)
-        self.large = LargeRows()
-        self.links = LinkRows()
-        self.loans = LinkRows()
-        self.lent = PairMap(16)
-        self.inherited = -1
-        self.provider = 0
-        self.clock = 0
-        self.start = 0
-        self.end = 0
 
-    def enter(self, key: int, numbers: list[int]) -> None:
-        """Add koids to ``tasks``."""
-        for number in numbers:
-            self.tasks.put(key, number, 0)
+class Loans(NamedTuple):
+    """What providers have of provider 0: int64 of shape (loans,) each."""
 
-    def use(self, identities: PairMap, clocks: PairMap) -> None:
-        """Take the ids of threads by koids, and of clocks by rate and base, from the scan."""
-        self.identities = identities
-        self.clocks = clocks
+    number: I64
+    """Number of the record that needs it, and which of its needs this is."""
+    turn: I64
+    owner: I64
+    """Words of that record, and of the one that is to be copied before it."""
+    needed: I64
+    scope: I64
+    key: I64
 
-    def step(self) -> Fallible[i64]:
-        """Walk through the file, then resolve the needs of objects from the end."""
-        pos = 0
-        while pos < self.total:
-            word = self.words[pos]
-            kind = TYPE.get(word)
-            fault = self.records.fault(pos)
-            # Most records are events that are not kept.
-            if fault == RECORD_OVER_LIMIT:
-                self.mark[pos] = 0
-            elif (fault == 0 or fault == UNKNOWN_RECORD) and (
-                kind != RECORD_EVENT
-                or self.mark[pos]
-                or (self.everything and EVENT_KIND.get(word) > EVENT_FLOW_END)
-            ):
-                self.start = pos
-                self.end = self.records.end
-                self.record(kind, word)
-                timed = kind == RECORD_EVENT or kind >= RECORD_SCHEDULING
-                if self.joins and self.inherited >= 0 and timed and self.mark[pos]:
-                    self.lend(0, self.inherited)
-            pos = self.records.end
+
+class Links(NamedTuple):
+    """What records need: their rows or numbers, and words of both; int64 of one shape."""
+
+    ordinal: I64
+    owner: I64
+    needed: I64
+
+
+class Objects(NamedTuple):
+    """Objects that records describe, or that their arguments stand for; int64 of one shape."""
+
+    ordinal: I64
+    word: I64
+    """That of the record."""
+    process: I64
+    """The process of a pointer, with another sign; 0 of a koid."""
+    value: I64
+
+
+def joined(kind: type[Columns], parts: list[Columns]) -> Columns:
+    """Return columns one after another."""
+    nothing = [np.zeros(0, np.int64)] * len(kind._fields)  # type: ignore[attr-defined]
+    return kind(*map(np.concatenate, zip(nothing, *parts, strict=True)))
+
+
+class Definers:
+    """The records that registered strings or threads: their words, and where the value is."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.columns = np.zeros((3, 256), np.int64)
+
+    def add(self, words: I64, starts: I64, lengths: I64) -> NDArray[np.int32]:
+        """Add some; return their numbers."""
+        first = self.count
+        self.count += words.size
+        if self.count > self.columns.shape[1]:
+            longer = np.zeros((3, 2 * self.count), np.int64)
+            longer[:, :first] = self.columns[:, :first]
+            self.columns = longer
+        self.columns[:, first : self.count] = words, starts, lengths
+        return np.arange(first, self.count, dtype=np.int32)
+
+
+class Pairs:
+    """Pairs of numbers of 64 bits, made one number each."""
+
+    def __init__(self) -> None:
+        self.first = Numbering()
+        self.second = Numbering()
+
+    def enter(self, first: I64, second: I64) -> I64:
+        """Return the numbers of pairs."""
+        return as_one(self.first.enter(first), self.second.enter(second))
+
+    def find(self, first: I64, second: I64) -> I64:
+        """Return the numbers of pairs; -1 for those of which a part was never entered."""
+        return as_one(self.first.find(first), self.second.find(second))
+
+
+def as_one(first: I64, second: I64) -> I64:
+    """Return two small numbers as one; -1 if one of them is negative."""
+    return np.where((first < 0) | (second < 0), -1, first << 32 | second)
+
+
+class Needs(TraceBlocks):
+    """Marks what the records of a part need, and the records without a row that are to be kept."""
+
+    for_lines = True  # of which it has that all arguments are kept
+    without = WITHOUT
+
+    def __init__(self, file: TraceFile, limits: Limits, part: Part) -> None:
+        self.part = part
+        self.mark = part.mark
+        super().__init__(file, limits, StringPool(), tables=())
+        self.block_bytes = BLOCK_BYTES
+        self.definers = Definers()
+        self.threads = Pairs()
+        self.wanted = np.unique(self.threads.enter(part.pids, part.tids))
+        self.known_objects = Registrations()
+        """The numbers of ``object_words`` by those of ``object_keys``."""
+        self.object_keys = Pairs()
+        self.object_words = Definers()
+        self.links: list[Links] = []
+        """The needs of objects, of which it is known later whether they are kept."""
+        self.loans: list[Loans] = []
+        self.large: list[tuple[int, bytes]] = []
+        """The words of large records that are kept, with their categories."""
+        self.lent: dict[int, Mask] = {}
+        """By the id of a reference: which of them are to what provider 0 registered."""
+
+    def run(self) -> None:
+        """Mark what is needed."""
+        for _ in self.blocks():
+            pass
         # The needs of an object precede it, so that one pass from the end resolves them all.
-        link = self.links.rows - 1
-        while link >= 0:
-            if self.mark[self.links.owner[link]]:
-                self.mark[self.links.needed[link]] = 1
-            link -= 1
-        return 0
+        links = joined(Links, self.links)
+        order = np.argsort(links.ordinal, kind="stable")[::-1]
+        mark = self.mark
+        for owner, needed in zip(
+            links.owner[order].tolist(), links.needed[order].tolist(), strict=True
+        ):
+            if mark[owner]:
+                mark[needed] = 1
 
-    def record(self, kind: i64, word: i64) -> status:
-        """Handle a record of a sound size."""
-        if kind == RECORD_EVENT:
-            return self.event(word)
-        if kind == RECORD_STRING:
-            return self.string_record(word)
-        if kind == RECORD_THREAD:
-            return self.thread_record(word)
-        if kind == RECORD_METADATA:
-            return self.metadata(word)
-        if kind == RECORD_INITIALIZATION:
-            return self.initialization()
-        if kind == RECORD_SCHEDULING:
-            return self.scheduling(word)
-        if kind == RECORD_LOG:
-            if self.mark[self.start]:
-                self.need_thread(LOG_THREAD.get(word))
-            return 0
-        if kind == RECORD_BLOB:
-            if self.mark[self.start] == MAYBE:
-                self.mark[self.start] = self.everything
-            if self.mark[self.start]:
-                self.need_string(BLOB_NAME.get(word))
-            return 0
-        if kind == RECORD_USERSPACE_OBJECT or kind == RECORD_KERNEL_OBJECT:
-            return self.object(kind, word)
-        if kind == RECORD_PROFILER:
-            return self.profiler(word)
-        if kind == RECORD_LARGE:
-            return self.large_record(word)
-        if self.everything:
-            self.mark[self.start] = 1
-        return 0
+    def all_loans(self) -> Loans:
+        """Return what has to be copied from provider 0 before other records."""
+        return first_loans(joined(Loans, self.loans))
 
-    # --- Needs -----------------------------------------------------------------------------------
+    # --- Records --------------------------------------------------------------------------------
 
-    def string(self, ref: i64) -> Fallible[i64]:
-        """Return the word of the record that registered a string that is used; or -1."""
-        if ref == 0 or ref & INLINE:
-            return -1
-        at = self.registrations.string(ref)
-        if self.joins and at >= 0 and self.registrations.is_borrowed(False, ref):
-            self.lend(ref, at)
-        return at
+    def begin(self, limits: Limits) -> tuple[Any, Any]:
+        """Return what finds records, without the events that are left out."""
+        _, walk = super().begin(limits)
+        frames = KeptFrames(self.file)
+        frames.part = self.part
+        return frames, walk
 
-    def thread(self, index: i64) -> Fallible[i64]:
-        """Return the word of the record that registered a thread that is used; or -1."""
-        if index == 0:
-            return -1
-        at = self.registrations.thread(index)
-        if self.joins and at >= 0 and self.registrations.is_borrowed(True, index):
-            self.lend(-index, at)
-        return at
+    def judge(self, many: Many) -> None:
+        """Take all records as columns have them: other readings report what is odd."""
+        self.take_notes(many)
 
-    def lend(self, key: i64, at: i64) -> status:
-        """Have a record of provider 0 copied before the one read, unless its tables have it.
+    def codes_of(self, run: Run, ordinals: I64, starts: I64, lengths: I64) -> NDArray[np.int32]:
+        """Return the numbers of the records that register something."""
+        return self.definers.add(run.places[ordinals] // WORD, starts, lengths)
 
-        ``key`` is the index of a string, that of a thread below 0, or 0 for the rate.
+    def look_up(self, reference: Reference) -> None:
+        """Find the records that registered strings or threads."""
+        is_lent = self.find_codes(reference)
+        self.lent[id(reference)] = is_lent & (reference.codes >= 0)
+
+    def take_run(self, block: Block, run: Run) -> None:
+        """Mark what the records of a run need."""
+        del block
+        words = run.places // WORD
+        classes = [SoundRows(run, plan.cls, many) for plan, many in run.read_classes]
+        is_object = np.zeros(run.rows, bool)
+        """Whether it is an object, of which it is known later whether it is kept."""
+        for rows in classes:
+            if rows.cls in OBJECTS:
+                is_object[rows.ordinals] = self.mark[rows.words] == MAYBE
+        described: list[Objects] = []
+        meant: list[Objects] = []
+        for rows in classes:
+            self.choose(run, rows)
+            if rows.cls in OBJECTS:
+                described.append(self.described(rows, is_object))
+            meant += self.meant_by(rows, words)
+        self.choose_unknown(run, words)
+        is_kept = np.zeros(run.rows, bool)
+        for rows in classes:
+            is_kept[rows.ordinals] = self.mark[rows.words] == 1
+            if rows.cls is r.UnknownProfiler:
+                run.reading.references.append(self.of_unknown(run, rows))
+        owners = words, is_kept, is_object if is_object.any() else None
+        for turn, reference in enumerate(run.reading.references):
+            self.link(run, turn, reference, owners)
+        if described or meant:
+            links = self.pointed(run, joined(Objects, described), joined(Objects, meant))
+            self.take_links(links, owners)
+        self.lent.clear()
+        undecided = words[is_object]
+        self.mark[undecided[self.mark[undecided] == MAYBE]] = 0
+        self.lend_rates(run, words)
+
+    # --- What is kept ---------------------------------------------------------------------------
+
+    def choose(self, run: Run, rows: SoundRows) -> None:
+        """Mark the records of a class that are kept whatever others need."""
+        part, cls = self.part, rows.cls
+        keep: Any = None
+        if cls is r.Event:
+            # Those that the format defines are marked already.
+            is_undefined = rows.column("event") > max(EventType)
+            keep = (self.mark[rows.words] == 1) | (is_undefined & part.everything)
+        elif cls is r.ThreadRecord and not part.whole:
+            keep = (self.mark[rows.words] == 1) | np.isin(rows.column("tid"), part.running)
+        elif cls is r.ThreadRecord or cls in SPOKEN:
+            keep = True
+        elif cls is r.Blob:
+            keep = (self.mark[rows.words] != 0) & part.everything
+        elif cls in OBJECTS:
+            is_named = cls is r.KernelObject and np.isin(rows.column("koid"), part.named)
+            wanted = (self.mark[rows.words] == MAYBE) & (is_named | np.bool_(part.everything))
+            self.mark[rows.words[wanted]] = 1
+        elif cls in PROFILED:
+            keep = np.full(rows.words.size, part.profiles)
+            if cls is r.ProfilerBacktrace:
+                keep &= self.is_within(run, rows) & self.is_wanted(rows)
+        elif cls in LARGE:
+            keep = self.mark[rows.words] == MAYBE
+            if cls is r.LargeBlobWithMetadata:
+                keep &= self.is_within(run, rows) & self.is_wanted(rows)
+            else:
+                keep &= part.everything
+            self.take_categories(rows, np.flatnonzero(keep))
+        elif cls.undefined_kinds:
+            keep = part.everything
+        if keep is not None:
+            self.mark[rows.words] = keep
+
+    def choose_unknown(self, run: Run, words: I64) -> None:
+        """Mark records of types that the format does not define."""
+        if self.part.everything:
+            is_unknown = self.frames.faults[: run.count] == rules.UNKNOWN_RECORD
+            self.mark[words[: run.count][is_unknown]] = 1
+
+    def is_within(self, run: Run, rows: SoundRows) -> Mask:
+        """Return which records are in the stretch of time."""
+        times = rows.column("timestamp").view(np.uint64)
+        start, stop = self.clock_bounds(run)[rows.ordinals].T
+        is_within: Mask = (times >= start) & ((times < stop) | (stop == np.uint64(U64_MAX)))
+        return is_within
+
+    def clock_bounds(self, run: Run) -> NDArray[np.uint64]:
+        """Return by row the first tick of the stretch of time and the one behind it: two columns.
+
+        Without a bound, times that do not fit 63 bits of nanoseconds are within, too.
         """
-        if self.lent.get(self.registrations.epoch, key) != at:
-            self.lent.put(self.registrations.epoch, key, at)
-            row = self.loans.add_row()
-            self.loans.owner[row] = self.start
-            self.loans.needed[row] = at
-        return 0
-
-    def need_string(self, ref: i64) -> Fallible[i64]:
-        """Mark the record that registered a string; return its word, or -1."""
-        at = self.string(ref)
-        if at >= 0:
-            self.mark[at] = 1
-        return at
-
-    def need_thread(self, index: i64) -> status:
-        """Mark the record that registered a thread."""
-        at = self.thread(index)
-        if at >= 0:
-            self.mark[at] = 1
-        return 0
-
-    def refer(self, at: i64) -> status:
-        """Mark the record at word ``at`` where the one read is marked; else note the need."""
-        if at < 0:
-            return 0
-        if self.mark[self.start]:
-            self.mark[at] = 1
-            return 0
-        row = self.links.add_row()
-        self.links.owner[row] = self.start
-        self.links.needed[row] = at
-        return 0
-
-    def refer_args(self, at: i64, count: i64, pid: i64) -> status:
-        """Mark or note what arguments need: strings, and the objects of pointers and koids."""
-        while count > 0:
-            word = self.words[at]
-            name = ARG_NAME.get(word)
-            kind = ARG_TYPE.get(word)
-            self.refer(self.string(name))
-            if kind == ARG_STRING:
-                self.refer(self.string(ARG_STRING_REF.get(word)))
-            elif kind == ARG_POINTER or kind == ARG_KOID:
-                value = self.words[at + 1 + self.records.inline_words(name)]
-                self.refer(self.objects.get(0 if kind == ARG_KOID else pid ^ SIGN, value))
-            at += ARG_SIZE.get(word)
-            count -= 1
-        return 0
-
-    def process_of(self, index: i64, at: i64) -> i64:
-        """Process koid of a thread reference whose inline form is at word ``at``."""
-        if index == 0:
-            return self.words[at]
-        found = self.registrations.thread(index)
-        return self.words[found + 1] if found >= 0 else 0
-
-    def is_wanted(self, index: i64, at: i64) -> flag:
-        """Return whether a reference is to a wanted thread; an inline one is at word ``at``."""
-        if index:
-            found = self.registrations.thread(index)
-            if found < 0:
-                known = self.identities.get(0, 0)
-            else:
-                known = self.identities.get(self.words[found + 1], self.words[found + 2])
-        else:
-            known = self.identities.get(self.words[at], self.words[at + 1])
-        return known >= 0 and self.threads[known] != 0
-
-    def is_within(self, at: i64) -> flag:
-        """Return whether the time at word ``at`` lies in the stretch of time."""
-        now = self.words[at] ^ SIGN
-        stop = self.bounds[2 * self.clock + 1]
-        return self.bounds[2 * self.clock] <= now and (now < stop or stop == NO_STOP)
-
-    # --- Records ---------------------------------------------------------------------------------
-
-    def event(self, word: i64) -> status:
-        """Handle a kept event, or one of an unknown type."""
-        thread = EVENT_THREAD.get(word)
-        category = EVENT_CATEGORY.get(word)
-        name = EVENT_NAME.get(word)
-        count = EVENT_ARGS.get(word)
-        at = self.start + 2 if thread else self.start + 4
-        at += self.records.inline_words(category) + self.records.inline_words(name)
-        if self.records.args_end(at, count, self.end) < 0:
-            self.mark[self.start] = 0  # those of defined types that do not fit have no row
-            return 0
-        self.mark[self.start] = 1
-        self.need_thread(thread)
-        self.need_string(category)
-        self.need_string(name)
-        if count:
-            self.refer_args(at, count, self.process_of(thread, self.start + 2))
-        return 0
-
-    def string_record(self, word: i64) -> status:
-        """Handle a string record."""
-        index = STRING_INDEX.get(word)
-        length = STRING_LENGTH.get(word)
-        if index and self.start + 1 + ((length + 7) // 8) <= self.end:
-            self.registrations.register_string(index, self.start)
-        return 0
-
-    def thread_record(self, word: i64) -> status:
-        """Handle a thread record."""
-        index = THREAD_INDEX.get(word)
-        if index:
-            self.registrations.register_thread(index, self.start)
-        if self.whole or self.tasks.get(RUNNING, self.words[self.start + 2]) >= 0:
-            self.mark[self.start] = 1
-        return 0
-
-    def metadata(self, word: i64) -> status:
-        """Handle a metadata record, which is kept."""
-        kind = METADATA_TYPE.get(word)
-        number = PROVIDER_ID.get(word)
-        length = PROVIDER_NAME_LENGTH.get(word)
-        if kind == PROVIDER_INFO and self.start + 1 + ((length + 7) // 8) > self.end:
-            return 0
-        if self.everything or PROVIDER_INFO <= kind <= TRACE_INFO:
-            self.mark[self.start] = 1
-        if kind == PROVIDER_INFO or kind == PROVIDER_SECTION:
-            self.switch(kind, number)
-        return 0
-
-    def switch(self, kind: i64, number: i64) -> status:
-        """Switch to the tables and rate of another provider, at first those of provider 0."""
-        given = self.rates.get(0, GIVEN)
-        if self.registrations.switch(kind, number) and given >= 0:
-            self.rates.put(number, INHERITED, given)
-        self.provider = number
-        given = self.rates.get(number, GIVEN)
-        self.inherited = self.rates.get(number, INHERITED) if given < 0 else -1
-        self.set_clock(max(given, self.inherited))
-        return 0
-
-    def set_clock(self, at: i64) -> status:
-        """Set the clock of the initialization record at word ``at``; nanoseconds for -1."""
-        self.clock = 0
-        if at >= 0:
-            base = self.words[at + 2] if self.records.size_of(self.words[at]) >= 4 else 0
-            # Without later times it has no clock in the scan.
-            self.clock = max(self.clocks.get(self.words[at + 1], base), 0)
-        return 0
-
-    def initialization(self) -> status:
-        """Handle a tick rate, which is kept; zero has no effect."""
-        self.mark[self.start] = 1
-        if self.words[self.start + 1]:
-            self.rates.put(self.provider, GIVEN, self.start)
-            self.inherited = -1
-            self.set_clock(self.start)
-        return 0
-
-    def scheduling(self, word: i64) -> status:
-        """Handle a scheduling record."""
-        kind = SCHEDULING_TYPE.get(word)
-        if kind > SCHED_WAKEUP:
-            if self.everything:
-                self.mark[self.start] = 1
-        elif self.mark[self.start]:
-            if kind == SCHED_LEGACY_SWITCH:
-                self.need_thread(LEGACY_OUTGOING.get(word))
-                self.need_thread(LEGACY_INCOMING.get(word))
-            else:
-                at = self.start + 4 if kind == SCHED_SWITCH else self.start + 3
-                self.refer_args(at, SWITCH_ARGS.get(word), 0)
-        return 0
-
-    def object(self, kind: i64, word: i64) -> status:
-        """Handle an object, which is kept if it or a record that refers to it is wanted."""
-        if self.mark[self.start] != MAYBE:
-            return 0  # its contents do not fit it
-        self.mark[self.start] = 0
-        ref = OBJECT_NAME.get(word)
-        count = OBJECT_ARGS.get(word)
-        process = OBJECT_OWNER.get(word)
-        at = self.start + 2 + self.records.inline_words(ref)
-        koid = self.words[self.start + 1]
-        owner = 0
-        pid = 0
-        if kind == RECORD_USERSPACE_OBJECT:
-            pid = self.process_of(process, self.start + 2)
-            owner = pid ^ SIGN
-            if process:
-                self.refer(self.thread(process))
-            else:
-                # One word or two: the record's size tells.
-                at += 2
-                after = self.records.args_end(at, count, self.end)
-                if after != self.end:
-                    one = self.records.args_end(at - 1, count, self.end)
-                    if one == self.end or after < 0 or one >= 0:
-                        at -= 1
-        # Whether it is kept is known later, when its strings may have been replaced.
-        self.refer(self.string(ref))
-        self.refer_args(at, count, pid)
-        self.objects.put(owner, koid, self.start)
-        named = kind == RECORD_KERNEL_OBJECT and self.tasks.get(NAMED, koid) >= 0
-        if self.everything or named:
-            self.mark[self.start] = 1
-        return 0
-
-    def profiler(self, word: i64) -> status:
-        """Handle a profiler record: keep modules, mappings, and backtraces by time and thread."""
-        kind = PROFILER_TYPE.get(word)
-        thread = PROFILER_THREAD.get(word)
-        keep = self.profiles and self.profiler_fits(kind, word)
-        if keep and kind == PROFILER_BACKTRACE:
-            keep = self.is_within(self.start + 1) and (
-                self.everything or self.is_wanted(thread, self.start + 2)
+        part = self.part
+        bounds = [
+            (
+                0 if part.start == NS_MIN else tick(clock, part.start),
+                U64_MAX if part.last == NS_MAX else tick(clock, part.last + 1),
             )
-        if kind > PROFILER_BACKTRACE:
-            keep = self.everything
-        if keep:
-            self.mark[self.start] = 1
-            self.need_thread(thread)
-        return 0
+            for clock in (turn.clock for turn in self.turns)
+        ]
+        column: NDArray[np.uint64] = np.broadcast_to(
+            self.by_row(run, np.array(bounds, np.uint64)), (run.rows, 2)
+        )
+        return column
 
-    def profiler_fits(self, kind: i64, word: i64) -> flag:
-        """Return whether the contents of a profiler record fit it."""
-        need = 2
-        if kind == PROFILER_MODULE:
-            need += ((MODULE_NAME_LENGTH.get(word)) + 7) // 8
-            need += ((MODULE_BUILD_ID_LENGTH.get(word)) + 7) // 8
-        elif kind == PROFILER_MMAP:
-            need += 3
-        elif kind == PROFILER_BACKTRACE:
-            need += FRAME_COUNT.get(word)
-        if PROFILER_THREAD.get(word) == 0:
-            need += 2 if kind == PROFILER_BACKTRACE else 1  # of the others one word may do
-        return self.start + need <= self.end
+    def is_wanted(self, rows: SoundRows) -> Mask:
+        """Return which records are of wanted threads."""
+        if self.part.everything:
+            return np.ones(rows.words.size, bool)
+        is_wanted: Mask = np.isin(self.threads.find(*self.koids(rows, "thread")), self.wanted)
+        return is_wanted
 
-    def large_record(self, word: i64) -> status:
-        """Handle a large record."""
-        form = LARGE_FORMAT.get(word)
-        if LARGE_KIND.get(word) or form > LARGE_WITHOUT_METADATA or self.end - self.start < 2:
-            if self.everything:
-                self.mark[self.start] = 1
-            return 0
-        second = self.words[self.start + 1]
-        category = LARGE_CATEGORY.get(second)
-        name = LARGE_NAME.get(second)
-        thread = LARGE_THREAD.get(second)
-        at = self.start + 2 + self.records.inline_words(category) + self.records.inline_words(name)
-        keep: flag = self.mark[self.start] == MAYBE
-        self.mark[self.start] = 0
-        if keep and form == LARGE_WITH_METADATA:
-            keep = self.is_within(at) and (self.everything or self.is_wanted(thread, at + 1))
-        elif keep:
-            keep = self.everything
-        if not keep:
-            return 0
-        self.mark[self.start] = 1
-        self.add_large(category, self.need_string(category))
-        self.need_string(name)
-        if form == LARGE_WITH_METADATA:
-            pid = self.process_of(thread, at + 1)
-            self.need_thread(thread)
-            at += 1 if thread else 3
-            count = LARGE_ARGS.get(second)
-            if self.records.args_end(at, count, self.end) >= 0:
-                self.refer_args(at, count, pid)
-        return 0
+    def koids(self, rows: SoundRows, name: str) -> tuple[I64, I64]:
+        """Return process and thread koid of threads; 0 for what nobody registered."""
+        field = rows.fields[name]
+        is_inline = rows.column(field.index) == 0
+        start = np.zeros(rows.words.size, np.int64)
+        if is_inline.any():
+            start = np.where(is_inline, rows.column((field, START)), 0)
+        code = np.full(rows.words.size, -1)
+        if not is_inline.all():
+            code = np.where(is_inline, -1, rows.many.known[field, CODE].column()[rows.rows])
+        if self.definers.count:
+            start = np.where(code < 0, start, self.definers.columns[1].take(code, mode="clip"))
+        is_known = start > 0
+        first = self.file.words.take(start // WORD, mode="clip")
+        second = self.file.words.take(start // WORD + 1, mode="clip")
+        return np.where(is_known, first, 0), np.where(is_known, second, 0)
 
-    def add_large(self, category: i64, found: i64) -> status:
-        """Note a large record and where its category is; ``found`` is its string's record."""
-        row = self.large.add_row()
-        self.large.word[row] = self.start
-        self.large.start[row] = 0
-        self.large.nbytes[row] = 0
-        if category & INLINE:
-            self.large.start[row] = self.start + 2
-            self.large.nbytes[row] = STRING_REF_INDEX.get(category)
-        elif found >= 0:
-            self.large.start[row] = found + 1
-            self.large.nbytes[row] = STRING_LENGTH.get(self.words[found])
-        return 0
+    def take_categories(self, rows: SoundRows, kept: I64) -> None:
+        """Note the categories of large records that are kept."""
+        field = rows.fields["category"]
+        index = rows.column(field.index)
+        starts, lengths = np.zeros((2, rows.words.size), np.int64)
+        is_inline = index & field.inline != 0
+        if is_inline.any():
+            starts = rows.column((field, START))
+            lengths = rows.column((field, LENGTH))
+        codes = rows.many.known[field, CODE].column()[rows.rows]
+        is_registered = ~is_inline & (index != 0) & (codes >= 0)
+        places = self.definers.columns.take(codes, axis=1, mode="clip")
+        starts = np.where(is_registered, places[1], starts)
+        lengths = np.where(is_registered, places[2], np.where(is_inline, lengths, 0))
+        data = self.numbers.data
+        for row in kept.tolist():
+            start = int(starts[row])
+            octets = data[start : start + int(lengths[row])].tobytes()
+            self.large.append((int(rows.words[row]), octets))
+
+    # --- What is needed -------------------------------------------------------------------------
+
+    def link(self, run: Run, turn: int, reference: Reference, owners: Owners) -> None:
+        """Mark the strings or threads that kept records refer to; note those that are lent."""
+        words, is_kept, is_object = owners
+        codes = reference.codes
+        ordinals = reference.own.ordinals[reference.rows]
+        is_used = is_kept[ordinals] & (codes >= 0)
+        self.mark[self.definers.columns[0][codes[is_used]]] = 1
+        if is_object is not None:
+            found = np.flatnonzero(is_object[ordinals] & (codes >= 0))
+            is_used[found] = True
+            needed = self.definers.columns[0][codes[found]]
+            numbers = ordinals[found] + self.records
+            self.links.append(Links(numbers, words[ordinals[found]], needed))
+        if self.part.joins:
+            lent = np.flatnonzero(self.lent[id(reference)] & is_used)
+            keys = KEYS[reference.table] * reference.numbers[lent]
+            self.lend(run, turn, ordinals[lent], self.definers.columns[0][codes[lent]], keys)
+
+    def take_links(self, links: Links, owners: Owners) -> None:
+        """Mark what kept records need, and note what objects do."""
+        _, is_kept, is_object = owners
+        self.mark[links.needed[is_kept[links.ordinal]]] = 1
+        if is_object is not None:
+            later = np.flatnonzero(is_object[links.ordinal])
+            numbers = links.ordinal[later] + self.records
+            self.links.append(Links(numbers, links.owner[later], links.needed[later]))
+
+    def of_unknown(self, run: Run, rows: SoundRows) -> Reference:
+        """Return the threads of profiler records of a kind that the format does not define."""
+        index = rows.column("_thread_ref")
+        own = ClassRows.of(rows.ordinals)
+        own.settle(run.rows)
+        codes = np.full(index.size, -1, np.int32)
+        reference = Reference(
+            own, np.arange(index.size), THREADS, index, codes, True, lambda _: None
+        )
+        self.look_up(reference)
+        reference.codes[index == 0] = -1
+        return reference
+
+    def described(self, rows: SoundRows, is_object: Mask) -> Objects:
+        """Return the objects that records describe."""
+        process = np.zeros(rows.words.size, np.int64)
+        if rows.cls is r.UserspaceObject:
+            process = self.koids(rows, "process")[0] ^ SIGN
+        name = "pointer" if rows.cls is r.UserspaceObject else "koid"
+        some = np.flatnonzero(is_object[rows.ordinals])
+        value = rows.column(name)
+        return Objects(rows.ordinals[some], rows.words[some], process[some], value[some])
+
+    def meant_by(self, rows: SoundRows, words: I64) -> Iterator[Objects]:
+        """Yield the objects that arguments of records stand for."""
+        args = rows.fields.get("args")
+        process: Any = None
+        is_sound = rows.many.own.sound
+        assert is_sound is not None  # noqa: S101 (set by ``Run.finish``)
+        for items in rows.many.own.parts.get(args, ()):
+            kinds = items.known[ARGUMENT["type"]]
+            for field, kind in ((POINTER, ArgType.POINTER), (KOID, ArgType.KOID)):
+                own_rows = items.rows_at(np.arange(kinds.size))
+                found = np.flatnonzero(kinds == kind)
+                found = found[is_sound[own_rows[found]]]
+                if not found.size:
+                    continue
+                ordinals = rows.many.own.ordinals[own_rows[found]]
+                of_process = np.zeros(found.size, np.int64)
+                name = {r.UserspaceObject: "process"}.get(rows.cls, "thread")
+                if field is POINTER and name in rows.fields:
+                    if process is None:
+                        process = np.zeros(words.size, np.int64)
+                        process[rows.ordinals] = self.koids(rows, name)[0]
+                    of_process = process[ordinals]
+                if field is POINTER:
+                    of_process = of_process ^ SIGN
+                yield Objects(ordinals, words[ordinals], of_process, items.known[field][found])
+
+    def pointed(self, run: Run, described: Objects, meant: Objects) -> Links:
+        """Return the records of the objects that arguments stand for."""
+        order = np.argsort(described.ordinal, kind="stable")
+        described = Objects(*(column[order] for column in described))
+        nothing = np.zeros(described.word.size, np.int64)
+        codes = self.object_words.add(described.word, nothing, nothing)
+        keys = self.object_keys.enter(described.process, described.value)
+        self.known_objects.begin(described.ordinal, keys, codes, np.zeros(0, np.int64))
+        found = self.known_objects.find(
+            self.object_keys.find(meant.process, meant.value), meant.ordinal
+        )
+        known = np.flatnonzero(found >= 0)
+        needed = self.object_words.columns[0][found[known]]
+        self.known_objects.settle(run.count)
+        return Links(meant.ordinal[known], meant.word[known], needed)
+
+    # --- What is lent ---------------------------------------------------------------------------
+
+    def lend(self, run: Run, turn: int, ordinals: I64, needed: I64, keys: I64) -> None:
+        """Note what records need of provider 0."""
+        scopes = self.by_row(run, [turn.scope for turn in self.turns])
+        scope = np.broadcast_to(scopes, run.rows)[ordinals]
+        turns = np.full(keys.size, turn)
+        owners = run.places[ordinals] // WORD
+        loans = Loans(ordinals + self.records, turns, owners, needed, scope, keys)
+        self.loans.append(first_loans(loans))
+
+    def lend_rates(self, run: Run, words: I64) -> None:
+        """Note the rates that providers without one of their own have of provider 0."""
+        offsets = [turn.lent_rate_at for turn in self.turns]
+        if not self.part.joins or max(offsets) < 0:
+            return
+        every = np.broadcast_to(self.by_row(run, offsets), run.rows)
+        types = r.TYPE.get(self.file.words[words])
+        rows = np.flatnonzero((every >= 0) & IS_TIMED[types] & (self.mark[words] == 1))
+        rows = rows[rows < run.count]
+        self.lend(run, LAST, rows, every[rows] // WORD, np.full(rows.size, RATE))
+
+
+class KeptFrames(TraceFrames):
+    """Where records begin and end; events that are left out are no records here."""
+
+    part: Part
+
+    def entries_of(self, begin: I64, fault: I64) -> NDArray[np.int32]:
+        """Return the numbers of the classes of the records at some words."""
+        entries = super().entries_of(begin, fault)
+        is_left_out = (entries == EVENT_ENTRY) & (self.part.mark[begin] == 0)
+        if self.part.everything:
+            is_left_out &= EVENT_KIND.get(self.file.words[begin]) <= max(EventType)
+        entries[is_left_out] = PADDING
+        return entries
+
+
+class SoundRows:
+    """The sound records of a class in a run."""
+
+    def __init__(self, run: Run, cls: Any, many: Many) -> None:
+        self.cls = cls
+        self.many = many
+        self.fields = fields_of(cls)
+        assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
+        self.rows = np.flatnonzero(many.own.sound)
+        self.ordinals = many.own.ordinals[self.rows]
+        self.words = run.places[self.ordinals] // WORD
+
+    def column(self, field: Any) -> I64:
+        """Return the numbers of a field, given by name or as ``Many.known`` has it."""
+        key = self.fields[field] if isinstance(field, str) else field
+        return self.many.full(self.many.known[key])[self.rows]
+
+
+def tick(clock: Clock, ns: int) -> int:
+    """Return the first tick not before a time."""
+    return min(max(clock.ticks(ns), 0), U64_MAX)
+
+
+def first_loans(loans: Loans) -> Loans:
+    """Return loans in order, without those that a provider has had since another of their key."""
+    place = np.lexsort((loans.turn, loans.number))
+    loans = Loans(*(column[place] for column in loans))
+    order = np.lexsort((loans.key, loans.scope))
+    scope, key, needed = (column[order] for column in (loans.scope, loans.key, loans.needed))
+    is_same = (scope[1:] == scope[:-1]) & (key[1:] == key[:-1]) & (needed[1:] == needed[:-1])
+    is_new = np.ones(order.size, bool)
+    is_new[order[1:][is_same]] = False
+    return Loans(*(column[is_new] for column in loans))

@@ -1,11 +1,12 @@
 """Reading: bytes to records, and to the columns of tables.
 
-- Sizes of records are checked in ``scan`` (``FdrScan.cross``, ``event``;
-  ``BasicScan.next_record``), for tables and objects.
+- Sizes of records are checked in ``frames`` (``FdrPolicy.cross``, ``event``) and ``basic``, for
+  tables and objects; what they say to each other in ``buffers`` (``Block``).
+- Events are read of sound stretches, and merged by time, in ``timeline``.
 - Strings become codes in ``symbols`` (``FunctionNames``), payloads of events, categories
   and names of arguments in ``batches``.
-- Rows are added in ``match`` (``Match.enter``, ``add_instant``, ``add_argument``), which
-  ``first_pass`` runs over the events of a ``log``.
+- Rows are made in ``match`` (``Matcher.rows_of``), which nests the events of a ``log`` and is run
+  by ``first_pass``.
 - Columns of tables are made of rows in ``batches``; their schemas are in ``tables``.
 - Findings, with their severity, are in ``fx_xray.rules``.
 """

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from fx_xray import format as wire
 from fx_xray.format import ARGUMENT, CUSTOM, DATA, EVENT_TYPE, TYPED
 from fx_xray.read.events import to_ns, to_spans
-from fx_xray.read.first_pass import CallPass, Rows
+from fx_xray.read.first_pass import CallPass
 from fx_xray.read.log import Log
+from fx_xray.read.match import Rows
 from fx_xray.read.symbols import FunctionNames, code_of
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
 from fxframework.kit.scanned import Batch, Columns

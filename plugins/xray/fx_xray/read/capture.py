@@ -22,9 +22,10 @@ from fx_xray.format import Dialect, FileHeader
 from fx_xray.read.batches import batch_of, small_columns
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.events import EVENT, Events
-from fx_xray.read.first_pass import CallPass, Matcher, Rows
+from fx_xray.read.first_pass import CallPass
 from fx_xray.read.header import header_findings, read_header
 from fx_xray.read.log import BasicLog, FdrLog, GivenLog, Log
+from fx_xray.read.match import Matcher, Rows
 from fx_xray.read.symbols import FunctionNames, Symbols
 from fx_xray.read.tables import SCHEMAS
 from fx_xray.rules import RULES
@@ -154,8 +155,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     def _parts(self, passed: CallPass) -> Iterator[Rows]:
         matcher = Matcher(self.log, self.request.limits, passed.matcher.spans)
         for events in self.log.chunks():
-            matcher.add(events)
-            yield matcher.take()
+            yield matcher.rows_of(events)
 
     def _batch(self, name: str, passed: CallPass, part: Rows) -> Batch:
         return batch_of(name, passed, self._names, part)

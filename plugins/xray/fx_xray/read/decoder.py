@@ -1,12 +1,16 @@
 """The decoder: records of a trace as objects, one at a time.
 
-``scan.py`` finds where each record is and what is wrong with it; ``format.py`` has the fields.
+``buffers.py`` and ``basic.py`` find where each record is and what is wrong with it; ``format.py``
+has the fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray import rules
@@ -26,28 +30,23 @@ from fx_xray.format import (
     Unknown,
     XrayRecord,
 )
-from fx_xray.read.events import array
-from fx_xray.read.framing import SPACE, FrameList
+from fx_xray.read.basic import BasicFrames
+from fx_xray.read.buffers import FdrFrames, Frames, expanded
+from fx_xray.read.frames import SPACE, Records
 from fx_xray.read.header import asked_frequency, asked_order, header_findings, read_header
-from fx_xray.read.scan import BasicScan, FdrScan
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
-from fxframework.kernels.notes import Notes
-from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.records import Record
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
 
 __all__ = ["BasicWalk", "FdrWalk", "RecordDecoder", "Walk"]
 
-AT_ONCE: Final = 256
+AT_ONCE: Final = 1 << 12
 """Records that are listed at once."""
 NO_BUFFER: Final = dict.fromkeys(OF_BUFFER, 0)
 """Registers where a buffer begins."""
@@ -124,7 +123,7 @@ class RecordDecoder:
             found += header_findings(header, self.form, len(view), self.cycle_frequency)
         yield header
         walk = self.walk(view, header, found, mend=mend)
-        walk.scan.skip(skip)
+        walk.frames.skip(skip)
         yield from walk.records()
 
     def walk(
@@ -148,14 +147,29 @@ class Kind(NamedTuple):
     """Whether they have a time."""
 
 
-Frame = tuple[int, ...]
-"""Where a record begins, and what is listed of it (``FrameList``)."""
+class Frame(NamedTuple):
+    """Where a record is, and what is known of it (``buffers.Frames``)."""
+
+    begin: int
+    end: int
+    fault: int
+    block: int
+    tsc: int
+    is_called: int
+
+
+def listed(block: Frames) -> NDArray[np.int64]:
+    """Return the columns of ``Frame`` of all records of a block, int64 of shape (6, records)."""
+    begin, _ = expanded(block.begin, block.count)
+    end = np.append(begin[1:], block.end[-1:])
+    rows = block.fault, block.block, block.tsc, block.is_called
+    return np.stack([begin, end, *(np.repeat(column, block.count) for column in rows)])
 
 
 class Walk:
     """A walk through a file behind its header.
 
-    ``scan`` finds the records, and ``noting``, which may be the same, what is wrong with them.
+    ``frames`` finds the records, and ``noting``, which may be the same, what is wrong with them.
     """
 
     def __init__(
@@ -170,7 +184,6 @@ class Walk:
         self.view = view
         self.header = header
         self.found = found
-        self.notes = Notes(RULES.numbers, 0)
         self.dialect = Dialect(decoder.form, header.version, header.byte_order)
         self.state = self.dialect.state()
         self.known = self.state.registers
@@ -184,43 +197,46 @@ class Walk:
         """The buffer of which registers are known."""
         self.call: Any = None
         """The last function record; none if a program read it."""
-        self.scan, self.noting = self.scans(mend=mend)
+        self.records_of = Records(np.frombuffer(view, np.uint8), self.dialect)
+        self.frames = self.frames_of(mends=mend)
+        self.noting = self.frames
+        if self.noted_apart and not mend and found is not None:
+            self.noting = self.frames_of(mends=True)
+        self.notes: list[tuple[int, list[int]]] = []
+        """Findings that are not yet reported, with the bytes whose records they were made at."""
 
-    def scans(self, *, mend: bool) -> tuple[Any, Any]:
-        """Return ``scan`` and ``noting``."""
+    noted_apart = True
+    """Whether findings are those of mended records."""
+
+    def frames_of(self, *, mends: bool) -> Any:
+        """Return what finds records."""
         raise NotImplementedError
 
     def records(self) -> Iterator[XrayRecord]:
         """Yield every record."""
-        noting = self.scan if self.found is None else self.noting
-        frames = FrameList(self.scan, noting, AT_ONCE)
-        while self.scan.at < self.scan.size:
-            reported = 0
-            for frame in self.listed(frames):
+        apart = None if self.noting is self.frames else self.noting.blocks(AT_ONCE)
+        for block in self.frames.blocks(AT_ONCE):
+            if apart is None:
+                self.note(block)
+            for frame in map(Frame._make, listed(block).T.tolist() if block.begin.size else ()):
                 record = self.record(frame)
-                noted = frame[-1]
-                if noted > reported:
-                    self.report(reported, noted)
-                    reported = noted
+                while apart is not None and self.noting.at < frame.end:
+                    self.note(next(apart))
+                self.report(frame.end)
                 yield record
-        noting.notes.used = 0
-        noting.finish()
-        self.report(0, noting.notes.used)
+        for block in apart or ():
+            self.note(block)
+        self.report(len(self.view) + 1)
 
-    def listed(self, frames: FrameList) -> Iterator[Frame]:
-        """List records."""
-        begin, count = int(self.scan.at), frames.run()
-        columns = (
-            frames.end, frames.fault, frames.block, frames.base, frames.called, frames.noted
-        )  # fmt: skip
-        ends, *others = (array(column, count).tolist() for column in columns)
-        return zip([begin, *ends[:-1]], ends, *others, strict=True)
+    def note(self, block: Frames) -> None:
+        """Keep the findings of a block, to be reported with the records."""
+        self.notes += zip(block.noted_at.tolist(), block.notes.tolist(), strict=True)
 
-    def report(self, first: int, last: int) -> None:
-        """Add some of the findings that were noted."""
-        if self.found is not None:
-            notes = self.notes.findings.reshape(-1, FINDING_FIELDS)[first:last].tolist()
-            for number, offset, _, value in notes:
+    def report(self, end: int) -> None:
+        """Add the findings that were made at records before a byte."""
+        while self.notes and self.notes[0][0] < end:
+            _, (number, offset, _, value) = self.notes.pop(0)
+            if self.found is not None:
                 rule = RULES.numbered(number)
                 self.found.append(Found(rule, offset, rules.shown_value(rule, value)))
 
@@ -251,25 +267,20 @@ class Walk:
         """Return a record."""
         raise NotImplementedError
 
-    @property
-    def sound_until(self) -> int:
-        """Up to where all that is sound is a record like those before."""
-        return len(self.view)
-
 
 class BasicWalk(Walk):
     """Records of 32 bytes, one after another."""
 
-    def scans(self, *, mend: bool) -> tuple[Any, Any]:
-        """Return ``scan`` and ``noting``: one, since no record is cut in half."""
-        del mend
-        version, big = self.dialect.defined, self.state.big
-        scan = BasicScan(self.view, self.notes, version=version, big=big)
-        return scan, scan
+    noted_apart = False
+
+    def frames_of(self, *, mends: bool) -> BasicFrames:
+        """Return what finds records; none is ever cut in half."""
+        del mends
+        return BasicFrames(self.records_of)
 
     def record(self, frame: Frame) -> XrayRecord:
         """Return a record."""
-        at, end, fault, _, _, called, _ = frame
+        at, end, fault, _, _, called = frame
         if fault:
             return self.damaged(at, end, fault)
         cls, _ = self.kind_at(at)
@@ -289,24 +300,13 @@ class FdrWalk(Walk):
     findings are those of mended ones either way.
     """
 
-    def scans(self, *, mend: bool) -> tuple[Any, Any]:
-        """Return ``scan`` and ``noting``."""
-        options = {
-            "version": self.dialect.defined,
-            "order": wire.BYTE_ORDERS.index(self.header.byte_order),
-            "buffer_size": self.header.buffer_size,
-            "most": self.max_record,
-        }
-        noting = FdrScan(self.view, self.notes, **options)
-        if mend:
-            return noting, noting
-        scan = FdrScan(self.view, Notes(RULES.numbers, 1), **options)
-        scan.literally()
-        return scan, noting
+    def frames_of(self, *, mends: bool) -> FdrFrames:
+        """Return what finds records."""
+        return FdrFrames(self.records_of, self.header.buffer_size, self.max_record, mends=mends)
 
     def record(self, frame: Frame) -> XrayRecord:
         """Return a record."""
-        at, end, fault, block, base, called, _ = frame
+        at, end, fault, block, tsc, called = frame
         if block != self.block:
             self.block = block
             self.known.update(NO_BUFFER)
@@ -321,7 +321,7 @@ class FdrWalk(Walk):
         record: Any
         record, c = cls.unpack(self.view, at, len(self.view), self.state)
         if record.nbytes > end - at:  # it was cut in half
-            record.nbytes, record.tsc = end - at, (base - wire.SIGN) & U64_MAX
+            record.nbytes, record.tsc = end - at, tsc & U64_MAX
             c.sets[Now.BASE] = wrapped(record.tsc)
         if timed:
             if record.tsc is not None:
@@ -340,11 +340,6 @@ class FdrWalk(Walk):
         if not is_zero(self.view[at:end]):
             padding.raw = self.view[at:end]
         return padding
-
-    @property
-    def sound_until(self) -> int:
-        """Up to where all that is sound is a record like those before: in the buffer."""
-        return int(self.scan.sound_until())
 
 
 def is_zero(data: memoryview) -> bool:

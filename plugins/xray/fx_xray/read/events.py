@@ -7,11 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.format import ARGUMENT, BACK, NS_PER_SECOND
-from fx_xray.read.ticks import Nanoseconds
-from fx_xray.read.timeline import EventBuffer
-from fxframework.io import arena
-from fxframework.kernels.buffers import view
+from fx_xray.format import ARGUMENT, NS_PER_SECOND
+from fxframework.model.clock import Clock
 
 __all__ = [
     "EVENT",
@@ -19,8 +16,6 @@ __all__ = [
     "array",
     "backward",
     "distinct",
-    "events_of",
-    "fill",
     "merged_order",
     "to_ns",
     "to_spans",
@@ -80,29 +75,6 @@ def distinct(*numbers: NDArray[Any]) -> I64:
     return every[new].astype(np.int64, copy=False)
 
 
-def events_of(buffer: EventBuffer) -> Events:
-    """Return a copy of the events that a kernel's buffer holds."""
-    columns = {name: column.copy() for name, column in buffer.filled().items()}
-    columns["kind"] &= BACK - 1
-    for name in ("tsc", "value"):
-        columns[name] = columns[name].view(np.uint64)
-    return Events(**columns)
-
-
-def fill(buffer: EventBuffer, events: Events, back: NDArray[np.bool_], first: int) -> None:
-    """Fill a kernel's buffer with events from a place on, as many as fit.
-
-    ``back`` says which are of a function, and earlier than the event before on their thread.
-    """
-    mine = slice(first, first + buffer.room)
-    count = int(events.kind[mine].size)
-    for name, column in events._asdict().items():
-        target = array(getattr(buffer, name))
-        target[:count] = column[mine].view(target.dtype)
-    array(buffer.kind, count)[back[mine]] |= BACK
-    buffer.rows = count
-
-
 def merged_order(events: Events) -> I64:
     """Return the order that merges threads by time, and keeps that of each thread; shape (n,)."""
     time = events.tsc.copy()
@@ -131,33 +103,17 @@ def backward(events: Events) -> NDArray[np.bool_]:
 # --- Ticks and nanoseconds ------------------------------------------------------------------------
 
 
-def _rate(frequency: int) -> int:
-    """Return the bits of the ticks per second; where they are not known, a tick is a nanosecond."""
-    return int(np.array([frequency or NS_PER_SECOND], np.uint64).view(np.int64)[0])
-
-
 def to_ns(ticks: NDArray[Any], frequency: int) -> I64:
     """Nanoseconds of ticks, uint64 or their bits, rounded down: int64 of the same shape.
 
-    What int64 does not hold is its greatest number.
+    What int64 does not hold is its greatest number. Ticks of no known frequency are nanoseconds.
     """
-    starts: I64 = arena.empty(ticks.size, np.int64)
-    none = view(np.zeros(0, np.int64), np.int64)
-    Nanoseconds(
-        _rate(frequency), view(ticks.view(np.int64), np.int64), starts.data, none, none
-    ).run()
-    return starts
+    return Clock(frequency or NS_PER_SECOND).to_ns(ticks.view(np.uint64))[0]
 
 
 def to_spans(ticks: NDArray[Any], lengths: I64, frequency: int) -> tuple[I64, I64]:
     """Return the same, and the nanoseconds from there to ``lengths`` ticks later; -1 of -1."""
-    starts: I64 = arena.empty(ticks.size, np.int64)
-    spans: I64 = arena.empty(ticks.size, np.int64)
-    Nanoseconds(
-        _rate(frequency),
-        view(ticks.view(np.int64), np.int64),
-        starts.data,
-        view(lengths, np.int64),
-        spans.data,
-    ).run()
+    starts = to_ns(ticks, frequency)
+    spans = np.maximum(to_ns(ticks.view(np.int64) + lengths, frequency) - starts, 0)
+    spans[lengths < 0] = -1
     return starts, spans

@@ -9,39 +9,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray import format as wire
 from fx_xray.format import (
+    BACK,
+    BASIC_FORM,
     CUT,
     EARLY,
-    ENTER,
-    ENTER_ARG,
+    EXTENTS_VERSION,
+    FDR_FORM,
     FIRST,
+    FUNCTION,
     HAS_PID,
     INHABITED,
     KIND_NAMES,
     LOW32,
-    SIGN,
     TIMELESS,
     WALLED,
+    Dialect,
 )
-from fx_xray.read.events import Events, array, backward, events_of, fill, merged_order
-from fx_xray.read.framing import Losses
-from fx_xray.read.normalise import Normalise
-from fx_xray.read.scan import BasicScan, FdrScan
-from fx_xray.read.timeline import BasicTimeline, EventBuffer, FdrTimeline, Stretches
+from fx_xray.read.basic import BasicFrames
+from fx_xray.read.buffers import FdrFrames
+from fx_xray.read.events import Events, backward, merged_order
+from fx_xray.read.frames import Records
+from fx_xray.read.timeline import BasicThreads, FdrThreads, Threads, ThreadStretches, in_time
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
-from fxframework.kernels.buffers import view
-from fxframework.kernels.notes import Notes
 from fxframework.kernels.sorting import stable_order
+from fxframework.wire.findings import Findings
 
 __all__ = ["AT_ONCE", "BasicLog", "FdrLog", "GivenLog", "Log"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 WINDOW = 64 << 20
-"""Bytes of a file that are scanned before they are released."""
-AT_ONCE = 1 << 13
+"""Bytes of a file that are read before they are released."""
+SCANNED = 1 << 17
+"""Records that are looked at at once."""
+AT_ONCE = 1 << 15
 """Events that are made at once."""
 
 
@@ -62,27 +65,25 @@ class Log(abc.ABC):
     """Records of the file."""
     kinds: dict[str, int]
     """Records of each kind, by the names of record JSON."""
-    entries: int
-    """Calls that are entered."""
+    calls: int
+    """Records of functions: at most so many calls are entered."""
     buffers: dict[str, NDArray[Any]] | None = None
     """Columns of `xray_buffers`; the thread is -1 of a buffer without records."""
-    notes: Notes | None = None
+    notes: Findings | None = None
     """What the scan found."""
     nbytes: int
     """Bytes of the trace."""
-    losses: Losses
-    """What the scan took for no sound record."""
+    losses: I64 = np.zeros((3, 0), np.int64)
+    """What the scan took for no sound record: begin, end and number of the rule, of each."""
 
     @abc.abstractmethod
-    def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
-        """Return all events, up to ``room`` (0: some thousands) at once.
+    def chunks(self) -> Iterator[Events]:
+        """Return all events, some thousands at once; the kinds of those back in time have BACK."""
 
-        They are in one buffer, which is filled again each time.
-        """
-
-    def events(self, room: int = 1 << 15) -> Iterator[Events]:
-        """Return all events, up to ``room`` at once, to be kept."""
-        return map(events_of, self.chunks(room))
+    def events(self) -> Iterator[Events]:
+        """Return all events, some thousands at once."""
+        for events in self.chunks():
+            yield events._replace(kind=events.kind & np.uint8(BACK - 1))
 
 
 class GivenLog(Log):
@@ -101,48 +102,53 @@ class GivenLog(Log):
         self.thread_offsets = np.zeros(pids.size, np.int64)
         threads, first = np.unique(events.thread, return_index=True)
         self.thread_offsets[threads] = events.offset[first]
-        self.entries = int(np.count_nonzero((events.kind == ENTER) | (events.kind == ENTER_ARG)))
-        self.nbytes = 32 * int(events.kind.size)
-        self.losses = Losses()
+        self.calls = int(events.kind.size)
+        self.nbytes = 32 * self.calls
         order = merged_order(events)
         columns: dict[str, Any] = {name: column[order] for name, column in events._asdict().items()}
-        self._events = Events(**columns)
-        self._back = backward(self._events)
+        in_order = Events(**columns)
+        self._events = in_order._replace(
+            kind=in_order.kind | np.where(backward(in_order), np.uint8(BACK), np.uint8(0))
+        )
 
-    def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
-        """Yield all events, up to ``room`` (0: some thousands) at once."""
-        room = room or AT_ONCE
-        buffer = EventBuffer(room)
-        for at in range(0, self._events.kind.size, room):
-            fill(buffer, self._events, self._back, at)
-            yield buffer
+    def chunks(self) -> Iterator[Events]:
+        """Yield all events, some thousands at once."""
+        return parts_of(self._events, AT_ONCE)
 
 
 class _FileLog(Log):
     """A trace of which the bytes are given: what both modes share."""
 
-    def __init__(self, data: U8, release: Callable[..., None]) -> None:
+    def __init__(
+        self, data: U8, dialect: Dialect, limits: Limits, release: Callable[..., None]
+    ) -> None:
         self.payloads = self._data = data
         self.nbytes = int(data.size)
+        self._file = Records(data, dialect)
+        self._most = limits.max_record
         self._release = release
+        self.notes = Findings(limits.max_findings, RULES.numbers)
 
-    def _scan(self, scan: FdrScan | BasicScan) -> None:
-        """Scan up to the end."""
+    def _scan(self, frames: FdrFrames | BasicFrames, notes: Findings | None) -> None:
+        """Read all records."""
         released = 0
-        while scan.at < self.nbytes:
-            scan.until = min(scan.at + WINDOW, self.nbytes)
-            scan.run()
-            if self.nbytes > WINDOW and scan.at - released >= WINDOW:
-                self._release(released, scan.at)
-                released = scan.at
+        for block in frames.blocks(SCANNED):
+            if notes is not None:
+                notes.add(block.notes)
+            if self.nbytes > WINDOW and frames.at - released >= WINDOW:
+                self._release(released, frames.at)
+                released = frames.at
 
-    def _count(self, scan: FdrScan | BasicScan) -> None:
-        """Take the numbers of records, and what was lost."""
-        self.losses = scan.losses
-        self.records = scan.record
-        counted = dict(zip(KIND_NAMES, array(scan.kinds).tolist(), strict=True))
+    def _count(self, frames: FdrFrames | BasicFrames) -> None:
+        """Take the numbers of records."""
+        self.records = frames.ordinal
+        self.calls = int(frames.kinds[FUNCTION])
+        counted = dict(zip(KIND_NAMES, frames.kinds.tolist(), strict=False))
         counted["file_header"] = 1
         self.kinds = {name: count for name, count in counted.items() if count}
+
+    def _take_losses(self, frames: FdrFrames | BasicFrames) -> None:
+        self.losses = np.concatenate([self.losses, *frames.losses], axis=1)
 
     def _set_threads(self, pids: I64, tids: I64, offsets: I64) -> NDArray[np.int32]:
         """Number the threads in the order of ``offsets``; return the number of each row."""
@@ -162,38 +168,28 @@ class _FileLog(Log):
         return out
 
     def _set_stretches(
-        self, start: I64, stop: I64, flags: U8, base: I64, thread: NDArray[np.int32]
+        self, start: I64, stop: I64, flags: I64, base: I64, thread: NDArray[np.int32]
     ) -> None:
         """Take the stretches, which are in the order of their threads."""
-        ids = np.arange(self.pids.size)
-        self._stretches = Stretches(
-            view(start, np.int64),
-            view(stop, np.int64),
-            view(flags, np.uint8),
-            view(base, np.int64),
-            view(np.searchsorted(thread, ids), np.int64),
-            view(np.searchsorted(thread, ids, side="right"), np.int64),
-        )
+        first = np.searchsorted(thread, np.arange(self.pids.size + 1))
+        self._stretches = ThreadStretches(start, stop, base, flags.astype(np.uint8), first)
 
     @abc.abstractmethod
-    def _timeline(self, events: EventBuffer) -> FdrTimeline | BasicTimeline:
-        """Return what fills a buffer with events, from the first one on."""
+    def _threads(self, room: int) -> Threads:
+        """Return what reads the events of threads, from the first ones on."""
 
-    def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
-        """Yield all events, up to ``room`` (0: some thousands) at once.
-
-        They are in one buffer, which is filled again each time.
-        """
-        events = EventBuffer(max(1, min(room or AT_ONCE, self.nbytes // 8)))
-        timeline = self._timeline(events)
+    def chunks(self) -> Iterator[Events]:
+        """Yield all events, some thousands at once."""
+        most = AT_ONCE
         done = let_go = 0
-        while timeline.run():
-            yield events
-            done = min(done + 8 * events.rows, self.nbytes)
-            # Threads are here and there in the file; what is still needed comes back.
-            end = self.nbytes if done - let_go >= WINDOW else 0
-            self._release(0, end, done)
-            let_go = done if end else let_go
+        for events in in_time(self._threads(min(most, self.nbytes)), most):
+            for part in parts_of(events, most):
+                yield part
+                done = min(done + 8 * part.kind.size, self.nbytes)
+                # Threads are here and there in the file; what is still needed comes back.
+                end = self.nbytes if done - let_go >= WINDOW else 0
+                self._release(0, end, done)
+                let_go = done if end else let_go
         self._release(0, self.nbytes)
 
 
@@ -215,96 +211,68 @@ class FdrLog(_FileLog):
         limits: Limits,
         release: Callable[..., None] = lambda *_places: None,
     ) -> None:
-        super().__init__(data, release)
-        self._version = version
-        self._order = wire.BYTE_ORDERS.index(byte_order)
-        self._most = limits.max_record
-        options = {
-            "version": version,
-            "order": self._order,
-            "buffer_size": buffer_size,
-            "most": self._most,
-        }
-        raw = view(data, np.uint8)
-        self.notes = Notes(RULES.numbers, limits.max_findings)
-        scan = FdrScan(raw, self.notes, **options)
-        self._scan(scan)
-        scan.finish()
-        self.entries = scan.entries
-        self._count(scan)
-        self._settle(scan, frequency)
-        if scan.cuts:
+        super().__init__(data, Dialect(FDR_FORM, version, byte_order), limits, release)
+        frames = FdrFrames(self._file, buffer_size, self._most)
+        self._scan(frames, self.notes)
+        self._count(frames)
+        self._take_losses(frames)
+        calls = self.calls
+        self._settle(frames, frequency)
+        if frames.cuts:
             # Records that are cut in half count as they are in the file.
-            again = FdrScan(raw, Notes(RULES.numbers, 1), **options)
-            again.literally()
-            self._scan(again)
+            again = FdrFrames(self._file, buffer_size, self._most, mends=False)
+            self._scan(again, None)
             self._count(again)
-            self.losses = scan.losses
+            self.calls = calls
 
-    def _settle(self, scan: FdrScan, frequency: int) -> None:
+    def _settle(self, frames: FdrFrames, frequency: int) -> None:
         """Number the threads, and put their stretches in order."""
-        filled = scan.blocks.filled()
-        start, stop, seconds, micros, tsc, records, pid, tid, flags = filled.values()
-        count = start.size
+        columns = frames.buffers()
+        start, stop, tsc, flags = (columns[name] for name in ("start", "stop", "tsc", "flags"))
+        seconds, micros, pid, tid = (columns[name] for name in ("seconds", "micros", "pid", "tid"))
         # A buffer that is nothing but its extents is nobody's.
         inhabited = np.flatnonzero(flags & INHABITED)
-        thread = np.full(count, -1, np.int32)
-        if self._version == wire.EXTENTS_VERSION:
+        thread = np.full(start.size, -1, np.int32)
+        if self._file.version == EXTENTS_VERSION:
             # It does not say the process, and llvm-xray takes the thread.
             pid = np.where(flags & HAS_PID, pid, tid)
-        thread[inhabited] = self._set_threads(
-            pid[inhabited].astype(np.int64), tid[inhabited].astype(np.int64), start[inhabited]
-        )
-        walled = np.flatnonzero(flags & (TIMELESS | EARLY))
-        bases = tsc.copy() if walled.size else tsc
-        for block in walled.tolist():
+        thread[inhabited] = self._set_threads(pid[inhabited], tid[inhabited], start[inhabited])
+        is_timeless = flags & TIMELESS != 0
+        base = tsc.copy()
+        for block in np.flatnonzero(flags & (TIMELESS | EARLY)).tolist():
             wall = (int(seconds[block]) * 1_000_000 + int(micros[block])) * frequency // 1_000_000
-            bases[block] = np.uint64(max(wall, 0) & (1 << 64) - 1).view(np.int64)
-        ticks: I64 = np.where(flags & TIMELESS, bases, tsc) if walled.size else tsc
+            base[block] = np.uint64(max(wall, 0) & (1 << 64) - 1).view(np.int64)
         self.buffers = {
             "offset": start,
             "thread": thread,
             "nbytes": stop - start,
             "seconds": seconds,
             "micros": micros.astype(np.int32),
-            "ticks": ticks.view(np.uint64),
-            "records": records,
+            "ticks": np.where(is_timeless, base, tsc).view(np.uint64),
+            "records": columns["records"],
         }
         place = _places(thread, (flags & WALLED) != 0, seconds, micros)
-        stretches = scan.stretches.filled()
-        of_block = stretches["block"]
+        start, stop, of_block, cut_tsc, marks = frames.stretches.table()
         chosen = np.flatnonzero(thread[of_block] >= 0)
         order = chosen[np.argsort(place[of_block[chosen]], kind="stable")]
-        of_block = of_block[order]
-        marks = stretches["flags"][order] & np.uint8(CUT)
-        marks[np.diff(of_block, prepend=-1) != 0] |= np.uint8(FIRST)
-        cut = (marks & CUT) != 0
-        base = np.where(cut, stretches["tsc"][order], bases[of_block] ^ np.int64(SIGN))
-        self._set_stretches(
-            stretches["start"][order],
-            stretches["stop"][order],
-            marks,
-            base,
-            thread[of_block],
-        )
+        of_block, marks = of_block[order], marks[order]
+        marks |= np.where(np.diff(of_block, prepend=-1) != 0, FIRST, 0)
+        base = np.where(marks & CUT, cut_tsc[order], base[of_block])
+        self._set_stretches(start[order], stop[order], marks, base, thread[of_block])
 
-    def _timeline(self, events: EventBuffer) -> FdrTimeline:
-        data = self._normalised() if self._order else self._data
-        return FdrTimeline(
-            view(data, np.uint8), self._stretches, events, version=self._version, most=self._most
-        )
+    def _threads(self, room: int) -> Threads:
+        return FdrThreads(self._file, self._stretches, room, most=self._most)
 
-    def _normalised(self) -> U8:
-        """Return the sound records as a little-endian machine writes them."""
-        out = self._data.copy()
-        Normalise(
-            view(self._data, np.uint8),
-            out.data,
-            self._stretches,
-            version=self._version,
-            order=self._order,
-        ).run()
-        return out
+
+def parts_of(events: Events, most: int) -> Iterator[Events]:
+    """Yield events, ``most`` at once."""
+    count = events.kind.size
+    if count <= most:
+        if count:
+            yield events
+        return
+    for start in range(0, count, most):
+        yield Events(*(column[start : start + most] for column in events))
 
 
 def _ordered(keys: I64) -> I64:
@@ -342,20 +310,16 @@ class BasicLog(_FileLog):
         limits: Limits,
         release: Callable[..., None] = lambda *_places: None,
     ) -> None:
-        super().__init__(data, release)
-        self._big = byte_order != "little"
-        self.notes = Notes(RULES.numbers, limits.max_findings)
-        scan = BasicScan(view(data, np.uint8), self.notes, version=version, big=self._big)
-        self._scan(scan)
-        scan.finish()
-        self.entries = scan.entries
-        self._count(scan)
-        start, stop, who, tsc, flags = scan.stretches.filled().values()
-        thread = self._set_threads(
-            (who.view(np.uint64) >> np.uint64(32)).view(np.int64), who & np.int64(LOW32), start
-        )
+        super().__init__(data, Dialect(BASIC_FORM, version, byte_order), limits, release)
+        frames = BasicFrames(self._file)
+        self._scan(frames, self.notes)
+        self._count(frames)
+        self._take_losses(frames)
+        start, stop, who, tsc, flags = frames.stretches.table()
+        process = (who.view(np.uint64) >> np.uint64(32)).view(np.int64)
+        thread = self._set_threads(process, who & np.int64(LOW32), start)
         order = _ordered(thread.astype(np.int64))
         self._set_stretches(start[order], stop[order], flags[order], tsc[order], thread[order])
 
-    def _timeline(self, events: EventBuffer) -> BasicTimeline:
-        return BasicTimeline(view(self._data, np.uint8), self._stretches, events, big=self._big)
+    def _threads(self, room: int) -> Threads:
+        return BasicThreads(self._file, self._stretches, room)

@@ -1,418 +1,337 @@
 """The match: which exit ends which entry, and the rows of `slices`, `instants` and `args`.
 
-What exporters and parts ask of a call is in ``stacks.py``.
+``fxframework.kernels.nesting`` nests the calls; here rows are made of what it says.
 """
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, Final, NamedTuple
 
-from fx_xray.format import (
-    ARGUMENT,
-    BACK,
-    DATA,
-    ENTER,
-    ENTER_ARG,
-    EVENT_TYPE,
-    EXIT,
-    LATEST,
-    NOTHING,
-    SIGN,
-    TAIL_EXIT,
-    TYPED,
-    UNWOUND,
-)
-from fx_xray.read.scan import wrapped
-from fx_xray.read.timeline import EventBuffer
-from fx_xray.rules import (
-    TIME_BACK,
-    TOO_DEEP,
-    UNMATCHED_EXIT,
-    UNWOUND_CALL,
-)
-from fxframework.io.words import HIGH_HALF
-from fxframework.kernels.annotations import (
-    Array,
-    Column,
-    Fallible,
-    flag,
-    i32,
-    i64,
-    inline,
-    public,
-    status,
-    u8,
-    u16,
-    u32,
-    void,
-)
-from fxframework.kernels.buffers import full
-from fxframework.kernels.kernel import Kernel
-from fxframework.kernels.maps import CountMap
-from fxframework.kernels.notes import Notes
-from fxframework.kernels.rows import Rows
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray.format import ARGUMENT, BACK, CUSTOM, DATA, EVENT_TYPE, LOW64, TYPED, UNWOUND
+from fx_xray.read.events import EVENT, Events, distinct
+from fx_xray.read.log import Log
+from fx_xray.rules import RULES, TIME_BACK, TOO_DEEP, UNMATCHED_EXIT, UNWOUND_CALL
+from fxframework.errors import Rule
+from fxframework.io import arena
+from fxframework.io.limits import Limits
+from fxframework.io.temporary import TemporaryFile, reserve
+from fxframework.kit.scanned import FINDING_FIELDS
+from fxframework.wire.findings import Findings
+from fxframework.wire.framing import uncompiled
 
 try:
-    import cython
-except ImportError:  # only who compiles needs Cython
-    from fxframework.io import plain as cython
+    from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting
+except ModuleNotFoundError as problem:
+    raise uncompiled("XRay traces") from problem
 
-__all__ = ["Args", "Instants", "Match", "OpenCalls", "Slices"]
+__all__ = ["WHAT", "Matcher", "Rows", "Spans"]
 
-DEEP = 64
-"""Calls this deep are counted by function, so that it is known without going down the stack whether
-a function is open."""
+I64 = NDArray[np.int64]
+WHAT: Final = np.array([BEGIN, END, END, BEGIN, OTHER, OTHER, OTHER], np.uint8)
+"""What an event is to the nesting, by its kind."""
+COUNTED: Final = 1 << 17
+"""Functions below it are counted in a table."""
+IN_MEMORY: Final = 1 << 30
+"""Bytes of one column that stay in memory; a longer one goes to a file."""
+SLICES: Final = {
+    "offset": "i8", "ticks": "i8", "parent": "i8", "thread": "i4", "depth": "i4",
+    "function": "u4", "cpu": "u2", "entry": "u1",
+}  # fmt: skip
+"""Columns of `slices` that are known when a call is entered."""
+ARGS: Final = {
+    "offset": "i8", "parent": "i8", "value": "i8", "of_instant": "u1", "name": "i4", "size": "i4",
+}  # fmt: skip
+"""Columns of `args`; ``name`` is the number of the argument, or DATA or EVENT_TYPE. Of DATA,
+``value`` and ``size`` are place and bytes of the payload."""
 
 
-@final
-class OpenCalls(Rows):
-    """The open calls of each thread, the innermost first.
+class Spans(NamedTuple):
+    """Columns of `slices` that are known when a call is left, by row."""
 
-    A call has a node: of its own, or, once rows are adopted, the row of `slices` that it is.
+    ticks: I64
+    """-1 of a call that was not left."""
+    exit: NDArray[np.uint8]
+
+
+Columns = dict[str, NDArray[Any]]
+
+
+@attrs.frozen
+class Rows:
+    """Raw columns of some rows of each table, and where they begin in the whole tables.
+
+    ``slices`` has the columns SLICES, ``args`` those of ARGS. ``instants`` has offset, ticks,
+    thread, kind, function (of a typed event its type) and cpu.
     """
 
-    row: Column[i64]
-    tsc: Column[i64]
-    offset: Column[i64]
-    below: Column[i64]
-    function: Column[u32]
-    top: Array[i64]
-    depth: Array[i64]
-    shallow: Array[i64]
-    deep: CountMap
-    free: i64
-    adopted: flag
-
-    def __init__(self, threads: int) -> None:
-        super().__init__(256)
-        self.top = full(threads, "i8", NOTHING)
-        self.depth = full(threads, "i8")
-        self.shallow = full(threads, "i8", NOTHING)
-        self.deep = CountMap()
-        self.free = NOTHING
-        self.adopted = False
-
-    def adopt(self, slices: Slices) -> None:
-        """Take the rows of `slices`, which all have room, as nodes; no call is open yet."""
-        self.adopted = True
-        self.function = slices.function
-        self.tsc = slices.ticks
-        self.offset = slices.offset
-        self.below = slices.parent
-
-    @inline
-    def row_of(self, node: i64) -> i64:
-        """Return the row of `slices` of a call."""
-        return node if self.adopted else self.row[node]
-
-    def push(self, thread: i64, function: i64, row: i64, tsc: i64, offset: i64) -> status:
-        """Open a call. The columns of a row that is adopted are the caller's to fill."""
-        top = self.top[thread]
-        depth = self.depth[thread]
-        node = row
-        if not self.adopted:
-            node = self.free
-            if node >= 0:
-                self.free = self.below[node]
-            else:
-                node = self.add_row()
-            self.row[node] = row
-            self.function[node] = function
-            self.tsc[node] = tsc
-            self.offset[node] = offset
-            self.below[node] = top
-        if depth >= DEEP:
-            if depth == DEEP:
-                self.shallow[thread] = top
-            self.deep.add(HIGH_HALF.put(thread) | function, 1)
-        self.top[thread] = node
-        self.depth[thread] = depth + 1
-        return 0
-
-    def pop(self, thread: i64) -> status:
-        """Close the innermost call of a thread; what is known of it stays until the next push."""
-        node = self.top[thread]
-        depth = self.depth[thread] - 1
-        self.top[thread] = self.below[node]
-        self.depth[thread] = depth
-        if depth >= DEEP:
-            function = self.function[node]
-            self.deep.add(HIGH_HALF.put(thread) | function, -1)
-        if not self.adopted:
-            self.below[node] = self.free
-            self.free = node
-        return 0
-
-    def find(self, thread: i64, function: i64) -> i64:
-        """The place of the innermost open call of a function on a thread; -1: there is none."""
-        node = self.top[thread]
-        if self.depth[thread] > DEEP and self.deep.get(HIGH_HALF.put(thread) | function) <= 0:
-            node = self.shallow[thread]
-        while node >= 0 and self.function[node] != function:
-            node = self.below[node]
-        return node
-
-    @public
-    def list_offsets(self, out: Array[i64]) -> i64:
-        """Put the offsets of all open calls into ``out``; return how many there are."""
-        count = 0
-        for thread in range(len(self.top)):
-            node = self.top[thread]
-            while node >= 0:
-                out[count] = self.offset[node]
-                count += 1
-                node = self.below[node]
-        return count
+    slices: Columns
+    instants: Columns
+    args: Columns
+    first: dict[str, int]
 
 
-@final
-class Slices(Rows):
-    """Rows of `slices`: what is known when a call is entered."""
+@attrs.define
+class LastCall:
+    """The call or unmatched exit that arguments belong to: its row, its table, and how many."""
 
-    offset: Column[i64]
-    ticks: Column[i64]
-    parent: Column[i64]
-    thread: Column[i32]
-    depth: Column[i32]
-    function: Column[u32]
-    cpu: Column[u16]
-    entry: Column[u8]
+    row: int = 0
+    of_instant: bool = False
+    arguments: int = 0
 
 
-@final
-class Instants(Rows):
-    """Rows of `instants`: exits of calls that are not open, and custom and typed events.
+class Matcher:
+    """Makes rows of the events of a log, from its first one on.
 
-    ``function`` is the type of an event.
+    ``spans`` are those that an earlier matcher of the same log filled. Where there are none, they
+    are filled, and findings noted.
     """
 
-    offset: Column[i64]
-    ticks: Column[i64]
-    thread: Column[i32]
-    kind: Column[u8]
-    function: Column[u32]
-    cpu: Column[u16]
-
-
-@final
-class Args(Rows):
-    """Rows of `args`; ``name`` is the number of the argument, or DATA or EVENT_TYPE.
-
-    Of DATA, ``value`` and ``size`` are the place and the bytes of the payload.
-    """
-
-    offset: Column[i64]
-    parent: Column[i64]
-    value: Column[i64]
-    of_instant: Column[u8]
-    name: Column[i32]
-    size: Column[i32]
-
-    @inline
-    def add(
-        self, offset: i64, of_instant: i64, parent: i64, name: i64, value: i64, size: i64
-    ) -> void:
-        """Add a row."""
-        row = self.rows
-        self.offset[row] = offset
-        self.of_instant[row] = of_instant
-        self.parent[row] = parent
-        self.name[row] = name
-        self.value[row] = value
-        self.size[row] = size
-        self.rows = row + 1
-
-
-class Match(Kernel):
-    """Makes rows of events. The caller has made room for what ``events`` may make.
-
-    ``lengths`` and ``ends`` say by row of `slices` how many ticks a call took, -1 where it was not
-    left, and how it ended; where they are known (``again``) they stay as they are for open calls.
-    """
-
-    events: EventBuffer
-    notes: Notes
-    lengths: Array[i64]
-    ends: Array[u8]
-    again: flag
-    max_depth: i64
-    counted: i64
-    open: OpenCalls
-    slices: Slices
-    instants: Instants
-    args: Args
-    counts: Array[i64]
-    far_counts: CountMap
-    unmatched: i64
-    unwound: i64
-    low: i64
-    high: i64
-    row: i64
-    argument: i64
-    of_instant: flag
-
-    def __init__(
-        self,
-        events: EventBuffer,
-        notes: Notes,
-        lengths: memoryview,
-        ends: memoryview,
-        *,
-        threads: int,
-        counted: int,
-        max_depth: int,
-        again: bool,
-    ) -> None:
-        self.events = events
-        self.notes = notes
-        self.lengths = memoryview(lengths)
-        self.ends = memoryview(ends)
-        self.again = again
-        self.max_depth = max_depth
-        self.open = OpenCalls(threads)
-        self.slices = Slices(0)
-        self.instants = Instants(0)
-        self.args = Args(0)
-        self.counted = counted
-        self.counts = full(counted, "i8")
-        self.far_counts = CountMap()
-        self.unmatched = 0
+    def __init__(self, log: Log, limits: Limits, spans: Spans | None = None) -> None:
+        self._log = log
+        self._again = spans is not None
+        self.notes = Findings(limits.max_findings, RULES.numbers)
+        if spans is None:
+            spans = Spans(_spilled(log.calls, np.int64), _spilled(log.calls, np.uint8))
+        self.spans = spans
+        self.nesting = Nesting(max(log.pids.size, 1))
+        self._max_depth = limits.max_depth or 1 << 62
+        self._last = LastCall()
+        self.counted = {"slices": 0, "instants": 0, "args": 0}
+        """Rows of each table so far."""
+        self.range: tuple[int, int] | None = None
+        """The least and the greatest time of an event so far, in ticks."""
+        self.unmatched_exits = 0
         self.unwound = 0
-        self.low = LATEST
-        self.high = SIGN
-        self.row = 0
-        self.of_instant = False
-        self.argument = 0
+        """Calls that ended with the one around them."""
+        self._calls = np.zeros(min(COUNTED, max(16, log.nbytes // 16)), np.int64)
+        self._far_calls: list[I64] = []
 
-    def step(self) -> Fallible[i64]:
-        """Make the rows of ``events``."""
-        index = 0
-        while index < self.events.rows:
-            kind = self.events.kind[index]
-            time = self.events.tsc[index] ^ SIGN
-            self.low = min(self.low, time)
-            self.high = max(self.high, time)
-            if kind & BACK:
-                self.notes.add(TIME_BACK, self.events.offset[index], -1, 0)
-                kind &= BACK - 1
-            if kind == ENTER or kind == ENTER_ARG:
-                self.enter(index, kind)
-            elif kind == EXIT or kind == TAIL_EXIT:
-                self.leave(index, kind)
-            elif kind == ARGUMENT:
-                self.add_argument(index)
-            else:
-                self.add_event(index, kind)
-            index += 1
-        return 0
+    def rows_of(self, events: Events) -> Rows:
+        """Match these events of the log too (``Log.chunks``), and return their rows."""
+        columns: Columns = {**events._asdict(), "tsc": events.tsc.view(np.int64)}
+        columns["value"] = events.value.view(np.int64)
+        kind = columns["kind"] & np.uint8(BACK - 1)
+        what = WHAT[kind]
+        marks = np.zeros(kind.size, np.uint8)
+        nesting = self.nesting
+        nesting.nest(
+            what,
+            columns["thread"],
+            columns["function"],
+            columns["tsc"],
+            columns["offset"],
+            marks,
+        )
+        begins = np.flatnonzero(what == BEGIN)
+        is_unmatched = (what == END) & (nesting.closes < 0)
+        if not self._again:
+            self._measure(columns, kind, begins.size)
+            self._note(columns, is_unmatched)
+            self._count(columns, begins)
+        slices = {
+            "offset": columns["offset"][begins],
+            "ticks": columns["tsc"][begins],
+            "parent": nesting.parents[begins],
+            "thread": columns["thread"][begins],
+            "depth": np.minimum(nesting.depths[begins], self._max_depth).astype(np.int32),
+            "function": columns["function"][begins],
+            "cpu": columns["cpu"][begins],
+            "entry": kind[begins],
+        }
+        outside = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
+        names = ("offset", "thread", "function", "cpu")
+        instants = {name: columns[name][outside] for name in names}
+        instants |= {"ticks": columns["tsc"][outside], "kind": kind[outside]}
+        args = self._arguments(columns, kind, begins, outside)
+        rows = Rows(slices, instants, args, dict(self.counted))
+        for name, table in (("slices", slices), ("instants", instants), ("args", args)):
+            self.counted[name] += table["offset"].size
+        return rows
 
-    def enter(self, index: i64, kind: i64) -> status:
-        """A call is entered."""
-        thread = self.events.thread[index]
-        function = self.events.function[index]
-        tsc = self.events.tsc[index]
-        offset = self.events.offset[index]
-        place = self.slices.rows
-        row = self.slices.first + place
-        top = self.open.top[thread]
-        self.slices.parent[place] = self.open.row_of(top) if top >= 0 else -1
-        depth = self.open.depth[thread]
-        self.open.push(thread, function, row, tsc, offset)
-        if depth > self.max_depth:
-            self.notes.add(TOO_DEEP, offset, -1, depth)
-            depth = self.max_depth
-        self.slices.offset[place] = offset
-        self.slices.ticks[place] = tsc
-        self.slices.thread[place] = thread
-        self.slices.function[place] = function
-        self.slices.depth[place] = depth
-        self.slices.cpu[place] = self.events.cpu[index]
-        self.slices.entry[place] = kind
-        self.slices.rows = place + 1
-        if not self.again:
-            self.lengths[row] = -1
-            self.ends[row] = 0
-        if function < self.counted:
-            self.counts[function] += 1
+    def all_rows(self) -> Rows:
+        """Match all events of the log, before any other, and return their rows."""
+        count = self._log.calls
+        slices: Columns = {name: arena.empty(count, kind) for name, kind in SLICES.items()}
+        # A batch of no events says which columns there are.
+        parts = [self.rows_of(Events.of(np.zeros(0, EVENT)))]
+        for events in self._log.chunks():
+            part = self.rows_of(events)
+            first = part.first["slices"]
+            for name, column in part.slices.items():
+                slices[name][first : first + column.size] = column
+            if part.instants["offset"].size or part.args["offset"].size:
+                parts.append(part)
+        entered = self.counted["slices"]
+        slices = {name: column[:entered] for name, column in slices.items()}
+        instants = _joined([part.instants for part in parts])
+        args = _joined([part.args for part in parts])
+        return Rows(slices, instants, args, dict.fromkeys(self.counted, 0))
+
+    # --- Slices -----------------------------------------------------------------------------------
+
+    def _measure(self, columns: Columns, kind: NDArray[np.uint8], begun: int) -> None:
+        """Note how long the calls took that end now, and how they ended."""
+        nesting, time = self.nesting, columns["tsc"]
+        first = self.counted["slices"]
+        self.spans.ticks[first : first + begun] = -1
+        self.spans.exit[first : first + begun] = 0
+        ends = np.flatnonzero(nesting.closes >= 0)
+        rows = nesting.closes[ends]
+        self.spans.ticks[rows] = np.maximum(time[ends] - nesting.times[ends], 0)
+        self.spans.exit[rows] = kind[ends]
+        unwound = nesting.unwound
+        if unwound.size:
+            exits, rows, _, entered, *_ = unwound.T
+            self.spans.ticks[rows] = np.maximum(time[exits] - entered, 0)
+            self.spans.exit[rows] = UNWOUND
+
+    def _count(self, columns: Columns, begins: I64) -> None:
+        """Count calls by function, and find the first and the last time."""
+        functions = columns["function"][begins]
+        if functions.size and int(functions.max()) >= self._calls.size:
+            is_far = functions >= self._calls.size
+            self._far_calls.append(functions[is_far].astype(np.int64))
+            functions = functions[~is_far]
+        counts = np.bincount(functions)
+        self._calls[: counts.size] += counts
+        times = columns["tsc"].view(np.uint64)
+        if times.size:
+            low, high = int(times.min()), int(times.max())
+            if self.range is not None:
+                low, high = min(low, self.range[0]), max(high, self.range[1])
+            self.range = low, high
+
+    def _note(self, columns: Columns, is_unmatched: NDArray[np.bool_]) -> None:
+        """Report what is wrong with these events, in their order."""
+        nesting, offset = self.nesting, columns["offset"]
+        found: list[I64] = []
+        events: list[I64] = []
+
+        def report(rule: Rule, places: I64, offsets: I64, values: Any = 0) -> None:
+            if places.size:
+                notes = np.empty((places.size, FINDING_FIELDS), np.int64)
+                notes[:, 0], notes[:, 1], notes[:, 2], notes[:, 3] = int(rule), offsets, -1, values
+                found.append(notes)
+                events.append(places)
+
+        back = np.flatnonzero(columns["kind"] >= BACK)
+        report(TIME_BACK, back, offset[back])
+        if self._max_depth < nesting.rows:
+            is_begin = WHAT[columns["kind"] & np.uint8(BACK - 1)] == BEGIN
+            deep = np.flatnonzero(is_begin & (nesting.depths > self._max_depth))
+            report(TOO_DEEP, deep, offset[deep], nesting.depths[deep])
+        unwound = nesting.unwound
+        self.unwound += len(unwound)
+        if unwound.size:
+            report(UNWOUND_CALL, unwound[:, 0], unwound[:, 4])
+        unmatched = np.flatnonzero(is_unmatched)
+        self.unmatched_exits += unmatched.size
+        report(UNMATCHED_EXIT, unmatched, offset[unmatched], columns["function"][unmatched])
+        if found:
+            order = np.argsort(np.concatenate(events), kind="stable")
+            self.notes.add(np.concatenate(found)[order])
+
+    # --- Arguments --------------------------------------------------------------------------------
+
+    def _arguments(
+        self, columns: Columns, kind: NDArray[np.uint8], begins: I64, outside: I64
+    ) -> Columns:
+        """Return the rows of `args`: arguments of calls, and payloads and types of events.
+
+        ``begins`` are the events that are rows of `slices`, ``outside`` those of `instants`.
+        """
+        events = np.flatnonzero(kind >= ARGUMENT)
+        row_of = self.nesting.closes
+        row_of[begins] = self.counted["slices"] + np.arange(begins.size)
+        row_of[outside] = self.counted["instants"] + np.arange(outside.size)
+        of_instant = np.zeros(kind.size, np.uint8)
+        of_instant[outside] = 1
+        if not events.size:
+            if kind.size:
+                self._last = LastCall(int(row_of[-1]), bool(of_instant[-1]))
+            return {name: np.zeros(0, type) for name, type in ARGS.items()}
+        calls = np.flatnonzero(kind < ARGUMENT)
+        kind = kind[events]
+        orphan = (kind == ARGUMENT) & (columns["size"][events] < 0)
+        is_own = (kind == ARGUMENT) & ~orphan
+        # The last call before each; 0 is the one of the batch before.
+        call = np.searchsorted(calls, events)
+        numbers = np.cumsum(is_own)
+        before = np.concatenate([[0], numbers])[np.searchsorted(events, calls)]
+        number = numbers - 1 - np.concatenate([[-self._last.arguments], before])[call]
+        parent = np.concatenate([[self._last.row], row_of[calls]])[call]
+        instant = np.concatenate([[self._last.of_instant], of_instant[calls]])[call]
+        if calls.size:
+            left = int(numbers[-1] - before[-1])
+            self._last = LastCall(int(row_of[calls[-1]]), bool(of_instant[calls[-1]]), left)
         else:
-            self.far_counts.add(function, 1)
-        self.row = row
-        self.of_instant = False
-        self.argument = 0
-        return 0
+            self._last.arguments += int(numbers[-1])
+        parent = np.where(is_own, parent, np.where(orphan, -1, row_of[events]))
+        args = {
+            "offset": columns["offset"][events],
+            "parent": parent,
+            "value": columns["value"][events],
+            "of_instant": np.where(is_own, instant, ~orphan).astype(np.uint8),
+            "name": np.where(is_own, number, np.where(orphan, 0, DATA)).astype(np.int32),
+            "size": np.where(kind == ARGUMENT, 0, columns["size"][events]).astype(np.int32),
+        }
+        typed = np.flatnonzero(kind == TYPED)
+        if typed.size:
+            order = np.repeat(np.arange(events.size), 1 + (kind == TYPED))
+            args = {name: column[order] for name, column in args.items()}
+            types = typed + 1 + np.arange(typed.size)
+            args["name"][types] = EVENT_TYPE
+            args["value"][types] = columns["function"][events[typed]]
+            args["size"][types] = 0
+        return args
 
-    def leave(self, index: i64, kind: i64) -> status:
-        """A function is left."""
-        thread = self.events.thread[index]
-        function = self.events.function[index]
-        tsc = self.events.tsc[index]
-        self.argument = 0
-        top = self.open.top[thread]
-        if top < 0 or self.open.function[top] != function:
-            node = self.open.find(thread, function)
-            if node < 0:
-                return self.add_exit(index, kind)
-            while self.open.top[thread] != node:
-                self.notes.add(UNWOUND_CALL, self.open.offset[self.open.top[thread]], -1, 0)
-                self.unwound += 1
-                self.end(thread, tsc, UNWOUND)
-        self.end(thread, tsc, kind)
-        return 0
+    # --- The end ----------------------------------------------------------------------------------
 
-    def end(self, thread: i64, tsc: i64, how: i64) -> status:
-        """The innermost call of a thread ends."""
-        node = self.open.top[thread]
-        self.open.pop(thread)
-        row = self.open.row_of(node)
-        took = tsc - self.open.tsc[node]
-        if not cython.compiled:
-            took = wrapped(took)
-        self.lengths[row] = max(took, 0)
-        self.ends[row] = how
-        self.row = row
-        self.of_instant = False
-        return 0
+    def end(self) -> tuple[I64, I64, I64]:
+        """Forget what only further events would need; return what it says at last.
 
-    def add_exit(self, index: i64, kind: i64) -> status:
-        """Add the exit of a call that is not open."""
-        function = self.events.function[index]
-        self.notes.add(UNMATCHED_EXIT, self.events.offset[index], -1, function)
-        self.unmatched += 1
-        self.add_instant(index, kind)
-        return 0
+        These are function ids, ascending, and how many entries each has; and the byte offsets of
+        the entries of the calls that are open, ascending.
+        """
+        offsets = np.sort(self.nesting.open_places())
+        self.nesting = Nesting(0)
+        ids = np.flatnonzero(self._calls)
+        far, far_counts = np.unique(
+            np.concatenate([np.zeros(0, np.int64), *self._far_calls]), return_counts=True
+        )
+        self._far_calls = []
+        return np.concatenate((ids, far)), np.concatenate((self._calls[ids], far_counts)), offsets
 
-    def add_instant(self, index: i64, kind: i64) -> void:
-        """Add a row to `instants`."""
-        place = self.instants.rows
-        self.instants.offset[place] = self.events.offset[index]
-        self.instants.ticks[place] = self.events.tsc[index]
-        self.instants.thread[place] = self.events.thread[index]
-        self.instants.kind[place] = kind
-        self.instants.function[place] = self.events.function[index]
-        self.instants.cpu[place] = self.events.cpu[index]
-        self.instants.rows = place + 1
-        self.row = self.instants.first + place
-        self.of_instant = True
 
-    def add_argument(self, index: i64) -> void:
-        """Add an argument of the call before it, or of none."""
-        offset = self.events.offset[index]
-        value = self.events.value[index]
-        if self.events.size[index] < 0:
-            self.args.add(offset, 0, -1, 0, value, 0)
-        else:
-            self.args.add(offset, self.of_instant, self.row, self.argument, value, 0)
-            self.argument += 1
+def exited(rows: Rows) -> I64:
+    """Return the functions with unmatched exits, ascending, int64 of shape (functions,)."""
+    instants = rows.instants
+    return distinct(instants["function"][instants["kind"] < ARGUMENT])
 
-    def add_event(self, index: i64, kind: i64) -> void:
-        """Add a custom or typed event, with its payload and its type as arguments."""
-        row = self.row
-        of_instant = self.of_instant
-        offset = self.events.offset[index]
-        self.add_instant(index, kind)
-        self.args.add(offset, 1, self.row, DATA, self.events.value[index], self.events.size[index])
-        if kind == TYPED:
-            self.args.add(offset, 1, self.row, EVENT_TYPE, self.events.function[index], 0)
-        # Arguments that come behind the event belong to the call before it.
-        self.row = row
-        self.of_instant = of_instant
+
+def beyond(rows: Rows, bound: int) -> I64:
+    """Return the byte offsets of rows that are beyond ``bound`` ticks."""
+    if bound >= LOW64:
+        return np.zeros(0, np.int64)
+    tables = (rows.slices, rows.instants)
+    return np.concatenate(
+        [each["offset"][each["ticks"].view(np.uint64) > np.uint64(bound)] for each in tables]
+    )
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    """Return the rows of several parts, column by column."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _spilled(size: int, dtype: type) -> NDArray[Any]:
+    """Return an array in memory, or where it is very large in a file."""
+    if size * np.dtype(dtype).itemsize <= IN_MEMORY:
+        return arena.empty(size, dtype)
+    with TemporaryFile() as file:
+        reserve(file.fileno(), size * np.dtype(dtype).itemsize)
+        return np.memmap(file, dtype, "r+", shape=(size,))

@@ -1,6 +1,6 @@
 """Lines of record JSON: from columns of the declared records, where the scan says they are sound.
 
-Where records begin and end, the scan knows (``framing.FrameList``). What is not a sound record is
+Where records begin and end, ``Walk.frames`` knows. What is not a sound record is
 shown by the walk that reads records one at a time; so is one that was cut in half, and a run of
 columns then ends before it.
 """
@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import BASIC_FORM, HEADER_BYTES, Basic, Fdr, FileHeader
-from fx_xray.read.decoder import NO_BUFFER, Frame, RecordDecoder
+from fx_xray.read.decoder import NO_BUFFER, Frame, RecordDecoder, listed
 from fx_xray.read.decoder import Walk as RecordWalk
-from fx_xray.read.events import array
-from fx_xray.read.framing import FrameList
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import view_of
@@ -34,8 +32,8 @@ from fxframework.wire.state import Change
 __all__ = ["lines_of"]
 
 I64 = NDArray[np.int64]
-BEGIN, END, FAULT, BLOCK, BASE, CALLED, BEGINS_BUFFER = range(7)
-"""What is listed of each record: a ``Frame``, but for what is noted, and one more."""
+BEGIN, END, FAULT, BLOCK, TSC, CALLED, BEGINS_BUFFER = range(7)
+"""What is listed of each record: a ``Frame``, and one more."""
 ASKS = 2
 """Why a run ends: an object tells what becomes of the next record (``kernels/frames.pyx``)."""
 
@@ -102,7 +100,7 @@ class XrayFrames:
         self.big = int(walk.state.big)
         self.orders = np.full(ROOM, self.big, np.uint8)
         self.entry_of, self.size_of = kinds_by_byte(format, walk)
-        self.list = FrameList(walk.scan, walk.scan, ROOM)
+        self.blocks = walk.frames.blocks(ROOM)
         self.listed = np.zeros((BEGINS_BUFFER + 1, 0), np.int64)
         """Columns of the records that were listed last, from ``BEGIN`` on."""
         self.block = -1
@@ -135,19 +133,15 @@ class XrayFrames:
 
     def list_more(self) -> None:
         """List the next records."""
-        begin, count = int(self.walk.scan.at), self.list.run()
-        frames = self.list
-        columns = frames.end, frames.fault, frames.block, frames.base, frames.called
-        ends, faults, blocks, bases, called = (array(each, count) for each in columns)
-        begins = np.append(begin, ends[:-1])
+        columns = listed(next(self.blocks))
+        blocks = columns[BLOCK]
         is_first = blocks != np.append(self.block, blocks[:-1])
         self.block = int(blocks[-1])
-        self.listed = np.stack([begins, ends, faults, blocks, bases, called, is_first])
+        self.listed = np.concatenate([columns, is_first[None]])
 
     def frame(self, row: int) -> Frame:
         """Return a record as ``RecordWalk.record`` takes it."""
-        *frame, _ = self.listed[:, row].tolist()
-        return (*frame, 0)
+        return Frame(*self.listed[:BEGINS_BUFFER, row].tolist())
 
 
 class SingleRecords:

@@ -22,10 +22,8 @@ from numpy.typing import NDArray
 from fx_xray.format import MAX_FUNCTION_ID, OBJECT_SHIFT
 from fx_xray.read.demangling import demangle
 from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, read_map
-from fx_xray.read.ticks import Pick
 from fxframework.errors import UsageError
 from fxframework.io import arena
-from fxframework.kernels.buffers import view
 from fxframework.model.strings import StringPool
 
 __all__ = ["FunctionNames", "Symbols", "code_of"]
@@ -189,8 +187,7 @@ class FunctionNames:
         if int(ids[-1]) < max(NUMBERED, 4 * ids.size):
             table = np.full(int(ids[-1]) + 1, -1, np.int32)
             table[ids] = codes
-            Pick(view(table, np.int32), view(functions, np.uint32), out.data).run()
-            return out
+            return table.take(functions, out=out, mode="clip")  # all of them are in the table
         for start in range(0, functions.size, FEW):
             some = slice(start, start + FEW)
             out[some] = codes[np.searchsorted(ids, functions[some])]

@@ -1,630 +1,565 @@
 """The timeline: the events of a trace in order of time, out of its sound stretches.
 
-Threads are merged by time; the events of one thread keep the order in which it wrote them.
+A thread's events keep the order in which it wrote them: its times count as the latest so far.
+Threads are merged by these, then by their numbers, a window of time after another.
 """
 
 from __future__ import annotations
 
-from typing import final
+import abc
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from fx_xray.format import (
     ARGUMENT,
     BACK,
     BASIC_BYTES,
-    BASIC_CPU_AT,
-    BASIC_ID_AT,
-    BASIC_KIND_AT,
-    BASIC_TSC_AT,
-    BASIC_VALUE_AT,
     CALL_ARGUMENT,
-    CPU_AT,
-    CPU_TSC_AT,
     CUSTOM,
     CUSTOM_EVENT,
     CUT,
-    DELTA,
-    DELTA_AT,
     ENTER,
     ENTER_ARG,
-    EVENT_CPU_AT,
     EVENT_CPU_VERSION,
     EVENT_DELTA_VERSION,
-    EVENT_TSC_AT,
-    EVENT_TYPE_AT,
     FIRST,
-    FIRST_ARGUMENT,
-    FIRST_NEW_CPU,
+    FUNCTION,
     FUNCTION_BYTES,
-    FUNCTION_ID,
-    FUNCTION_KIND,
-    IS_METADATA,
-    LATEST,
     METADATA_BYTES,
-    METADATA_KIND,
     NEW_CPU,
     NO_CPU,
-    NOTHING,
     SIGN,
-    SIZE_AT,
+    START,
     TSC_WRAP,
-    TYPE_AT,
     TYPED,
     TYPED_EVENT,
-    VALUE_AT,
-    WRAP_TSC_AT,
+    BasicArgument,
+    BasicFunction,
 )
-from fx_xray.read.scan import Bytes, wrapped
-from fxframework.io.words import BYTE_1, BYTE_2, BYTE_3, BYTE_4, BYTE_5, BYTE_6, BYTE_7
-from fxframework.kernels.annotations import (
-    Array,
-    Column,
-    Fallible,
-    View,
-    flag,
-    i32,
-    i64,
-    inline,
-    u8,
-    u16,
-    u32,
-    virtual,
-    void,
-)
-from fxframework.kernels.buffers import full, grown
-from fxframework.kernels.kernel import Kernel
-from fxframework.kernels.rows import Rows
+from fx_xray.read.buffers import expanded, latest, shifted
+from fx_xray.read.events import Events
+from fx_xray.read.frames import Heads, Records, function_fields, heads_of
 
-try:
-    import cython
-except ImportError:  # only who compiles needs Cython
-    from fxframework.io import plain as cython
+__all__ = ["BasicThreads", "FdrThreads", "ThreadStretches", "Threads", "in_time"]
 
-__all__ = ["BasicTimeline", "EventBuffer", "FdrTimeline", "Stretches"]
-
-FEW = 8
-"""Threads up to which the next one is looked for among all of them; more are kept as a heap."""
-GO_ON, PAUSE, DONE = 0, 1, 2
-"""Of a thread: it goes on; another thread comes first, or there is no more room; it has ended."""
-NEARBY = 40
+I64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+NEARBY: Final = 40
 """Bits of the ticks by which an event with a time of its own may be ahead of its thread."""
+HELD: Final = 1 << 20
+"""Events of all threads that are held at once, about."""
+LEAST: Final = 1 << 8
+"""Events of a thread that are read at once, at least."""
+TYPE_BYTES: Final = 2
+Columns = dict[str, NDArray[Any]]
 
 
-@final
-class EventBuffer(Rows):
-    """Events in order of time, in columns of a fixed room.
-
-    ``tsc`` has the bits of a uint64, ``thread`` the number of the thread, ``value`` the argument or
-    the place of the payload, ``size`` the bytes of a payload, -1 for an argument of no call.
-    """
-
-    kind: Column[u8]
-    function: Column[u32]
-    tsc: Column[i64]
-    offset: Column[i64]
-    value: Column[i64]
-    cpu: Column[u16]
-    thread: Column[i32]
-    size: Column[i32]
-
-
-@final
-class Stretches:
+class ThreadStretches(NamedTuple):
     """Sound stretches in the order of their threads, and in each in the order of writing.
 
-    ``base`` is the biased time of a record that was cut, or of a buffer before its first NewCPUId.
-    Those of thread n are from ``first[n]`` to before ``last[n]``.
+    ``base`` is the time of a record that was cut, or of a buffer before its first NewCPUId. Those
+    of thread n are from ``first[n]`` to before ``first[n + 1]``.
     """
 
-    start: View[i64]
-    stop: View[i64]
-    base: View[i64]
-    first: View[i64]
-    last: View[i64]
-    flags: View[u8]
-
-    def __init__(
-        self,
-        start: memoryview,
-        stop: memoryview,
-        flags: memoryview,
-        base: memoryview,
-        first: memoryview,
-        last: memoryview,
-    ) -> None:
-        self.start = memoryview(start)
-        self.stop = memoryview(stop)
-        self.flags = memoryview(flags)
-        self.base = memoryview(base)
-        self.first = memoryview(first)
-        self.last = memoryview(last)
+    start: I64
+    stop: I64
+    base: I64
+    flags: NDArray[np.uint8]
+    first: I64
 
 
-@final
-class Threads:
-    """Which thread comes next: by the biased time of its next event, then by its number."""
+@attrs.define
+class Thread:
+    """Where a thread is: what the records so far say of those that follow."""
 
-    head: Array[i64]
-    heap: Array[i64]
-    used: i64
-    bound: i64
-
-    def __init__(self, first: memoryview, last: memoryview) -> None:
-        threads = len(first)
-        self.head = full(threads, "i8", SIGN)
-        self.heap = full(threads, "i8")
-        self.used = 0
-        self.bound = LATEST
-        for thread in range(threads):
-            if first[thread] < last[thread]:
-                self.heap[self.used] = thread
-                self.used += 1
-
-    def choose(self) -> i64:
-        """The place in the heap of the next thread; ``bound`` is up to when it comes first."""
-        if self.used <= FEW:
-            return self.choose_of_few()
-        other = self.heap[1]
-        if self.used > 2 and self.before(self.heap[2], other):
-            other = self.heap[2]
-        self.bound = self.head[other]
-        if other < self.heap[0] and self.bound > SIGN:
-            self.bound -= 1
-        return 0
-
-    def choose_of_few(self) -> i64:
-        """The same without a heap: a branch on which thread comes first is hard to predict."""
-        best = LATEST
-        second = LATEST
-        place = -1
-        other = -1
-        at = 0
-        while at < self.used:
-            head = self.head[self.heap[at]]
-            less = head < best or place < 0
-            between = not less and (head < second or other < 0)
-            second = best if less else (head if between else second)
-            other = place if less else (at if between else other)
-            best = head if less else best
-            place = at if less else place
-            at += 1
-        if 0 <= other < place and second > SIGN:
-            second -= 1
-        self.bound = second
-        return place
-
-    def before(self, left: i64, right: i64) -> flag:
-        """Return whether one thread comes before another."""
-        if self.head[left] == self.head[right]:
-            return left < right
-        return self.head[left] < self.head[right]
-
-    def advance(self) -> void:
-        """Put the thread that was chosen where its new time belongs."""
-        if self.used > FEW:
-            self.sift()
-
-    def sift(self) -> void:
-        """Put the first thread of the heap where it belongs."""
-        place = 0
-        thread = self.heap[0]
-        child = 1
-        while child < self.used:
-            below = self.heap[child]
-            if child + 1 < self.used and self.before(self.heap[child + 1], below):
-                child += 1
-                below = self.heap[child]
-            if self.before(thread, below):
-                break
-            self.heap[place] = below
-            place = child
-            child = 2 * place + 1
-        self.heap[place] = thread
-
-    def drop(self, place: i64) -> void:
-        """Take a thread that has no events left out of the heap."""
-        self.used -= 1
-        used = self.used
-        if used > FEW:
-            self.heap[0] = self.heap[used]
-            self.sift()
-            return
-        at = place
-        while at < used:
-            self.heap[at] = self.heap[at + 1]
-            at += 1
-        if used == FEW:
-            # They were a heap so far, and are in order of their numbers from here on.
-            at = 1
-            while at < used:
-                thread = self.heap[at]
-                to = at
-                while to > 0 and self.heap[to - 1] > thread:
-                    self.heap[to] = self.heap[to - 1]
-                    to -= 1
-                self.heap[to] = thread
-                at += 1
+    at: int = 0
+    stretch: int = 0
+    last_stretch: int = -1
+    """The stretch of the last record."""
+    base: int = 0
+    """The time that deltas are added to; in basic mode that of the last call."""
+    cpu: int = NO_CPU
+    function: int = 0
+    """The function of the last call."""
+    is_called: bool = False
+    """Whether arguments of the last call may follow, in its stretch."""
+    last_call: int = 0
+    """The time of the last call."""
+    latest: int = SIGN
+    """The latest time so far; biased, as are those that threads are merged by."""
 
 
-class Timeline(Kernel):
-    """Base of the timelines: merges threads by time. ``big`` says the order of bytes.
+@attrs.define
+class Walked:
+    """Records that were found: rows of them, as ``Heads.walk`` has them, and each alone."""
 
-    Arrays have a number for each thread: its next stretch, the next record in this one and where it
-    ends; the biased time, the CPU and the function of the record before.
+    begin: I64
+    end: I64
+    count: I64
+    code: NDArray[np.uint8]
+    stretch: I64
+    """The stretch of each row, among those of the lane."""
+    thread: I64
+    """The thread of each row."""
+    place: I64
+    """The place of each record."""
+    first: I64
+    """The first record of each row."""
+    stop: int
+    """The end of the last stretch."""
+
+
+class Threads(abc.ABC):
+    """Reads the events of threads, some of one *lane* at a time.
+
+    A lane is a thread, or threads that follow one another and have few records: they are read
+    whole, and put in order of time.
     """
 
-    bytes: Bytes
-    data: View[u8]
-    stretches: Stretches
-    events: EventBuffer
-    threads: Threads
-    next_of: Array[i64]
-    at_of: Array[i64]
-    stop_of: Array[i64]
-    base_of: Array[i64]
-    function_of: Array[i64]
-    cpu_of: Array[i32]
-    thread: i64
+    step: int
+    """Bytes of records that follow one another in one row."""
+    most = 0
+    """The largest record, in bytes; 0 for any."""
 
-    def __init__(
-        self, data: memoryview, stretches: Stretches, events: EventBuffer, *, big: bool
-    ) -> None:
-        threads = len(stretches.first)
-        self.bytes = Bytes(data, big=big)
-        self.data = self.bytes.data
+    def __init__(self, records: Records, stretches: ThreadStretches, table: I64, room: int) -> None:
+        self.records = records
         self.stretches = stretches
-        self.events = events
-        self.threads = Threads(stretches.first, stretches.last)
-        self.next_of = grown(stretches.first, threads, threads)
-        self.at_of = full(threads, "i8")
-        self.stop_of = full(threads, "i8")
-        self.base_of = full(threads, "i8", SIGN)
-        self.cpu_of = full(threads, "i4", NO_CPU)
-        self.function_of = full(threads, "i8", NOTHING)
-        self.thread = 0
+        self.heads = Heads(records.data, table, max(1, room), int(records.big))
+        sums = np.concatenate([[0], np.cumsum(stretches.stop - stretches.start)])
+        nbytes = np.diff(sums[stretches.first]).tolist()
+        # The first thread of each lane, and the number of threads.
+        self.bounds = [0]
+        left = room * self.step
+        for thread, size in enumerate(nbytes):
+            if thread and size > left:
+                self.bounds.append(thread)
+                left = room * self.step
+            left -= size
+        self.bounds += [len(nbytes)] if nbytes else []
+        self.count = len(self.bounds) - 1
+        self.threads = [Thread() for _ in range(self.count)]
 
-    def step(self) -> Fallible[i64]:
-        """Fill ``events`` again; return how many there are: fewer than fit only at the end."""
-        self.events.rows = 0
-        while self.events.rows < self.events.room and self.threads.used:
-            if 1 < self.threads.used <= FEW:
-                self.merge()
-                if self.events.rows == self.events.room:
-                    break
-            place = self.threads.choose()
-            self.thread = self.threads.heap[place]
-            if self.take() == DONE:
-                self.threads.drop(place)
-            else:
-                self.threads.advance()
-        return self.events.rows
+    def read(self, number: int, most: int) -> tuple[Events, I64] | None:
+        """Return the next events of a lane, of ``most`` records at most, and when they come.
 
-    @virtual
-    def merge(self) -> void:
-        """Take events of few threads in a quick way, where there is one."""
+        The kinds of events that go back in time have BACK. None if it has no more records.
+        """
+        thread, heads = self.threads[number], self.heads
+        first_thread, end_thread = self.bounds[number : number + 2]
+        is_group = end_thread > first_thread + 1
+        first = self.stretches.first
+        mine = slice(int(first[first_thread]), int(first[end_thread]))
+        heads.at, heads.stretch = thread.at, thread.stretch
+        rows, _ = heads.walk(
+            self.stretches.start[mine],
+            self.stretches.stop[mine],
+            self.records.data.size if is_group else most,
+        )
+        thread.at, thread.stretch = heads.at, heads.stretch
+        if not rows:
+            return None
+        columns = heads.places, heads.ends, heads.counts, heads.codes, heads.stretches
+        begin, end, count, code, stretch = (column[:rows].copy() for column in columns)
+        stretch = stretch.astype(np.int64)
+        of_thread = np.full(rows, first_thread)
+        if is_group:
+            of_thread = np.searchsorted(first, mine.start + stretch, side="right") - 1
+        place, first_record = expanded(begin, count, self.step)
+        stop = int(self.stretches.stop[mine.start + int(stretch[-1])])
+        walked = Walked(begin, end, count, code, stretch, of_thread, place, first_record, stop)
+        events, key = self.events(thread, walked, mine.start)
+        thread.last_stretch = int(stretch[-1])
+        for part in parts_by_thread(events["thread"]) if is_group else [slice(None)]:
+            np.maximum.accumulate(key[part], out=key[part])
+        if key.size and not is_group:
+            np.maximum(key, thread.latest, out=key)
+            thread.latest = int(key[-1])
+        if is_group:
+            order = np.argsort(key, kind="stable")
+            key = key[order]
+            events = {name: column[order] for name, column in events.items()}
+        if self.most:
+            nbytes = events["size"].astype(np.int64) + METADATA_BYTES
+            is_fit = (events["kind"] < CUSTOM) | (nbytes <= self.most)
+            key, events = key[is_fit], {name: each[is_fit] for name, each in events.items()}
+        return Events(**events), key
 
-    @virtual
-    def take(self) -> i64:
-        """Take the events of the thread up to the bound; PAUSE or DONE."""
-        return DONE
+    @abc.abstractmethod
+    def events(self, thread: Thread, walked: Walked, base: int) -> tuple[Columns, I64]:
+        """Return the events of records, and the biased time by which each is in its thread.
 
-    def pause(self, head: i64) -> i64:
-        """Let other threads come first: the next event is at this biased time."""
-        self.threads.head[self.thread] = head
-        return PAUSE
-
-    def argument(self, at: i64, value: i64, end: i64) -> i64:
-        """Take an argument of the call before it: the record from ``at`` to ``end``."""
-        base = self.base_of[self.thread]
-        function = self.function_of[self.thread]
-        orphan = function < 0
-        if orphan and base > self.threads.bound:
-            return self.pause(base)
-        if self.events.rows == self.events.room:
-            # Before any other event, where it belongs to the one before.
-            return self.pause(base if orphan else SIGN)
-        cpu = self.cpu_of[self.thread]
-        self.put(at, ARGUMENT, max(function, 0), base, cpu, value, -1 if orphan else 0)
-        self.at_of[self.thread] = end
-        return GO_ON
-
-    def put(
-        self, at: i64, kind: i64, function: i64, time: i64, cpu: i64, value: i64, size: i64
-    ) -> void:
-        """Add an event of the thread, of the record at ``at``."""
-        count = self.events.rows
-        self.events.kind[count] = kind
-        self.events.function[count] = function
-        self.events.tsc[count] = time ^ SIGN
-        self.events.cpu[count] = cpu
-        self.events.thread[count] = self.thread
-        self.events.offset[count] = at
-        self.events.value[count] = value
-        self.events.size[count] = size
-        self.events.rows = count + 1
+        ``base`` is the number of the thread's first stretch.
+        """
 
 
-class FdrTimeline(Timeline):
-    """Events of the flight data recorder. ``data`` is little-endian (see ``normalise``)."""
+def columns_of(walked: Walked) -> Columns:
+    """Return columns for an event of each record, still without its time, CPU and thread."""
+    count = walked.place.size
+    return {
+        "kind": np.zeros(count, np.uint8),
+        "function": np.zeros(count, np.uint32),
+        "offset": walked.place,
+        "value": np.zeros(count, np.uint64),
+        "size": np.zeros(count, np.int32),
+        "thread": np.repeat(walked.thread.astype(np.int32), walked.count),
+    }
 
-    version: i64
-    most: i64
-    latest_of: Array[i64]
+
+def parts_by_thread(thread: NDArray[np.int32]) -> list[slice]:
+    """Return where the events of each thread are, which follow one another."""
+    bounds = [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist(), thread.size]
+    return list(map(slice, bounds, bounds[1:]))
+
+
+class FdrThreads(Threads):
+    """Reads events of the flight data recorder."""
+
+    step = FUNCTION_BYTES
 
     def __init__(
-        self,
-        data: memoryview,
-        stretches: Stretches,
-        events: EventBuffer,
-        *,
-        version: int,
-        most: int,
+        self, records: Records, stretches: ThreadStretches, room: int, *, most: int
     ) -> None:
-        Timeline.__init__(self, data, stretches, events, big=False)
-        self.version = version
+        super().__init__(records, stretches, heads_of(records.version, records.order), room)
         self.most = most
-        self.latest_of = full(len(stretches.first), "i8", SIGN)
 
-    def merge(self) -> void:
-        """Take function records of few threads in order of time, up to a record of another kind.
-
-        Threads take turns so often that a branch on which one is next would be guessed wrong.
-        """
-        count = self.events.rows
-        most = self.events.room
-        used = self.threads.used
-        while count < most:
-            thread = self.threads.heap[0]
-            time = self.threads.head[thread]
-            place = 1
-            while place < used:
-                other = self.threads.heap[place]
-                head = self.threads.head[other]
-                thread = other if head < time else thread
-                time = min(head, time)
-                place += 1
-            at = self.at_of[thread]
-            stop = self.stop_of[thread]
-            if at >= stop:
-                break
-            word = self.word(at)
-            if IS_METADATA.get(word):
-                break
-            kind = FUNCTION_KIND.get(word)
-            self.events.offset[count] = at
-            at += FUNCTION_BYTES
-            head = SIGN
-            if at < stop:
-                following = self.word(at)
-                if not IS_METADATA.get(following):
-                    head = time + DELTA.get(following)
-                    if not cython.compiled and head > LATEST:
-                        head = wrapped(head)
-                elif kind == ENTER and METADATA_KIND.get(following) == CALL_ARGUMENT:
-                    kind = ENTER_ARG
-            if self.function_of[thread] < 0 and time < self.latest_of[thread]:
-                kind |= BACK
-            function = FUNCTION_ID.get(word)
-            self.events.tsc[count] = time ^ SIGN
-            self.events.value[count] = 0
-            self.events.function[count] = function
-            self.events.thread[count] = thread
-            self.events.size[count] = 0
-            self.events.cpu[count] = self.cpu_of[thread]
-            self.threads.head[thread] = head
-            self.at_of[thread] = at
-            self.base_of[thread] = time
-            self.function_of[thread] = function
-            self.events.kind[count] = kind
-            count += 1
-        self.events.rows = count
-
-    def take(self) -> i64:
-        """Take the events of the thread up to the bound; PAUSE or DONE."""
-        thread = self.thread
-        state = GO_ON
-        while state == GO_ON:
-            at = self.at_of[thread]
-            if at >= self.stop_of[thread]:
-                state = self.next_stretch()
-            elif not IS_METADATA.get(self.data[at]):
-                state = self.calls(at)
-            else:
-                state = self.metadata(at)
-        return state
-
-    def leave_call(self) -> void:
-        """Note that no argument can follow."""
-        thread = self.thread
-        if self.function_of[thread] >= 0:
-            self.latest_of[thread] = self.base_of[thread]
-            self.function_of[thread] = NOTHING
-
-    def next_stretch(self) -> i64:
-        """Go on with the next stretch of the thread."""
-        thread = self.thread
-        place = self.next_of[thread]
-        if place == self.stretches.last[thread]:
-            return DONE
-        flags = self.stretches.flags[place]
-        at = self.stretches.start[place]
-        stop = self.stretches.stop[place]
-        self.leave_call()
-        if flags & FIRST:
-            self.base_of[thread] = self.stretches.base[place]
-            self.cpu_of[thread] = NO_CPU
-        if flags & CUT:
-            self.base_of[thread] = self.stretches.base[place]
-            if self.data[at] == FIRST_NEW_CPU:
-                self.cpu_of[thread] = self.bytes.number(at + CPU_AT, 2)
-            at = stop
-        self.at_of[thread] = at
-        self.stop_of[thread] = stop
-        self.next_of[thread] = place + 1
-        return GO_ON
-
-    @inline
-    def word(self, at: i64) -> i64:
-        """As ``Bytes.word``, in this module, where the compiler can inline it."""
-        if not cython.compiled:
-            return int.from_bytes(self.data[at : at + 8], "little", signed=True)
-        return (
-            self.data[at]
-            | BYTE_1.put(self.data[at + 1])
-            | BYTE_2.put(self.data[at + 2])
-            | BYTE_3.put(self.data[at + 3])
-            | BYTE_4.put(self.data[at + 4])
-            | BYTE_5.put(self.data[at + 5])
-            | BYTE_6.put(self.data[at + 6])
-            | BYTE_7.put(self.data[at + 7])
-        )
-
-    def calls(self, at: i64) -> i64:
-        """Take function records, one after another."""
-        thread = self.thread
-        stop = self.stop_of[thread]
-        base = self.base_of[thread]
-        function = self.function_of[thread]
-        cpu = self.cpu_of[thread]
-        bound = self.threads.bound
-        count = self.events.rows
-        most = self.events.room
-        state = GO_ON
-        while at < stop:
-            word = self.word(at)
-            if IS_METADATA.get(word):
-                break
-            time = base + DELTA.get(word)
-            if not cython.compiled and time > LATEST:
-                time = wrapped(time)
-            if time > bound or count == most:
-                self.threads.head[thread] = time
-                state = PAUSE
-                break
-            base = time
-            kind = FUNCTION_KIND.get(word)
-            self.events.offset[count] = at
-            at += FUNCTION_BYTES
-            if kind == ENTER and at < stop and self.data[at] == FIRST_ARGUMENT:
-                kind = ENTER_ARG
-            if function < 0 and time < self.latest_of[thread]:
-                kind |= BACK
-            function = FUNCTION_ID.get(word)
-            self.events.tsc[count] = base ^ SIGN
-            self.events.value[count] = 0
-            self.events.function[count] = function
-            self.events.thread[count] = thread
-            self.events.size[count] = 0
-            self.events.cpu[count] = cpu
-            self.events.kind[count] = kind
-            count += 1
-        self.events.rows = count
-        self.at_of[thread] = at
-        self.base_of[thread] = base
-        self.function_of[thread] = function
-        return state
-
-    def metadata(self, at: i64) -> i64:
-        """Take the metadata record at ``at``."""
-        thread = self.thread
-        kind = METADATA_KIND.get(self.data[at])
-        if kind == CALL_ARGUMENT:
-            return self.argument(at, self.bytes.number(at + VALUE_AT, 8), at + METADATA_BYTES)
-        self.leave_call()
-        if kind in (CUSTOM_EVENT, TYPED_EVENT):
-            return self.event(at, kind)
-        if kind == NEW_CPU:
-            self.cpu_of[thread] = self.bytes.number(at + CPU_AT, 2)
-            self.base_of[thread] = self.bytes.number(at + CPU_TSC_AT, 8) ^ SIGN
-        elif kind == TSC_WRAP:
-            self.base_of[thread] = self.bytes.number(at + WRAP_TSC_AT, 8) ^ SIGN
-        self.at_of[thread] = at + METADATA_BYTES
-        return GO_ON
-
-    def event(self, at: i64, kind: i64) -> i64:
-        """Take a custom or typed event."""
-        thread = self.thread
-        size = self.bytes.number(at + SIZE_AT, 4)
-        cpu = NO_CPU
-        what = 0
-        base = self.base_of[thread]
-        if self.version >= EVENT_DELTA_VERSION:
-            time = base + self.bytes.signed32(at + DELTA_AT)
-            if not cython.compiled:
-                time = wrapped(time)
-            order = time
-            cpu = self.cpu_of[thread]
-            if kind == TYPED_EVENT:
-                what = self.bytes.number(at + TYPE_AT, 2)
+    def events(self, thread: Thread, walked: Walked, base: int) -> tuple[Columns, I64]:
+        """Return the events of records, and the biased time by which each is in its thread."""
+        out, begin, stretch = columns_of(walked), walked.begin, walked.stretch
+        kinds, first = out["kind"], walked.first
+        flags = self.stretches.flags[base + stretch]
+        code = np.where(flags & CUT != 0, np.uint8(START), walked.code)
+        is_function, is_argument = code == FUNCTION, code == CALL_ARGUMENT
+        is_event = (code == CUSTOM_EVENT) | (code == TYPED_EVENT)
+        # Functions are most of all: they are read together.
+        if is_function.all():
+            kinds[:], out["function"][:], delta = function_fields(self.records, walked.place)
         else:
-            time = self.bytes.number(at + EVENT_TSC_AT, 8) ^ SIGN
-            # A time of its own, which may be nonsense, keeps its place in the thread.
-            order = base
-            if time >= base and (time - base) >> NEARBY == 0:
-                order = time
-            if kind == TYPED_EVENT:
-                what = self.bytes.number(at + EVENT_TYPE_AT, 2)
-            elif self.version == EVENT_CPU_VERSION:
-                cpu = self.bytes.number(at + EVENT_CPU_AT, 2)
-        if order > self.threads.bound or self.events.rows == self.events.room:
-            return self.pause(order)
-        if self.version >= EVENT_DELTA_VERSION:
-            self.base_of[thread] = time
-        self.at_of[thread] = at + METADATA_BYTES + size
-        if self.most and METADATA_BYTES + size > self.most:
-            return GO_ON
-        kind = CUSTOM if kind == CUSTOM_EVENT else TYPED
-        self.put(at, kind, what, time, cpu, at + METADATA_BYTES, size)
-        return GO_ON
+            delta = np.zeros(walked.place.size, np.int64)
+            every = np.flatnonzero(np.repeat(is_function, walked.count))
+            kinds[every], out["function"][every], delta[every] = function_fields(
+                self.records, walked.place[every]
+            )
+        own_times = self._read_events(out, delta, walked, np.flatnonzero(is_event))
+        opens = np.append(thread.last_stretch, stretch[:-1]) != stretch
+        tsc, cpu = self._state(thread, walked, delta, opens & (flags & FIRST != 0), base)
+        has_call = self._has_call(thread, walked, is_function, is_argument)
+        self._read_arguments(thread, out, walked, np.flatnonzero(is_argument), has_call)
+        function = np.flatnonzero(is_function)
+        self._mark_arguments(kinds, walked, function, is_argument)
+        begins, ends = first[function], first[function] + walked.count[function] - 1
+        last_calls = np.append(thread.last_call, tsc[ends])
+        of_thread = walked.thread[function]
+        is_same = np.append(True, of_thread[1:] == of_thread[:-1])[: function.size]
+        is_back = tsc[begins].view(np.uint64) < last_calls[:-1].view(np.uint64)
+        is_back &= is_same
+        kinds[begins[is_back & ~has_call[function]]] |= BACK
+        thread.base, thread.cpu, thread.last_call = int(tsc[-1]), int(cpu[-1]), int(last_calls[-1])
+        if function.size:
+            thread.function = int(out["function"][ends[-1]])
+        thread.is_called = bool(is_function[-1] or (is_argument[-1] and has_call[-1]))
+        order = tsc ^ SIGN
+        if own_times is not None:
+            event = first[is_event]
+            order[event] = in_place(own_times, tsc[event]) ^ SIGN
+            tsc[event] = own_times
+            cpu[event] = NO_CPU
+            if self.records.version == EVENT_CPU_VERSION:
+                custom = np.flatnonzero(code == CUSTOM_EVENT)
+                (cpu[first[custom]],) = self.records.metadata(CUSTOM_EVENT, begin[custom], "cpu")
+        out |= {"tsc": tsc.view(np.uint64), "cpu": cpu}
+        return self._shown(out, order, walked, is_function | is_argument | is_event)
 
-
-class BasicTimeline(Timeline):
-    """Events of basic mode."""
-
-    def take(self) -> i64:
-        """Take the events of the thread up to the bound; PAUSE or DONE."""
-        thread = self.thread
-        state = GO_ON
-        while state == GO_ON:
-            at = self.at_of[thread]
-            if at >= self.stop_of[thread]:
-                state = self.next_stretch()
-            elif self.bytes.number(at, 2):
-                value = self.bytes.number(at + BASIC_VALUE_AT, 8)
-                state = self.argument(at, value, at + BASIC_BYTES)
+    def _read_events(self, out: Columns, delta: I64, walked: Walked, event: I64) -> I64 | None:
+        """Read custom and typed events; return their own times, up to version 4."""
+        with_deltas = self.records.version >= EVENT_DELTA_VERSION
+        own_times = None if with_deltas or not event.size else np.zeros(event.size, np.int64)
+        for kind, shown in ((CUSTOM_EVENT, CUSTOM), (TYPED_EVENT, TYPED)):
+            is_mine = walked.code[event] == kind
+            mine = event[is_mine]
+            if not mine.size:
+                continue
+            record, begin = walked.first[mine], walked.begin[mine]
+            names = ["delta" if with_deltas else "tsc"]
+            names += ["event_type"] if kind == TYPED_EVENT else []
+            time, *types = self.records.metadata(kind, begin, *names)
+            if own_times is None:
+                delta[record] = time
             else:
-                state = self.call(at)
-        return state
+                own_times[is_mine] = time
+            out["kind"][record] = shown
+            if types:
+                out["function"][record] = types[0]
+            out["value"][record] = begin + METADATA_BYTES
+            out["size"][record] = walked.end[mine] - begin - METADATA_BYTES
+        return own_times
 
-    def next_stretch(self) -> i64:
-        """Go on with the next stretch of the thread."""
-        thread = self.thread
-        place = self.next_of[thread]
-        if place == self.stretches.last[thread]:
-            return DONE
-        self.at_of[thread] = self.stretches.start[place]
-        self.stop_of[thread] = self.stretches.stop[place]
-        self.function_of[thread] = NOTHING
-        self.cpu_of[thread] = NO_CPU
-        self.next_of[thread] = place + 1
-        return GO_ON
+    def _state(
+        self, thread: Thread, walked: Walked, delta: I64, is_first: Bools, base: int
+    ) -> tuple[I64, NDArray[np.uint16]]:
+        """Return time and CPU as of each record.
 
-    def call(self, at: i64) -> i64:
-        """Take a function record."""
-        thread = self.thread
-        time = self.bytes.number(at + BASIC_TSC_AT, 8) ^ SIGN
-        if time > self.threads.bound or self.events.rows == self.events.room:
-            return self.pause(time)
-        kind = self.data[at + BASIC_KIND_AT]
-        after = at + BASIC_BYTES
-        if kind == ENTER and after < self.stop_of[thread] and self.bytes.number(after, 2):
-            kind = ENTER_ARG
-        if time < self.base_of[thread]:
-            kind |= BACK
-        cpu = self.data[at + BASIC_CPU_AT]
-        function = self.bytes.number(at + BASIC_ID_AT, 4)
-        self.put(at, kind, function, time, cpu, 0, 0)
-        self.base_of[thread] = time
-        self.cpu_of[thread] = cpu
-        self.function_of[thread] = function
-        self.at_of[thread] = after
-        return GO_ON
+        Records that say a time set it; others, and where a buffer begins without, add to it.
+        """
+        code, first, begin = walked.code, walked.first, walked.begin
+        sums = np.cumsum(delta)
+        bases = self.stretches.base[base + walked.stretch]
+        is_cut = self.stretches.flags[base + walked.stretch] & CUT != 0
+        opening = np.flatnonzero(is_first)
+        rows, values, is_opening = [opening], [bases[opening]], [np.ones(opening.size, bool)]
+        cpus, cpu_rows = [np.full(opening.size, NO_CPU)], [opening]
+        for kind in (NEW_CPU, TSC_WRAP):
+            row = np.flatnonzero(code == kind)
+            if row.size:
+                (tsc,) = self.records.metadata(kind, begin[row], "tsc")
+                rows.append(row)
+                values.append(np.where(is_cut[row], bases[row], tsc))
+                is_opening.append(np.zeros(row.size, bool))
+            if kind == NEW_CPU and row.size:
+                cpus += self.records.metadata(kind, begin[row], "cpu")
+                cpu_rows.append(row)
+        row, value = settled(rows, values)
+        opens = settled(rows, is_opening)[1].astype(bool)
+        record = first[row]
+        ahead = value - sums[record] + np.where(opens, delta[record], 0)
+        tsc = sums + carried(thread.base, record, ahead, sums.size)
+        row, value = settled(cpu_rows, cpus)
+        cpu = carried(thread.cpu, first[row], value, sums.size).astype(np.uint16)
+        return tsc, cpu
+
+    def _has_call(
+        self, thread: Thread, walked: Walked, is_function: Bools, is_argument: Bools
+    ) -> Bools:
+        """Return where arguments may be of a call, as of before each row."""
+        stretch = walked.stretch
+        before = shifted(latest(~is_argument, np.arange(stretch.size)))
+        is_near = is_function[before] & (stretch[before] == stretch)
+        is_next = thread.is_called & (stretch == thread.last_stretch)
+        out: Bools = np.where(before >= 0, is_near, is_next)
+        return out
+
+    def _read_arguments(
+        self, thread: Thread, out: Columns, walked: Walked, row: I64, has_call: Bools
+    ) -> None:
+        """Read arguments of calls, and of none."""
+        if not row.size:
+            return
+        record, has_call = walked.first[row], has_call[row]
+        calls = np.flatnonzero(walked.code == FUNCTION)
+        last = walked.first[calls] + walked.count[calls] - 1
+        functions = np.append(thread.function, out["function"][last])
+        function = functions[np.searchsorted(calls, row)]
+        out["kind"][record] = ARGUMENT
+        out["function"][record] = np.where(has_call, function, 0)
+        (value,) = self.records.metadata(CALL_ARGUMENT, walked.begin[row], "value")
+        out["value"][record] = value.view(np.uint64)
+        out["size"][record] = np.where(has_call, 0, -1)
+
+    def _mark_arguments(
+        self, kinds: NDArray[np.uint8], walked: Walked, function: I64, is_argument: Bools
+    ) -> None:
+        """Let calls that arguments follow be such, also where they say nothing of them."""
+        stretch = walked.stretch
+        follows = np.append(is_argument[1:] & (stretch[1:] == stretch[:-1]), False)
+        end = int(walked.end[-1])
+        if end < walked.stop:
+            head = heads_of(self.records.version, self.records.order)[self.records.data[end]]
+            follows[-1] = int(head[1]) == CALL_ARGUMENT
+        row = function[follows[function]]
+        last = walked.first[row] + walked.count[row] - 1
+        kinds[last[kinds[last] == ENTER]] = ENTER_ARG
+
+    def _shown(
+        self, out: Columns, order: I64, walked: Walked, is_shown: Bools
+    ) -> tuple[Columns, I64]:
+        """Return the records that are events."""
+        if not is_shown.all():
+            shown = np.flatnonzero(np.repeat(is_shown, walked.count))
+            out = {name: column[shown] for name, column in out.items()}
+            order = order[shown]
+        return out, order
+
+
+BASIC_HEADS: Final = np.tile(np.array([BASIC_BYTES, 0, 0, 0, 0, 0, 0, 1]), (256, 1))
+"""All records of basic mode have one size (``Heads``)."""
+
+
+class BasicThreads(Threads):
+    """Reads events of basic mode."""
+
+    step = BASIC_BYTES
+
+    def __init__(self, records: Records, stretches: ThreadStretches, room: int) -> None:
+        super().__init__(records, stretches, BASIC_HEADS, room)
+
+    def events(self, thread: Thread, walked: Walked, base: int) -> tuple[Columns, I64]:
+        """Return the events of records, and the biased time by which each is in its thread."""
+        del base
+        out, place = columns_of(walked), walked.place
+        stretch = np.repeat(walked.stretch, walked.count)
+        numbers, big = self.records.numbers, self.records.big
+        is_argument = numbers.integers(place, TYPE_BYTES, big=big) != 0
+        call, argument = np.flatnonzero(~is_argument), np.flatnonzero(is_argument)
+        cpus, kinds, functions, tsc = self.records.fields(
+            BasicFunction, place[call], "cpu", "kind", "function_id", "tsc"
+        )
+        # Of an argument: those of the last call before it.
+        before = np.cumsum(~is_argument)
+        times = np.append(thread.base, tsc)[before]
+        of_thread = out["thread"]
+        call_thread = np.append(of_thread[:1], of_thread[call])[before]
+        times[call_thread != of_thread] = 0
+        near = shifted(latest(~is_argument, np.arange(place.size)))
+        has_call = np.where(
+            near >= 0,
+            stretch[near] == stretch,
+            thread.is_called & (stretch == thread.last_stretch),
+        )
+        has_call |= ~is_argument
+        function = np.append(thread.function, functions)[before]
+        cpu = np.append(thread.cpu, cpus)[before]
+        is_back = tsc.view(np.uint64) < np.append(thread.base, tsc)[:-1].view(np.uint64)
+        is_back &= np.append(True, np.diff(of_thread[call]) == 0)[: call.size]
+        follows = np.append(is_argument[1:] & (stretch[1:] == stretch[:-1]), False)
+        end = int(walked.end[-1])
+        if end < walked.stop:
+            follows[-1] = bool(numbers.integers(np.array([end]), TYPE_BYTES, big=big)[0])
+        kinds = np.where(follows[call] & (kinds == ENTER), ENTER_ARG, kinds)
+        out["kind"][call] = kinds | np.where(is_back, BACK, 0)
+        out["kind"][argument] = ARGUMENT
+        (value,) = self.records.fields(BasicArgument, place[argument], "value")
+        out["value"][argument] = value.view(np.uint64)
+        out["size"][argument] = np.where(has_call[argument], 0, -1)
+        out["function"] = np.where(has_call, function, 0).astype(np.uint32)
+        out["cpu"] = np.where(has_call, cpu, NO_CPU).astype(np.uint16)
+        out["tsc"] = times.view(np.uint64)
+        thread.base, thread.cpu, thread.function = int(times[-1]), int(cpu[-1]), int(function[-1])
+        thread.is_called = bool(has_call[-1])
+        return out, times ^ SIGN
+
+
+def in_place(own: I64, base: I64) -> I64:
+    """Return when events with times of their own come in their thread.
+
+    Such a time may be nonsense: only one that is a little ahead of the thread counts.
+    """
+    ahead = own - base
+    is_later = own.view(np.uint64) >= base.view(np.uint64)
+    return np.where(is_later & (ahead >> NEARBY == 0), own, base)
+
+
+def settled(rows: list[I64], values: list[Any]) -> tuple[I64, I64]:
+    """Return rows in order and the value of each: of those of one row, the last that is given."""
+    row, value = np.concatenate(rows), np.concatenate(values)
+    if len(rows) > 1:
+        order = np.argsort(row, kind="stable")
+        row, value = row[order], value[order]
+        is_last = np.append(row[1:] != row[:-1], True)[: row.size]
+        row, value = row[is_last], value[is_last]
+    return row, value
+
+
+def carried(before: int, record: I64, value: I64, count: int) -> I64:
+    """Return the last value as of each of ``count`` records, from the given ones on."""
+    if not record.size:
+        return np.broadcast_to(np.int64(before), count)
+    bounds = np.concatenate([[0], record, [count]])
+    return np.repeat(np.append(before, value), np.diff(bounds))
+
+
+# --- Merging --------------------------------------------------------------------------------------
+
+
+class Window:
+    """The events of lanes that were read and not yet given out."""
+
+    def __init__(self, threads: Threads, most: int) -> None:
+        self.threads = threads
+        self.most = most
+        count = threads.count
+        self.parts: list[list[tuple[Events, I64]]] = [[] for _ in range(count)]
+        self.left = np.zeros(count, np.int64)
+        self.first, self.last = np.full((2, count), SIGN)
+        """The first and the last time of each thread's events here."""
+        self.is_done = np.zeros(count, np.bool_)
+
+    def fill(self, number: int) -> None:
+        """Read more of a thread, some events at least if there are any."""
+        while not self.is_done[number]:
+            part = self.threads.read(number, self.most)
+            if part is None:
+                self.is_done[number] = True
+            elif part[1].size:
+                if not self.left[number]:
+                    self.first[number] = part[1][0]
+                self.parts[number].append(part)
+                self.left[number] += part[1].size
+                self.last[number] = part[1][-1]
+                return
+
+    def take(self, number: int, until: int | None) -> tuple[Events, I64]:
+        """Take the events of a thread that come before a time."""
+        parts = self.parts[number]
+        events, key = parts[0]
+        if len(parts) > 1:
+            key = np.concatenate([part[1] for part in parts])
+            events = joined([part[0] for part in parts])
+        count = key.size if until is None else int(np.searchsorted(key, until))
+        self.left[number] = key.size - count
+        self.parts[number] = []
+        if count < key.size:
+            rest = Events(*(column[count:] for column in events))
+            self.parts[number] = [(rest, key[count:])]
+            self.first[number] = key[count]
+        return Events(*(column[:count] for column in events)), key[:count]
+
+
+def in_time(threads: Threads, most: int) -> Iterator[Events]:
+    """Yield the events of all threads merged by time, ``most`` of each at once or so."""
+    if threads.count == 1:
+        while part := threads.read(0, most):
+            if part[1].size:
+                yield part[0]
+        return
+    window = Window(threads, max(1, min(most, max(LEAST, HELD // max(threads.count, 1)))))
+    while True:
+        for number in np.flatnonzero(~window.is_done & (2 * window.left < window.most)).tolist():
+            window.fill(number)
+        # What comes before the last event of each thread that has more is known whole.
+        open_threads = np.flatnonzero(~window.is_done)
+        until = int(window.last[open_threads].min()) if open_threads.size else None
+        has_some = window.left > 0
+        ready = np.flatnonzero(has_some if until is None else has_some & (window.first < until))
+        if ready.size:
+            yield from merged([window.take(number, until) for number in ready.tolist()])
+        elif until is None:
+            return
+        else:
+            for number in open_threads[window.last[open_threads] == until].tolist():
+                window.fill(number)
+
+
+def joined(parts: list[Events]) -> Events:
+    """Return events of several parts."""
+    return Events(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def merged(parts: list[tuple[Events, I64]]) -> Iterator[Events]:
+    """Yield events of threads, which ascend, by time."""
+    # Threads often take turns for longer than a window: what does not overlap is not copied.
+    first = np.array([key[0] for _, key in parts])
+    last = np.array([key[-1] for _, key in parts])
+    order = np.argsort(first, kind="stable")
+    ends = np.maximum.accumulate(last[order])
+    apart = np.flatnonzero(first[order][1:] > ends[:-1]) + 1
+    for group in np.split(order, apart):
+        if group.size == 1:
+            yield parts[group[0]][0]
+            continue
+        some = [parts[number] for number in np.sort(group).tolist()]
+        events = joined([part[0] for part in some])
+        by_time = np.argsort(np.concatenate([part[1] for part in some]), kind="stable")
+        yield Events(*(column[by_time] for column in events))

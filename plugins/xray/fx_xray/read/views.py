@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_xray.format import ARGUMENT, CUSTOM
 from fx_xray.read.capture import EventCapture
 from fx_xray.read.events import Events
-from fx_xray.read.stacks import NO_STACKS, CallMatch
-from fxframework.kernels.buffers import view
+from fx_xray.read.match import WHAT
+from fxframework.kernels.nesting import BEGIN, END, NO_STACKS, Nesting
 from fxframework.model.capture import Capture, View
 from fxframework.model.rows import RowMarks
 
@@ -69,50 +70,70 @@ class Calls:
     def __init__(self, capture: Capture, *, stacks: bool = True) -> None:
         threads = len(whole_of(capture).event_threads()[0])
         deepest = capture.request.limits.max_depth if stacks else NO_STACKS
-        self._match = CallMatch(threads, deepest)
-        self._rows = 0
+        self.nesting = Nesting(threads, deepest)
+        self.unmatched = 0
+        """Number of shown exits without a call."""
+        self._calls = 0
         self._instants = 0
         self._kept: tuple[RowMarks, RowMarks] | None = None
         if isinstance(capture, View):
             self._kept = capture.rows_kept("slices"), capture.rows_kept("instants")
-
-    @property
-    def unmatched(self) -> int:
-        """Number of shown exits without a call."""
-        return int(self._match.unmatched)
+        self._last_shown = np.zeros(threads, np.bool_)
+        """Whether the last call, or exit without one, of each thread is shown."""
 
     @property
     def stacks(self) -> Iterator[tuple[int, int, int]]:
         """Number, function, and number of the stack below it (-1: none), of each stack."""
-        columns = self._match.stacks.filled()
-        functions, parents = columns["function"].tolist(), columns["parent"].tolist()
-        return zip(range(len(functions)), functions, parents, strict=True)
+        functions, parents = self.nesting.stack_names, self.nesting.stack_parents
+        return zip(range(functions.size), functions.tolist(), parents.tolist(), strict=True)
 
     def match(self, batch: Any) -> Matched:
-        """Match the next batch of events (``CallMatch.load``)."""
-        match = self._match
-        match.load(batch, self._marks(batch))
-        match.run()
-        self._rows += match.calls
-        self._instants += match.others
-        return Matched(
-            np.asarray(match.depth),
-            np.asarray(match.entered).view(np.uint64),
-            np.asarray(match.ended).view(np.bool_),
-            np.asarray(match.stack),
-            np.asarray(match.shown).view(np.bool_),
-            match.inner.filled(),
-        )
+        """Match the next batch: ``events.Events``, or a ``Batch`` without arguments."""
+        nesting, kind = self.nesting, batch.kind
+        what = WHAT[kind]
+        begins = np.flatnonzero(what == BEGIN)
+        shown = np.ones(kind.size, np.bool_)
+        if self._kept is not None:
+            shown[begins] = self._kept[0].among(self._calls, begins.size)
+        ticks = np.ascontiguousarray(batch.tsc).view(np.int64)
+        nesting.nest(what, batch.thread, batch.function, ticks, batch.offset, shown.view(np.uint8))
+        is_exit = what == END
+        ended = is_exit & (nesting.closes >= 0)
+        is_unmatched = is_exit & ~ended
+        others = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
+        if self._kept is not None:
+            shown[ended] = nesting.marks[ended]
+            shown[others] = self._kept[1].among(self._instants, others.size)
+        self._calls += begins.size
+        self._instants += others.size
+        self._show_arguments(batch, shown)
+        self.unmatched += int(np.count_nonzero(is_unmatched & shown))
+        entered = np.where(ended, nesting.times, 0).view(np.uint64)
+        place, _, function, _, _, stack, mark = nesting.unwound.T
+        inner = {"place": place, "function": function, "stack": stack, "shown": mark}
+        return Matched(nesting.depths, entered, ended, nesting.stacks, shown, inner)
 
-    def _marks(self, batch: Any) -> tuple[memoryview, memoryview] | None:
-        """Return whether the next rows of `slices` and of `instants` are shown."""
+    def _show_arguments(self, batch: Any, shown: Bools) -> None:
+        """Show arguments with the calls that they belong to, which are before them."""
+        if not hasattr(batch, "size"):
+            return
+        arguments = np.flatnonzero(batch.kind == ARGUMENT)
         if self._kept is None:
-            return None
-        calls, instants = self._kept
-        return (
-            view(calls.among(self._rows, batch.kind.size), "u1"),
-            view(instants.among(self._instants, batch.kind.size), "u1"),
-        )
+            shown[arguments] = batch.size[arguments] >= 0
+            return
+        calls = np.flatnonzero(batch.kind < ARGUMENT)
+        events = np.concatenate([calls, arguments])
+        # In the order of threads, the last call before each argument is the one before it.
+        events = events[np.lexsort((events, batch.thread[events]))]
+        thread = batch.thread[events]
+        is_call = batch.kind[events] < ARGUMENT
+        call = np.maximum.accumulate(np.where(is_call, np.arange(events.size), -1))
+        has_call = (call >= 0) & (thread[call] == thread)
+        of_call = np.where(has_call, shown[events[call]], self._last_shown[thread])
+        mine = events[~is_call]
+        shown[mine] = of_call[~is_call] & (batch.size[mine] >= 0)
+        is_last = thread != np.append(thread[1:], -1)
+        self._last_shown[thread[is_last]] = of_call[is_last]
 
 
 # --- Events --------------------------------------------------------------------------------------

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT
 from fx_xray.read.events import Events
-from fx_xray.write.unfold import Unfold
-from fxframework.kernels.buffers import view
+from fxframework.kernels.nesting import unfolded
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES, ASYNC, TABLE_CODES
 from fxframework.model.table import Table
@@ -115,17 +114,8 @@ class Calls:
         depth = slices.array("depth").astype(np.int64)
         thread = self._threads(slices)
         order = _outer_first(slices)
-        unfold = Unfold(
-            view(order, np.int64),
-            view(thread, np.int64),
-            view(ts, np.int64),
-            view(dur, np.int64),
-            view(depth, np.int64),
-            threads=self.pids.size,
-        )
-        unfold.run()
-        self._drop("ends of slices beyond what is around them", unfold.clamped)
-        rows, times = (np.asarray(each)[: unfold.count] for each in (unfold.rows, unfold.times))
+        rows, times, cut = unfolded(order, thread.astype(np.int64), ts, dur, depth, self.pids.size)
+        self._drop("ends of slices beyond what is around them", cut)
         # The complement of a row is its exit.
         row = np.where(rows < 0, ~rows, rows)
         return {

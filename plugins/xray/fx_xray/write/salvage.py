@@ -39,8 +39,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         yield from map(lost, capture.checked_records())
         return
     shown = {rules.TIME_OVERFLOW.code}
-    found_lost = whole_of(capture).log.losses.filled()
-    for start, stop, number in zip(*(each.tolist() for each in found_lost.values()), strict=True):
+    for start, stop, number in whole_of(capture).log.losses.T.tolist():
         rule = rules.RULES.numbered(number)
         shown.add(rule.code)
         what = "unknown" if rule == rules.UNKNOWN_METADATA else "damaged"

@@ -1,0 +1,42 @@
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+I64: TypeAlias = NDArray[np.int64]
+U8: TypeAlias = NDArray[np.uint8]
+
+BEGIN: int
+END: int
+OTHER: int
+NO_STACKS: int
+
+class Nesting:
+    rows: int
+    parents: I64
+    depths: I64
+    closes: I64
+    times: I64
+    stacks: I64
+    marks: U8
+    def __init__(self, threads: int, deepest: int = ...) -> None: ...
+    @property
+    def unwound(self) -> I64: ...
+    @property
+    def stack_names(self) -> I64: ...
+    @property
+    def stack_parents(self) -> I64: ...
+    def open_places(self) -> I64: ...
+    def nest(
+        self,
+        what: U8,
+        threads: NDArray[np.int32],
+        names: NDArray[np.uint32],
+        times: I64,
+        places: I64,
+        marks: U8,
+    ) -> None: ...
+
+def unfolded(
+    order: I64, threads: I64, times: I64, lengths: I64, depths: I64, count: int
+) -> tuple[I64, I64, int]: ...

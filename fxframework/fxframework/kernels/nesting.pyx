@@ -1,0 +1,285 @@
+# cython: boundscheck=False, show_performance_hints=False
+"""Nesting: which end closes which slice, what encloses a slice, how deep it is; and the inverse.
+
+Slices of a thread nest: an end closes the innermost open slice of its name, and with it those
+inside of that one.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+from fxframework.kernels.maps cimport PairMap
+
+import numpy as np
+
+BEGIN, END, OTHER = range(3)
+NO_STACKS = -1
+
+cdef enum:
+    BEGINS, ENDS
+
+cdef enum:
+    # Columns of an open slice; those up to MARK are those of ``Nesting.unwound``, too.
+    AT, ROW, NAME, TIME, PLACE, STACK, MARK, BELOW, COLUMNS
+
+cdef enum:
+    # Slices this deep are counted by name, so that it is known without going down the stack whether
+    # one of a name is open.
+    DEEP = 64
+
+cdef int64_t LATEST = 0x7FFFFFFFFFFFFFFF
+cdef int64_t EARLIEST = -LATEST - 1
+
+
+cdef class Nesting:
+    """The open slices of each thread, from one batch of events to the next.
+
+    After ``nest`` there are, of each event, int64 of shape (events,): ``parents`` (the row of the
+    slice around it; -1: none), ``depths`` (how many are around it), ``closes`` (the row of the
+    slice that an end closes, else -1), ``times`` and ``stacks`` of the slice that an event begins
+    or closes (0 and -1 for others), and uint8 ``marks`` of that slice. A slice's row is its number
+    among all begins. ``unwound``, int64 of shape (slices, 7), has the slices that an end closes
+    beside its own, the innermost first: the event, and row, name, time, place, stack and mark.
+
+    Stacks are numbered: ``stack_names`` are the names on top, ``stack_parents`` the stacks below
+    them. Inside of ``deepest`` slices (0: no limit; NO_STACKS) a slice has the stack around it.
+    """
+
+    cdef int64_t[:, ::1] nodes
+    cdef int64_t[:, ::1] inner
+    cdef int64_t[::1] top, depth, shallow
+    cdef int64_t[::1] top_names, lower_stacks
+    cdef int64_t[::1] open_count
+    cdef PairMap deep, numbers
+    cdef int64_t free, used, deepest, stack_count, inner_count
+    cdef readonly int64_t rows
+    cdef readonly object parents, depths, closes, times, stacks, marks
+
+    def __init__(self, int64_t threads, int64_t deepest=NO_STACKS):
+        self.nodes = np.empty((64, COLUMNS), np.int64)
+        self.inner = np.empty((64, BELOW), np.int64)
+        self.top = np.full(threads, -1, np.int64)
+        self.depth = np.zeros(threads, np.int64)
+        self.shallow = np.full(threads, -1, np.int64)
+        self.top_names = np.empty(64, np.int64)
+        self.lower_stacks = np.empty(64, np.int64)
+        self.open_count = np.zeros(64, np.int64)
+        self.deep = PairMap(64)
+        self.numbers = PairMap(64)
+        self.free = -1
+        self.used = self.stack_count = self.inner_count = self.rows = 0
+        self.deepest = deepest
+
+    @property
+    def unwound(self):
+        """Slices that ended with one around them, of the last batch."""
+        return np.asarray(self.inner)[: self.inner_count]
+
+    @property
+    def stack_names(self):
+        """The name on top of each stack, int64 of shape (stacks,)."""
+        return np.asarray(self.top_names)[: self.stack_count]
+
+    @property
+    def stack_parents(self):
+        """The stack below each stack, -1 for none, int64 of shape (stacks,)."""
+        return np.asarray(self.lower_stacks)[: self.stack_count]
+
+    def open_places(self):
+        """Return the places of all slices that are open, int64 of shape (slices,)."""
+        out = np.empty(np.sum(self.depth), np.int64)
+        cdef int64_t[::1] places = out
+        cdef int64_t count = 0, thread, node
+        for thread in range(self.top.shape[0]):
+            node = self.top[thread]
+            while node >= 0:
+                places[count] = self.nodes[node, PLACE]
+                count += 1
+                node = self.nodes[node, BELOW]
+        return out
+
+    def nest(self, const uint8_t[::1] what, const int32_t[::1] threads,
+             const uint32_t[::1] names, const int64_t[::1] times, const int64_t[::1] places,
+             const uint8_t[::1] marks):
+        """Nest a batch of events, those of each thread in their order.
+
+        ``what`` is BEGIN, END or OTHER; the thread, name, time, place and mark of each begin are
+        kept until it is closed. All have the shape (events,).
+        """
+        cdef int64_t count = what.shape[0], event, thread, node
+        # Bounds are not checked below: what indexes these arrays and those of threads is.
+        if not (threads.shape[0] == names.shape[0] == times.shape[0] == places.shape[0]
+                == marks.shape[0] == count):
+            raise ValueError("columns of events of different lengths")
+        self.parents, self.depths = np.empty((2, count), np.int64)
+        self.closes, self.stacks = np.full((2, count), -1, np.int64)
+        self.times, self.marks = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+        cdef int64_t[::1] parent = self.parents, depth = self.depths, closed = self.closes
+        cdef int64_t[::1] stack = self.stacks, time = self.times
+        cdef uint8_t[::1] mark = self.marks
+        self.inner_count = 0
+        for event in range(count):
+            thread = threads[event]
+            if not 0 <= thread < self.top.shape[0]:
+                raise IndexError(f"thread {thread} of {self.top.shape[0]}")
+            if what[event] == BEGINS:
+                parent[event] = self.row_above(thread)
+                depth[event] = self.depth[thread]
+                node = self.push(thread, names[event])
+                self.nodes[node, TIME] = times[event]
+                self.nodes[node, PLACE] = places[event]
+                self.nodes[node, MARK] = marks[event]
+            elif what[event] == ENDS:
+                node = self.close(event, thread, names[event])
+                parent[event] = self.row_above(thread)
+                depth[event] = self.depth[thread]
+                if node < 0:
+                    continue
+                closed[event] = self.nodes[node, ROW]
+            else:
+                parent[event] = self.row_above(thread)
+                depth[event] = self.depth[thread]
+                continue
+            time[event] = self.nodes[node, TIME]
+            stack[event] = self.nodes[node, STACK]
+            mark[event] = <uint8_t>self.nodes[node, MARK]
+
+    cdef int64_t row_above(self, int64_t thread) except -2:
+        """Return the row of the innermost open slice of a thread; -1 if there is none."""
+        cdef int64_t node = self.top[thread]
+        return self.nodes[node, ROW] if node >= 0 else -1
+
+    cdef int64_t push(self, int64_t thread, int64_t name) except -1:
+        """Open a slice; return its node."""
+        cdef int64_t node = self.free, above = self.top[thread], depth = self.depth[thread]
+        cdef int64_t stack = -1
+        if node >= 0:
+            self.free = self.nodes[node, BELOW]
+        else:
+            node = self.used
+            self.used += 1
+            if node == self.nodes.shape[0]:
+                self.nodes = np.resize(self.nodes, (2 * node, COLUMNS))
+        if above >= 0:
+            stack = self.nodes[above, STACK]
+        if self.deepest == 0 or depth <= self.deepest:
+            stack = self.stack_of(stack, name)
+        self.nodes[node, ROW] = self.rows
+        self.nodes[node, NAME] = name
+        self.nodes[node, STACK] = stack
+        self.nodes[node, BELOW] = above
+        if depth >= DEEP:
+            if depth == DEEP:
+                self.shallow[thread] = above
+            self.count_deep(thread, name, 1)
+        self.top[thread] = node
+        self.depth[thread] = depth + 1
+        self.rows += 1
+        return node
+
+    cdef int64_t stack_of(self, int64_t below, int64_t name) except -1:
+        """Return the number of the stack of a name above another stack."""
+        cdef int64_t stack = self.numbers.number(below + 1, name), room
+        if stack == self.stack_count:
+            room = self.top_names.shape[0]
+            if stack == room:
+                self.top_names = np.resize(self.top_names, 2 * room)
+                self.lower_stacks = np.resize(self.lower_stacks, 2 * room)
+            self.top_names[stack] = name
+            self.lower_stacks[stack] = below
+            self.stack_count += 1
+        return stack
+
+    cdef int64_t count_deep(self, int64_t thread, int64_t name, int64_t amount) except -1:
+        """Count the deep slices of a name that are open on a thread; return how many there are."""
+        cdef int64_t number = self.deep.number(thread, name), room = self.open_count.shape[0]
+        if number == room:
+            self.open_count = np.append(self.open_count, np.zeros(room, np.int64))
+        self.open_count[number] += amount
+        return self.open_count[number]
+
+    cdef int64_t pop(self, int64_t thread) except -1:
+        """Close the innermost slice of a thread; return its node, which stays until ``push``."""
+        cdef int64_t node = self.top[thread], depth = self.depth[thread] - 1
+        self.top[thread] = self.nodes[node, BELOW]
+        self.depth[thread] = depth
+        if depth >= DEEP:
+            self.count_deep(thread, self.nodes[node, NAME], -1)
+        self.nodes[node, BELOW] = self.free
+        self.free = node
+        return node
+
+    cdef int64_t close(self, int64_t event, int64_t thread, int64_t name) except -2:
+        """Close the innermost slice of a name, and those inside; return its node, -1 for none."""
+        cdef int64_t wanted = self.top[thread], node, column
+        if self.depth[thread] > DEEP and not self.count_deep(thread, name, 0):
+            wanted = self.shallow[thread]
+        while wanted >= 0 and self.nodes[wanted, NAME] != name:
+            wanted = self.nodes[wanted, BELOW]
+        if wanted < 0:
+            return -1
+        while self.top[thread] != wanted:
+            node = self.pop(thread)
+            if self.inner_count == self.inner.shape[0]:
+                self.inner = np.resize(self.inner, (2 * self.inner_count, BELOW))
+            self.inner[self.inner_count, AT] = event
+            for column in range(ROW, BELOW):
+                self.inner[self.inner_count, column] = self.nodes[node, column]
+            self.inner_count += 1
+        return self.pop(thread)
+
+
+def unfolded(const int64_t[::1] order, const int64_t[::1] threads, const int64_t[::1] times,
+             const int64_t[::1] lengths, const int64_t[::1] depths, int64_t count):
+    """Return begins and ends of the slices of ``count`` threads, and how many ends were cut.
+
+    ``order`` has the rows by time, what encloses others first; the rest is by row, a length of -1
+    is that of a slice without an end. The result is rows (of an end ``~row``) and times, int64 of
+    shape (begins and ends,), those of each thread in order: an end is cut that lies behind the one
+    of the slice around it.
+    """
+    cdef int64_t slices = order.shape[0], used = 0, cut = 0, place, row, thread, node, begin, end
+    cdef int64_t until
+    if not (threads.shape[0] == times.shape[0] == lengths.shape[0] == depths.shape[0] == slices):
+        raise ValueError("columns of slices of different lengths")
+    if slices and not (0 <= np.min(order) and np.max(order) < slices
+                       and 0 <= np.min(threads) and np.max(threads) < count):
+        raise IndexError("rows or threads that there are not")
+    rows, moments = np.empty((2, 2 * slices), np.int64)
+    cdef int64_t[::1] row_of = rows, time_of = moments
+    cdef int64_t[::1] top = np.full(count, -1, np.int64)
+    cdef int64_t[::1] latest = np.full(count, EARLIEST, np.int64)
+    cdef int64_t[::1] below = np.empty(slices, np.int64), ends = np.empty(slices, np.int64)
+    for place in range(slices + count):
+        if place < slices:
+            row = order[place]
+            thread = threads[row]
+            begin = max(times[row], latest[thread])
+        else:  # no slice is left: those that are open end
+            row = -1
+            thread = place - slices
+            begin = LATEST
+        node = top[thread]
+        while node >= 0 and (row < 0 or depths[node] >= depths[row]):
+            if lengths[node] >= 0:
+                if ends[node] > begin:
+                    ends[node] = begin
+                    cut += 1
+                row_of[used], time_of[used] = ~node, ends[node]
+                used += 1
+            node = below[node]
+        if row < 0:
+            continue
+        end = ends[node] if node >= 0 else LATEST
+        if lengths[row] >= 0:
+            until = times[row]
+            until = LATEST if until > 0 and lengths[row] > LATEST - until else until + lengths[row]
+            until = max(until, begin)
+            if until > end:
+                cut += 1
+            else:
+                end = until
+        ends[row], below[row] = end, node
+        top[thread], latest[thread] = row, begin
+        row_of[used], time_of[used] = row, begin
+        used += 1
+    return rows[:used], moments[:used], cut

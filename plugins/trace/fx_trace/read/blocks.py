@@ -1,0 +1,594 @@
+"""Blocks: the records of a trace as columns, thousands at a time, in reading order.
+
+``FrameList`` (``framing``) finds records, and their classes (``fx_trace.records``) say where fields
+lie, as ``fxframework.wire.blocks`` has it. What providers say about the records behind theirs,
+``Tables`` takes in (``TraceRecord.apply``). A record with findings, but for those about references
+to nothing, is read as an object (``decoder``).
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import records as r
+from fx_trace import rules
+from fx_trace.format import MAGIC_WORD, undefined_kind
+from fx_trace.indexed import LENT, STRINGS, THREADS
+from fx_trace.kinds import MAX_STRING_INDEX, MAX_THREAD_INDEX, RecordType
+from fx_trace.read.cursor import Tables
+from fx_trace.read.decoder import RecordReader
+from fx_trace.read.framing import FrameList, RecordBounds
+from fx_trace.rules import RULES
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
+from fxframework.io.words import U64_MAX, WORD, view_of
+from fxframework.model.clock import Clock
+from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.model.strings import StringPool
+from fxframework.wire.blocks import BlockReader, Run, plan_for
+from fxframework.wire.cursor import order_of
+from fxframework.wire.expressions import wrapped
+from fxframework.wire.fields import Number
+from fxframework.wire.format import every_layout
+from fxframework.wire.framing import BAD_SIZE, ROOM
+from fxframework.wire.known import THERE
+from fxframework.wire.many import Many, Reference
+from fxframework.wire.state import ScopedRegistrations
+
+if TYPE_CHECKING:
+    from fx_trace.records import TraceRecord
+    from fxframework.wire.records import Layout
+
+__all__ = ["TraceBlocks", "TraceFile"]
+
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+SPECIAL = -1
+"""Instead of the number of a rule: a stretch in which no records are looked for."""
+AS_IT_IS = 1 << 62
+"""What findings show is a number as it is, if that is below."""
+SPEAKING = (r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.Initialization)
+"""Classes of records that say something about the provider."""
+PROVIDER_ID: Any = next(field for field in r.ProviderSection.layout.fields if field.name == "id")
+FAMILIES = (
+    r.PlainRecord, r.MetadataRecord, r.SchedulingRecord, r.ProfilerRecord, r.LargeRecord,
+)  # fmt: skip
+
+
+class TraceFormat:
+    """The records of traces, all families of them, as ``wire.blocks`` takes a format."""
+
+    codes = "FXT"
+    begin = 0
+    choosy = False
+    marked = None
+    registers: tuple[Any, ...] = ()
+    text_tables = (STRINGS, THREADS)
+
+    def __init__(self) -> None:
+        families = [each.layout.family for each in FAMILIES]
+        others = [each.other for each in families if each.other is not None]
+        self.classes = [*(cls for each in families for cls in each.members), *others]
+        self.candidates = [[cls] for cls in self.classes]
+        self.compiled: dict[Any, Any] = {}
+
+    def layouts(self) -> Iterator[Layout]:
+        """Yield the layouts of all records, and of the parts in them."""
+        return every_layout(cls.layout for cls in self.classes)
+
+    @functools.cached_property
+    def kinds(self) -> list[list[tuple[int, int, int]]]:
+        """By record type: mask and value of headers of each class, and its number; others last."""
+        found: list[list[tuple[int, int, int]]] = [[] for _ in r.MASKS]
+        for header, cls in r.BY_HEADER.items():
+            kind = r.TYPE.get(header)
+            mask = wrapped(r.MASKS[kind])
+            found[kind].append((mask, wrapped(header), self.classes.index(cls)))
+        for kind, cls in r.BY_TYPE.items():
+            found[kind].append((0, 0, self.classes.index(cls)))
+        return found
+
+    def entries_of(self, headers: I64) -> NDArray[np.int32]:
+        """Return the numbers of the classes of headers, BAD_SIZE for types without one."""
+        entries = np.full(headers.size, BAD_SIZE, np.int32)
+        kinds = headers & r.TYPE.limit
+        for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+            rows = np.flatnonzero(kinds == kind)
+            for mask, value, number in self.kinds[kind]:
+                is_of_class = headers[rows] & mask == value
+                entries[rows[is_of_class]] = number
+                rows = rows[~is_of_class]
+        return entries
+
+
+@functools.cache
+def trace_format() -> TraceFormat:
+    """Return the records of traces."""
+    format: Any = TraceFormat()
+    for cls in SPEAKING:
+        plan_for(format).classes[cls].stops = True  # later records depend on what it says
+    return format  # type: ignore[no-any-return]
+
+
+class TraceFile:
+    """The bytes that the records of a trace lie in, in reading order, and its stretches.
+
+    ``source`` has the bytes of the file, or those of an image of a trace buffer put in order.
+    ``stretches`` are the parts of it: where they begin and end, and whether records are in them.
+    ``special`` returns what is shown of others, of damage, and with ``apart`` of metadata, which
+    then says nothing about other records; None for what an archive would have there.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        big_endian: bool = False,
+        limits: Limits,
+        stretches: list[tuple[int, int, bool]],
+        special: Callable[[int, int], TraceRecord | None] = lambda _start, _end: None,
+        apart: bool = False,
+        offset_of: Callable[[I64], I64] = lambda places: places,
+    ) -> None:
+        self.source = source
+        self.view = view_of(source.data) if source.size else memoryview(b"")
+        self.big_endian = big_endian
+        words = source.words().view(np.int64)
+        self.words: I64 = words.byteswap() if big_endian else words
+        self.bounds = RecordBounds(self.words, limits.max_record)
+        self.stretches = stretches
+        self.special = special
+        self.apart = apart
+        self.begins_wrong = False
+        """Whether an archive has no magic number."""
+        self.offset_of = offset_of
+
+    @classmethod
+    def archive(cls, source: Source, *, big_endian: bool, limits: Limits) -> TraceFile:
+        """Return the bytes of an archive, which are records from the first to the last."""
+        whole = source.size // WORD * WORD
+        odd = [(whole, source.size, False)] if whole < source.size else []
+        file = cls(
+            source,
+            big_endian=big_endian,
+            limits=limits,
+            stretches=[(0, whole, True), *odd],
+        )
+        file.begins_wrong = source.size > 0 and file.words[:1].tolist() != [wrapped(MAGIC_WORD)]
+        return file
+
+
+class TraceFrames:
+    """Where records begin and end, in place of ``kernels.frames.Frames``.
+
+    The rows of the last ``read`` are its ``places``, ``sizes``, ``entries`` and ``orders``.
+    """
+
+    growing = 0
+
+    def __init__(self, file: TraceFile) -> None:
+        self.file = file
+        self.big = int(file.big_endian)
+        self.orders = np.full(ROOM, self.big, np.uint8)
+        self.kinds_found = np.zeros(ROOM, np.int64)
+        self.list = FrameList(file.bounds, ROOM)
+        self.left = iter(file.stretches)
+        self.in_records = False
+        self.start = 0
+        """The word at which the next row begins."""
+        self.begin, self.end, self.fault, self.value = np.zeros((4, 0), np.int64)
+        """Columns of the stretches that were listed last: bytes, rule and value."""
+        self.entry = np.zeros(0, np.int32)
+
+    def read(self, at: int, most: int, end: int) -> tuple[int, int]:
+        """Find rows from byte ``at`` on; return how many, and why they end (``Frames.read``)."""
+        first = self.row_of(at)
+        # At least one row, and none that begins at byte ``end`` or later.
+        behind = max(first + 1, int(np.searchsorted(self.begin, end)))
+        rows = slice(first, min(behind, first + most))
+        self.places = self.begin[rows]
+        self.faults = self.fault[rows]
+        self.sizes = self.end[rows] - self.places
+        self.entries = self.entry[rows]
+        return self.places.size, 0
+
+    def row_of(self, at: int) -> int:
+        """Return the number of the row at a byte, or behind it, among those listed."""
+        while not self.end.size or at >= self.end[-1]:
+            self.list_more()
+        return int(np.searchsorted(self.begin, at))
+
+    def list_more(self) -> None:
+        """List the next stretches."""
+        count = self.list.run() if self.in_records else 0
+        if count:
+            columns = (self.list.end, self.list.fault, self.list.value)
+            end, fault, value = (np.array(column[:count]) for column in columns)
+            begin = np.append(self.start, end[:-1])
+            self.start = int(end[-1])
+            self.begin, self.end, self.fault, self.value = WORD * begin, WORD * end, fault, value
+            self.entry = self.entries_of(begin, fault)
+            return
+        start, stop, self.in_records = next(self.left)
+        if self.in_records:
+            self.list.pos = self.start = start // WORD
+            self.file.bounds.total = stop // WORD
+            return
+        self.begin, self.end = np.array([start]), np.array([stop])
+        self.fault = self.value = np.array([SPECIAL])
+        self.entry = np.array([BAD_SIZE], np.int32)
+
+    def entries_of(self, begin: I64, fault: I64) -> NDArray[np.int32]:
+        """Return the numbers of the classes of the records at some words."""
+        headers = self.file.words[begin]
+        entries = trace_format().entries_of(headers)
+        entries[fault != 0] = BAD_SIZE
+        if self.file.apart:
+            entries[r.TYPE.get(headers) == RecordType.METADATA] = BAD_SIZE
+        return entries
+
+
+class BlockTables(Tables):
+    """What providers say, with the strings and threads that blocks know, as of the row at hand."""
+
+    def __init__(self, registrations: Any, strings: StringPool, *, big: bool) -> None:
+        super().__init__()
+        self.registrations: Mapping[Any, ScopedRegistrations] = registrations
+        self.pool = strings
+        self.big = big
+        self.row = np.zeros(1, np.int64)
+
+    def speak(self) -> None:
+        """Let the speaker be that of all records, between runs."""
+        for registrations in self.registrations.values():
+            registrations.scopes = self.current.scope
+            registrations.lenders = self.default.scope
+
+    def register_string(self, index: int, text: str) -> None:
+        """Register a string of the speaker."""
+        code = self.pool.intern(text.encode(errors="surrogateescape"))
+        self.registrations[STRINGS].define(index, code)
+
+    def register_thread(self, index: int, koids: tuple[int, int]) -> None:
+        """Register a thread of the speaker."""
+        order = order_of(self.big)
+        code = self.pool.intern(b"".join(koid.to_bytes(WORD, order) for koid in koids))
+        self.registrations[THREADS].define(index, code)
+
+    def has_string(self, index: int) -> bool:
+        """Return whether the speaker registered a string at an index."""
+        return self.own(STRINGS, index) >= 0
+
+    def has_thread(self, index: int) -> bool:
+        """Return whether the speaker registered a thread at an index."""
+        return self.own(THREADS, index) >= 0
+
+    def string(self, index: int) -> str | None:
+        """The string registered at an index: the speaker's own, else the default provider's."""
+        octets = self.found(STRINGS, index)
+        return None if octets is None else octets.decode(errors="surrogateescape")
+
+    def thread(self, index: int) -> tuple[int, int] | None:
+        """The thread registered at an index: the speaker's own, else the default provider's."""
+        octets = self.found(THREADS, index)
+        return None if octets is None else koids_of(octets, big=self.big)
+
+    def own(self, table: Any, index: int) -> int:
+        """Return the code of what the speaker registered; -1 for nothing."""
+        return int(self.registrations[table].find_own(np.array([index]), self.row)[0])
+
+    def found(self, table: Any, index: int) -> bytes | None:
+        """Return the bytes of what is registered; None for nothing."""
+        code = self.own(table, index)
+        if code < 0:
+            code = int(self.registrations[table].find_lent(np.array([index]), self.row)[0])
+        return None if code < 0 else self.pool.bytes_of(code)
+
+
+def koids_of(octets: bytes, *, big: bool) -> tuple[int, int]:
+    """Return process and thread koid of the bytes of a thread record."""
+    process, thread = struct.unpack(">QQ" if big else "<QQ", octets)
+    return process, thread
+
+
+class Objects:
+    """Reads the record at ``at`` as an object, in place of ``fxframework.wire.walk.Walk``."""
+
+    views = last = None
+
+    def __init__(self, file: TraceFile, frames: TraceFrames) -> None:
+        self.file = file
+        self.frames = frames
+        self.reader = RecordReader(big_endian=file.big_endian)
+        self.shown: Callable[[object], int] = id
+        """Returns what a finding shows as a number."""
+        self.state: Any = None
+        self.at = 0
+        self.place = 0
+        """The place of the record read last."""
+        self.in_run = True
+        """Whether what is read is part of a run, which takes in itself what is said there."""
+
+    def next(self) -> tuple[TraceRecord, list[tuple[int, int, int]]]:
+        """Return the record, and rule, offset and value of its findings; go behind it."""
+        self.reader.tables.row[0] = self.state.ordinal  # type: ignore[attr-defined]
+        record, found = self.read()
+        return record, [(int(rule), offset, self.shown(value)) for rule, offset, value in found]
+
+    def read(self) -> tuple[TraceRecord, list[Found]]:
+        """Return the record, and what was found; go behind it."""
+        self.place = self.at
+        frames = self.frames
+        row = frames.row_of(self.at)
+        begin, end = int(frames.begin[row]), int(frames.end[row])
+        self.at = end
+        fault = int(frames.fault[row])
+        if fault == SPECIAL or (fault == 0 and frames.entry[row] == BAD_SIZE):
+            special = self.file.special(begin, end)
+            if special is not None:
+                return special, []
+        rule = RULES.numbered(fault) if fault > 0 else None
+        value: object = int(frames.value[row])
+        header = 0
+        if fault == SPECIAL:
+            rule = rules.ODD_BYTES
+            value = rules.odd_bytes_detail(end)
+        else:
+            header = int(self.file.words[begin // WORD]) & U64_MAX
+        frame = begin, end, header, rule
+        return self.reader.stretch(self.file.view, frame, value, applies=not self.in_run)
+
+
+class Turn(NamedTuple):
+    """Who speaks, and what follows from it."""
+
+    scope: int
+    lender: int
+    """The scope of the default provider."""
+    clock: Clock
+    lent_rate_at: int
+    """The offset of the record with the rate of the default provider, if it has none itself."""
+
+    @classmethod
+    def of(cls, tables: Tables) -> Turn:
+        """Return who speaks."""
+        current = tables.current
+        lent_rate_at = current.default_rate_at if current.rate_at < 0 else -1
+        return cls(current.scope, tables.default.scope, current.clock, lent_rate_at)
+
+
+class TraceBlocks(BlockReader):
+    """Reads the records of a trace."""
+
+    frames: Any
+    walk: Any
+    registrations: dict[Any, Any]
+
+    def __init__(self, file: TraceFile, limits: Limits, *arguments: Any, **options: Any) -> None:
+        self.file = file
+        super().__init__(trace_format(), file.source, limits, *arguments, **options)  # type: ignore[arg-type]
+        self.registrations = {
+            STRINGS: ScopedRegistrations(MAX_STRING_INDEX.bit_length()),
+            THREADS: ScopedRegistrations(MAX_THREAD_INDEX.bit_length()),
+        }
+        self.speakers = BlockTables(self.registrations, self.strings, big=file.big_endian)
+        self.walk.reader.tables = self.speakers
+        self.walk.shown = self.shown
+        self.turns: list[Turn] = []
+        """Who speaks in the run: from each of ``turn_rows`` on, the ``turn_index``-th of them."""
+        self.turn_rows = self.turn_index = np.zeros(1, np.int64)
+        self.details: list[object] = []
+        """What findings show that is not a small number."""
+        if file.begins_wrong:
+            self.add_findings(np.array([[rules.NO_MAGIC, 0, 0, self.shown(None)]]))
+
+    def begin(self, limits: Limits) -> tuple[Any, Any]:
+        """Return what finds records, and what reads one of them as an object."""
+        del limits  # the bounds of the file have them
+        frames = TraceFrames(self.file)
+        return frames, Objects(self.file, frames)
+
+    # --- Records that objects know better
+
+    def judge(self, many: Many) -> None:
+        """Leave records to objects about which there is more to say than columns do."""
+        own = many.own
+        for note in self.take_notes(many):
+            own.odd[note.rows] = True
+        own.odd |= own.raw | own.short
+        if many.layout.cls.undefined_kinds or many.layout.cls is r.TraceInfo:
+            own.odd[:] = True
+
+    def take_notes(self, many: Many) -> list[Any]:
+        """Return and drop the findings about the records of a class."""
+        notes = many.reading.notes
+        taken = [note for note in notes if note.own is many.own]
+        notes[:] = [note for note in notes if note.own is not many.own]
+        return taken
+
+    def begin_walk(self) -> None:
+        """Let objects be read from where the reader is, between runs."""
+        super().begin_walk()
+        self.walk.in_run = False
+        self.speakers.speak()
+
+    def end_walk(self) -> None:
+        """Go on behind the objects that were read."""
+        super().end_walk()
+        self.walk.in_run = True
+
+    def next_object(self) -> tuple[TraceRecord, list[tuple[int, int, int]]]:
+        """Return the next record as an object, and its findings."""
+        record, notes = self.walk.next()
+        self.speakers.speak()
+        return record, notes
+
+    # --- What providers say
+
+    def follow(self, run: Run) -> None:
+        """Find who speaks in each row of a run, and whose strings and threads others may use."""
+        self.turns = [Turn.of(self.speakers)]
+        self.turn_rows = self.turn_index = np.zeros(1, np.int64)
+        if not self.follow_sections(run):
+            self.follow_all(run)
+        for registrations in self.registrations.values():
+            registrations.scopes = self.by_row(run, [turn.scope for turn in self.turns])
+            registrations.lenders = self.by_row(run, [turn.lender for turn in self.turns])
+
+    def follow_sections(self, run: Run) -> bool:
+        """Follow sections of known providers; return whether the run says nothing else of them."""
+        tables = self.speakers
+        said = [
+            (plan.cls, many) for plan, many in run.read_classes
+            if plan.cls in SPEAKING and many.own.ordinals[many.own.sound].size
+        ]  # fmt: skip
+        if any(cls is not r.ProviderSection for cls, _ in said):
+            return False
+        for _, many in said:
+            ids = many.known[PROVIDER_ID][many.own.sound]
+            numbers, index = np.unique(ids, return_inverse=True)
+            if not tables.providers.keys() >= set(numbers.tolist()):
+                return False
+            for number in numbers.tolist():
+                tables.current = tables.providers[number]
+                self.turns.append(Turn.of(tables))
+            tables.current = tables.providers[int(ids[-1])]
+            self.turn_rows = np.append(0, many.own.ordinals[many.own.sound])
+            self.turn_index = np.append(0, index + 1)
+        return True
+
+    def follow_all(self, run: Run) -> None:
+        """Follow all that is said of providers, one record after the other."""
+        found: list[tuple[int, int, int, int]] = []
+        rows = [0]
+        for row, cls, values in self.said_by_providers(run):
+            find = functools.partial(self.find_said, found, row, int(run.places[row]))
+            cls.apply(SimpleNamespace(**values), self.speakers, find)
+            self.turns.append(Turn.of(self.speakers))
+            rows.append(row)
+        self.turn_rows = np.array(rows)
+        self.turn_index = np.arange(len(rows))
+        self.report_said(run, found)
+
+    def by_row(self, run: Run, values: Any) -> Any:
+        """Return values of ``turns`` by row of a run; the only one if there is one turn."""
+        if len(values) == 1:
+            return values[0]
+        counts = np.diff(self.turn_rows, append=run.rows)
+        return np.repeat(np.asarray(values)[self.turn_index], counts, axis=0)
+
+    def find_said(
+        self,
+        found: list[tuple[int, int, int, int]],
+        row: int,
+        place: int,
+        rule: int,
+        value: object = None,
+    ) -> None:
+        """Add a finding to those that were found: which of its record it is, rule, row, value."""
+        if rule == rules.UNKNOWN_KIND:
+            value = undefined_kind(int(self.file.words[place // WORD]))
+        turn = found[-1][0] + 1 if found and found[-1][2] == row else 0
+        found.append((turn, int(rule), row, self.shown(value)))
+
+    def said_by_providers(self, run: Run) -> list[tuple[int, Any, dict[str, Any]]]:
+        """Return row, class and fields of the records that say something about providers."""
+        said: list[tuple[int, Any, dict[str, Any]]] = []
+        for plan, many in run.read_classes:
+            if plan.cls not in SPEAKING:
+                continue
+            assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
+            rows = np.flatnonzero(many.own.sound)
+            columns = {
+                field.name: self.values_of(many, field, rows)
+                for field in plan.cls.layout.public
+                if isinstance(field, Number)
+            }
+            rows_of_values = zip(*columns.values(), strict=True)
+            fields = [dict(zip(columns, each, strict=True)) for each in rows_of_values]
+            ordinals = many.own.ordinals[rows].tolist()
+            said += [
+                (row, plan.cls, {**each, "offset": place})
+                for row, place, each in zip(
+                    ordinals, many.start[rows].tolist(), fields, strict=True
+                )
+            ]
+        return sorted(said, key=lambda each: each[0])
+
+    def values_of(self, many: Many, field: Number, rows: I64) -> list[int | None]:
+        """Return the values of a number; None where it is not there."""
+        numbers = many.full(many.known[field])[rows].view(np.uint64)
+        there = many.known.get((field, THERE))
+        if there is None:
+            return list(numbers.tolist())
+        pairs = zip(numbers.tolist(), there[rows].tolist(), strict=True)
+        return [number if is_there else None for number, is_there in pairs]
+
+    def report_said(self, run: Run, found: list[tuple[int, int, int, int]]) -> None:
+        """Report findings: which of its record each is, rule, row, and value."""
+        if not found:
+            return
+        turn, rule, row, value = np.array(found, np.int64).T
+        for key in sorted({(each[0], each[1]) for each in found}):
+            some = np.flatnonzero((turn == key[0]) & (rule == key[1]))
+            run.note_rows(key[1], row[some], value[some])
+
+    # --- References
+
+    def look_up(self, reference: Reference) -> None:
+        """Look up strings or threads; report what nobody registered, or the default provider."""
+        is_lent = self.find_codes(reference)
+        if is_lent.any():
+            unknown = reference.codes < 0
+            reference.note(unknown)
+            reference.note(is_lent & ~unknown, LENT)
+
+    def find_codes(self, reference: Reference) -> Mask:
+        """Find the codes of strings or threads; return which the speakers did not register."""
+        registrations = self.registrations[reference.table]
+        numbers = reference.numbers
+        ordinals = reference.own.ordinals[reference.rows]
+        codes = registrations.find_own(numbers, ordinals)
+        is_lent: Mask = codes < 0
+        if is_lent.any():
+            codes[is_lent] = registrations.find_lent(numbers[is_lent], ordinals[is_lent])
+        reference.codes[:] = codes
+        return is_lent
+
+    # --- Findings
+
+    def rule_of_stretch(self, entry: int) -> int:
+        """Return no rule: objects tell what is wrong with stretches that are not records."""
+        del entry
+        return 0
+
+    def shown(self, value: object) -> int:
+        """Return what a finding shows as a number, of ``details`` if that is not all."""
+        if isinstance(value, int) and 0 <= value < AS_IT_IS:
+            return value
+        self.details.append(value)
+        return -len(self.details)
+
+    def report(self, diagnostics: Diagnostics | None) -> None:
+        """Report the findings so far."""
+        rows = self.findings.taken()
+        offsets = self.file.offset_of(rows[:, 1]).tolist()
+        for (number, _, record, value), offset in zip(rows.tolist(), offsets, strict=True):
+            shown = self.details[-1 - value] if value < 0 else value
+            if diagnostics is not None:
+                diagnostics.add(RULES.numbered(number), offset, record, shown)
+        self.details.clear()
+
+    def report_more(self, diagnostics: Diagnostics | None) -> None:
+        """Report how many findings there are beyond those that are listed."""
+        beyond = self.findings.totals - self.findings.limit
+        for number in np.flatnonzero(beyond > 0).tolist():
+            if diagnostics is not None:
+                diagnostics.add(RULES.numbered(number), times=int(beyond[number]))

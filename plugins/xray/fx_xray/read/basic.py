@@ -1,0 +1,162 @@
+"""Basic mode: its records, block by block, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray import rules
+from fx_xray.format import (
+    BASIC_BYTES,
+    BASIC_PID_VERSION,
+    BASIC_TAIL_EXIT_VERSION,
+    CALL_ARGUMENT,
+    DAMAGED,
+    ENTER_ARG,
+    FUNCTION,
+    HEADER_BYTES,
+    KIND_NAMES,
+    TAIL_EXIT,
+    BasicArgument,
+    BasicFunction,
+)
+from fx_xray.read.buffers import Frames, Notes, Stretches, latest, shifted
+from fx_xray.read.frames import ROOM, Records
+from fxframework.errors import Rule
+
+__all__ = ["BasicFrames"]
+
+I64 = NDArray[np.int64]
+TYPE_BYTES = 2
+PROCESS_BITS = 32
+
+
+class BasicFrames:
+    """Reads the records of basic mode; of its ``stretches``, a block is a thread (``_threads``)."""
+
+    cuts = 0
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.version = records.version
+        self.size = int(records.data.size)
+        self.at = HEADER_BYTES
+        self.ordinal = 1
+        self.kinds = np.zeros(len(KIND_NAMES), np.int64)
+        self.stretches = Stretches()
+        self.losses: list[I64] = []
+        # The last sound call before a block, if arguments of it may follow, and the last thread.
+        self.call: tuple[int, int] | None = None
+        self.thread = 0
+
+    def skip(self, offset: int) -> None:
+        """Step over whole records before a byte."""
+        self.at = max(HEADER_BYTES, offset - (offset - HEADER_BYTES) % BASIC_BYTES)
+
+    def blocks(self, most: int = ROOM) -> Iterator[Frames]:
+        """Yield the records, ``most`` at a time; none of an empty file."""
+        while self.at < self.size:
+            count = min(most, -(-(self.size - self.at) // BASIC_BYTES))
+            begin = self.at + BASIC_BYTES * np.arange(count)
+            end = np.minimum(begin + BASIC_BYTES, self.size)
+            self.at = int(end[-1])
+            yield self._read(begin, end)
+
+    def _read(self, begin: I64, end: I64) -> Frames:
+        notes = Notes()
+        ordinals = self.ordinal + np.arange(begin.size)
+
+        def report(rule: Rule, row: I64, value: Any = 0) -> None:
+            notes.add(rule, row, begin[row], ordinals[row], value)
+
+        whole = int(np.count_nonzero(end - begin == BASIC_BYTES))
+        fault = np.zeros(begin.size, np.int64)
+        row = np.arange(whole, begin.size)
+        fault[row] = int(rules.PARTIAL_RECORD)
+        report(rules.PARTIAL_RECORD, row, (end - begin)[row])
+        type = np.full(begin.size, -1)
+        type[:whole] = self.records.numbers.integers(
+            begin[:whole], TYPE_BYTES, big=self.records.big
+        )
+        row = np.flatnonzero(type > 1)
+        fault[row] = int(rules.BAD_TYPE)
+        report(rules.BAD_TYPE, row, type[row])
+        calls = np.flatnonzero(type == 0)
+        kind = self.records.fields(BasicFunction, begin[calls], "kind")[0]
+        is_bad = kind > ENTER_ARG
+        fault[calls[is_bad]] = int(rules.BAD_KIND)
+        report(rules.BAD_KIND, calls[is_bad], kind[is_bad])
+        if self.version < BASIC_TAIL_EXIT_VERSION:
+            report(rules.BASIC_TAIL_EXIT, calls[kind == TAIL_EXIT])
+        is_call = (type == 0) & (fault == 0)
+        is_argument = type == 1
+        function, thread = self._who(begin, is_call, is_argument)
+        is_called, is_orphan = self._called(is_call, is_argument, function, thread)
+        row = np.flatnonzero(is_orphan)
+        report(rules.BASIC_ORPHAN, row, function[row])
+        self._add_stretches(begin, end, fault == 0, is_orphan, thread)
+        shown = np.where(fault > 0, DAMAGED, np.where(is_argument, CALL_ARGUMENT, FUNCTION))
+        np.add.at(self.kinds, shown, 1)
+        lost = np.flatnonzero(fault)
+        if lost.size:
+            self.losses.append(np.stack([begin[lost], end[lost], fault[lost]]))
+        self.ordinal += begin.size
+        found, at = notes.in_order()
+        nothing = np.zeros(begin.size, np.int64)
+        return Frames(begin, end, nothing + 1, shown.astype(np.uint8), fault, nothing - 1,
+                      is_called, nothing, found, begin[at])  # fmt: skip
+
+    def _who(self, begin: I64, is_call: Any, is_argument: Any) -> tuple[I64, I64]:
+        """Return function and thread of each record; of a thread's process the bits above."""
+        function, thread, process = np.zeros((3, begin.size), np.int64)
+        for cls, mask in ((BasicFunction, is_call), (BasicArgument, is_argument)):
+            row = np.flatnonzero(mask)
+            function[row], thread[row], process[row] = self.records.fields(
+                cls, begin[row], "function_id", "thread", "process"
+            )
+        if self.version >= BASIC_PID_VERSION:
+            thread |= process << PROCESS_BITS
+        return function, thread
+
+    def _called(
+        self, is_call: Any, is_argument: Any, function: I64, thread: I64
+    ) -> tuple[Any, Any]:
+        """Return whether arguments may follow, and which arguments are of no call.
+
+        An argument belongs to the call before it, of the same function and thread, unless one
+        between them does not.
+        """
+        index = np.arange(is_call.size)
+        before = shifted(latest(~is_argument, index))
+        carried = self.call or (0, 0)
+        call_function = np.where(before < 0, carried[0], function[before])
+        call_thread = np.where(before < 0, carried[1], thread[before])
+        has_call = np.where(before < 0, self.call is not None, is_call[before])
+        fits = has_call & (function == call_function) & (thread == call_thread)
+        misfit = latest(is_argument & ~fits, index)
+        is_orphan = is_argument & (misfit > before)
+        is_called = is_call | is_argument & ~is_orphan
+        if index.size:
+            last = index[-1] if is_call[-1] else before[-1]
+            if not is_called[-1]:
+                self.call = None
+            elif last >= 0:
+                self.call = int(function[last]), int(thread[last])
+        return is_called, is_orphan
+
+    def _add_stretches(
+        self, begin: I64, end: I64, is_sound: Any, is_orphan: Any, thread: I64
+    ) -> None:
+        """Enter what one thread wrote at a time; arguments of no call begin a new one."""
+        before = np.append(False, is_sound[:-1])
+        same = np.append(False, thread[1:] == thread[:-1])
+        begins = is_sound & ~(before & same & ~is_orphan)
+        follows = np.append(begins[1:] | ~is_sound[1:], True)
+        first, last = np.flatnonzero(begins), np.flatnonzero(is_sound & follows[: begin.size])
+        nothing = np.zeros(first.size, np.int64)
+        self.stretches.add(
+            begin[first], end[last], thread[first], nothing, is_orphan[first].astype(np.int64)
+        )

@@ -1,0 +1,414 @@
+"""`fxf why`: where the time of slow calls went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fxframework as fxf
+from fx_trace.write.archive import Archive
+from fx_trace.write.arguments import Koid
+from fx_trace.write.writer import TraceWriter
+from fxframework.analysis.scheduling import waits_of
+from fxframework.analysis.why import MOST_STEPS, Part, Step, Why, why
+from fxframework.errors import BadTypeError, ExitCode, UsageError
+from fxframework.testing.cli import run_cli
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+A, B, C = (1, 11), (1, 12), (2, 21)
+NAMES = {A: "app/main", B: "app/helper", C: "disk/worker"}
+NOBODY = 0
+NEW, RUNNING, BLOCKED = 0, 1, 3
+
+
+class Machine:
+    """Writes a trace, ticks of a nanosecond, with switches and wakeups in few words."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> Self:
+        self._archive = Archive(self.path, force=True)
+        self.writer: TraceWriter = self._archive.provider(1, ticks_per_second=10**9)
+        self.writer.process(1, "app")
+        self.writer.process(2, "disk")
+        for (pid, tid), name in NAMES.items():
+            self.writer.thread(pid, tid, name.partition("/")[2])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._archive.close()
+
+    def switch(
+        self, ns: int, out: int | tuple[int, int], to: int | tuple[int, int], *,
+        state: int = BLOCKED, cpu: int = 0,
+    ) -> None:  # fmt: skip
+        """Switch from one thread to another; 0 is the idle one."""
+        out_tid, in_tid = (thread if isinstance(thread, int) else thread[1] for thread in (out, to))
+        self.writer.context_switch(
+            cpu=cpu, ticks=ns, outgoing_tid=out_tid, outgoing_state=state, incoming_tid=in_tid,
+            incoming_priority=16, outgoing_priority=16,
+        )  # fmt: skip
+
+    def wake(
+        self, ns: int, thread: tuple[int, int], *, by: tuple[int, int] | None = None, cpu: int = 0
+    ) -> None:
+        """Wake a thread; ``by`` is the waker, if an argument names it."""
+        args = {} if by is None else {"waker": Koid(by[1])}
+        self.writer.wakeup(cpu=cpu, tid=thread[1], ticks=ns, args=args)
+
+    def slice(self, name: str, start: int, end: int, thread: tuple[int, int] = A) -> None:
+        """Write a slice."""
+        self.writer.duration_complete("test", name, start, end, thread=thread)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    with Machine(tmp_path / "made.fxt") as made:
+        yield made
+
+
+def explained(machine: Machine, name: str = "call", **options: Any) -> Why:
+    machine.__exit__()
+    with fxf.open(machine.path) as capture:
+        found = why(capture, name, **options)
+    for call in (*found.slowest, found.typical):
+        assert call is None or sum(part.ns for part in call.parts) == call.dur_ns
+    return found
+
+
+def times(found: Why) -> dict[tuple[str, str | None], int]:
+    """Return the nanoseconds of the slowest call by state and slice."""
+    spent: Counter[tuple[str, str | None]] = Counter()
+    for part in found.slowest[0].parts:
+        spent[part.state, part.slice] += part.ns
+    return dict(spent)
+
+
+def test_without_scheduling_time_is_split_by_slices_alone(machine: Machine) -> None:
+    machine.slice("call", 100, 200)
+    machine.slice("parse", 110, 150)
+    machine.slice("lex", 120, 130)
+    machine.slice("parse", 160, 170)
+    found = explained(machine)
+    assert not found.has_scheduling
+    assert times(found) == {
+        ("elapsed", None): 50, ("elapsed", "parse"): 40, ("elapsed", "lex"): 10
+    }  # fmt: skip
+    assert [part.ns for part in found.slowest[0].parts] == [50, 40, 10]
+    assert (found.count, found.typical) == (1, None)
+
+
+def test_running_and_what_held_the_cpu(machine: Machine) -> None:
+    machine.slice("call", 100, 200)
+    machine.slice("inner", 150, 200)
+    machine.switch(50, NOBODY, A)
+    machine.switch(120, A, B, state=RUNNING)  # preempted by B, then by C, both on CPU 0
+    machine.switch(140, B, C, state=RUNNING)
+    machine.switch(160, C, A, state=RUNNING)
+    found = explained(machine)
+    assert set(found.slowest[0].parts) == {
+        Part("running", None),
+        Part("running", "inner"),
+        Part("runnable", None, NAMES[B], cpu=0),
+        Part("runnable", None, NAMES[C], cpu=0),
+        Part("runnable", "inner", NAMES[C], cpu=0),
+    }
+    assert times(found) == {
+        ("running", None): 20, ("running", "inner"): 40,
+        ("runnable", None): 30, ("runnable", "inner"): 10,
+    }  # fmt: skip
+
+
+def test_a_wait_names_the_waker_of_the_argument_and_what_it_waited_for(machine: Machine) -> None:
+    machine.slice("call", 100, 200)
+    machine.slice("commit", 110, 190, thread=B)
+    machine.slice("write", 120, 180, thread=C)
+    machine.switch(90, NOBODY, A)
+    machine.switch(90, NOBODY, B, cpu=1)
+    machine.switch(90, NOBODY, C, cpu=2)
+    machine.switch(110, A, NOBODY)
+    machine.switch(130, B, NOBODY, cpu=1)
+    machine.wake(170, B, by=C, cpu=1)
+    machine.switch(175, NOBODY, B, cpu=1)
+    machine.wake(190, A, by=B)
+    machine.switch(190, NOBODY, A)
+    found = explained(machine)
+    wait, run = found.slowest[0].parts
+    assert (wait, wait.ns) == (Part("blocked", None, NAMES[B], "commit"), 80)
+    assert (run, run.ns) == (Part("running", None), 20)
+    assert wait.steps == (
+        Step(NAMES[B], "commit", "running", 20),
+        Step(NAMES[B], "commit", "blocked", 40, NAMES[C]),
+        Step(NAMES[C], "write", "running", 60),
+    )
+
+
+def test_a_waker_is_inferred_from_the_cpu_of_the_wakeup(machine: Machine) -> None:
+    machine.slice("call", 100, 200)
+    machine.switch(90, NOBODY, A)
+    machine.switch(95, NOBODY, B, cpu=1)
+    machine.switch(110, A, NOBODY)
+    machine.wake(150, A, cpu=1)
+    machine.switch(150, NOBODY, A)
+    machine.switch(160, A, NOBODY)
+    machine.wake(170, A)  # on a CPU that has nothing to do: a timer
+    machine.switch(170, NOBODY, A)
+    parts = {part.ns: part for part in explained(machine).slowest[0].parts}
+    assert parts[40] == Part("blocked", None, NAMES[B], is_inferred=True)
+    assert parts[10] == Part("blocked", None, "idle", is_inferred=True)
+    assert parts[10].steps == ()
+
+
+def test_circles_and_long_chains_end(tmp_path: Path) -> None:
+    with Machine(tmp_path / "circle.fxt") as machine:
+        machine.slice("call", 100, 1000)
+        machine.switch(90, NOBODY, A)
+        machine.switch(110, A, NOBODY)
+        for ns in range(200, 900, 100):  # B and C wake each other
+            machine.wake(ns, B, by=C)
+            machine.switch(ns + 10, NOBODY, B, cpu=1)
+            machine.switch(ns + 40, B, NOBODY, cpu=1)
+            machine.wake(ns + 50, C, by=B)
+            machine.switch(ns + 60, NOBODY, C, cpu=2)
+            machine.switch(ns + 90, C, NOBODY, cpu=2)
+        machine.wake(950, A, by=C)
+        machine.switch(950, NOBODY, A)
+        steps = explained(machine).slowest[0].parts[0].steps
+    assert [(step.thread, step.state) for step in steps][-1] == (NAMES[B], "blocked")
+    assert len(steps) == 4
+    with Machine(tmp_path / "long.fxt") as machine:
+        machine.slice("call", 0, 1000)
+        machine.switch(0, NOBODY, A)
+        machine.switch(1, A, NOBODY)
+        others = [(3, 100 + number) for number in range(40)]
+        for number, thread in enumerate(others):  # each waits for the one before it
+            machine.switch(2, NOBODY, thread, cpu=number + 1)
+            machine.switch(3, thread, NOBODY, cpu=number + 1)
+        for number, (thread, after) in enumerate(zip(others, [*others[1:], A], strict=True)):
+            machine.switch(10 + 10 * number, NOBODY, thread, cpu=number + 1)
+            machine.wake(18 + 10 * number, after, by=thread)
+        machine.switch(900, NOBODY, A)
+        parts = {part.state: part for part in explained(machine).slowest[0].parts}
+    assert len(parts["blocked"].steps) == MOST_STEPS
+
+
+def test_before_the_first_switch_nothing_is_known(machine: Machine) -> None:
+    machine.slice("call", 100, 200)
+    machine.switch(150, A, NOBODY)
+    machine.switch(180, NOBODY, A)
+    assert times(explained(machine)) == {
+        ("unaccounted", None): 50, ("blocked", None): 30, ("running", None): 20
+    }  # fmt: skip
+
+
+def test_another_threads_scheduling_does_not_count(machine: Machine) -> None:
+    machine.slice("call", 100, 200)
+    machine.switch(150, B, C)
+    found = explained(machine)
+    assert found.has_scheduling
+    assert not found.slowest[0].has_states
+    assert times(found) == {("elapsed", None): 100}
+
+
+def test_waits_within_names_count_what_was_preempted(machine: Machine) -> None:
+    machine.slice("call", 100, 200)
+    machine.switch(100, NOBODY, A)
+    machine.switch(120, A, B, state=RUNNING)
+    machine.switch(150, B, A, state=RUNNING)
+    machine.switch(150, A, NOBODY)
+    machine.__exit__()
+    with fxf.open(machine.path) as capture:
+        waits = waits_of(capture)
+    assert waits == {
+        (b"call", "running"): 20, (b"call", "runnable"): 30, (b"call", "blocked"): 50
+    }  # fmt: skip
+
+
+def test_changes_of_one_time_keep_their_order(machine: Machine) -> None:
+    machine.slice("call", 100, 200)
+    machine.switch(100, NOBODY, A)
+    machine.switch(120, A, NOBODY)  # on and off in one tick
+    machine.wake(150, A)
+    machine.switch(150, NOBODY, A)
+    machine.switch(150, A, NOBODY)
+    machine.wake(180, A)
+    machine.switch(180, NOBODY, A)
+    machine.wake(190, A)  # it runs already
+    assert times(explained(machine)) == {("running", None): 40, ("blocked", None): 60}
+
+
+def test_the_slowest_come_first_and_the_typical_one_is_the_lower_median(machine: Machine) -> None:
+    lengths = [30, 10, 50, 20, 40, 60]
+    for number, length in enumerate(lengths):
+        machine.slice("call", 1000 * number, 1000 * number + length)
+    machine.writer.duration_begin("test", "call", timestamp=9000, thread=B)
+    found = explained(machine, top=3)
+    assert [call.dur_ns for call in found.slowest] == [60, 50, 40]
+    assert (found.count, found.unfinished) == (6, 1)
+    assert found.typical is not None
+    assert found.typical.dur_ns == 30
+
+
+def test_flows_and_log_lines(machine: Machine) -> None:
+    writer = machine.writer
+    writer.duration_begin("test", "send", timestamp=100, thread=B)
+    writer.flow_begin("test", "request", 7, timestamp=110, thread=B)
+    writer.duration_end("test", "send", timestamp=120, thread=B)
+    writer.duration_begin("test", "call", timestamp=200, thread=A)
+    writer.flow_step("test", "request", 7, timestamp=205, thread=A)
+    writer.flow_end("test", "request", 7, timestamp=208, thread=A)  # of its own thread
+    writer.log("working", thread=A, timestamp=210)
+    writer.log("elsewhere", thread=B, timestamp=211)
+    writer.duration_end("test", "call", timestamp=220, thread=A)
+    writer.log("done", thread=A, timestamp=220)
+    (call,) = explained(machine).slowest
+    assert [(flow.thread, flow.slice) for flow in call.flows] == [(NAMES[B], "send")]
+    assert (call.flows[0].sent_ns, call.flows[0].arrived_ns) == (110, 205)
+    assert [line.message for line in call.lines] == ["working"]
+    assert call.line_count == 1
+
+
+def test_names_that_do_not_occur_or_never_end(machine: Machine) -> None:
+    machine.slice("request", 0, 10)
+    machine.writer.duration_begin("test", "open", timestamp=20, thread=A)
+    machine.__exit__()
+    with fxf.open(machine.path) as capture:
+        with pytest.raises(UsageError, match="did you mean 'request'") as wrong:
+            why(capture, "requets")
+        assert "request" in str(wrong.value.remedy)
+        with pytest.raises(UsageError, match="none of the 1 calls of 'open' ended"):
+            why(capture, "open")
+        with pytest.raises(UsageError, match="at least 1"):
+            why(capture, "request", top=0)
+        with pytest.raises(BadTypeError):
+            why(capture, 3)  # type: ignore[arg-type]
+    logs = EXAMPLES / "scenarios" / "logs.golden" / "logs.fxlog"
+    with fxf.open(logs) as capture, pytest.raises(UsageError, match="no slices"):
+        why(capture, "x")
+
+
+def test_a_part_of_a_capture_chooses_calls_and_all_of_it_explains(machine: Machine) -> None:
+    for thread in (A, B):
+        machine.slice("call", 100, 200 if thread == A else 150, thread=thread)
+    machine.switch(110, A, B)
+    machine.wake(150, A)
+    machine.switch(150, B, A)
+    machine.__exit__()
+    with fxf.open(machine.path) as capture:
+        part = capture.select(fxf.Selection(threads=("helper",)))
+        found = why(part, "call")
+    assert [call.thread for call in found.slowest] == [NAMES[B]]
+    assert found.has_scheduling
+
+
+def test_calls_of_xray_and_asynchronous_slices() -> None:
+    with fxf.open(EXAMPLES / "xray" / "spellcheck.xray") as capture:
+        name = capture.table("slices").texts("name")[0]
+        found = why(capture, name)
+        assert not found.has_scheduling
+        assert sum(part.ns for part in found.slowest[0].parts) == found.slowest[0].dur_ns
+    with fxf.open(EXAMPLES / "scenarios" / "boot.golden" / "boot.fxt") as capture:
+        slices = capture.table("slices")
+        is_async = np.flatnonzero((slices.array("kind") == 2) & (slices.array("dur") > 0))
+        name = slices.texts("name")[is_async[0]]
+        (call,) = why(capture, name).slowest
+        assert sum(part.ns for part in call.parts) == call.dur_ns
+
+
+# --- Against a model -----------------------------------------------------------------------------
+
+END = 40
+
+
+@given(data=st.data())
+def test_every_nanosecond_has_the_state_that_a_model_gives_it(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    moments = sorted(data.draw(st.lists(st.integers(0, END), max_size=12)))
+    path = tmp_path_factory.mktemp("model") / "model.fxt"
+    state_at = ["unaccounted"] * END
+    with Machine(path) as machine:
+        machine.slice("call", 0, END)
+        state = "unaccounted"
+        for ns in moments:
+            event = data.draw(st.sampled_from(("in", "out", "preempted", "wake", "other")))
+            if event == "in":
+                machine.switch(ns, NOBODY, A)
+                state = "running"
+            elif event == "wake":
+                machine.wake(ns, A)
+                state = "running" if state == "running" else "runnable"
+            elif event == "other":
+                machine.switch(ns, B, C, cpu=1)
+            else:
+                machine.switch(ns, A, NOBODY, state=BLOCKED if event == "out" else RUNNING)
+                state = "blocked" if event == "out" else "runnable"
+            state_at[ns:] = [state] * (END - ns)
+        inner = sorted(data.draw(st.lists(st.integers(0, END), min_size=2, max_size=2)))
+        machine.slice("inner", *inner)
+        found = explained(machine)
+    names = ["inner" if inner[0] <= ns < inner[1] else None for ns in range(END)]
+    if not found.slowest[0].has_states:
+        state_at = ["elapsed"] * END
+    assert times(found) == dict(Counter(zip(state_at, names, strict=True)))
+
+
+# --- The command ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(machine: Machine) -> Callable[[], Path]:
+    def write() -> Path:
+        machine.slice("call", 100, 200)
+        machine.slice("call", 1000, 1010)
+        machine.slice("commit", 110, 190, thread=B)
+        machine.switch(90, NOBODY, A)
+        machine.switch(90, NOBODY, B, cpu=1)
+        machine.switch(110, A, NOBODY)
+        machine.wake(190, A, by=B)
+        machine.switch(190, NOBODY, A)
+        machine.__exit__()
+        return machine.path
+
+    return write
+
+
+def test_the_command_prints_few_lines(written: Callable[[], Path]) -> None:
+    result = run_cli("why", written(), "call")
+    assert result.exit_code == ExitCode.OK
+    assert result.text.splitlines() == [
+        "call: 2 calls",
+        "",
+        "100 ns on app/main from 100 ns; the typical call: 10 ns",
+        "state     time  share  typical  where it went",
+        "blocked  80 ns    80%        –  itself, woken by app/helper (in commit)",
+        "                                  80 ns app/helper ran in commit",
+        "running  20 ns    20%    10 ns  itself",
+    ]
+
+
+def test_the_command_gives_json(written: Callable[[], Path]) -> None:
+    document = run_cli("why", "--json", written(), "call").json()
+    assert (document["name"], document["count"], document["has_scheduling"]) == ("call", 2, True)
+    (call,) = document["slowest"]
+    assert [(part["state"], part["ns"]) for part in call["parts"]] == [
+        ("blocked", 80), ("running", 20)
+    ]  # fmt: skip
+    assert call["parts"][0]["steps"][0]["thread"] == "app/helper"
+
+
+def test_the_command_says_that_there_is_no_scheduling() -> None:
+    path = EXAMPLES / "xray" / "spellcheck.xray"
+    result = run_cli("why", path, "check(long)", "-m", EXAMPLES / "xray" / "spellcheck.csv")
+    assert result.exit_code == ExitCode.OK
+    assert "no scheduling data: waiting cannot be told from running" in result.text
+    assert run_cli("why", path, "2", "--function", "2").exit_code == ExitCode.OK
+    assert run_cli("why", path, "no such name").exit_code == ExitCode.USAGE
