@@ -22,7 +22,7 @@ KERNELS = {"kernels", "match", "pack", "scan", "selection"}
 MODULE_LINES, FUNCTION_LINES, PARAMETERS = 950, 130, 10
 
 PHRASES = {
-    r"\b(is|are|was|were|be) (not )?told\b(?! apart)": "use 'is reported', 'is given'",
+    r"\b(is|are|was|were|be) (not )?told\b(?!\s(apart|from)\b)": "use 'is reported', 'is given'",
     r"\b(that|it|they|which|what) (is|are|was|were) none\b": "say what is invalid, and why",
     r"\bstand(s|ing)?\b(?! for\b| alone)|\bstood\b": "use 'is', 'is stored', 'remains'",
     r"\banew\b": "use 'again', 'new'",

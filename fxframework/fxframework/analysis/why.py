@@ -357,7 +357,7 @@ class _Scheduling:
     def knows(self, thread: int) -> bool:
         """Return whether any switch or wakeup names a thread."""
         own = self.states.of_thread(thread)
-        return own.stop > own.start
+        return bool(own.stop > own.start)
 
     def next_change(self, place: int) -> int:
         """Return the index of the state that follows a state of a thread; -1 for its last one."""

@@ -175,7 +175,8 @@ def alter(table: str, column: str) -> Change:
             next_values: NDArray[Any] = enumeration[next_index]
             return next_values
         if old_values.dtype == np.bool_:
-            return ~old_values
+            inverted: NDArray[np.bool_] = ~old_values
+            return inverted
         return old_values + old_values.dtype.type(1)
 
     return _in_column(table, column, altered)

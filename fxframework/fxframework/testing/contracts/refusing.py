@@ -129,7 +129,7 @@ class Refusing(Writing):
     def _check_effect(
         self, output: bytes, stream: Stream, number: int, edit: tuple[Path, Any], where: str
     ) -> None:
-        """Check that the last record of a file has the value of an edit, if that can be told."""
+        """Check that the last record of a file has the value of an edit, where that can be seen."""
         path, value = edit
         is_ignored = any(
             key in {ADDED, *self._derived} or str(key).endswith(("_bytes_hex", "_bits"))
