@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,11 @@ from fxframework.errors import UsageError
 from fxframework.host import Host
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
+from fxframework.model.rows import category_mask
+from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.selection import Selection
+from fxframework.model.strings import StringPool
+from fxframework.model.table import Table
 
 from ..cases import cases
 
@@ -170,3 +176,30 @@ def test_plain_values(capture: Capture) -> None:
     assert capture.table("blobs").plain("data") == []
     assert capture.table("args").plain("table") == ["instants"] * 3
     assert np.asarray(table["ts"]).dtype == np.int64
+
+
+class Instants:
+    """A capture of instants of these categories."""
+
+    name = format = "instants"
+    schemas = {"instants": STANDARD_TABLES["instants"]}  # noqa: RUF012 (as a capture has them)
+    tables = ("instants",)
+
+    def __init__(self, categories: list[str | None]) -> None:
+        self.strings = StringPool()
+        self._instants = Table.of(self.schemas["instants"], self.strings, category=categories)
+
+    def table(self, name: str) -> Table:
+        assert name == "instants"
+        return self._instants
+
+    def batches(self, name: str, rows: int = 65536) -> Iterator[Table]:
+        return self.table(name).batches(rows)
+
+
+@cases("chosen", ["a", "b", "c"])
+def test_a_category_is_found_beside_rows_without_one(chosen: str) -> None:
+    capture = Instants(["a", "b", "c", None])  # the last code is that of c
+    mask = category_mask(Selection(categories=(chosen,)), capture)
+    assert mask is not None
+    assert [capture.strings[code] for code in np.flatnonzero(mask)] == [chosen]

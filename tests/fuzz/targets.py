@@ -526,19 +526,17 @@ def _is_utf8(data: bytes) -> bool:
 
 def inspect_kernels(data: bytes) -> None:
     """Every kernel that reads a VMO; for one input in eight all tables."""
-    from fx_inspect.format import layout_of
+    from fx_inspect.read.decoder import RecordDecoder
     from fx_inspect.read.first_pass import RawColumns
-    from fx_inspect.read.record_lines import block_lines
+    from fx_inspect.read.lines import LineWriter
 
     if _choice(data, 8) == 0:
         _scanned(_named("inspect"), data)
         return
     octets = _exact(data, "u1")
-    scan = RawColumns(octets, StringPool(), BOUND).scan
-    lines = block_lines(octets, layout_of(data[:2]), scan, 1 << 12)
-    for record in range(min(4, scan.count)):
-        lines.records = record
-        lines.run()
+    RawColumns(octets, StringPool(), BOUND)
+    for _ in LineWriter(RecordDecoder(limits=BOUND).begin(octets)).lines():
+        pass
 
 
 def xray_kernels(data: bytes) -> None:

@@ -49,6 +49,12 @@ class Slots(Heap, kind=2):
 class Rest(Heap, kind=3):
     number: int = wire.bits(8, 63)
     rest: bytes = wire.octets()
+    room: int | None = wire.computed(wire.SIZE - 8)
+
+
+class Long(Heap, kind=4):
+    long: bytes = wire.octets(rules={404: 405})
+    room: int | None = wire.computed(wire.SIZE - 8)
 
 
 HEAP = wire.Format(
@@ -121,6 +127,7 @@ def test_a_nan_of_a_list_keeps_its_bits_in_raw() -> None:
         (Slots(order=3, count=0, form=0, levels=()), "HEP0404"),
         (Rest(order=1, number=0, rest=b"1234567"), "HEP0405"),
         (Rest(order=1, number=0, rest=b"123456789"), "HEP0404"),
+        (Long(order=1, long=b"123456789"), "HEP0405"),
     ],
 )
 def test_what_a_block_cannot_hold_is_refused(given: Any, code: str) -> None:

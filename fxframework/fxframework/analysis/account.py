@@ -16,6 +16,7 @@ from fxframework.analysis.calls import (
     Functions,
     ThreadNames,
     dense,
+    is_first_of_equal,
     numbered,
     rows_of,
 )
@@ -73,9 +74,8 @@ class Account:
             )
         if by == "func":
             names = [entry.function.name for entry in self.entries]
-            order = np.array(
-                sorted(range(len(names)), key=names.__getitem__, reverse=descending), np.int64
-            )
+            by_name = sorted(range(len(names)), key=names.__getitem__, reverse=descending)
+            order = np.array(by_name, np.int64)
         else:
             column = self.figure(FIELDS.get(by, by))
             if column is None:
@@ -139,10 +139,9 @@ def account(
             if lost_ends.size:
                 names = (lost_ends & CODES).astype(np.int32)
                 functions_of_ends = _functions_named(capture, names, with_ids=by != "name")
-                groups = groups.extended(
-                    len(functions) + np.arange(lost_ends.size),
-                    (lost_ends >> CODE_BITS).astype(np.int32),
-                )
+                new_functions = len(functions) + np.arange(lost_ends.size)
+                threads = (lost_ends >> CODE_BITS).astype(np.int32)
+                groups = groups.extended(new_functions, threads)
                 functions = _joined(functions, functions_of_ends)
                 figures = figures.extended(lost_ends.size)
                 unmatched = np.append(unmatched, end_counts[~has_group])
@@ -163,10 +162,12 @@ def account(
     def figure(name: str) -> NDArray[Any] | None:
         if name == "unmatched":
             return unmatched[shown]
-        if name in {"funcid", "source"}:
-            column = functions.ids if name == "funcid" else functions.sources
-            return None if column is None else column[groups.function[shown]]
-        return figures.column(name)[shown]
+        if name not in {"funcid", "source"}:
+            return figures.column(name)[shown]
+        column: NDArray[Any] | None = functions.ids
+        if name == "source":
+            column = functions.sources
+        return None if column is None else column[groups.function[shown]]
 
     return Account(LazySequence(shown.size, entry), per_second, asynchronous, figure)
 
@@ -257,12 +258,10 @@ def _functions_named(capture: Capture, names: NDArray[np.int32], *, with_ids: bo
 
 def _joined(first: Functions, second: Functions) -> Functions:
     """Return the functions of both, which have one pool."""
-    return Functions(
-        first.pool,
-        np.concatenate((first.codes, second.codes)),
-        _joined_columns(first.ids, len(first), second.ids, len(second)),
-        _joined_columns(first.sources, len(first), second.sources, len(second)),
-    )
+    codes = np.concatenate((first.codes, second.codes))
+    ids = _joined_columns(first.ids, len(first), second.ids, len(second))
+    sources = _joined_columns(first.sources, len(first), second.sources, len(second))
+    return Functions(first.pool, codes, ids, sources)
 
 
 def _joined_columns(
@@ -284,7 +283,8 @@ def _unmatched_ends(capture: Capture, *, per_thread: bool) -> tuple[I64, I64]:
     The thread is 0 unless ``per_thread``.
     """
     ends_of_batches = [np.zeros(0, np.int64)]
-    for batch in capture.batches("instants") if "instants" in capture.schemas else ():
+    batches = capture.batches("instants") if "instants" in capture.schemas else iter(())
+    for batch in batches:
         # Before the code is looked up: strings may be known only once a column is made.
         categories = batch.array("category")
         category = capture.strings.code(UNMATCHED_EXIT)
@@ -295,9 +295,7 @@ def _unmatched_ends(capture: Capture, *, per_thread: bool) -> tuple[I64, I64]:
     ends = np.concatenate(ends_of_batches)
     del ends_of_batches
     ends.sort()
-    is_first = np.ones(ends.size, np.bool_)
-    np.not_equal(ends[1:], ends[:-1], out=is_first[1:])
-    firsts = np.flatnonzero(is_first)
+    firsts = np.flatnonzero(is_first_of_equal(ends))
     return ends[firsts], np.diff(firsts, append=ends.size)
 
 

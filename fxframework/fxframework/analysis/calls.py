@@ -33,6 +33,7 @@ __all__ = [
     "dense",
     "functions_of",
     "in_ns",
+    "is_first_of_equal",
     "measured",
     "numbered",
     "rows_of",
@@ -83,14 +84,13 @@ class Functions(LazySequence[Function]):
 def _function(
     pool: StringPool, codes: I32, ids: I64 | None, sources: I32 | None, index: int
 ) -> Function:
-    function_id = -1 if ids is None else int(ids[index])
-    source_code = -1 if sources is None else int(sources[index])
-    source = pool[source_code] if source_code >= 0 else ""
-    return Function(
-        name=pool[codes[index]],
-        id=None if function_id < 0 else function_id,
-        source=source or None,
-    )
+    function_id: int | None = None
+    if ids is not None and ids[index] >= 0:
+        function_id = int(ids[index])
+    source: str | None = None
+    if sources is not None and sources[index] >= 0:
+        source = pool[int(sources[index])] or None
+    return Function(pool[codes[index]], function_id, source)
 
 
 @attrs.frozen(eq=False)
@@ -143,19 +143,21 @@ class Calls:
         if "row" in columns:
             parent = _indexes_of_callers(capture, columns["row"], parent, left_out=leaves_out)
         function, distinct = dense(columns[column.name])
+        functions = functions_of(capture, column, distinct)
+        marked = is_asynchronous if asynchronous and not leaves_out else None
         length = columns[length_name]
         longest = NS_MAX // max(length.size, 1)
         if length.size and int(length.max()) > longest:
             length = np.minimum(length, longest)
         return cls(
-            functions=functions_of(capture, column, distinct),
+            functions=functions,
             function=np.ascontiguousarray(function, np.int32),
             parent=np.ascontiguousarray(parent, np.int64),
             length=np.ascontiguousarray(length, np.int64),
             thread=np.ascontiguousarray(columns["thread"], np.int32),
             per_second=per_second,
             asynchronous=asynchronous,
-            marked=is_asynchronous if asynchronous and not leaves_out else None,
+            marked=marked,
         )
 
     def __len__(self) -> int:
@@ -229,7 +231,8 @@ class CallBatches:
             threads = batch.array("thread")
             if not is_call.all():
                 left_out = np.flatnonzero(~is_call)
-                omitted.append((left_out + self._row_count, batch.array("parent")[left_out]))
+                parents = batch.array("parent")[left_out]
+                omitted.append((left_out + self._row_count, parents))
                 keys = keys[is_call]
                 threads = threads[is_call]
             distinct_keys.add(dense(keys)[1].astype(keys.dtype))
@@ -286,12 +289,10 @@ class CallBatches:
         if not is_call.all():
             columns = [column[is_call] for column in columns]
         key, parent, length, thread = columns
-        return (
-            np.searchsorted(self._distinct_keys, key).astype(np.int32),
-            np.ascontiguousarray(self._omitted.indexes_of_callers(parent), np.int64),
-            np.minimum(length.astype(np.int64, copy=False), longest),
-            np.ascontiguousarray(thread, np.int32),
-        )
+        function = np.searchsorted(self._distinct_keys, key).astype(np.int32)
+        parent = np.ascontiguousarray(self._omitted.indexes_of_callers(parent), np.int64)
+        length = np.minimum(length.astype(np.int64, copy=False), longest)
+        return function, parent, length, np.ascontiguousarray(thread, np.int32)
 
     def _spill(self, columns: tuple[NDArray[Any], ...], offset: int) -> None:
         """Write calls whose callers come later to files, from an index of the part on."""
@@ -333,9 +334,7 @@ class _Distinct:
     def _merged(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
         values = np.concatenate((left, right))
         values.sort(kind="stable")  # which merges what is sorted
-        is_first = np.ones(values.size, np.bool_)
-        np.not_equal(values[1:], values[:-1], out=is_first[1:])
-        return values[is_first]
+        return values[is_first_of_equal(values)]
 
 
 class _Omitted:
@@ -366,6 +365,13 @@ class _Omitted:
         return np.where(callers < 0, -1, callers - omitted_before)
 
 
+def is_first_of_equal(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which values, of shape (n,) and ascending, are not equal to the one before."""
+    is_first = np.ones(values.size, np.bool_)
+    np.not_equal(values[1:], values[:-1], out=is_first[1:])
+    return is_first
+
+
 def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
     """Return the index of each value among the distinct values, and these, ascending."""
     if not values.size:
@@ -378,7 +384,9 @@ def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
     if is_sparse or high > NS_MAX:  # beyond int64, which the kernels take
         distinct, index_of_value = np.unique(values, return_inverse=True)
         return index_of_value.reshape(-1).astype(np.int32), distinct
-    numbers = view(values.view(np.int64) if values.dtype == np.uint64 else values, np.int64)
+    if values.dtype == np.uint64:
+        values = values.view(np.int64)
+    numbers = view(values, np.int64)
     is_present = np.zeros(high - low + 1, np.uint8)
     kernels.mark_numbers(numbers, low, is_present.data)
     offsets = np.flatnonzero(is_present)
@@ -504,7 +512,8 @@ def _indexes_of_callers(capture: Capture, rows: I64, parent: I64, *, left_out: b
     while isinstance(whole, View):
         whole = whole.whole
     parent_of_row = np.array(_columns(whole, {"parent"})["parent"], np.int64)
-    index_of_row = np.full(max(parent_of_row.size, int(rows.max()) + 1), -1, np.int64)
+    row_count = max(parent_of_row.size, int(rows.max()) + 1)
+    index_of_row = np.full(row_count, -1, np.int64)
     index_of_row[rows] = np.arange(count)
     indexes = np.empty(count, np.int64)
     kernels.nearest_chosen(
@@ -545,8 +554,8 @@ def numbered(table: Table, numbers: I64) -> Functions:
     source_codes = table.array("source")
     if not np.array_equal(ids, numbers):
         rows, is_present = rows_of(ids, numbers)
-        name_codes = np.where(is_present, name_codes[rows] if ids.size else -1, -1)
-        source_codes = np.where(is_present, source_codes[rows] if ids.size else -1, -1)
+        name_codes = _codes_at(name_codes, rows, is_present)
+        source_codes = _codes_at(source_codes, rows, is_present)
     is_unnamed = name_codes <= 0  # none, or the empty string
     if is_unnamed.any():
         name_codes = name_codes.copy()
@@ -557,6 +566,13 @@ def numbered(table: Table, numbers: I64) -> Functions:
         numbers,
         source_codes.astype(np.int32, copy=False),
     )
+
+
+def _codes_at(codes: NDArray[Any], rows: I64, is_present: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the codes of some rows; -1 where there is no row."""
+    codes_at = np.full(rows.size, -1, codes.dtype)
+    codes_at[is_present] = codes[rows[is_present]]
+    return codes_at
 
 
 def rows_of(values: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, NDArray[np.bool_]]:

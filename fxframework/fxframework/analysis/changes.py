@@ -82,9 +82,7 @@ class Change:
     def change_ns(self, runs: tuple[int, int]) -> float:
         """Return the change of the total time of a run."""
         runs_before, runs_after = runs
-        total_before = 0 if self.before is None else self.before.total_ns
-        total_after = 0 if self.after is None else self.after.total_ns
-        return total_after / runs_after - total_before / runs_before
+        return _time_of_run(self.after, runs_after) - _time_of_run(self.before, runs_before)
 
 
 @attrs.frozen
@@ -98,6 +96,12 @@ class Pace:
     removed: bool
     """Whether the change is within what the machine may cause, so that a name must differ from
     it, too."""
+
+
+def _time_of_run(measures: Measures | None, runs: int) -> float:
+    if measures is None:
+        return 0.0
+    return measures.total_ns / runs
 
 
 # --- The table -----------------------------------------------------------------------------------
@@ -142,10 +146,10 @@ def table_of(changes: Sequence[Change]) -> Table:
         "where": [",".join(change.where) for change in changes],
         "p": [math.nan if change.p is None else change.p for change in changes],
     }
-    for side, measures_of_side in (
-        ("before", [change.before for change in changes]),
-        ("after", [change.after for change in changes]),
-    ):
+    before = [change.before for change in changes]
+    after = [change.after for change in changes]
+    for side, measures_of_side in (("before", before), ("after", after)):
+        # Numbers of calls and times have no NaN: 0 is none.
         for figure, dtype, _, _ in _MEASURES:
             no_calls = 0 if dtype == "i8" else math.nan
             columns[f"{side}_{figure}"] = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -107,11 +108,9 @@ class Comparison:
     def verdicts(self) -> Mapping[str, int]:
         """The number of calls, counters, messages and entries of each verdict that changed."""
         moves = (*self.counters, *self.logs, *self.instants, *self.entries)
-        counts: dict[str, int] = {}
-        for result in (*self.changes, *moves):
-            if result.verdict not in UNCHANGED:
-                counts[result.verdict] = counts.get(result.verdict, 0) + 1
-        return counts
+        verdicts = [change.verdict for change in self.changes]
+        verdicts += [move.verdict for move in moves]
+        return dict(Counter(verdict for verdict in verdicts if verdict not in UNCHANGED))
 
     @property
     def times(self) -> tuple[float, float]:
@@ -261,9 +260,7 @@ def _check_comparable(sides: tuple[Side, Side]) -> None:
             path=untimed_run.name,
             remedy="give its rate, such as -o cycle_frequency=2400000000",
         )
-    words_before, words_after = (
-        [word for kind, word in Side.DATA.items() if side.has(kind)] for side in sides
-    )
+    words_before, words_after = (_words_of_data(side) for side in sides)
     if not set(words_before) & set(words_after):
         has_before = " and ".join(words_before) or "nothing"
         has_after = " and ".join(words_after) or "nothing"
@@ -271,6 +268,11 @@ def _check_comparable(sides: tuple[Side, Side]) -> None:
             f"BEFORE has {has_before} to compare, and AFTER has {has_after}",
             remedy="compare captures that have the same kinds of data; `fxf info` lists them",
         )
+
+
+def _words_of_data(side: Side) -> list[str]:
+    """Return the words for the kinds of data that a side has."""
+    return [word for kind, word in Side.DATA.items() if side.has(kind)]
 
 
 def _uncompared_kinds(sides: tuple[Side, Side]) -> list[str]:
@@ -347,12 +349,9 @@ class _NameFigures:
         with np.errstate(divide="ignore", invalid="ignore"):
             df = variance**2 / (noise_before**2 / free_before + noise_after**2 / free_after)
         has_variance = (self.counts[0] > 1) & (self.counts[1] > 1)
-        return significance.estimated(
-            before[0],
-            after[0],
-            np.where(has_variance, variance, np.nan),
-            np.where(variance > 0, df, 1.0),
-        )
+        df = np.where(variance > 0, df, 1.0)
+        variance = np.where(has_variance, variance, np.nan)
+        return significance.estimated(before[0], after[0], variance, df)
 
     def _least_variance(self, figure: str, side: int) -> F64:
         """Return the least relative variance of a figure of a run on a side, shape (names,)."""
@@ -367,7 +366,8 @@ class _NameFigures:
         has_noise = ~np.isnan(noise)
         runs_with_noise = np.maximum(has_noise.sum(axis=0), 1)
         mean_noise = np.where(has_noise, noise, 0.0).sum(axis=0) / runs_with_noise
-        return np.maximum(mean_noise, rounding)
+        least: F64 = np.maximum(mean_noise, rounding)
+        return least
 
     def median_ratios(self) -> Estimate:
         """Return the ratios of the medians of two runs; intervals from their order statistics."""
@@ -403,7 +403,8 @@ class _NameFigures:
         medians_of_runs = {}
         for figure in ("median", "p90", "p99"):
             values = self.of_runs[figure][side][:, name]
-            medians_of_runs[f"{figure}_ns"] = float(np.median(values[~np.isnan(values)]))
+            median = np.median(values[~np.isnan(values)])
+            medians_of_runs[f"{figure}_ns"] = float(median)
         total = int(self.totals[side][name])
         return Measures(
             count=count,
@@ -474,9 +475,9 @@ class _Tests:
         pace_after = np.median(rates_after - middle, axis=1)
         self._paces = (pace_before, pace_after)
         no_floor = np.zeros(1)
-        estimate = significance.welch(
-            np.exp(pace_before)[:, None], np.exp(pace_after)[:, None], (no_floor, no_floor)
-        )
+        factors_before = np.exp(pace_before)[:, None]
+        factors_after = np.exp(pace_after)[:, None]
+        estimate = significance.welch(factors_before, factors_after, (no_floor, no_floor))
         p = float(estimate.p[0])
         # `not p < SURE`, for p may be NaN: then the paces are not known to differ.
         return Pace(float(estimate.ratio[0]), used.size, p, removed=not p < SURE)
@@ -516,9 +517,8 @@ class _Tests:
         for name in self.figures.on_both_sides.tolist():
             results = self._results[name]
             if results:
-                self._p[name] = significance.combined_p(
-                    {figure: (test.p, WEIGHTS[figure]) for figure, test in results.items()}
-                )
+                weighted = {figure: (test.p, WEIGHTS[figure]) for figure, test in results.items()}
+                self._p[name] = significance.combined_p(weighted)
 
     def _test_mean(self, name: int) -> _TestResult:
         change = self._weaker(float(np.log(self._means.ratio[name])))
@@ -587,23 +587,23 @@ class _Tests:
                 weaker = np.where(np.abs(relative_change) < np.abs(change), relative_change, change)
                 change = np.where(signs_differ, 0.0, weaker)
             for name in names[~np.isnan(p[names])].tolist():
-                self._results[name][figure] = _TestResult(float(p[name]), float(change[name]))
+                result = _TestResult(float(p[name]), float(change[name]))
+                self._results[name][figure] = result
         counts = self._test_run_counts()
         for name in names[~np.isnan(counts.p[names])].tolist():
-            self._results[name]["count"] = _TestResult(
-                float(counts.p[name]), math.log(counts.ratio[name])
-            )
+            result = _TestResult(float(counts.p[name]), math.log(counts.ratio[name]))
+            self._results[name]["count"] = result
 
     def _test_run_counts(self) -> Estimate:
         """Compare the numbers of calls of the runs; a run without a name has 0 of it."""
         before, after = (
             side.matrix("count", self.figures.size, 0.0) for side in self.figures.sides
         )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            floor_before, floor_after = (
-                ROUNDING_VARIANCE / np.maximum(count.mean(axis=0), 1e-9) ** 2
-                for count in (before, after)
-            )
+        least_mean = 1e-9
+        mean_before = np.maximum(before.mean(axis=0), least_mean)
+        mean_after = np.maximum(after.mean(axis=0), least_mean)
+        floor_before = ROUNDING_VARIANCE / mean_before**2
+        floor_after = ROUNDING_VARIANCE / mean_after**2
         return significance.welch(before, after, (floor_before, floor_after))
 
     # --- Verdicts ---
@@ -680,15 +680,12 @@ class _Tests:
             mean_change = math.log(ratio.estimate)
             if any(figure_change * mean_change > 0 for figure_change in changed.values()):
                 change = mean_change
-        where = tuple(
-            figure
-            for figure, test in results.items()
-            if test.p <= NAMED_P
-            and test.change * change > 0
-            and abs(test.change) >= self.threshold
-            and figure != "count"
-        )
-        return ("slower" if change > 0 else "faster"), where
+        where = []
+        for figure, test in results.items():
+            is_named = test.p <= NAMED_P and abs(test.change) >= self.threshold
+            if is_named and test.change * change > 0 and figure != "count":
+                where.append(figure)
+        return ("slower" if change > 0 else "faster"), tuple(where)
 
     def _is_unclear(self, name: int, ratio: Ratio | None) -> bool:
         """Return whether calls or runs are too few to tell that the mean did not change.
@@ -725,6 +722,7 @@ def _doubts(sides: tuple[Side, Side], tests: _Tests, changes: Sequence[Change]) 
     """Return why the result may not be trusted."""
     notes = []
     pace = tests.pace
+    # A smaller change of pace gives no reason for doubt; names are compared with it all the same.
     if pace is not None and abs(math.log(pace.ratio)) >= tests.threshold:
         word = "longer" if pace.ratio > 1 else "shorter"
         text = f"all {pace.names} names together took {pace.ratio:.2f} times as long ({word})"

@@ -1,4 +1,7 @@
-"""The report of a comparison as lines of text, with numbers before names."""
+"""The report of a comparison as lines of text, with numbers before names.
+
+A ``comparison`` is a ``Comparison``, whose module uses this one.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from fxframework.kit.shown import aligned, amount, brief, printable, shortened
 
 if TYPE_CHECKING:
     from fxframework.analysis.changes import Change, Measures
-    from fxframework.analysis.comparison import Comparison
     from fxframework.analysis.explanation import Cause
     from fxframework.analysis.moves import Move
     from fxframework.analysis.runs import Side
@@ -60,12 +62,12 @@ SPARE = ("calls/run", "95% interval", "change/run")
 """Columns that are left out on a narrow terminal, in this order."""
 
 
-def lines(comparison: Comparison, *, top: int = 20, width: int = WIDTH) -> Iterator[str]:
+def lines(comparison: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[str]:
     """Return the lines of the report of a comparison."""
     return (text for _, text in styled(comparison, top=top, width=width))
 
 
-def styled(comparison: Comparison, *, top: int = 20, width: int = WIDTH) -> Iterator[StyledLine]:
+def styled(comparison: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[StyledLine]:
     """Yield the lines of the report, each with its style: ``head``, a verdict, or nothing."""
     yield PLAIN, shortened(f"BEFORE  {_runs_of(comparison.before)}", width)
     yield PLAIN, shortened(f"AFTER   {_runs_of(comparison.after)}", width)
@@ -78,18 +80,22 @@ def styled(comparison: Comparison, *, top: int = 20, width: int = WIDTH) -> Iter
         yield from _moves(title, moves, shown, most_rows, width)
 
 
-def moved(comparison: Comparison) -> list[tuple[str, Sequence[Move], Shown]]:
+def moved(comparison: Any) -> list[tuple[str, Sequence[Move], Shown]]:
     """Return the lists of what moved: their title, and what shows a value of each."""
     return [
-        ("counters: mean levels", comparison.counters, _level),
-        ("logs: messages of a run", comparison.logs, _per_run),
-        ("instants of a run", comparison.instants, _per_run),
-        ("properties", comparison.entries, _value),
-        ("waiting and running, by slice and state: time of a run", comparison.waits, _time),
+        ("counters: mean levels", comparison.counters, _or_dash(_level)),
+        ("logs: messages of a run", comparison.logs, _or_dash(_per_run)),
+        ("instants of a run", comparison.instants, _or_dash(_per_run)),
+        ("properties", comparison.entries, _or_dash(_value)),
+        (
+            "waiting and running, by slice and state: time of a run",
+            comparison.waits,
+            _or_dash(_time),
+        ),
     ]
 
 
-def sums_up(comparison: Comparison) -> str:
+def sums_up(comparison: Any) -> str:
     """Return the numbers of names of each verdict."""
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in comparison.verdicts.items())
     threshold = f"{comparison.threshold:.0%}"
@@ -119,7 +125,7 @@ def _runs_of(side: Side) -> str:
 # --- Causes --------------------------------------------------------------------------------------
 
 
-def _causes(comparison: Comparison, most_rows: int, width: int) -> Iterator[StyledLine]:
+def _causes(comparison: Any, most_rows: int, width: int) -> Iterator[StyledLine]:
     yield PLAIN, ""
     yield HEAD, f"what explains it: {_whole_change(comparison)}"
     rows = [["change/run", "share", "reason", "path"]]
@@ -133,7 +139,7 @@ def _causes(comparison: Comparison, most_rows: int, width: int) -> Iterator[Styl
         yield PLAIN, f"  {TWICE}"
 
 
-def _whole_change(comparison: Comparison) -> str:
+def _whole_change(comparison: Any) -> str:
     """Return the change of the time of a run, in words."""
     before, after = comparison.times
     direction = "more" if after > before else "less"
@@ -150,13 +156,14 @@ def _percent(share: float) -> str:
 # --- Calls ---------------------------------------------------------------------------------------
 
 
-def _calls(comparison: Comparison, top: int, width: int) -> Iterator[StyledLine]:
+def _calls(comparison: Any, top: int, width: int) -> Iterator[StyledLine]:
     changes = [change for change in comparison.changes if change.changed]
     if comparison.unclear:
         changes = [change for change in comparison.changes if change.is_apart(comparison.threshold)]
     if not changes:
         return
     yield PLAIN, ""
+    # Names get at least LEAST columns: one column after the other goes until they do.
     headings = list(IS_NUMERIC)
     rows = [headings, *(_row_of_call(change, comparison.runs) for change in changes[:top])]
     for heading in SPARE:
@@ -243,25 +250,28 @@ def _moves(
         yield PLAIN, f"  … and {amount(len(changed) - most_rows)} more"
 
 
-def _level(values: Mapping[str, Any] | None) -> str:
-    return "–" if values is None else _number(values["level"])
+def _or_dash(shown: Callable[[Mapping[str, Any]], str]) -> Shown:
+    """Return what shows a dash for a side without a value."""
+    return lambda values: "–" if values is None else shown(values)
 
 
-def _per_run(values: Mapping[str, Any] | None) -> str:
-    return "–" if values is None else _number(values["per_run"])
+def _level(values: Mapping[str, Any]) -> str:
+    return _number(values["level"])
 
 
-def _value(values: Mapping[str, Any] | None) -> str:
-    if values is None:
-        return "–"
+def _per_run(values: Mapping[str, Any]) -> str:
+    return _number(values["per_run"])
+
+
+def _value(values: Mapping[str, Any]) -> str:
     value = values["value"]
     if values["mean"] is not None and isinstance(value, int | float):
         return _number(values["mean"])
     return shortened(printable(str(value)), LEAST)
 
 
-def _time(values: Mapping[str, Any] | None) -> str:
-    return "–" if values is None else brief(values["ns"])
+def _time(values: Mapping[str, Any]) -> str:
+    return brief(values["ns"])
 
 
 def _number(value: float | None) -> str:

@@ -7,6 +7,7 @@ parts of all paths add up exactly to the change of the whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import attrs
@@ -59,6 +60,9 @@ def causes(paths: Names, sides: tuple[Side, Side]) -> Sequence[Cause]:
         if not change or unexplained <= enough:
             break
         unexplained -= abs(change)
+        share = math.nan
+        if whole_change:
+            share = change / whole_change
         if REASONS[reason] == "self":
             value_before = before.own_per_call[path]
             value_after = after.own_per_call[path]
@@ -70,7 +74,7 @@ def causes(paths: Names, sides: tuple[Side, Side]) -> Sequence[Cause]:
                 path=tuple(paths.path(path)),
                 reason=REASONS[reason],
                 change_ns=change,
-                share=change / whole_change if whole_change else np.nan,
+                share=share,
                 before=float(value_before),
                 after=float(value_after),
             )
@@ -121,10 +125,13 @@ def _parts_of_change(parents: I64, before: _PathMeans, after: _PathMeans) -> F64
     Only paths whose callers are all on both sides have parts: what a new or gone caller calls is
     in the part of that caller.
     """
-    is_counted = _has_callers_on_both(parents, (before.calls > 0) & (after.calls > 0))
-    stays = is_counted & (before.calls > 0) & (after.calls > 0)
-    is_new = is_counted & (before.calls == 0) & (after.calls > 0)
-    is_gone = is_counted & (before.calls > 0) & (after.calls == 0)
+    was_called = before.calls > 0
+    is_called = after.calls > 0
+    is_on_both = was_called & is_called
+    is_counted = _has_callers_on_both(parents, is_on_both)
+    stays = is_counted & is_on_both
+    is_new = is_counted & ~was_called & is_called
+    is_gone = is_counted & was_called & ~is_called
     longer_by_itself = after.calls * (after.own_per_call - before.own_per_call)
     # Calls that are more, or gone, count at the time that they took before.
     more_calls = after.calls_per_caller - before.calls_per_caller

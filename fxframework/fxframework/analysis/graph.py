@@ -71,9 +71,9 @@ class CallGraph:
         """Return a time in seconds, or in ticks if the rate is unknown."""
         return None if value is None else value / (self.per_second or 1)
 
-    def figure(self, spread: Spread, name: str) -> float | None:
+    def figure(self, spread: Spread | None, name: str) -> float | None:
         """Return one of FIGURES, times in seconds; None if there is no value."""
-        if name == "none":
+        if name == "none" or spread is None:
             return None
         value: int | None = getattr(spread, FIELDS.get(name, name))
         return value if name == "count" else self.seconds(value)
@@ -147,7 +147,9 @@ class _Edges(Mapping[tuple[int, int], Spread]):
     def __iter__(self) -> Iterator[tuple[int, int]]:
         for pair in map(int, self._pairs):
             caller, callee = divmod(pair, self._numbers.size)
-            caller_number = int(self._numbers[caller - 1]) if caller else ROOT
+            caller_number = ROOT
+            if caller:
+                caller_number = int(self._numbers[caller - 1])
             yield caller_number, int(self._numbers[callee])
 
     def __getitem__(self, ends: tuple[int, int]) -> Spread:
@@ -288,9 +290,9 @@ class GraphDifference:
         """
         graph_before, graph_after = self.sides
         spread_before, spread_after = pair
-        before = None if spread_before is None else graph_before.figure(spread_before, name)
-        after = None if spread_after is None else graph_after.figure(spread_after, name)
-        if name == "none" or (before is None and after is None):
+        before = graph_before.figure(spread_before, name)
+        after = graph_after.figure(spread_after, name)
+        if before is None and after is None:
             return None
         if not before:
             return math.inf if after else 0.0

@@ -144,6 +144,7 @@ def account(
             counts[number] += 1
             if all_summed or summed[row]:
                 totals[number] += duration
+        # Of all calls, chosen or not: self time is that of the whole group.
         caller_row = parent[row]
         if 0 <= caller_row < rows and length[caller_row] >= 0:
             nested[group[caller_row]] += duration

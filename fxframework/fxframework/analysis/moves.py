@@ -75,12 +75,13 @@ def _counter_values(signals: Sequence[Signal]) -> Mapping[str, Any] | None:
     """Return what is shown of a counter on a side; None if no run of it has the counter."""
     if not signals:
         return None
+    level = float(np.mean([signal.level for signal in signals]))
     rates = [signal.rate for signal in signals if signal.rate is not None]
-    return {
-        "count": sum(signal.count for signal in signals),
-        "level": finite(float(np.mean([signal.level for signal in signals]))),
-        "rate": finite(sum(rates) / len(rates)) if rates else None,
-    }
+    rate = None
+    if rates:
+        rate = finite(sum(rates) / len(rates))
+    count = sum(signal.count for signal in signals)
+    return {"count": count, "level": finite(level), "rate": rate}
 
 
 # --- Numbers of messages and instants ------------------------------------------------------------
@@ -169,7 +170,9 @@ def _entry_values(values: Sequence[Any], numbers: F64) -> Mapping[str, Any] | No
     """Return what is shown of an entry on a side; None if no run of it has the entry."""
     if not values:
         return None
-    mean = finite(float(numbers.mean())) if numbers.size else None
+    mean = None
+    if numbers.size:
+        mean = finite(float(numbers.mean()))
     return {"value": values[-1], "mean": mean}
 
 
@@ -181,29 +184,32 @@ def moved_waits(sides: tuple[Side, Side], threshold: float) -> Sequence[Move]:
     if not all(any(run.waits for run in side.runs) for side in sides):
         return ()
     keys = {key for side in sides for run in side.runs for key in run.waits or ()}
-    moves = []
+    moves: list[tuple[float, Move]] = []
     for slice_name, state in sorted(keys):
         before, after = (
             sum((run.waits or {}).get((slice_name, state), 0) for run in side.runs) / len(side.runs)
             for side in sides
         )
+        # Waits are not tested: each difference beyond the threshold is reported.
         verdict = "same"
         if abs(after - before) > threshold * max(before, after):
             verdict = "more" if after > before else "fewer"
-        moves.append(
-            Move(
-                key={"name": slice_name.decode("utf-8", "replace"), "state": state},
-                before={"ns": before} if before else None,
-                after={"ns": after} if after else None,
-                p=None,
-                verdict=verdict,
-            )
+        name = slice_name.decode("utf-8", "replace")
+        move = Move(
+            key={"name": name, "state": state},
+            before=_wait_values(before),
+            after=_wait_values(after),
+            p=None,
+            verdict=verdict,
         )
-    return sorted(moves, key=lambda move: -abs(_ns_of(move.after) - _ns_of(move.before)))
+        moves.append((abs(after - before), move))
+    moves.sort(key=lambda difference_and_move: -difference_and_move[0])
+    return [move for _, move in moves]
 
 
-def _ns_of(values: Mapping[str, Any] | None) -> float:
-    return 0.0 if values is None else float(values["ns"])
+def _wait_values(ns: float) -> Mapping[str, Any] | None:
+    """Return what is shown of a wait on a side; None if there was none."""
+    return {"ns": ns} if ns else None
 
 
 # --- Data of the runs ----------------------------------------------------------------------------
@@ -263,10 +269,11 @@ def _with_verdicts(
     ``words`` are the verdicts of a ``figure`` that increased and of one that decreased.
     """
     increased, decreased = words
-    tested_p = [
-        math.nan if move.p is None or move.before is None or move.after is None else move.p
-        for move in moves
-    ]
+    tested_p = np.full(len(moves), np.nan)
+    for index, move in enumerate(moves):
+        # What is new or gone was not tested: its verdict needs none.
+        if move.p is not None and move.before is not None and move.after is not None:
+            tested_p[index] = move.p
     is_discovery, _ = significance.held(tested_p, rate)
     results = []
     for move, discovered in zip(moves, is_discovery.tolist(), strict=True):

@@ -144,6 +144,17 @@ class _CallFigures(NamedTuple):
     timed: bool = True
     several_threads: bool = False
 
+    def added_to(self, run: Run) -> Run:
+        """Return a run with these figures of its calls."""
+        return attrs.evolve(
+            run,
+            figures=self.figures,
+            lengths=self.lengths,
+            tree=self.tree,
+            timed=self.timed,
+            several_threads=self.several_threads,
+        )
+
 
 class Side:
     """The runs of one side."""
@@ -214,8 +225,9 @@ class Side:
     def lengths(self) -> dict[int, F64]:
         """Return the sorted lengths of the only run by number of ``Names``."""
         run = self.runs[0]
-        keys = [] if run.figures is None else run.figures.keys.tolist()
-        return dict(zip(keys, run.lengths, strict=True))
+        if run.figures is None:
+            return {}
+        return dict(zip(run.figures.keys.tolist(), run.lengths, strict=True))
 
     def bins(self, number: int) -> NDArray[np.uint32]:
         """Return the distribution of the lengths of a name, over all runs; see ``bin_edges``."""
@@ -284,22 +296,22 @@ class Reader:
                 return read(capture)
             return {} if table in capture.schemas else None
 
-        side.add(
-            Run(
-                name=capture.name,
-                format=capture.format,
-                figures=None if calls is None else calls.figures,
-                lengths=() if calls is None else calls.lengths,
-                tree=None if calls is None else calls.tree,
-                counters=data_of("counters", counters_of),
-                logs=data_of("logs", templates_of),
-                instants=data_of("instants", instants_of),
-                entries=entries_of(capture),
-                waits=waits,
-                timed=calls is None or calls.timed,
-                several_threads=calls is not None and calls.several_threads,
-            )
+        run = Run(
+            name=capture.name,
+            format=capture.format,
+            figures=None,
+            lengths=(),
+            tree=None,
+            counters=data_of("counters", counters_of),
+            logs=data_of("logs", templates_of),
+            instants=data_of("instants", instants_of),
+            entries=entries_of(capture),
+            waits=waits,
+            timed=True,
         )
+        if calls is not None:
+            run = calls.added_to(run)
+        side.add(run)
         if not capture.schemas.keys() & {"slices", "counters", "logs", "properties"}:
             raise UsageError(
                 f"{capture.format} captures have no slices, counters, logs or properties",
@@ -310,21 +322,20 @@ class Reader:
     def read_calls(self, capture: Capture, side: Side) -> None:
         """Add the calls of a capture alone to a side."""
         calls = self._calls(capture, side, keep_lengths=False)
-        side.runs.append(
-            Run(
-                name=capture.name,
-                format=capture.format,
-                figures=calls.figures,
-                lengths=calls.lengths,
-                tree=calls.tree,
-                counters=None,
-                logs=None,
-                instants=None,
-                entries=None,
-                waits=None,
-                timed=calls.timed,
-            )
+        run = Run(
+            name=capture.name,
+            format=capture.format,
+            figures=None,
+            lengths=(),
+            tree=None,
+            counters=None,
+            logs=None,
+            instants=None,
+            entries=None,
+            waits=None,
+            timed=True,
         )
+        side.runs.append(calls.added_to(run))
 
     def _calls(self, capture: Capture, side: Side, *, keep_lengths: bool) -> _CallFigures:
         """Return what is compared of the calls of a capture."""
@@ -432,10 +443,14 @@ def _figures(
     keys: I64, spreads_of_groups: Spreads, rate: int, side: Side, *, keep_lengths: bool
 ) -> tuple[Figures, list[F64]]:
     """Return the figures of groups that have calls, and their lengths."""
+    ns_per_tick = NS_PER_SECOND / rate if rate else 1.0
     counts = spreads_of_groups.column("count")
     groups = np.flatnonzero((counts > 0) & (keys >= 0))
     counts = counts[groups]
-    ns_per_tick = NS_PER_SECOND / rate if rate else 1.0
+
+    def statistic(name: str) -> F64:
+        return np.asarray(spreads_of_groups.column(name)[groups] * ns_per_tick, np.float64)
+
     lengths = spreads_of_groups.lengths.astype(np.float64)
     if ns_per_tick != 1.0:
         lengths *= ns_per_tick
@@ -463,9 +478,9 @@ def _figures(
         total=in_ns(spreads_of_groups.column("sum")[groups], rate),
         own=in_ns(spreads_of_groups.column("own")[groups], rate),
         mean=mean,
-        median=spreads_of_groups.column("median")[groups] * ns_per_tick,
-        p90=spreads_of_groups.column("p90")[groups] * ns_per_tick,
-        p99=spreads_of_groups.column("p99")[groups] * ns_per_tick,
+        median=statistic("median"),
+        p90=statistic("p90"),
+        p99=statistic("p99"),
         noise=noise,
     )
     return figures, lengths_by_group
@@ -474,12 +489,10 @@ def _figures(
 def _figures_of_tree(tree: CallTree, path_numbers: I64) -> Figures:
     """Return counts and times by call path."""
     nodes = np.flatnonzero(path_numbers >= 0)
-    return Figures.of_paths(
-        path_numbers[nodes],
-        np.array(tree.count[nodes], np.int64),
-        np.array(tree.in_ns(tree.total)[nodes], np.int64),
-        np.array(tree.in_ns(tree.own)[nodes], np.int64),
-    )
+    count = np.array(tree.count[nodes], np.int64)
+    total = np.array(tree.in_ns(tree.total)[nodes], np.int64)
+    own = np.array(tree.in_ns(tree.own)[nodes], np.int64)
+    return Figures.of_paths(path_numbers[nodes], count, total, own)
 
 
 # --- Captures of one run -------------------------------------------------------------------------
@@ -529,6 +542,7 @@ def _joined(captures: Sequence[Run]) -> Run:
     )
     trees = [(capture.tree, ()) for capture in captures if capture.tree is not None]
     tree, _ = _joined_figures(trees)
+    # The runs of several formats are named by the folder that has them all, if there is one.
     return Run(
         name=folders.pop() if are_in_one_folder else captures[0].name,
         format=", ".join(sorted(capture.format for capture in captures)),

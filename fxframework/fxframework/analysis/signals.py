@@ -91,10 +91,11 @@ def templates_of(capture: Capture) -> Mapping[tuple[str, ...], int]:
         templates = NUMBERS.sub(b"#", without_quoted).split(SEPARATOR)
         severities = batch.array("severity_name").tolist()
         counts.update(zip(severities, templates, strict=True))
-    return {
-        (capture.strings.text(severity), template.decode("utf-8", "replace")): count
-        for (severity, template), count in counts.items()
-    }
+    templates_by_text: dict[tuple[str, ...], int] = {}
+    for (severity, template), count in counts.items():
+        key = (capture.strings.text(severity), template.decode("utf-8", "replace"))
+        templates_by_text[key] = count
+    return templates_by_text
 
 
 def instants_of(capture: Capture) -> Mapping[tuple[str, ...], int]:

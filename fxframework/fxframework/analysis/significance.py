@@ -75,7 +75,9 @@ def t_quantile(df: F64) -> F64:
     df = np.asarray(df, np.float64)
     # The normal quantile z and the next terms in powers of 1 / df are near, and below.
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    quantile = z + (z**3 + z) / (4 * df) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
+    first_term = (z**3 + z) / (4 * df)
+    second_term = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
+    quantile = z + first_term + second_term
     if not df.size:
         return quantile
     density_factor = np.exp(log_gamma((df + 1) / 2) - log_gamma(df / 2)) / np.sqrt(df * math.pi)
@@ -105,9 +107,8 @@ def _beta(a: F64, b: F64, x: F64) -> F64:
     if not x.size:
         return x
     with np.errstate(divide="ignore", invalid="ignore"):
-        front = np.exp(
-            log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * np.log(x) + b * np.log1p(-x)
-        ) / a  # fmt: skip
+        log_inverse_beta = log_gamma(a + b) - log_gamma(a) - log_gamma(b)
+        front = np.exp(log_inverse_beta + a * np.log(x) + b * np.log1p(-x)) / a
     numerators = np.ones(x.shape)
     denominators = 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
     total = denominators.copy()
@@ -220,7 +221,8 @@ def rank_p(before: F64, after: F64) -> float:
     variance = n * m / 12 * (total + 1 - tie_correction)
     if variance <= 0:
         return 1.0
-    z = max(abs(u - n * m / 2) - 0.5, 0.0) / math.sqrt(variance)
+    distance = max(abs(u - n * m / 2) - 0.5, 0.0)
+    z = distance / math.sqrt(variance)
     return min(max(math.erfc(z / math.sqrt(2)), least_rank_p(n, m)), 1.0)
 
 
@@ -287,7 +289,8 @@ def count_p(before: int, after: int, factor: float = 1.0) -> float:
     if not total:
         return 1.0
     share = factor / (1 + factor)
-    z = max(abs(after - total * share) - 0.5, 0.0) / math.sqrt(total * share * (1 - share))
+    distance = max(abs(after - total * share) - 0.5, 0.0)
+    z = distance / math.sqrt(total * share * (1 - share))
     least = 2 * max(share, 1 - share) ** total
     return min(max(math.erfc(z / math.sqrt(2)), least), 1.0)
 

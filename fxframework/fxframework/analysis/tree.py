@@ -149,7 +149,8 @@ def call_tree(
     batches = CallBatches(capture, by, calls)
     thread_ids = batches.threads
     # The root of each thread, by id + 1: -1 is the id of calls of no thread.
-    root_of_thread = np.zeros(int(thread_ids[-1]) + 2 if thread_ids.size else 1, np.int32)
+    last_id = int(thread_ids.max(initial=-1))
+    root_of_thread = np.zeros(last_id + 2, np.int32)
     roots: Sequence[str] = ["all threads"]
     if per_thread:
         names = ThreadNames(capture)
@@ -236,9 +237,8 @@ def merged(trees: Sequence[CallTree]) -> CallTree:
     sums = [[0, 0, 0, 0] for _ in roots]
     node_of: dict[tuple[int, int], int] = {}  # by parent and function
     for tree in trees:
-        figures_of_nodes = np.stack(
-            (tree.count, tree.unfinished, tree.in_ns(tree.total), tree.in_ns(tree.own)), axis=1
-        )
+        columns = (tree.count, tree.unfinished, tree.in_ns(tree.total), tree.in_ns(tree.own))
+        figures_of_nodes = np.stack(columns, axis=1)
         merged_nodes: list[int] = []
         for node, (parent, function, figures) in enumerate(
             zip(

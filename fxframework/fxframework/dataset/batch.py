@@ -103,7 +103,8 @@ def batch(
         )
     recipe = Recipe(out=absolute_root, folder=_absolute(""), format=format, options=options)
     _check_options(recipe)
-    items = expand([os.fspath(word) for word in words], host=host, out=root)
+    names = [os.fspath(word) for word in words]
+    items = expand(names, host=host, out=root)
     store = Store(recipe.out)
     entries = _prepare(store, recipe, resume=resume, force=force)
     pending = [
@@ -131,11 +132,12 @@ def batch(
             if progress is not None:
                 progress(done, len(pending), bytes_done, bytes_in_all, entry)
     store.conclude(entries.values())
+    bytes_skipped = sum(max(item.size, 0) for item in skipped)
     return BatchReport(
         out=root,
         entries=sorted(entries.values(), key=lambda entry: entry.file),
         done=len(pending) - len(skipped),
-        nbytes=bytes_in_all - sum(max(item.size, 0) for item in skipped),
+        nbytes=bytes_in_all - bytes_skipped,
         seconds=time.perf_counter() - start_time,
         skipped=skipped,
     )

@@ -46,19 +46,24 @@ def figures_of_dataset(
         entries.sort(key=lambda entry: entry.file)
         figures_of_capture: dict[str, dict[Figure, float]] = {}  # by its id
         for entry in entries:
-            figures: dict[Figure, float] = {
-                ("rows", table): rows for table, rows in entry.rows.items() if rows
-            }
-            figures |= {("findings", code): count for code, count in entry.findings.items()}
+            figures: dict[Figure, float] = {}
+            for table, rows in entry.rows.items():
+                if rows:
+                    figures["rows", table] = rows
+            for code, count in entry.findings.items():
+                figures["findings", code] = count
             figures_of_capture[entry.capture] = figures
         for row in _query_table(queries, entries, "slices", CALLS):
+            figures = figures_of_capture[row["capture"]]
             for kind in ("calls", "time", "p99"):
-                figures_of_capture[row["capture"]][kind, row["name"]] = row[kind]
+                figures[kind, row["name"]] = row[kind]
         for row in _query_table(queries, entries, "logs", LOGS):
+            figures = figures_of_capture[row["capture"]]
             name = " ".join(filter(None, (row["severity"], row["template"])))
-            figures_of_capture[row["capture"]]["logs", name] = row["logs"]
+            figures["logs", name] = row["logs"]
         for row in _query_table(queries, entries, "counters", COUNTERS):
-            figures_of_capture[row["capture"]]["counter", row["name"]] = row["level"]
+            figures = figures_of_capture[row["capture"]]
+            figures["counter", row["name"]] = row["level"]
     figures_of_file = {entry.file: figures_of_capture[entry.capture] for entry in entries}
     return figures_of_file, {entry.file: entry.format for entry in entries}
 

@@ -182,7 +182,7 @@ def _matching(name: str, out: str) -> Iterator[str]:
     path = Path(name)
     dataset = _dataset(out)
     pattern = path.relative_to(path.anchor).parts
-    files = []
+    files: list[str] = []
     for match in _matches(Path(path.anchor), pattern):
         files += _below(match, out) if match.is_dir() else [match.as_posix()]
     if dataset is not None:
@@ -194,35 +194,35 @@ def _matching(name: str, out: str) -> Iterator[str]:
     yield from files
 
 
-def _matches(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
+def _matches(folder: Path, pattern_parts: Sequence[str]) -> Iterator[Path]:
     """Yield what the parts of a pattern match below a folder, in order, perhaps repeatedly."""
-    if not parts:
+    if not pattern_parts:
         yield folder
         return
-    first, *rest = parts
-    if first == "**" and "**" in rest[:1]:  # once says the same
-        yield from _matches(folder, rest)
-    elif first == "**" and not rest:
+    first_part, *later_parts = pattern_parts
+    if first_part == "**" and "**" in later_parts[:1]:  # once says the same
+        yield from _matches(folder, later_parts)
+    elif first_part == "**" and not later_parts:
         yield folder  # all files below a folder are taken anyway
-    elif first == "**":
+    elif first_part == "**":
         for subfolder, subfolder_names, _ in os.walk(folder):
             # In place: os.walk goes on with these, in this order.
             subfolder_names[:] = sorted(
                 name for name in subfolder_names if not name.startswith(".")
             )
-            yield from _matches(Path(subfolder), rest)
-    elif not glob.has_magic(first):
-        if os.path.lexists(folder / first):
-            yield from _matches(folder / first, rest)
+            yield from _matches(Path(subfolder), later_parts)
+    elif not glob.has_magic(first_part):
+        if os.path.lexists(folder / first_part):
+            yield from _matches(folder / first_part, later_parts)
     else:
         try:
             names = sorted(os.listdir(folder))  # noqa: PTH208 (names alone)
         except OSError:
             return
-        for name in fnmatch.filter(names, first):
-            is_hidden = name.startswith(".") and not first.startswith(".")
-            if not is_hidden and (not rest or (folder / name).is_dir()):
-                yield from _matches(folder / name, rest)
+        for name in fnmatch.filter(names, first_part):
+            is_hidden = name.startswith(".") and not first_part.startswith(".")
+            if not is_hidden and (not later_parts or (folder / name).is_dir()):
+                yield from _matches(folder / name, later_parts)
 
 
 def _dataset(out: str) -> Path | None:
@@ -268,18 +268,19 @@ def _addresses(name: str) -> Iterator[tuple[str, Metadata]]:
             return
     except Exception as error:
         raise UnreadableError(f"the files there cannot be listed: {error}", path=name) from error
-    files = {path: metadata for path, metadata in listing.items() if metadata.get("type") == "file"}
+    files = [path for path, metadata in listing.items() if metadata.get("type") == "file"]
     if not files:
         raise UsageError(f"no file matches {name!r}", remedy="check the address")
-    for path, metadata in files.items():
+    for path in files:
         # Some file systems list addresses, others paths without the scheme.
-        yield f"{scheme}://{path.removeprefix(f'{scheme}://')}", metadata
+        yield f"{scheme}://{path.removeprefix(f'{scheme}://')}", listing[path]
 
 
 def _host_of(file: str, template: str) -> str:
     """Return the host of a file: from the template, or from its address."""
     if template:
-        folder = file.rstrip("/").rpartition("/")[0].rpartition("/")[2]
+        path_of_folder, _, _ = file.rstrip("/").rpartition("/")
+        _, _, folder = path_of_folder.rpartition("/")
         return template.replace("{folder}", folder)
     if is_address(file):
         return urlsplit(file).hostname or ""
@@ -288,11 +289,8 @@ def _host_of(file: str, template: str) -> str:
 
 def _item(file: _File, host_template: str) -> Item:
     """Return a capture with its size and version, if available."""
-    item = Item(
-        file=file.name,
-        host=file.host or _host_of(file.name, host_template),
-        named=file.named,
-    )
+    host = file.host or _host_of(file.name, host_template)
+    item = Item(file=file.name, host=host, named=file.named)
     try:
         if is_address(file.name):
             metadata = file.metadata
@@ -301,7 +299,8 @@ def _item(file: _File, host_template: str) -> Item:
                 metadata = fs.info(path)
             versions = (metadata.get(key) for key in VERSION_KEYS)
             version = next((str(value) for value in versions if value), "")
-            return attrs.evolve(item, size=int(metadata.get("size") or -1), version=version)
+            size = int(metadata.get("size") or -1)
+            return attrs.evolve(item, size=size, version=version)
         status = Path(file.name).stat()
         return attrs.evolve(
             item,

@@ -78,8 +78,10 @@ class Entry:
 
     def holds(self, item: Item) -> bool:
         """Return whether this is the finished conversion of an input in its current state."""
-        is_unchanged = self.size == item.size and self.version == item.version
-        return self.outcome != FAILED and is_unchanged and self.host == item.host
+        if self.outcome == FAILED:
+            return False
+        finished_state = (self.size, self.version, self.host)
+        return finished_state == (item.size, item.version, item.host)
 
     @classmethod
     def of(cls, item: Item, outcome: str, **fields: Any) -> Entry:

@@ -77,7 +77,8 @@ def _convert(recipe: Recipe, item: Item) -> Entry:
         entry = Entry.of(item, FAILED, error=_fault(error, host))
     except Exception as error:  # noqa: BLE001 (a capture that fails is reported, not fatal)
         entry = Entry.of(item, FAILED, error=_fault(error, host))
-    entry = attrs.evolve(entry, seconds=round(time.perf_counter() - start_time, 6))
+    seconds = round(time.perf_counter() - start_time, 6)
+    entry = attrs.evolve(entry, seconds=seconds)
     store.finish(entry)
     return entry
 
@@ -124,7 +125,9 @@ def _converted(recipe: Recipe, item: Item, host: Host, store: Store) -> Entry:
 
 
 def _opened(recipe: Recipe, item: Item, host: Host) -> Capture:
-    name = item.file if is_address(item.file) else str(Path(recipe.folder) / item.file)
+    name = item.file
+    if not is_address(name):
+        name = str(Path(recipe.folder) / name)
     budget = Budget(limits_of(recipe.options))
     budget.memory_factor = MEMORY_FACTOR
     return host.open(name, format=recipe.format, options=recipe.options, others=True, budget=budget)

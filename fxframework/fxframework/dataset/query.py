@@ -62,31 +62,33 @@ class DatasetQueries(Queries):
             raise UnreadableError(
                 "this is not a dataset", path=root, remedy="make one with `fxf batch`"
             )
-        self._entries = sorted(self._store.entries().values(), key=lambda entry: entry.file)
+        entries = self._store.entries().values()
+        self._entries = sorted(entries, key=lambda entry: entry.file)
         self._schemas: dict[str, pa.Schema] = {}
         self._made: set[str] = set()
         """Names of the views that there are."""
-        present = {table for entry in self._entries for table in entry.rows}
-        self._tables = [table for table in STANDARD_TABLES if table in present]
-        self._tables += sorted(present - set(self._tables))
+        present_tables = {table for entry in self._entries for table in entry.rows}
+        self._tables = [table for table in STANDARD_TABLES if table in present_tables]
+        self._tables += sorted(present_tables - set(self._tables))
 
     @property
     def views(self) -> dict[str, tuple[str, ...]]:
         """The views with their columns; of a joined view, those that are known in advance."""
         columns: dict[str, tuple[str, ...]] = {"captures": tuple(_manifest([]).column_names)}
         for table in self._tables:
-            columns[table] = tuple(self._schema(table).names)
+            names = tuple(self._schema(table).names)
+            columns[table] = names
             if table in JOINED:
-                columns[JOINED[table]] = (*columns[table], ARGS)
+                columns[JOINED[table]] = (*names, ARGS)
         return columns
 
     def _make(self, words: AbstractSet[str], *, everything: bool) -> None:  # noqa: ARG002
-        joined = [table for table in self._tables if JOINED.get(table) in words]
+        joined_tables = [table for table in self._tables if JOINED.get(table) in words]
         for table in self._tables:
-            is_needed_to_join = joined and table in {"threads", "processes", "args"}
-            if table in words or table in joined or is_needed_to_join:
+            is_needed_to_join = joined_tables and table in {"threads", "processes", "args"}
+            if table in words or table in joined_tables or is_needed_to_join:
                 self._make_view(table)
-        for table in joined:
+        for table in joined_tables:
             name = JOINED[table]
             if name not in self._made:
                 self._made.add(name)
@@ -233,17 +235,17 @@ def _value(argument: str, types: set[int], greatest_signed: int, greatest_unsign
     the name have. The greatest values are of the column ``uint``, which has the same bits as
     ``int``: a signed value that is negative is there, as one from 2**63 on.
     """
-    null = TYPES["null"]
-    double = TYPES["double"]
-    boolean = TYPES["bool"]
-    types = types - {null}
-    are_whole = not types & {*TEXT, double, boolean}
+    null_type = TYPES["null"]
+    double_type = TYPES["double"]
+    boolean_type = TYPES["bool"]
+    types = types - {null_type}
+    are_whole = not types & {*TEXT, double_type, boolean_type}
     argument = f"({argument})"
     if types and types <= TEXT:
         return f"{argument}.str"
-    if types == {boolean}:
+    if types == {boolean_type}:
         value = f"{argument}.int != 0"
-    elif types == {double}:
+    elif types == {double_type}:
         value = f"{argument}.float"
     elif are_whole and greatest_unsigned < INT64_END:
         value = f"{argument}.int"
@@ -252,12 +254,12 @@ def _value(argument: str, types: set[int], greatest_signed: int, greatest_unsign
     else:
         value = (
             f"case when {argument}.type in {tuple(sorted(TEXT))} then {argument}.str "
-            f"when {argument}.type = {double} then {argument}.float::varchar "
-            f"when {argument}.type = {boolean} then ({argument}.int != 0)::varchar "
+            f"when {argument}.type = {double_type} then {argument}.float::varchar "
+            f"when {argument}.type = {boolean_type} then ({argument}.int != 0)::varchar "
             f"when {argument}.type in {tuple(sorted(SIGNED))} then {argument}.int::varchar "
             f"else {argument}.uint::varchar end"
         )
-    return f"case when {argument}.type = {null} then null else {value} end"
+    return f"case when {argument}.type = {null_type} then null else {value} end"
 
 
 def _empty_schema(schema: TableSchema | None) -> Any:
@@ -281,22 +283,22 @@ def _manifest(entries: Iterable[Entry]) -> pa.Table:
     """Return the manifest as a table; rows and findings are maps."""
     import pyarrow as pa
 
-    text = pa.string()
-    number = pa.int64()
-    counts = pa.map_(text, number)
+    string_type = pa.string()
+    integer_type = pa.int64()
+    counts = pa.map_(string_type, integer_type)
     types = {
-        "capture": text,
-        "file": text,
-        "host": text,
-        "size": number,
-        "version": text,
-        "outcome": text,
-        "format": text,
+        "capture": string_type,
+        "file": string_type,
+        "host": string_type,
+        "size": integer_type,
+        "version": string_type,
+        "outcome": string_type,
+        "format": string_type,
         "rows": counts,
         "findings": counts,
-        "code": text,
-        "message": text,
-        "written": number,
+        "code": string_type,
+        "message": string_type,
+        "written": integer_type,
         "seconds": pa.float64(),
     }
     entries = list(entries)

@@ -133,7 +133,8 @@ class Store:
 
         Raises UnreadableError for an invalid line.
         """
-        names_and_lines = [(MANIFEST, line) for line in (self.read(MANIFEST) or b"").splitlines()]
+        manifest = self.read(MANIFEST) or b""
+        names_and_lines = [(MANIFEST, line) for line in manifest.splitlines()]
         done_names = [
             name for name in self.names(DONE) if name.endswith(".json") and not name.startswith(".")
         ]
@@ -158,12 +159,14 @@ class Store:
 
     def conclude(self, entries: Iterable[Entry]) -> None:
         """Write the manifest, and remove files that belong to no capture in it."""
-        ordered = sorted(entries, key=lambda entry: entry.file)
-        self.write(MANIFEST, b"".join(entry.to_json() for entry in ordered))
+        entries_by_file = sorted(entries, key=lambda entry: entry.file)
+        self.write(MANIFEST, b"".join(entry.to_json() for entry in entries_by_file))
         for table in self.tables():
-            current = {f"{entry.capture}{PARQUET}" for entry in ordered if entry.rows.get(table)}
+            current_files = {
+                f"{entry.capture}{PARQUET}" for entry in entries_by_file if entry.rows.get(table)
+            }
             for name in self.names(table_folder(table)):
-                if name not in current:
+                if name not in current_files:
                     self.remove(f"{table_folder(table)}/{name}")
         self._remove_folder(DONE)
 

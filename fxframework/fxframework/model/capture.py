@@ -34,7 +34,7 @@ from fxframework.model.rows import Bools, RowMarks, category_mask, function_mask
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool, TextColumn
-from fxframework.model.table import Table, html_table
+from fxframework.model.table import ColumnData, Table, html_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -457,13 +457,12 @@ class Capture(Opened, abc.ABC):
         self.scan()
         findings = self.diagnostics.sorted()
         codes = [self.strings.intern(finding.code.encode()) for finding in findings]
-        offsets = [finding.offset for finding in findings]
-        records = [finding.record for finding in findings]
-        columns = {
+        severities = [finding.severity for finding in findings]
+        columns: dict[str, ColumnData] = {
             "code": np.array(codes, np.int32),
-            "severity": np.array([finding.severity for finding in findings], np.uint8),
-            "offset": np.array([-1 if offset is None else offset for offset in offsets], np.int64),
-            "record": np.array([-1 if record is None else record for record in records], np.int64),
+            "severity": np.array(severities, np.uint8),
+            "offset": _with_nulls(finding.offset for finding in findings),
+            "record": _with_nulls(finding.record for finding in findings),
             "message": TextColumn.of(finding.message for finding in findings),
         }
         return Table(STANDARD_TABLES["diagnostics"], len(findings), columns, self.strings)
@@ -549,6 +548,11 @@ class Capture(Opened, abc.ABC):
         fault = self.request.budget.fault()
         if fault is not None and (kind is None or issubclass(kind, FxError)):
             raise fault from None
+
+
+def _with_nulls(values: Iterable[int | None]) -> NDArray[np.int64]:
+    """Return a column in which -1 is null."""
+    return np.array([-1 if value is None else value for value in values], np.int64)
 
 
 class View(Capture):
@@ -730,14 +734,13 @@ class Window(View):
         """Return the summary of the whole capture, with the rows and times of the selection."""
         summary = self.whole.summary()
         start = summary.start_ns
+        if start is not None:
+            start = max(start, self.start_ns)
         end = summary.end_ns
-        return attrs.evolve(
-            summary,
-            start_ns=None if start is None else max(start, self.start_ns),
-            end_ns=None if end is None else min(end, self.stop_ns),
-            rows={name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas},
-            timeline=(),
-        )
+        if end is not None:
+            end = min(end, self.stop_ns)
+        rows = {name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas}
+        return attrs.evolve(summary, start_ns=start, end_ns=end, rows=rows, timeline=())
 
     def _part(self, table: Table) -> Table:
         mask = self._mask(table)

@@ -58,7 +58,9 @@ class Clock:
             ns = ticks.view(np.int64)
             is_lost = ns < 0  # from 2**63 on
             lost = int(np.count_nonzero(is_lost))
-            return (np.where(is_lost, NS_MAX, ns) if lost else ns), lost
+            if lost:
+                ns = np.where(is_lost, NS_MAX, ns)
+            return ns, lost
         rate = self.ticks_per_second
         if rate > _SPLIT_RATE:
             return self._to_ns_slowly(ticks)

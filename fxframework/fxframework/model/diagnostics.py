@@ -263,8 +263,10 @@ class Diagnostics(Sequence[Diagnostic]):
         return self._reports[index].diagnostic()
 
     def __repr__(self) -> str:
-        unread = ", nothing was read yet" if self.before_look is not None else ""
-        return f"Diagnostics({dict(self._counts)}{unread})"
+        counts = str(dict(self._counts))
+        if self.before_look is not None:
+            counts += ", nothing was read yet"
+        return f"Diagnostics({counts})"
 
 
 class _Reading(Diagnostics):

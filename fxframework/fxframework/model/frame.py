@@ -146,7 +146,9 @@ class _Values:
             codes[self._table_rows] = self._of("str")
             return code_columns(name, codes, pool)
         numbers = self._numbers(types)
-        return {name: self._texts(pool) if numbers is None else numbers}
+        if numbers is not None:
+            return {name: numbers}
+        return {name: self._texts(pool)}
 
     def _numbers(self, types: set[int]) -> pa.Array | None:
         """Return a column of bools, integers or doubles; None if these types have no common one."""

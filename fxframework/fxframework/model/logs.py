@@ -98,7 +98,7 @@ class LogFilter:
         self._excludes = tuple(map(fold, selection.excludes))
         self._has_tag = self._tag_test(map(fold, selection.tags), fold)
         self._has_excluded_tag = self._tag_test(map(fold, selection.exclude_tags), fold)
-        self._has_kernel_tag = self._tag_test([KERNEL] if selection.kernel else [], str)
+        self._has_kernel_tag = self._tag_test([KERNEL], str)
         self._is_kernel = self._strings(lambda text: text == KERNEL)
         self._is_of_component = self._name_test(tuple(map(fold, selection.components)))
         self._is_filtered_by_name = self._name_test(self._filters)

@@ -141,7 +141,7 @@ def category_mask(selection: Selection, capture: HasTables) -> Bools | None:
         if any(column.name == "category" for column in schema.columns):
             for batch in capture.batches(name):
                 codes.update(np.unique(batch.array("category")).tolist())
-    codes.discard(-1)
+    codes.discard(-1)  # null
     pool = capture.strings
     categories = sorted({pool[code] for code in codes})
     for pattern in selection.categories:
@@ -199,9 +199,11 @@ def _no_match(noun: str, pattern: str, names: Sequence[str]) -> UsageError:
     first_names = ", ".join(names[:8])
     if len(names) > 8:
         first_names += ", …"
+    remedy = "the capture names none"
+    if first_names:
+        remedy = f"there are {first_names}"
     return UsageError(
-        f"there is no {noun} {pattern!r}{did_you_mean(pattern, names)}",
-        remedy=f"there are {first_names}" if first_names else "the capture names none",
+        f"there is no {noun} {pattern!r}{did_you_mean(pattern, names)}", remedy=remedy
     )
 
 

@@ -27,7 +27,7 @@ def least_severity(level: str | int) -> int:
         name = level.strip().upper()
         if name in severities:
             lower_levels = [value for value in severities.values() if value < severities[name]]
-            return max(lower_levels) + 1 if lower_levels else 0
+            return max(lower_levels, default=-1) + 1
         try:
             level = int(name, 0)
         except ValueError:

@@ -107,7 +107,9 @@ class StringPool(Sequence[str]):
         """
         if codes.dtype.kind not in "iu":
             raise TypeError(f"string codes are integers, not {codes.dtype}")
-        for code in (int(codes.min()), int(codes.max())) if codes.size else ():
+        if not codes.size:
+            return
+        for code in (int(codes.min()), int(codes.max())):
             if not least <= code < len(self):
                 raise IndexError(f"string code {code} is not in the pool, which has {len(self)}")
 

@@ -146,7 +146,9 @@ class Table:
         if isinstance(column, TextColumn) or self.schema.column(name).kind == "code":
             return self.texts(name)
         values: list[Any] = column.tolist()
-        return [tuple(pair) for pair in values] if column.ndim > 1 else values
+        if column.ndim > 1:
+            return [tuple(pair) for pair in values]
+        return values
 
     def __contains__(self, name: object) -> bool:
         return name in self._columns
@@ -201,7 +203,9 @@ class Table:
         """
         values = self._values(name)
         names = self.schema.column(name).values
-        return [names.get(value, value) for value in values] if names else values
+        if not names:
+            return values
+        return [names.get(value, value) for value in values]
 
     def select(self, rows: slice | NDArray[Any]) -> Table:
         """Return the rows of a slice, a boolean mask or an index array, as a table."""
@@ -219,8 +223,8 @@ class Table:
 
         def selected(name: str) -> ColumnData:
             column = whole(name)
-            if isinstance(column, TextColumn) and not isinstance(rows, slice):
-                return column.take(rows)
+            if isinstance(column, TextColumn):
+                return column[rows] if isinstance(rows, slice) else column.take(rows)
             return column[rows]
 
         columns = {name: functools.partial(selected, name) for name in self.columns}
@@ -313,7 +317,9 @@ def html_table(title: str, names: list[str], rows: Iterable[Iterable[Any]]) -> s
         return "<tr>" + "".join(f"<{tag}>{text}</{tag}>" for text in texts) + "</tr>"
 
     body = "".join(cells("td", row) for row in rows)
-    head = f"<thead>{cells('th', names)}</thead>" if names else ""
+    head = ""
+    if names:
+        head = f"<thead>{cells('th', names)}</thead>"
     return f"<table><caption>{html.escape(title)}</caption>{head}<tbody>{body}</tbody></table>"
 
 
@@ -327,6 +333,7 @@ def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:
     if column.kind == "text":
         return value if isinstance(value, TextColumn) else TextColumn.of(value)
     if column.kind == "code":
+        # A text is one value for all rows, although it is a sequence.
         if isinstance(value, str | bytes | None):
             return np.asarray(_code(value, pool), np.int32)
         if not isinstance(value, np.ndarray):

@@ -128,12 +128,12 @@ class AlignedCapture(View):
         summary = self.whole.summary()
         line = self.alignment.line
         start = summary.start_ns
+        if start is not None:
+            start = line.at(start)
         end = summary.end_ns
-        return attrs.evolve(
-            summary,
-            start_ns=None if start is None else line.at(start),
-            end_ns=None if end is None else line.at(end),
-        )
+        if end is not None:
+            end = line.at(end)
+        return attrs.evolve(summary, start_ns=start, end_ns=end)
 
     def _part(self, table: Table) -> Table:
         line = self.alignment.line
@@ -319,6 +319,7 @@ def _alignment(
         return Alignment(name=name, line=Line(), reason="the clock of the timeline")
     timeline_clocks = first.clocks
     clocks = capture.clocks
+    # A clock reads c at time 0 of the capture and t at time 0 of the timeline: c - t between them.
     for clock in CLOCKS:
         if clock in timeline_clocks and clock in clocks:
             line = Line(clocks[clock] - timeline_clocks[clock])
@@ -331,7 +332,9 @@ def _alignment(
                 "suspended"
             )
             return Alignment(name=name, line=line, reason=reason)
-    has_clocks = f"it has the clocks {', '.join(clocks)}" if clocks else "it has no known clock"
+    has_clocks = "it has no known clock"
+    if clocks:
+        has_clocks = f"it has the clocks {', '.join(clocks)}"
     return Alignment(
         name=name,
         line=Line(),

@@ -29,8 +29,9 @@ def in_turns(function: Callable[..., T]) -> Callable[..., T]:
             return function(self, *args, **options)
         with strings.lock:
             result: Any = function(self, *args, **options)
-        # An iterator has made nothing yet: each of its items takes a turn.
-        return _by_turns(result, strings.lock) if hasattr(result, "__next__") else result
+        if hasattr(result, "__next__"):  # it has made nothing yet: each item takes a turn
+            return _by_turns(result, strings.lock)
+        return result
 
     in_turn.takes_turns = True  # type: ignore[attr-defined]
     return in_turn

@@ -26,39 +26,40 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
     if not run.own_seed:
         return Outcome.skipped("golden files apply only to the scenario's own seed")
     if golden:
-        path = run.file(golden)
+        golden_path = run.file(golden)
     elif run.golden is not None:
-        path = run.file(os.path.relpath(run.golden / output, run.folder))
+        golden_path = run.file(os.path.relpath(run.golden / output, run.folder))
     else:
         raise UsageError(
             "the scenario is not in a file, so it has no folder of golden files",
             remedy="name the golden file with `golden`",
         )
     if run.update_golden:
-        return _update(run, path, output, data)
+        return _update(run, golden_path, output, data)
+    golden_name = _name_in_reports(run, golden_path)
     try:
-        expected = path.read_bytes()
+        expected = golden_path.read_bytes()
     except FileNotFoundError:
         return Outcome.failed(
-            f"there is no golden file {_name(run, path)}; `fxf replay --update-golden` writes it"
+            f"there is no golden file {golden_name}; `fxf replay --update-golden` writes it"
         )
     if data == expected:
-        return Outcome.ok(f"{amount(len(data), 'byte')}, as in {_name(run, path)}", bytes=len(data))
-    return Outcome.failed(f"{output} is not {_name(run, path)}: {difference(expected, data)}")
+        return Outcome.ok(f"{amount(len(data), 'byte')}, as in {golden_name}", bytes=len(data))
+    return Outcome.failed(f"{output} is not {golden_name}: {difference(expected, data)}")
 
 
-def _update(run: Run, path: Path, output: str, data: bytes) -> Outcome:
-    name = _name(run, path)
-    if path.exists() and path.read_bytes() == data:
-        return Outcome.ok(f"{name} is unchanged", bytes=len(data))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    written: dict[str, str] = run.shared("golden.written", dict)
-    written[output] = name
-    return Outcome.ok(f"wrote {name}", bytes=len(data))
+def _update(run: Run, golden_path: Path, output: str, data: bytes) -> Outcome:
+    golden_name = _name_in_reports(run, golden_path)
+    if golden_path.exists() and golden_path.read_bytes() == data:
+        return Outcome.ok(f"{golden_name} is unchanged", bytes=len(data))
+    golden_path.parent.mkdir(parents=True, exist_ok=True)
+    golden_path.write_bytes(data)
+    written_goldens: dict[str, str] = run.shared("golden.written", dict)
+    written_goldens[output] = golden_name
+    return Outcome.ok(f"wrote {golden_name}", bytes=len(data))
 
 
-def _name(run: Run, path: Path) -> str:
+def _name_in_reports(run: Run, path: Path) -> str:
     """Return the name of the file in reports, the same on every machine."""
     if run.folder is not None and path.is_relative_to(run.folder):
         return path.relative_to(run.folder).as_posix()
@@ -76,8 +77,8 @@ def difference(expected: bytes, actual: bytes) -> str:
         if len(expected) != len(actual):
             sizes = f", {len(expected):,} bytes are {len(actual):,}"
         start = offset // CONTEXT * CONTEXT
-        was = expected[start : start + CONTEXT].hex(" ") or "the end"
-        now = actual[start : start + CONTEXT].hex(" ") or "the end"
+        was = _bytes_at(expected, start)
+        now = _bytes_at(actual, start)
         return f"they differ from byte {offset:,} on{sizes}; at {start:,} it was {was}, it is {now}"
     index = expected[:offset].count(b"\n")
     was = _line(expected_lines, index)
@@ -91,6 +92,11 @@ def _first_difference(expected: bytes, actual: bytes) -> int:
         if expected_byte != actual_byte:
             return offset
     return min(len(expected), len(actual))
+
+
+def _bytes_at(data: bytes, start: int) -> str:
+    """Return the bytes at an offset for a message."""
+    return data[start : start + CONTEXT].hex(" ") or "the end"
 
 
 def _line(lines: list[str], index: int) -> str:

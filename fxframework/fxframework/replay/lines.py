@@ -19,7 +19,7 @@ STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.
                     re.DOTALL)  # fmt: skip
 BLANK = re.compile(r"(?:\s|#[^\n]*)*")
 PLAIN = re.compile(r"[^,\]}\n#]*")
-"""A value that is no string, list or table."""
+"""A value that is not a string, list or table."""
 
 
 def lines_of(text: str) -> dict[str, int]:
@@ -36,6 +36,10 @@ def line_of(lines: dict[str, int], path: str) -> int | None:
     return None
 
 
+def _member(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
 class _TextScan:
     """A scan of a text."""
 
@@ -46,7 +50,7 @@ class _TextScan:
         self._last_index: dict[str, int] = {}
         """By the path of an array of tables, the index of its last table so far."""
         table_path = ""
-        while self._position < len(text):
+        while not self._is_at_end():
             self._skip(BLANK)
             line_end = text.find("\n", self._position)
             if line_end < 0:
@@ -62,6 +66,9 @@ class _TextScan:
             else:
                 self._position += max(len(line), 1)
 
+    def _is_at_end(self) -> bool:
+        return self._position >= len(self._text)
+
     def _skip(self, pattern: re.Pattern[str]) -> None:
         match = pattern.match(self._text, self._position)
         if match is not None:
@@ -76,7 +83,7 @@ class _TextScan:
         path = ""
         parts = [part.strip("\"'") for part in PART.findall(name)]
         for index, part in enumerate(parts):
-            path = f"{path}.{part}" if path else part
+            path = _member(path, part)
             is_last = index == len(parts) - 1
             if is_last and is_array:
                 self._last_index[path] = self._last_index.get(path, -1) + 1
@@ -92,7 +99,7 @@ class _TextScan:
         assert match is not None  # noqa: S101 (checked by the caller)
         path = table_path
         for part in PART.findall(match[1]):
-            path = f"{path}.{part}" if path else part
+            path = _member(path, part)
             path = path.replace('"', "").replace("'", "")
         self._note_line(path)
         self._position = match.end()
@@ -115,8 +122,7 @@ class _TextScan:
         index = 0
         while True:
             self._skip(BLANK)
-            is_end = self._position >= len(self._text) or self._text[self._position] == "]"
-            if is_end:
+            if self._is_at_end() or self._text.startswith("]", self._position):
                 self._position += 1
                 return
             self._note_line(f"{path}[{index}]")
@@ -128,8 +134,7 @@ class _TextScan:
         self._position += 1
         while True:
             self._skip(BLANK)
-            is_end = self._position >= len(self._text) or not KEY.match(self._text, self._position)
-            if is_end:
+            if self._is_at_end() or not KEY.match(self._text, self._position):
                 self._position += 1
                 return
             self._scan_pair(path)

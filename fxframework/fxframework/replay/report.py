@@ -118,15 +118,17 @@ class Report:
         verdict = "ok"
         if not self.ok:
             verdict = f"FAILED ({len(self.failures)} of {len(self.steps)} steps)"
-        duration = f" in {self.seconds:.2f} s" if timing else ""
-        lines = [f"{self.scenario} (seed {self.seed}): {verdict}{duration}"]
+        if timing:
+            verdict += f" in {self.seconds:.2f} s"
+        lines = [f"{self.scenario} (seed {self.seed}): {verdict}"]
         width = max((len(step.name) for step in self.steps), default=0)
         for step in self.steps:
             if step.status == "ok" and not verbose:
                 continue
             line = f"  {step.name:<{width}}  {MARKS[step.status]}"
-            message = step.message.replace("\n", "\n      ")
-            lines.append(f"{line}: {message}" if message else line)
+            if step.message:
+                line += ": " + step.message.replace("\n", "\n      ")
+            lines.append(line)
         return "\n".join(lines) + "\n"
 
 

@@ -59,40 +59,52 @@ def replay(
         host = default_host()
     if not isinstance(scenario, Scenario):
         scenario = load(Path(scenario), host, allow_outside=allow_outside)
-    checked_type(seed, (int, NoneType), "seed", "an int or None")
-    if seed is not None and not 0 <= seed <= MAX_SEED:
-        raise UsageError(
-            f"a seed of {seed} is out of range", remedy=f"give a number from 0 to {MAX_SEED}"
-        )
-    own_seed = seed is None or seed == scenario.seed
-    if update_golden and not own_seed:
-        raise UsageError(
-            f"golden files apply only to the scenario's own seed, {scenario.seed}, not to {seed}",
-            remedy="omit --seed or --update-golden",
-        )
-    out_folder = None if out is None else prepare(Path(out), force=force)
-    path = scenario.path
+    seed = _checked_seed(scenario, seed, update_golden=update_golden)
+    out_folder = None
+    write_output = None
+    if out is not None:
+        out_folder = prepare(Path(out), force=force)
+        write_output = functools.partial(_write, out_folder)
     run = Run(
         name=scenario.name,
         host=host,
-        seed=scenario.seed if seed is None else seed,
-        own_seed=own_seed,
-        folder=None if path is None else path.parent,
-        golden=None if path is None else path.with_suffix(GOLDEN),
+        seed=seed,
+        own_seed=seed == scenario.seed,
         update_golden=update_golden,
         allow_outside=allow_outside,
-        on_output=None if out_folder is None else functools.partial(_write, out_folder),
+        on_output=write_output,
     )
+    if scenario.path is not None:
+        run.folder = scenario.path.parent
+        run.golden = scenario.path.with_suffix(GOLDEN)
     with opened(scenario, run) as failures:
         report = _run_steps(scenario, run, failures)
     if out_folder is not None:
         import orjson
 
+        # Without durations, so that two reports of one scenario are the same bytes.
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
         data = orjson.dumps(report.to_json(timing=False), option=options)
         _write(out_folder, REPORT, data)
     host.notify("fx_replay_finished", report=report)
     return report
+
+
+def _checked_seed(scenario: Scenario, seed: int | None, *, update_golden: bool) -> int:
+    """Return the seed, by default that of the scenario. Raises UsageError."""
+    checked_type(seed, (int, NoneType), "seed", "an int or None")
+    if seed is None:
+        return scenario.seed
+    if not 0 <= seed <= MAX_SEED:
+        raise UsageError(
+            f"a seed of {seed} is out of range", remedy=f"give a number from 0 to {MAX_SEED}"
+        )
+    if update_golden and seed != scenario.seed:
+        raise UsageError(
+            f"golden files apply only to the scenario's own seed, {scenario.seed}, not to {seed}",
+            remedy="omit --seed or --update-golden",
+        )
+    return seed
 
 
 def prepare(out: Path, *, force: bool = False) -> Path:
@@ -194,15 +206,15 @@ def _run_steps(scenario: Scenario, run: Run, failures: list[StepReport]) -> Repo
 def _open_device(device: Device, run: Run, stack: contextlib.ExitStack) -> Exception | None:
     """Open a device, which ``stack`` closes; return the exception, None on success."""
     try:
-        opened = device.kind.open(device.parameters, run, device.name)
+        opened_device = device.kind.open(device.parameters, run, device.name)
     except Exception as error:  # noqa: BLE001 (code of plugins; reported)
         return error
     if device.name == TARGET:
-        run.target = opened
-    run.devices[device.name] = opened
-    close = getattr(opened, "close", None)
-    if close is not None:
-        stack.callback(close)
+        run.target = opened_device
+    run.devices[device.name] = opened_device
+    close_device = getattr(opened_device, "close", None)
+    if close_device is not None:
+        stack.callback(close_device)
     return None
 
 

@@ -200,9 +200,8 @@ class _ScenarioReader:
             self.fault("scenario", "missing; a scenario needs the table [scenario] with a name")
         devices = list(self.devices(document))
         steps = list(self.steps(document))
-        references = _References(
-            devices, folder=None if path is None else path.parent, allow_outside=self.allow_outside
-        )
+        folder = None if path is None else path.parent
+        references = _References(devices, folder=folder, allow_outside=self.allow_outside)
         # With other faults, a name may be defined by a device or step that could not be read.
         self.faults += references.check(steps, is_complete=not self.faults)
         if about is None:
@@ -339,11 +338,12 @@ class _References:
             self._defined[makes].add(name)
 
     def _check_file(self, name: str, path: str) -> None:
-        outside = "" if self._allow_outside else file_fault(name, self._folder)
-        file = Path(name) if self._folder is None else self._folder / name
-        if outside:
-            self._fault(path, f"{outside}: {OUTSIDE}")
-        elif not file.is_file():
+        if not self._allow_outside:
+            outside = file_fault(name, self._folder)
+            if outside:
+                self._fault(path, f"{outside}: {OUTSIDE}")
+                return
+        if not Path(self._folder or ".", name).is_file():
             self._fault(path, f"there is no file {name!r} beside the scenario")
 
     def _check_reference(self, name: str, refers: str, path: str) -> None:
@@ -369,17 +369,18 @@ class _References:
         return noun, self._defined[noun]
 
     def _check_new_name(self, name: str, makes: str, path: str) -> None:
-        invalid = output_fault(name) if makes == "output" else ""
-        if invalid:
-            self._fault(path, invalid)
-        elif name in self._defined[makes]:
+        if makes == "output":
+            invalid = output_fault(name)
+            if invalid:
+                self._fault(path, invalid)
+                return
+        if name in self._defined[makes]:
             self._fault(path, f"the {makes} {name!r} already exists")
         elif makes == "output":
-            overlapping = [
-                output for output in self._defined[makes] if _is_one_a_folder(output, name)
-            ]
-            if overlapping:
-                self._fault(path, f"{name!r} and {overlapping[0]!r}: a file is not a folder")
+            for output in self._defined[makes]:
+                if _is_one_a_folder(output, name):
+                    self._fault(path, f"{name!r} and {output!r}: a file is not a folder")
+                    return
 
     # --- Numbers ---
 
@@ -391,6 +392,7 @@ class _References:
         ``loops`` has the number of rounds by the name of the round; ``field`` is the parameter
         that has the value, if it has one.
         """
+        # The parameter of a list or table is also that of what is in it.
         if isinstance(value, list | tuple):
             for index, item in enumerate(value):
                 self._check_values(item, f"{path}[{index}]", loops, target, field)
@@ -416,7 +418,9 @@ class _References:
 
     def _check_below(self, value: int, path: str, target: Any, field: Any) -> None:
         """Check a number that must be below one of the target's parameters."""
-        name = field.metadata.get("below", "") if field else ""
+        if not field or "below" not in field.metadata:
+            return
+        name = field.metadata["below"]
         limit = getattr(target, name, None)
         if limit is not None and value >= limit:
             self._fault(path, f"is {value}, but must be below {limit}, the {name} of the target")

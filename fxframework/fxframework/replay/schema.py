@@ -86,26 +86,30 @@ def _kind_schema(
     import orjson
 
     # A copy, so that a kind that fails leaves no definitions behind.
-    extended = dict(definitions)
+    extended_definitions = dict(definitions)
     try:
-        schema = table_schema(class_of_parameters(kind), extended)
-        added = {name: extended[name] for name in extended if name not in definitions}
-        orjson.dumps([schema, added])
+        schema = table_schema(class_of_parameters(kind), extended_definitions)
+        new_definitions = {
+            name: extended_definitions[name]
+            for name in extended_definitions
+            if name not in definitions
+        }
+        orjson.dumps([schema, new_definitions])
     except Exception as error:  # noqa: BLE001 (types and notes of plugins; listed)
         reason = error.message if isinstance(error, FxError) else one_line(error)
         host.left_out(kind, f"no JSON Schema of {kind.name}: {reason}")
         return None
-    definitions |= added
+    definitions |= new_definitions
     schema["title"] = kind.title
     return schema
 
 
-def table_schema(wanted: Any, definitions: Definitions) -> dict[str, Any]:
+def table_schema(wanted_type: Any, definitions: Definitions) -> dict[str, Any]:
     """Return the schema of a class of parameters; ``definitions`` gets those of its parts."""
-    attrs.resolve_types(wanted)
+    attrs.resolve_types(wanted_type)
     properties = {}
     required = []
-    for field in attrs.fields(wanted):
+    for field in attrs.fields(wanted_type):
         schema = _schema(field.type, definitions)
         metadata = field.metadata
         # The bounds of a list are those of its items.
@@ -140,27 +144,27 @@ def _description(field: attrs.Attribute[Any]) -> str:
     return f"{help_text} (a device of kind {' or '.join(kinds)})"
 
 
-def _schema(wanted: Any, definitions: Definitions) -> dict[str, Any]:
+def _schema(wanted_type: Any, definitions: Definitions) -> dict[str, Any]:
     """Return the schema of a type."""
-    if wanted in SIMPLE:
-        return dict(SIMPLE[wanted])
-    if hasattr(wanted, "from_toml"):
-        own_schema = getattr(wanted, "json_schema", None)
+    if wanted_type in SIMPLE:
+        return dict(SIMPLE[wanted_type])
+    if hasattr(wanted_type, "from_toml"):
+        own_schema = getattr(wanted_type, "json_schema", None)
         return {} if own_schema is None else dict(own_schema())
-    if attrs.has(wanted):
-        name = f"{wanted.__module__}.{wanted.__qualname__}"  # unique across plugins
+    if attrs.has(wanted_type):
+        name = f"{wanted_type.__module__}.{wanted_type.__qualname__}"  # unique across plugins
         if name not in definitions:
             definitions[name] = {}  # before its parts: a class may contain itself
-            definitions[name] = table_schema(wanted, definitions)
+            definitions[name] = table_schema(wanted_type, definitions)
         return {"$ref": f"#/$defs/{name}"}
-    arguments = typing.get_args(wanted)
-    if is_list(wanted):
+    arguments = typing.get_args(wanted_type)
+    if is_list(wanted_type):
         return {"type": "array", "items": _schema(arguments[0], definitions)}
-    if is_table(wanted):
+    if is_table(wanted_type):
         return {"type": "object", "additionalProperties": _schema(arguments[1], definitions)}
-    if is_union(wanted):
+    if is_union(wanted_type):
         members = [_schema(member, definitions) for member in arguments if member is not type(None)]
         return members[0] if len(members) == 1 else {"anyOf": members}
-    if typing.get_origin(wanted) is Literal:
+    if typing.get_origin(wanted_type) is Literal:
         return {"enum": list(arguments)}
     return {}

@@ -145,14 +145,14 @@ class CaptureExpect:
         """Check the expectations of a capture; report all differences."""
         capture = run.capture(self.capture)
         capture.scan()
-        wrong = [*_wrong_summary(self, capture), *_wrong_findings(self, capture, run)]
+        differences = [*_wrong_summary(self, capture), *_wrong_findings(self, capture, run)]
         message = ""
         if self.table:
             table = _rows_with(capture.table(self.table), self.where)
-            wrong += _wrong_rows(self, table)
+            differences += _wrong_rows(self, table)
             message = f"{len(table):,} rows of {self.table}"
-        if wrong:
-            return Outcome.failed("; ".join(wrong), wrong=wrong)
+        if differences:
+            return Outcome.failed("; ".join(differences), wrong=differences)
         return Outcome.ok(message)
 
 
@@ -188,8 +188,10 @@ def _wrong_findings(expected: CaptureExpect, capture: Capture, run: Run) -> Iter
     unexpected: dict[str, str] = {}
     for finding in capture.diagnostics.sorted():
         if finding.severity >= Severity.WARNING and finding.code not in expected_codes:
-            offset = "" if finding.offset is None else f" at byte {finding.offset:,}"
-            unexpected.setdefault(finding.code, f"{finding.message}{offset}")
+            message = finding.message
+            if finding.offset is not None:
+                message += f" at byte {finding.offset:,}"
+            unexpected.setdefault(finding.code, message)
     for code, message in list(unexpected.items())[:LISTED]:
         yield f"unexpected {code} ({counts[code]:,}): {message}"
     if len(unexpected) > LISTED:
@@ -225,6 +227,7 @@ def _wrong_rows(expected: CaptureExpect, table: Table) -> Iterator[str]:
         if values != expected_values:
             yield f"{column}: {_first_difference(expected_values, values)}"
     for column, expected_values in expected.values.items():
+        # A row without a value is neither expected nor unexpected, unless null is listed.
         distinct = list(dict.fromkeys(table.plain(column)))
         missing = [value for value in expected_values if value not in distinct]
         unexpected = [

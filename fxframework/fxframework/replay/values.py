@@ -120,19 +120,19 @@ def bounds_fault(field: attrs.Attribute[Any], value: Any) -> str:
     return ""
 
 
-def is_list(wanted: Any) -> bool:
+def is_list(wanted_type: Any) -> bool:
     """Return whether a type is a list, tuple or sequence of another type."""
-    return typing.get_origin(wanted) in {list, tuple, Sequence}
+    return typing.get_origin(wanted_type) in {list, tuple, Sequence}
 
 
-def is_table(wanted: Any) -> bool:
+def is_table(wanted_type: Any) -> bool:
     """Return whether a type is a mapping of strings to another type."""
-    return typing.get_origin(wanted) in {dict, Mapping}
+    return typing.get_origin(wanted_type) in {dict, Mapping}
 
 
-def is_union(wanted: Any) -> bool:
+def is_union(wanted_type: Any) -> bool:
     """Return whether a type is a union of types, perhaps with None."""
-    return typing.get_origin(wanted) in {Union, types.UnionType}
+    return typing.get_origin(wanted_type) in {Union, types.UnionType}
 
 
 def shown(value: Any) -> str:
@@ -144,10 +144,10 @@ def shown(value: Any) -> str:
 # --- Conversion --------------------------------------------------------------------------------
 
 
-def structure(value: Any, wanted: type, path: str) -> tuple[Any, list[Fault]]:
+def structure(value: Any, wanted_type: type, path: str) -> tuple[Any, list[Fault]]:
     """Convert a value at a path to a class; return it, or None and all faults."""
     try:
-        return _converter().structure(value, wanted), []
+        return _converter().structure(value, wanted_type), []
     except Exception as error:  # noqa: BLE001 (cattrs groups all exceptions)
         return None, list(_faults(error, path))
 
@@ -186,12 +186,12 @@ def _converter() -> cattrs.Converter:
     return converter
 
 
-def _structure_simple(value: Any, wanted: type) -> Any:
-    if wanted is float and type(value) is int:
+def _structure_simple(value: Any, wanted_type: type) -> Any:
+    if wanted_type is float and type(value) is int:
         return float(value)
-    # Not isinstance: true and false are no integers.
-    if type(value) is not wanted:
-        raise _InvalidValueError(f"is {shown(value)}, not {TYPE_NAMES[wanted]}")
+    # Not isinstance: true and false are not integers here.
+    if type(value) is not wanted_type:
+        raise _InvalidValueError(f"is {shown(value)}, not {TYPE_NAMES[wanted_type]}")
     return value
 
 
@@ -202,32 +202,32 @@ def _structure_duration(value: Any, _: type) -> Duration:
         raise _InvalidValueError(str(error)) from None
 
 
-def _has_from_toml(wanted: Any) -> bool:
-    return hasattr(wanted, "from_toml")
+def _has_from_toml(wanted_type: Any) -> bool:
+    return hasattr(wanted_type, "from_toml")
 
 
-def _hook_of_from_toml(wanted: Any, converter: cattrs.Converter) -> Structure:  # noqa: ARG001
-    return lambda value, _: wanted.from_toml(value)
+def _hook_of_from_toml(wanted_type: Any, converter: cattrs.Converter) -> Structure:  # noqa: ARG001
+    return lambda value, _: wanted_type.from_toml(value)
 
 
-def _hook_of_class(wanted: Any, converter: cattrs.Converter) -> Structure:
-    attrs.resolve_types(wanted)
+def _hook_of_class(wanted_type: Any, converter: cattrs.Converter) -> Structure:
+    attrs.resolve_types(wanted_type)
     renames = {
         field.name: override(rename=key_of(field.name))
-        for field in attrs.fields(wanted)
+        for field in attrs.fields(wanted_type)
         if field.name.endswith("_")
     }
     structure_fields = make_dict_structure_fn(
-        wanted, converter, _cattrs_forbid_extra_keys=True, **renames  # type: ignore[arg-type]
+        wanted_type, converter, _cattrs_forbid_extra_keys=True, **renames  # type: ignore[arg-type]
     )  # fmt: skip
 
     def structure_class(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
             raise _InvalidValueError(f"is {shown(value)}, not a table")
-        parameters = structure_fields(value, wanted)
+        parameters = structure_fields(value, wanted_type)
         errors = [
             _PlacedError(key_of(field.name), error)
-            for field in attrs.fields(wanted)
+            for field in attrs.fields(wanted_type)
             for error in _bounds_errors(field, getattr(parameters, field.name))
         ]
         if errors:
@@ -250,9 +250,9 @@ def _bounds_errors(field: attrs.Attribute[Any], value: Any) -> Iterator[Exceptio
             yield _PlacedError(index, _InvalidValueError(fault))
 
 
-def _hook_of_list(wanted: Any, converter: cattrs.Converter) -> Structure:
-    is_tuple = typing.get_origin(wanted) is tuple
-    item_type = typing.get_args(wanted)[0]
+def _hook_of_list(wanted_type: Any, converter: cattrs.Converter) -> Structure:
+    is_tuple = typing.get_origin(wanted_type) is tuple
+    item_type = typing.get_args(wanted_type)[0]
 
     def structure_list(value: Any, _: Any) -> Any:
         if not isinstance(value, list):
@@ -264,8 +264,8 @@ def _hook_of_list(wanted: Any, converter: cattrs.Converter) -> Structure:
     return structure_list
 
 
-def _hook_of_table(wanted: Any, converter: cattrs.Converter) -> Structure:
-    value_type = typing.get_args(wanted)[1]
+def _hook_of_table(wanted_type: Any, converter: cattrs.Converter) -> Structure:
+    value_type = typing.get_args(wanted_type)[1]
 
     def structure_table(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
@@ -278,14 +278,14 @@ def _hook_of_table(wanted: Any, converter: cattrs.Converter) -> Structure:
 
 
 def _structure_items(
-    items: Iterable[tuple[Any, Any]], wanted: Any, converter: cattrs.Converter
+    items: Iterable[tuple[Any, Any]], wanted_type: Any, converter: cattrs.Converter
 ) -> list[tuple[Any, Any]]:
     """Convert the values of items; raise all errors together, with their keys."""
     structured = []
     errors = []
     for key, value in items:
         try:
-            structured.append((key, converter.structure(value, wanted)))
+            structured.append((key, converter.structure(value, wanted_type)))
         except Exception as error:  # noqa: BLE001 (raised together)
             errors.append(_PlacedError(key, error))
     if errors:
@@ -293,8 +293,8 @@ def _structure_items(
     return structured
 
 
-def _hook_of_union(wanted: Any, converter: cattrs.Converter) -> Structure:
-    members = [member for member in typing.get_args(wanted) if member is not type(None)]
+def _hook_of_union(wanted_type: Any, converter: cattrs.Converter) -> Structure:
+    members = [member for member in typing.get_args(wanted_type) if member is not type(None)]
     if len(members) == 1:
         return lambda value, _: converter.structure(value, members[0])
     if all(attrs.has(member) for member in members):
@@ -347,6 +347,7 @@ def _faults(error: BaseException, path: str) -> Iterator[Fault]:
     if isinstance(error, _PlacedError):
         key = f"[{error.key}]" if isinstance(error.key, int) else f".{error.key}"
         yield from _faults(error.error, path + key)
+    # Before other groups: this one also knows the fields.
     elif isinstance(error, cattrs.ClassValidationError):
         yield from _faults_of_class(error, path)
     elif isinstance(error, BaseExceptionGroup):

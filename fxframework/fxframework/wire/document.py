@@ -102,9 +102,9 @@ def _span(field: Span) -> str:
 def _meaning(field: Field) -> str:
     said = [field.doc] if field.doc else []
     if field.role:
-        power = isinstance(field, Number) and field.size_power
-        size = f"size of the record: {field.size_unit} << number" if power else "size of the record"
-        said.append("kind of the record" if field.role == "kind" else size)
+        said.append("kind of the record" if field.role == "kind" else "size of the record")
+        if isinstance(field, Number) and field.size_power:
+            said.append(f"{field.size_unit} << number bytes")
     if isinstance(field, Mark):
         said.append(f"byte order: {field.number:#x}")
     if isinstance(field, Number):

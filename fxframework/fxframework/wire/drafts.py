@@ -137,8 +137,8 @@ class Drafted(Shape):
         if whole:
             padding = whole - self.tail - nbytes
             if padding < 0:
-                last = next(field for field in reversed(self.fields) if not field.tail)
-                raise last.refused(404, f"the fields take {nbytes} of {whole} bytes")
+                last = [field for field in self.fields if not field.tail and not field.is_computed]
+                raise last[-1].refused(404, f"the fields take {nbytes} of {whole} bytes")
         else:
             padding = -(nbytes + self.tail) % self.align
         if padding and self.rest is not None:

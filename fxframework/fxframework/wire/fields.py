@@ -758,6 +758,8 @@ class Bits(Number):
         value = number & (1 << self.nbits) - 1
         low = self.shift(c.word_nbytes, c.mirrored)
         high = low + self.nbits - 1
+        if not self.values:
+            meaning = self.meanings.get(value, meaning)
         c.bits(self.label, low, high, value, self.explained(meaning))
 
 

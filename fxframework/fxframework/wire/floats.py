@@ -91,12 +91,15 @@ class Float(Limited):
 
     def have_payload(self, bits: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of many bits are those of a NaN that is not the canonical one."""
-        exponent, usual = (0x7FF << 52, CANONICAL_NAN)
+        exponent = 0x7FF << 52
+        usual = CANONICAL_NAN
         if self.nbytes == 4:
-            exponent, usual = (0xFF << 23, narrowed(CANONICAL_NAN))
+            exponent = 0xFF << 23
+            usual = narrowed(CANONICAL_NAN)
         is_special = bits & exponent == exponent
         fraction = exponent & -exponent
-        return is_special & (bits & fraction - 1 != 0) & (bits != usual)
+        have: NDArray[np.bool_] = is_special & (bits & fraction - 1 != 0) & (bits != usual)
+        return have
 
     def read_many(self, c: Many) -> None:
         """Read the bits of the numbers of many records."""

@@ -208,10 +208,15 @@ class RowTexts:
         """Return all rows in the order of their places, and the bounds of each; forget them."""
         if not self.rows:
             return b"", np.zeros(1, np.int64)
-        places, starts, ends = map(np.concatenate, zip(*self.rows, strict=True))
-        order = np.argsort(places, kind="stable")
-        starts = starts[order]
-        ends = ends[order]
+        if len(self.rows) == 1:
+            places, starts, ends = self.rows[0]
+        else:
+            places, starts, ends = map(np.concatenate, zip(*self.rows, strict=True))
+        # Those of one class, and items of a list, are in order as they were written.
+        if (places[1:] < places[:-1]).any():
+            order = np.argsort(places, kind="stable")
+            starts = starts[order]
+            ends = ends[order]
         self.rows.clear()
         bounds = np.append(0, np.cumsum(ends - starts))
         letters = self.templates.letters()

@@ -82,13 +82,14 @@ class Listed(Field):
         c.at = end = begin + count * nbytes
         order = order_of(c.big)
         signed = isinstance(self.item, Integer) and self.item.signed
-        found: list[int | float] = [
+        integers = [
             int.from_bytes(c.data[at : at + nbytes], order, signed=signed)
             for at in range(begin, end, nbytes)
         ]
+        found: Sequence[int | float] = integers
         if isinstance(self.item, Float):
-            bits, found = found, [float(self.item.number_of(int(each))) for each in found]
-            c.differs |= any(map(self.item.has_payload, bits))
+            found = [float(self.item.number_of(bits)) for bits in integers]
+            c.differs |= any(map(self.item.has_payload, integers))
         if c.views is not None:
             for number, each in enumerate(found):
                 c.at = begin + (number + 1) * nbytes

@@ -111,7 +111,7 @@ class Layout(One, Drafted, InJson):
         """Numbers that are equal to a size which is known once the other fields are read."""
         marks = [field for field in self.fields if isinstance(field, Mark)]
         self.mark: Mark | None = marks[0] if marks else None
-        body = [field for field in self.fields if not field.tail]
+        body = [field for field in self.fields if not field.tail and not field.is_computed]
         self.rest = body[-1] if body and takes_rest(body[-1]) else None
         """The field that has all that the record has left."""
         self.tail = sum(self._least(field) for field in self.fields if field.tail)

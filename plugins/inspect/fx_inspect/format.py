@@ -1,4 +1,4 @@
-"""Blocks, limits and numbers of Inspect VMOs, each with the section that declares it.
+"""Format: the blocks of Inspect VMOs, declared, with their limits and numbers.
 
 Sections are those of Fuchsia's documents "Inspect VMO format" and "Inspect VMO heap", and of
 docs/formats/inspect.md, which corrects both. There are two layouts: ``v0`` is that of the library
@@ -11,27 +11,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
-from fxframework.io.words import Bits, WordLayout
+from fx_inspect import rules
+from fx_inspect.rules import RULES
+from fxframework.errors import refusal
+from fxframework.io.words import HIGH_HALF, LOW_HALF, WORD, Bits
+from fxframework.kit.json_fields import JsonFields
+from fxframework.wire import declarations as wire
+from fxframework.wire.cursor import RefusalError
+from fxframework.wire.records import Record
 
 __all__ = [
     "ARRAY_FORMATS",
+    "BLOCKS",
     "BUFFER_FORMATS",
     "DISPOSITIONS",
     "FROZEN_GENERATION",
-    "LAYOUTS",
     "MAGIC",
     "MAX_ORDER",
     "ORDER_SIZE",
     "TYPE_NAMES",
     "UNIT",
-    "BlockLayout",
+    "Block",
     "BlockType",
     "is_legacy",
     "layout_of",
+    "reserved_masks",
     "version_of",
 ]
 
@@ -154,60 +162,15 @@ def capacity(type: int, order: int) -> int:
     return ORDER_SIZE(order) - PAYLOAD_AT[type] if type in PAYLOAD_AT else 0
 
 
-# --- The words of a block ------------------------------------------------------------------------
+# --- The first word of a block -------------------------------------------------------------------
 
 ORDER = Bits("order", 0, 3, "16 << order bytes")
-
-
-@attrs.frozen
-class BlockLayout:
-    """The words of a block of one type: the header, and the next word if it has fields."""
-
-    header: WordLayout
-    payload: WordLayout | None = None
-
-    @property
-    def reserved_masks(self) -> tuple[int, int]:
-        """Bits of both words that are zero in a sound block."""
-        return self.header.reserved_mask, self.payload.reserved_mask if self.payload else 0
-
-
-_Fields = tuple[Bits, ...]
-TOTAL_LENGTH = Bits("total_length", 0, 31, "bytes of the value")
-BUFFER_EXTENT = Bits("extent", 32, 59, "index of the first extent, or of the string reference")
-BUFFER_FORMAT = Bits("format", 60, 63, values=BUFFER_FORMATS)
-ENTRY_TYPE = Bits("entry_type", 0, 3, values=ENTRY_TYPES)
-ARRAY_FORMAT = Bits("format", 4, 7, values=ARRAY_FORMATS)
-SLOT_COUNT = Bits("count", 8, 15, "slots")
-LINK_CONTENT = Bits("content", 0, 19, "index of the name of what is linked")
-LINK_DISPOSITION = Bits("disposition", 60, 63, values=DISPOSITIONS)
-HEADER_MAGIC = Bits("magic", 32, 63, 'the bytes "INSP"')
-BEFORE_MAGIC = Bits("head", 0, 31, "of a header, up to its version")
-VMO_SIZE = Bits("vmo_size", 0, 31, "bytes")
-STRING_LENGTH = Bits("total_length", 0, 31, "bytes of the string")
-SLOT_STRING = Bits("string", 0, 31, "index of the string of a slot, of two in a word")
-_PAYLOADS: Mapping[BlockType, _Fields] = {
-    BlockType.HEADER: (Bits("generation", 0, 63, "odd while the VMO is being changed"),),
-    BlockType.NODE_VALUE: (Bits("reference_count", 0, 63, "values that have it as parent"),),
-    BlockType.TOMBSTONE: (Bits("reference_count", 0, 63, "values that have it as parent"),),
-    BlockType.INT_VALUE: (Bits("value", 0, 63, "signed"),),
-    BlockType.UINT_VALUE: (Bits("value", 0, 63),),
-    BlockType.DOUBLE_VALUE: (Bits("value", 0, 63, "bits of a double"),),
-    BlockType.BOOL_VALUE: (Bits("value", 0, 63, "zero is false, anything else true"),),
-    BlockType.BUFFER_VALUE: (TOTAL_LENGTH, BUFFER_EXTENT, BUFFER_FORMAT),
-    BlockType.ARRAY_VALUE: (
-        ENTRY_TYPE,
-        ARRAY_FORMAT,
-        SLOT_COUNT,
-        Bits("reserved", 16, 63, reserved=True),
-    ),
-    BlockType.LINK_VALUE: (
-        LINK_CONTENT,
-        Bits("reserved", 20, 59, reserved=True),
-        LINK_DISPOSITION,
-    ),
-    BlockType.STRING_REFERENCE: (STRING_LENGTH, Bits("inline", 32, 63, "its first bytes")),
-}
+HEADER_MAGIC = HIGH_HALF
+"""In the first word of a header."""
+BEFORE_MAGIC = LOW_HALF
+"""The first word of a header up to its magic; its last bits are the version."""
+VMO_SIZE = STRING_LENGTH = SLOT_STRING = LOW_HALF
+"""Of the third word of a header; of the second one of a string; of two slots in a word."""
 
 
 @attrs.frozen
@@ -246,71 +209,348 @@ RESERVED_BITS = Bits("reserved", 4, 7, reserved=True)
 HEADS: Final[Mapping[str, Head]] = {"v0": _head(TYPE_V0, 28), "new": _head(TYPE, 24)}
 """The fields of first words, by layout."""
 NAME_LENGTH: Final = HEADS["new"].name_length.limit
-
-
-def _headers(type: BlockType, head: Head) -> _Fields:
-    """Return the fields after the type in a block's first word."""
-    start, middle = head.first.low, head.second.low
-    if type == BlockType.HEADER:
-        return (head.version, HEADER_MAGIC)
-    if type == BlockType.FREE:
-        return (
-            Bits("next_free", start, middle - 1, "index of the next free block of this order"),
-            Bits("unused", middle, 63),
-        )
-    if type == BlockType.RESERVED:
-        return (Bits("unused", start, 63),)
-    if type == BlockType.EXTENT:
-        return (
-            Bits("next_extent", start, middle - 1, "index of the next extent; 0 is none"),
-            Bits("reserved", middle, 63, reserved=True),
-        )
-    if type == BlockType.NAME:
-        return (
-            head.name_length,
-            Bits("reserved", head.name_length.high + 1, 63, reserved=True),
-        )
-    if type == BlockType.STRING_REFERENCE:
-        return (
-            Bits("next_extent", start, middle - 1, "index of the next extent; 0 is none"),
-            Bits("reference_count", middle, 63, "uses of the string"),
-        )
-    return (
-        Bits("parent", start, middle - 1, "index of the parent; 0 is the root"),
-        Bits("name", middle, head.second.high, "index of the name"),
-    )
-
-
 SECTIONS: Final[Mapping[str, str]] = {
     "v0": "Inspect VMO heap; docs, Inspect: Two layouts",
     "new": "Inspect VMO format; docs, Inspect: What is read",
 }
 
-
-def _word(layout: str, name: str, *rest: Bits) -> WordLayout:
-    """Return the first word of a block: its order and its type, and the rest of the fields."""
-    between = (RESERVED_BITS,) if layout == "new" else ()
-    return WordLayout(name, SECTIONS[layout], (ORDER, *between, HEADS[layout].type, *rest))
+# --- Blocks --------------------------------------------------------------------------------------
 
 
-def _layouts(layout: str) -> dict[int, BlockLayout]:
-    """Return the words of each block type of a layout."""
-    section, head = SECTIONS[layout], HEADS[layout]
-    layouts = {}
-    for type in map(BlockType, head.type.values):
-        header = _word(layout, type.name, *_headers(type, head))
-        rest = _PAYLOADS.get(type)
-        payload = None if rest is None else WordLayout(type.name, section, rest)
-        layouts[int(type)] = BlockLayout(header, payload)
-    return layouts
+class Block(Record, shared=True):
+    """A block of a known type; the base of the blocks of both layouts.
+
+    Its attributes are the fields of record JSON: the ``name`` of a value is an index, and so are
+    parent, extent and so on.
+    """
+
+    order: int
+    dialect: ClassVar[str]
+    """Its layout: ``new`` or ``v0``."""
+    beside: ClassVar[frozenset[str]] = frozenset({"index", "type", "layout"})
+
+    @property
+    def number(self) -> int:
+        """The number of its type."""
+        number: int = self.layout.kind[0]
+        return number
+
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return TYPE_NAMES[self.number]
+
+    @property
+    def index(self) -> int:
+        """Index of the block, in units of 16 bytes."""
+        return self.offset // UNIT
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Return the block as ``pickle`` and ``copy`` take it: type and layout say its class."""
+        _, _, *state = super().__reduce_ex__(protocol)
+        return _empty_block, (self.dialect, self.number), *state
+
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the fields into a JSON object."""
+        out["index"] = self.index
+        out["type"] = self.type
+        out["order"] = self.order
+        if self.dialect != "new":
+            out["layout"] = self.dialect
+        super().show(out)
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """Return the fields of a JSON object; redundant keys may be missing."""
+        form.used |= cls.beside
+        form.what = TYPE_NAMES[cls.layout.kind[0]]
+        order = form.within("order", 0, ORDER.limit)
+        if order > MAX_ORDER and "raw" not in form:
+            raise refusal(
+                rules.TOO_LARGE,
+                f"{form.what}: a block of order {order} ({ORDER_SIZE(order)} bytes) can only be "
+                "written from `raw`",
+            )
+        return super().parse(form)
+
+    def pack(self, state: Any = None) -> bytes:
+        """Return the block's bytes, with zeros behind the fields; ``raw`` is not used.
+
+        Raises WriteRefusedError: WRONG_TYPE and OUT_OF_RANGE for an invalid field,
+        INDEX_OUT_OF_RANGE for an index that does not fit, STRING_TOO_LONG for a name and TOO_LARGE
+        for data larger than the block, CONTRADICTION for lengths that contradict their contents.
+        """
+        try:
+            return super().pack(state)
+        except RefusalError as problem:
+            message = f"{self.type}: {problem.message}"
+            raise refusal(RULES.numbered(problem.number), message) from None
 
 
-LAYOUTS: Final[Mapping[str, Mapping[int, BlockLayout]]] = {name: _layouts(name) for name in HEADS}
-"""The words of each block type, by layout."""
-UNKNOWN: Final[Mapping[str, WordLayout]] = {
-    name: _word(name, "block", Bits("unknown", head.first.low, 63)) for name, head in HEADS.items()
+def _empty_block(dialect: str, number: int) -> Block:
+    """Return a block of a layout and a type without fields."""
+    cls = BLOCKS[dialect][number]
+    block: Block = cls.__new__(cls)
+    return block
+
+
+CONTENTS: Final = {404: rules.TOO_LARGE, 405: rules.CONTRADICTION}
+"""The rules for bytes or slots that are not as many as their block says."""
+
+
+def _held(said: Any, room: Any) -> Any:
+    """Return what a block has of something: as much as it says, or as much as there is room for."""
+    return said * (said <= room) + room * (said > room)
+
+
+def _index(place: Bits, doc: str, **options: Any) -> Any:
+    """Return an index at some bits of a word."""
+    index_rules = {404: rules.INDEX_OUT_OF_RANGE}
+    return wire.bits(place.low, place.high, doc=doc, rules=index_rules, **options)
+
+
+def _parent(head: Head) -> Any:
+    return _index(head.first, "index of the parent; 0 is the root")
+
+
+def _name(head: Head) -> Any:
+    return _index(head.second, "index of the name")
+
+
+def _next_extent(head: Head) -> Any:
+    return _index(head.first, "index of the next extent; 0 is none")
+
+
+def _truth() -> Any:
+    """Return a word that is false if it is zero, else true."""
+    word = wire.bits(0, 63, of=8, doc="zero is false, anything else true")
+    word.flag = True
+    return word
+
+
+def _size() -> Any:
+    return wire.size(wire.bits(0, 3, doc=ORDER.doc), unit=UNIT, power=True)
+
+
+def _type_of(head: Head) -> Any:
+    return wire.kind(wire.bits(head.type.low, head.type.high, meanings=TYPE_NAMES))
+
+
+def _heap_blocks(layout: str, head: Head) -> list[type[Any]]:
+    """Declare the blocks of a layout that are not values: the heap's own, names and strings.
+
+    ``_reserved`` bits are zero in a sound block; ``_unused`` ones are free for any use.
+    """
+    size = _size()
+
+    class Base(Block, name="block", word=4, section=SECTIONS[layout]):
+        dialect = layout
+        order: int = size
+        _type = _type_of(head)
+
+    class Free(Base, kind=BlockType.FREE, word=8):
+        next_free: int = _index(head.first, "index of the next free block of this order")
+        _unused = wire.bits(head.second.low, 63)
+
+    class Reserved(Base, kind=BlockType.RESERVED, word=8):
+        _unused = wire.bits(head.first.low, 63)
+
+    class Header(
+        Base, kind=BlockType.HEADER, keys=("order", "magic", "version", "generation", "vmo_size")
+    ):
+        version: int = wire.bits(head.version.low, head.version.high, doc=head.version.doc)
+        magic: str = wire.text(4, default="INSP", doc='"INSP"')
+        generation: int = wire.u64(doc="odd while the VMO is being changed, 2^64 - 2 if frozen")
+        vmo_size: int | None = wire.u32(when=size > 0, doc="bytes of the VMO")
+
+        beside = Block.beside | {"locked", "frozen", "vmo_size"}
+
+        def show(self, out: dict[str, Any]) -> None:
+            """Put the fields into a JSON object, with what the generation means."""
+            super().show(out)
+            out["vmo_size"] = self.vmo_size
+            out["locked"] = self.generation % 2 == 1
+            out["frozen"] = self.generation == FROZEN_GENERATION
+
+        @classmethod
+        def parse(cls, form: JsonFields) -> dict[str, Any]:
+            """Return the fields of a JSON object, which may leave out the size of the VMO."""
+            given = form.given.get("vmo_size")
+            if given is None and form.given.get("order") != 0:
+                form.given = {**form.given, "vmo_size": 0}
+            values = super().parse(form)
+            if given is not None:
+                values["vmo_size"] = form.within("vmo_size", 0, VMO_SIZE.limit)
+            return values
+
+        def pack(self, state: Any = None) -> bytes:
+            """Return the block's bytes. Raises WriteRefusedError."""
+            if self.vmo_size is not None and not self.order:
+                message = "HEADER: a header of order 0 has no vmo_size"
+                raise refusal(rules.CONTRADICTION, message)
+            if layout == "v0" and self.version % 256:
+                raise refusal(
+                    rules.CONTRADICTION,
+                    f"HEADER: with version {self.version} "
+                    "the bytes are not those of a version 0 header",
+                )
+            return super().pack(state)
+
+    class Extent(Base, kind=BlockType.EXTENT, word=8):
+        next_extent: int = _next_extent(head)
+        _reserved = wire.bits(head.second.low, 63)
+        payload: bytes = wire.octets(rules=CONTENTS)
+        capacity: int | None = wire.computed(wire.SIZE - PAYLOAD_AT[BlockType.EXTENT])
+
+    class Name(Base, kind=BlockType.NAME, word=8):
+        length: int = wire.bits(
+            head.name_length.low, head.name_length.high, doc=head.name_length.doc
+        )
+        _reserved = wire.bits(head.name_length.high + 1, 63)
+        name: str = wire.text(
+            _held(length, wire.SIZE - PAYLOAD_AT[BlockType.NAME]),
+            rules={404: rules.STRING_TOO_LONG, 405: rules.CONTRADICTION},
+        )
+
+    if layout == "new":
+
+        class StringReference(Base, kind=BlockType.STRING_REFERENCE, word=8):
+            next_extent: int = _next_extent(head)
+            reference_count: int = wire.bits(head.second.low, 63, doc="uses of the string")
+            total_length: int = wire.u32(doc="bytes of the string")
+            inline: bytes = wire.octets(
+                _held(total_length, wire.SIZE - PAYLOAD_AT[BlockType.STRING_REFERENCE]),
+                rules=CONTENTS,
+            )
+
+    members: list[type[Any]] = Base.layout.family.members
+    return members
+
+
+def _value_blocks(layout: str, head: Head) -> list[type[Any]]:
+    """Declare the values of a layout, which have a parent and a name."""
+
+    class Base(Block, name="block", word=4, section=SECTIONS[layout]):
+        dialect = layout
+        order: int = _size()
+        _type = _type_of(head)
+
+    class NodeValue(Base, kind=BlockType.NODE_VALUE, word=8):
+        parent: int = _parent(head)
+        name: int = _name(head)
+        reference_count: int = wire.u64(doc="values that have it as parent")
+
+    class Tombstone(Base, kind=BlockType.TOMBSTONE, word=8):
+        parent: int = _parent(head)
+        name: int = _name(head)
+        reference_count: int = wire.u64(doc="values that have it as parent")
+
+    class IntValue(Base, kind=BlockType.INT_VALUE, word=8):
+        parent: int = _parent(head)
+        name: int = _name(head)
+        value: int = wire.i64()
+
+    class UintValue(Base, kind=BlockType.UINT_VALUE, word=8):
+        parent: int = _parent(head)
+        name: int = _name(head)
+        value: int = wire.u64()
+
+    class DoubleValue(Base, kind=BlockType.DOUBLE_VALUE, word=8):
+        parent: int = _parent(head)
+        name: int = _name(head)
+        value: float = wire.f64()
+
+    class BufferValue(Base, kind=BlockType.BUFFER_VALUE, word=8):
+        parent: int = _parent(head)
+        name: int = _name(head)
+        total_length: int = wire.bits(0, 31, of=8, doc="bytes of the value")
+        extent: int = _index(
+            Bits("extent", 32, 59), "index of the first extent, or of the string reference"
+        )
+        format: str | int = wire.bits(60, 63, values=BUFFER_FORMATS)
+
+    class ArrayValue(Base, kind=BlockType.ARRAY_VALUE, word=8):
+        parent: int = _parent(head)
+        name: int = _name(head)
+        entry_type: int = wire.bits(0, 3, of=8, meanings=ENTRY_TYPES)
+        format: int = wire.bits(4, 7, meanings=ARRAY_FORMATS)
+        count: int = wire.bits(8, 15, doc="slots")
+        _reserved = wire.bits(16, 63)
+        slots: tuple[int | float, ...] | None = wire.choice(
+            entry_type,
+            {
+                BlockType.INT_VALUE: wire.listed(
+                    wire.i64(), _held(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS
+                ),
+                BlockType.UINT_VALUE: wire.listed(
+                    wire.u64(), _held(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS
+                ),
+                BlockType.DOUBLE_VALUE: wire.listed(
+                    wire.f64(), _held(count, wire.SIZE - SLOTS_AT >> 3), rules=CONTENTS
+                ),
+            },
+            when=(entry_type >= BlockType.INT_VALUE) & (entry_type <= BlockType.DOUBLE_VALUE),
+        )
+        slot_indexes: tuple[int, ...] | None = wire.listed(
+            wire.u32(),
+            _held(count, wire.SIZE - SLOTS_AT >> 2),
+            when=entry_type == BlockType.STRING_REFERENCE,
+            rules=CONTENTS,
+        )
+
+    class LinkValue(Base, kind=BlockType.LINK_VALUE, word=8):
+        parent: int = _parent(head)
+        name: int = _name(head)
+        content: int = _index(Bits("content", 0, 19), "index of the name of what is linked", of=8)
+        _reserved = wire.bits(20, 59)
+        disposition: str | int = wire.bits(60, 63, values=DISPOSITIONS)
+
+    if layout == "new":
+
+        class BoolValue(Base, kind=BlockType.BOOL_VALUE, word=8):
+            parent: int = _parent(head)
+            name: int = _name(head)
+            value: bool = _truth()
+
+    members: list[type[Any]] = Base.layout.family.members
+    return members
+
+
+BLOCKS: Final[Mapping[str, Mapping[int, type[Any]]]] = {
+    layout: {
+        cls.layout.kind[0]: cls
+        for cls in (*_heap_blocks(layout, head), *_value_blocks(layout, head))
+    }
+    for layout, head in HEADS.items()
 }
-"""The first word of a block of an unknown type, by layout."""
+"""The classes of blocks by type, by layout."""
+
+
+def reserved_masks(cls: type[Any]) -> tuple[int, int]:
+    """Return the bits of the first two words that are zero in a sound block of a class."""
+    masks = {0: 0, WORD: 0}
+    for field, place in cls.layout.places().items():
+        if place.offset in masks:
+            unnamed = cls.layout.words.get(field, (0, 0))[1]
+            named = place.mask << place.shift if field.name == "_reserved" else 0
+            masks[place.offset] |= unnamed | named
+    return masks[0], masks[WORD]
+
+
+def _bits(type: BlockType, name: str) -> Bits:
+    """Return bits of blocks of a type that are the same in both layouts."""
+    bits: Bits = BLOCKS["new"][type].layout.bits(name)
+    return bits
+
+
+TOTAL_LENGTH = _bits(BlockType.BUFFER_VALUE, "total_length")
+BUFFER_EXTENT = _bits(BlockType.BUFFER_VALUE, "extent")
+BUFFER_FORMAT = _bits(BlockType.BUFFER_VALUE, "format")
+ENTRY_TYPE = _bits(BlockType.ARRAY_VALUE, "entry_type")
+ARRAY_FORMAT = _bits(BlockType.ARRAY_VALUE, "format")
+SLOT_COUNT = _bits(BlockType.ARRAY_VALUE, "count")
+LINK_CONTENT = _bits(BlockType.LINK_VALUE, "content")
+LINK_DISPOSITION = _bits(BlockType.LINK_VALUE, "disposition")
 
 
 def is_legacy(head: bytes) -> bool:

@@ -126,6 +126,15 @@ def build(records: Iterable[InspectRecord], diagnostics: Diagnostics | None = No
     return tree
 
 
+def fields_of(block: Block) -> dict[str, Any]:
+    """The fields of a block by name; what is shown by name is a number."""
+    fields = {field.name: getattr(block, field.name) for field in block.layout.public}
+    for name, names in (("format", wire.BUFFER_FORMATS), ("disposition", wire.DISPOSITIONS)):
+        if isinstance(fields.get(name), str):
+            fields[name] = next(number for number, each in names.items() if each == fields[name])
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def _text(data: bytes) -> str:
     return data.decode(errors="surrogateescape")
 
@@ -230,7 +239,7 @@ class _Builder:
         room = self.size
         doubles: set[int] = set()
         for index, block in self.of((BlockType.BUFFER_VALUE, BlockType.STRING_REFERENCE)):
-            fields = block.fields
+            fields = fields_of(block)
             inline = b""
             if block.number == BlockType.STRING_REFERENCE:
                 inline, first, utf8 = fields["inline"], fields["next_extent"], True
@@ -252,7 +261,7 @@ class _Builder:
             if code in (None, "FXI0227") and utf8 and not _is_utf8(data):
                 self.find("FXI0204", index)
         for index, block in self.of((BlockType.NAME,)):
-            fields = block.fields
+            fields = fields_of(block)
             if fields["length"] <= wire.capacity(BlockType.NAME, block.order):
                 self.texts[index] = fields["name"]
                 if not _is_utf8(fields["name"].encode(errors="surrogateescape")):
@@ -276,7 +285,7 @@ class _Builder:
             if before is not None:
                 doubles.add(index)
             self.extents[index] = owner
-            fields = self.blocks[index].fields
+            fields = fields_of(self.blocks[index])
             part = fields["payload"][:nbytes]
             if len(part) > room:
                 parts.append(part[:room])
@@ -293,7 +302,7 @@ class _Builder:
         if index and type in (BlockType.NAME, BlockType.STRING_REFERENCE):
             if index in self.texts:
                 return self.texts[index]
-            length = self.blocks[index].fields["length"]
+            length = fields_of(self.blocks[index])["length"]
             raise _Dropped("FXI0203", f"name {index} has {length} bytes")
         if type < 0:
             raise _Dropped("FXI0201", f"no block begins at {index}")
@@ -306,7 +315,7 @@ class _Builder:
         values: dict[int, Node | Property | Link] = {}
         for index, block in self.of(VALUES):
             try:
-                values[index] = self.value(index, block, self.name(block.fields["name"]))
+                values[index] = self.value(index, block, self.name(fields_of(block)["name"]))
             except _Dropped as dropped:
                 code, message = dropped.args
                 self.find(code, index, message)
@@ -315,7 +324,7 @@ class _Builder:
     def value(self, index: int, block: Block, name: str) -> Node | Property | Link:
         """What a value of this name is."""
         type = BlockType(block.number)
-        fields = block.fields
+        fields = fields_of(block)
         if type == BlockType.NODE_VALUE:
             return Node(name, index)
         if type in _SCALARS:
@@ -349,7 +358,7 @@ class _Builder:
 
     def array(self, index: int, block: Block, name: str) -> Property:
         """An array."""
-        fields = block.fields
+        fields = fields_of(block)
         entry, format, count = fields["entry_type"], fields["format"], fields["count"]
         if entry not in wire.SLOT_BYTES:
             raise _Dropped("FXI0211", f"entries of type {entry}")
@@ -389,7 +398,7 @@ class _Builder:
         """Give every value to its parent, in the order of the file."""
         self.nodes |= {index: value for index, value in values.items() if isinstance(value, Node)}
         for index, value in values.items():
-            at = self.blocks[index].fields["parent"]
+            at = fields_of(self.blocks[index])["parent"]
             parent = self.nodes.get(at)
             if parent is None:
                 # A node that is not among the nodes was dropped, and a finding says so.
@@ -411,7 +420,7 @@ class _Builder:
             while isinstance(value, Node) and index in self.nodes and index and index not in walk:
                 walk[index] = start
                 path.append(index)
-                index = self.blocks[index].fields["parent"]
+                index = fields_of(self.blocks[index])["parent"]
             if path and index and walk.get(index) == start:
                 cycle = path[path.index(index) :]
                 self.find("FXI0222", min(cycle), f"{len(cycle)} nodes")
@@ -419,7 +428,7 @@ class _Builder:
     def find_duplicates(self) -> None:
         """Report tombstones, and names that siblings share."""
         for index, block in self.of((BlockType.TOMBSTONE,)):
-            self.find("FXI0223", index, f"{block.fields['reference_count']} values")
+            self.find("FXI0223", index, f"{fields_of(block)['reference_count']} values")
         stack = [self.nodes[0]]
         while stack:
             node = stack.pop()
@@ -442,7 +451,7 @@ class _Builder:
         children: Counter[int] = Counter()
         uses: Counter[int] = Counter()
         for _, block in self.of(_PARENTED):
-            fields = block.fields
+            fields = fields_of(block)
             children[fields["parent"]] += 1
             uses[fields["name"]] += 1
             if block.number == BlockType.LINK_VALUE:
@@ -453,7 +462,7 @@ class _Builder:
             elif block.number == BlockType.ARRAY_VALUE and fields["count"] <= _room(block):
                 uses.update(fields.get("slot_indexes", ()))
         for index, block in self.of((BlockType.NODE_VALUE, BlockType.TOMBSTONE)):
-            count = block.fields["reference_count"]
+            count = fields_of(block)["reference_count"]
             if count != children[index]:
                 self.find("FXI0304", index, f"it is {count}, and there are {children[index]}")
         for index, block in self.of((BlockType.NAME, BlockType.STRING_REFERENCE)):
@@ -462,11 +471,11 @@ class _Builder:
             elif block.number == BlockType.NAME:
                 if uses[index] > 1:
                     self.find("FXI0302", index, f"{uses[index]} times")
-            elif block.fields["reference_count"] != uses[index]:
-                count = block.fields["reference_count"]
+            elif fields_of(block)["reference_count"] != uses[index]:
+                count = fields_of(block)["reference_count"]
                 self.find("FXI0305", index, f"it is {count}, and there are {uses[index]}")
         for index, block in self.of((BlockType.FREE,)):
-            after = block.fields["next_free"]
+            after = fields_of(block)["next_free"]
             fine = after in self.padding and not block.order
             if self.type(after) == BlockType.FREE:
                 fine = self.blocks[after].order == block.order
@@ -479,5 +488,5 @@ class _Builder:
 
 def _room(block: Block) -> int:
     """Slots that the block of an array has room for; 0 for entries that arrays do not hold."""
-    slot = wire.SLOT_BYTES.get(block.fields["entry_type"])
+    slot = wire.SLOT_BYTES.get(fields_of(block)["entry_type"])
     return wire.capacity(BlockType.ARRAY_VALUE, block.order) // slot if slot else 0

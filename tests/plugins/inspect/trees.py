@@ -36,6 +36,12 @@ def image(vector: dict[str, Any]) -> bytes:
 FILES = {vector["name"]: vector for vector in vectors("files")}
 
 
+def block(type: str, order: int = 0, layout: str = "new", **fields: Any) -> Block:
+    """A block of a type."""
+    made: Block = wire.BLOCKS[layout][BlockType[type]](order=order, **fields)
+    return made
+
+
 class Vmo:
     """A VMO put together of blocks, one behind the other."""
 
@@ -46,7 +52,7 @@ class Vmo:
     def add(self, type: str, order: int = 0, **fields: Any) -> int:
         """Append a block; gives its index."""
         index = len(self.data) // wire.UNIT
-        self.data += Block(type=type, order=order, fields=fields, layout=self.layout).pack()
+        self.data += block(type, order, self.layout, **fields).pack()
         return index
 
     def name(self, text: str, order: int = 0) -> int:
@@ -83,14 +89,10 @@ class Vmo:
         """Change one field of a block, to whatever fits its bits."""
         (head,) = struct.unpack_from("<Q", self.data, index * wire.UNIT)
         type = (wire.TYPE if self.layout == "new" else wire.TYPE_V0).get(head)
-        words = wire.LAYOUTS[self.layout][type]
-        number, bits = next(
-            (number, bits)
-            for number, word in enumerate((words.header, words.payload))
-            for bits in (word.fields if word else ())
-            if bits.name == field
-        )
-        self.put(index, number, self.word(index, number) & ~bits.mask | bits.put(value))
+        place = wire.BLOCKS[self.layout][type].layout.place(field)
+        number = place.offset // 8
+        word = self.word(index, number) & ~(place.mask << place.shift)
+        self.put(index, number, word | (value & place.mask) << place.shift)
 
 
 def read(data: bytes) -> tuple[fx.Tree, list[Diagnostic]]:

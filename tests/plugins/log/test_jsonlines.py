@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_log.sample import sample
+from fxframework.wire.many import Many
 
 from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
@@ -116,6 +118,22 @@ def test_plain_records_are_not_decoded_one_by_one(
 
     monkeypatch.setattr(tools.frames.Records, "log", refused)
     assert b"".join(capture.records_json()).count(b"\n") == 280
+
+
+@cases("data", [sample(20_000), sample(10_000) + b"odd"])
+def test_what_was_read_of_a_block_is_freed_with_it(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    """Without the collector of cycles, which would let 300 MB come together in a file of 40."""
+    monkeypatch.setattr(tools.lines, "BLOCK_BYTES", 200)
+    capture = tools.opened("log", data, {})
+    gc.collect()
+    gc.disable()
+    try:
+        assert sum(1 for _ in capture.records_json()) > 10
+        assert sum(isinstance(each, Many) for each in gc.get_objects()) < 5
+    finally:
+        gc.enable()
 
 
 SOUND_PACKET = packet("a message", "tag")

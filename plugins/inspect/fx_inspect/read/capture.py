@@ -16,14 +16,13 @@ from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read import tables
 from fx_inspect.read.batches import TreeRows
-from fx_inspect.read.first_pass import RawColumns, record_scan
+from fx_inspect.read.first_pass import RawColumns
 from fx_inspect.read.links import JoinedRows, join_linked_trees
-from fx_inspect.read.record_lines import block_lines
 from fx_inspect.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.kernels.notes import Notes
-from fxframework.kit.record_lines import PIECE, record_lines
+from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
 from fxframework.model.capture import Capture, Entry, OpenRequest, Record
 from fxframework.model.schema import TableSchema
@@ -107,25 +106,18 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         ).records(self.source.data)
 
     def records_json(self) -> Iterator[bytes]:
-        """Return the same records as JSON lines.
+        """Return the same records as JSON lines, written many at a time (``lines``)."""
+        from fx_inspect.read.decoder import RecordDecoder
+        from fx_inspect.read.lines import LineWriter
 
-        Plain blocks are written in bulk (``jsonlines.py``).
-        """
-        from fx_inspect.read.decoder import Walk
-
-        data = self.source.data
-        walk = Walk(data, record_scan(data, self.request.limits), self.record_diagnostics)
-        lines = block_lines(data, walk.layout, walk.scan, PIECE)
-
-        def record(_at: int) -> Record:
-            walk.take_notes()
-            one = walk.reported(lines.records)
-            lines.records += 1
-            return one
-
-        return self.checked_pieces(
-            record_lines(lines, wire.UNIT, data.size, PIECE, record, self.source.passed)
-        )
+        decoder = RecordDecoder(diagnostics=self.record_diagnostics, limits=self.request.limits)
+        released = 0
+        for end, lines in LineWriter(decoder.begin(self.source.data)).lines():
+            self.check_budget()
+            yield lines
+            if end - released >= RELEASED:
+                self.source.passed(released, end)
+                released = end
 
     # --- The pass over the whole file -------------------------------------------------------------
 

@@ -75,13 +75,25 @@ class Walk:
         self.take_notes()
         self.units, self.types = memoryview(scan.unit), memoryview(scan.type)
 
-    def reaches(self, number: int) -> bool:
+    @property
+    def count(self) -> int:
+        """The records that were found so far."""
+        return int(self.scan.count)
+
+    def reaches(self, number: int, ahead: int = AHEAD) -> bool:
         """Find the records up to a number, and some more. Return whether there are so many."""
-        if self.scan.count <= number:
-            self.scan.most = number + AHEAD
+        if self.count <= number:
+            self.scan.most = number + ahead
             self.scan.run()
             self.take_notes()
-        return bool(self.scan.count > number)
+        return self.count > number
+
+    def bounds(self, first: int, stop: int) -> NDArray[np.int64]:
+        """Return where records that were found begin, and where the last one ends, in bytes."""
+        units = np.asarray(self.units)[first : stop + 1].astype(np.int64)
+        if stop == self.count:
+            units = np.append(units[: stop - first], self.scan.at)
+        return np.minimum(units * wire.UNIT, len(self.view))
 
     def take_notes(self) -> None:
         """Take the notes of the scan that were not reported yet, after it has found records."""
@@ -91,11 +103,22 @@ class Walk:
 
     def reported(self, number: int) -> InspectRecord:
         """Return a record that was found, and report the findings about it."""
-        record, found = self.record(number), self.found(number)
+        record = self.record(number)
+        self.report(number)
+        return record
+
+    def report(self, number: int) -> None:
+        """Report the findings about a record; those of records before it were reported."""
+        found = self.found(number)
         self.passed += len(found)
         if self.diagnostics is not None:
             self.diagnostics.report(found, number)
-        return record
+
+    def with_findings(self, first: int, stop: int) -> list[int]:
+        """Return which of some records that were found have findings."""
+        begin, end = np.searchsorted(self.waiting[:, 2], (first, stop)).tolist()
+        numbers: list[int] = np.unique(self.waiting[begin:end, 2]).tolist()
+        return numbers
 
     def found(self, number: int) -> list[Found]:
         """Return the findings about a record that were not reported yet."""
@@ -117,7 +140,7 @@ class Walk:
     def record(self, number: int) -> InspectRecord:
         """Return a record that was found."""
         unit, type = self.units[number], self.types[number]
-        behind = self.scan.at if number + 1 == self.scan.count else self.units[number + 1]
+        behind = self.scan.at if number + 1 == self.count else self.units[number + 1]
         start, end = wire.UNIT * unit, min(wire.UNIT * behind, len(self.view))
         if type == wire.PADDING:
             return Padding(offset=start, nbytes=end - start)

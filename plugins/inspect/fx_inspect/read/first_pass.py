@@ -30,15 +30,15 @@ NO_LIMIT = 1 << 62
 
 def _parameters(name: str) -> I64:
     """Return a layout in the form of the kernels: positions of fields, and reserved bits."""
-    types, head = wire.LAYOUTS[name], wire.HEADS[name]
-    masks = [mask for type in range(len(types)) for mask in types[type].reserved_masks]
+    types, head = wire.BLOCKS[name], wire.HEADS[name]
+    masks = [mask for type in range(len(types)) for mask in wire.reserved_masks(types[type])]
     version = 0 if name == "v0" else wire.MAX_VERSION
     values = [head.type.low, head.type.limit, head.first.low, head.first.limit, head.second.low]
     values += [len(types), version]
     return np.array([*values, *masks], np.uint64).view(np.int64)
 
 
-LAYOUTS = {name: _parameters(name) for name in wire.LAYOUTS}
+LAYOUTS = {name: _parameters(name) for name in wire.BLOCKS}
 
 
 def tree_order(parents: I32) -> TreeOrder:

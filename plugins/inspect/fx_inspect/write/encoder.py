@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
 from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.read.records import Block, InspectRecord, Padding, block_of, from_json
-from fx_inspect.write.packing import block_packer
+from fx_inspect.format import BlockType
+from fx_inspect.read.records import STATE, Block, InspectRecord, Padding, block_of, from_json
 from fxframework.kit.lossless import Encoder, padding_of
 from fxframework.wire.packing import Packer
+from fxframework.wire.records import Layout
 
 __all__ = ["RecordEncoder"]
+
+SELECTORS = ("type", "order", "layout", "entry_type")
+"""Keys of a block's JSON that say which fields it has."""
 
 
 class RecordEncoder(Encoder):
@@ -33,22 +35,36 @@ class RecordEncoder(Encoder):
             record = from_json(record)
         if isinstance(record, Padding):
             return padding_of(record.nbytes, rules.OUT_OF_RANGE)
-        if isinstance(record, Block):
-            if record.raw is not None and _decodes_to(record, bytes(record.raw)):
-                return bytes(record.raw)
-            return record.pack()
-        if record.raw is None:
+        is_stale = isinstance(record, Block) and not _has_its_bytes(record)
+        if record.raw is None or is_stale:
             return record.pack()
         return bytes(record.raw)
 
     def packer(self) -> Packer:
         """Return what packs many records at a time."""
-        return block_packer()
+        return Packer(_layout_of, STATE, selectors=SELECTORS)
 
 
-def _decodes_to(block: Block, data: bytes) -> bool:
-    """Return whether these bytes decode to the fields of a block."""
+def _has_its_bytes(block: Block) -> bool:
+    """Return whether the raw bytes of a block decode to its fields."""
+    data = bytes(block.raw or b"")
     if not wire.UNIT <= len(data) == wire.ORDER_SIZE(data[0] & wire.ORDER.limit):
         return False
-    found = block_of(memoryview(data), block.layout, raw=False)
-    return isinstance(found, Block) and found == attrs.evolve(block, raw=None)
+    found = block_of(memoryview(data), block.dialect)
+    found.raw = block.raw  # what counts is the fields
+    return found == block
+
+
+def _layout_of(given: Mapping[str, Any]) -> Layout | None:
+    """Return the fields of a block, given as JSON; None if only objects know its bytes."""
+    name, order = given.get("type"), given.get("order")
+    layout = given.get("layout", "new")
+    if given.get("record") != "block" or type(name) is not str or layout not in ("new", "v0"):
+        return None
+    if type(order) is not int or order > wire.MAX_ORDER:
+        return None
+    cls = wire.BLOCKS[layout].get(BlockType.__members__.get(name, -1))
+    if cls is None or cls.layout.kind[0] == BlockType.HEADER:
+        return None
+    found: Layout = cls.layout
+    return found

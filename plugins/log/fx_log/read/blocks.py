@@ -196,6 +196,15 @@ class BlockReader(abc.ABC):
             self.notes = [np.array(notes.findings).reshape(-1, FINDING_FIELDS)]
             yield self._counted(self.read())
 
+    def forget(self) -> None:
+        """Drop what was read of the last block, for whose lines it was kept."""
+        if self.records_read is not None:
+            # Parts know the rows of their records, which know them: no memory waits for the cycle.
+            self.records_read.own.parts.clear()
+        self.records_read = None
+        self.arguments_read = None
+        self.suffixes_read = None
+
     def _counted(self, rows: LogRows) -> tuple[LogRows, I64]:
         """Count the rows of a block and its findings; return both."""
         findings = np.concatenate(self.notes)

@@ -361,8 +361,12 @@ class Records:
             record = suffix[0]
             begin = row.suffix
         data = self.data[begin : begin + record.nbytes]
-        place_of = self.file.place
-        return RecordAt(record, data, byte - begin, lambda at: int(place_of(np.int64(begin + at))))
+
+        def place_in_file(byte_of_record: int) -> int:
+            place: int = self.file.place(np.array([begin + byte_of_record])).item()
+            return place
+
+        return RecordAt(record, data, byte - begin, place_in_file)
 
 
 class RecordAt(NamedTuple):

@@ -53,8 +53,11 @@ class LineWriter:
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield lines, and the byte of the framed bytes up to which their records are."""
         yield 0, b"".join(map(line_of, self.records.opening()))
-        for _ in self.reader.blocks(BLOCK_BYTES):
-            yield self.file.position, self.block()
+        for rows_and_findings in self.reader.blocks(BLOCK_BYTES):
+            del rows_and_findings  # lines need neither; nor are they kept while more is read
+            lines = self.block()
+            self.reader.forget()
+            yield self.file.position, lines
         yield self.file.data.size, b"".join(map(line_of, self.records.rest()))
 
     def block(self) -> bytes:
@@ -88,7 +91,7 @@ class LineWriter:
         """Write structured records, or entries of a ring; return which their objects show."""
         records = self.reader.records_read
         suffixes = self.reader.suffixes_read
-        assert records is not None  # noqa: S101 (the reader was told to keep them)
+        assert records is not None  # noqa: S101 (the reader keeps them `for_lines`)
         records.keep_raw(records.known[LOG["_reserved"]] != 0)
         by_objects = self.arguments(records)
         if self.file.ring is not None:

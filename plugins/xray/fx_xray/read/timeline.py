@@ -41,8 +41,9 @@ from fx_xray.format import (
     BasicFunction,
 )
 from fx_xray.read.buffers import expanded, latest, shifted
-from fx_xray.read.events import Events
-from fx_xray.read.frames import Heads, Records, function_fields, heads_of
+from fx_xray.read.events import Events, picked
+from fx_xray.read.frames import Records, function_fields, heads_of
+from fxframework.kernels.heads import Heads
 
 __all__ = ["BasicThreads", "FdrThreads", "ThreadStretches", "Threads", "in_time"]
 
@@ -102,7 +103,9 @@ class Walked:
     count: I64
     code: NDArray[np.uint8]
     stretch: I64
-    """The stretch of each row, among those of the thread."""
+    """The stretch of each row, among those of the lane."""
+    thread: I64
+    """The thread of each row."""
     place: I64
     """The place of each record."""
     first: I64
@@ -112,47 +115,78 @@ class Walked:
 
 
 class Threads(abc.ABC):
-    """Reads the events of threads, some of one thread at a time."""
+    """Reads the events of threads, some of one *lane* at a time.
+
+    A lane is a thread, or threads that follow one another and have few records: they are read
+    whole, and put in order of time.
+    """
 
     step: int
     """Bytes of records that follow one another in one row."""
+    most = 0
+    """The largest record, in bytes; 0 for any."""
 
     def __init__(self, records: Records, stretches: ThreadStretches, table: I64, room: int) -> None:
         self.records = records
         self.stretches = stretches
-        self.count = stretches.first.size - 1
-        self.threads = [Thread() for _ in range(self.count)]
         self.heads = Heads(records.data, table, max(1, room), int(records.big))
-        self.left_out = SIGN
-        """The latest time of the records read last that are too large to be shown."""
+        sums = np.concatenate([[0], np.cumsum(stretches.stop - stretches.start)])
+        nbytes = np.diff(sums[stretches.first]).tolist()
+        # The first thread of each lane, and the number of threads.
+        self.bounds = [0]
+        left = room * self.step
+        for thread, size in enumerate(nbytes):
+            if thread and size > left:
+                self.bounds.append(thread)
+                left = room * self.step
+            left -= size
+        self.bounds += [len(nbytes)] if nbytes else []
+        self.count = len(self.bounds) - 1
+        self.threads = [Thread() for _ in range(self.count)]
 
     def read(self, number: int, most: int) -> tuple[Events, I64] | None:
-        """Return the next events of a thread, of ``most`` records at most, and when they come.
+        """Return the next events of a lane, of ``most`` records at most, and when they come.
 
         The kinds of events that go back in time have BACK. None if it has no more records.
         """
         thread, heads = self.threads[number], self.heads
-        mine = slice(*self.stretches.first[number : number + 2].tolist())
+        first_thread, end_thread = self.bounds[number : number + 2]
+        is_group = end_thread > first_thread + 1
+        first = self.stretches.first
+        mine = slice(int(first[first_thread]), int(first[end_thread]))
         heads.at, heads.stretch = thread.at, thread.stretch
-        rows, _ = heads.walk(self.stretches.start[mine], self.stretches.stop[mine], most)
+        rows, _ = heads.walk(
+            self.stretches.start[mine],
+            self.stretches.stop[mine],
+            self.records.data.size if is_group else most,
+        )
         thread.at, thread.stretch = heads.at, heads.stretch
         if not rows:
             return None
-        columns = heads.places, heads.ends, heads.counts, heads.codes, heads.stretches
+        columns: Any = heads.places, heads.ends, heads.counts, heads.codes, heads.stretches
         begin, end, count, code, stretch = (column[:rows].copy() for column in columns)
-        place, first = expanded(begin, count, self.step)
+        stretch = stretch.astype(np.int64)
+        of_thread = np.full(rows, first_thread)
+        if is_group:
+            of_thread = np.searchsorted(first, mine.start + stretch, side="right") - 1
+        place, first_record = expanded(begin, count, self.step)
         stop = int(self.stretches.stop[mine.start + int(stretch[-1])])
-        walked = Walked(begin, end, count, code, stretch.astype(np.int64), place, first, stop)
-        events, order = self.events(thread, walked, mine.start)
+        walked = Walked(begin, end, count, code, stretch, of_thread, place, first_record, stop)
+        events, key = self.events(thread, walked, mine.start)
         thread.last_stretch = int(stretch[-1])
-        events["thread"] = np.full(events["kind"].size, number, np.int32)
-        key = np.maximum.accumulate(order)
-        if key.size:
-            if key[0] < thread.latest:
-                np.maximum(key, thread.latest, out=key)
+        for part in parts_by_thread(events["thread"]) if is_group else [slice(None)]:
+            np.maximum.accumulate(key[part], out=key[part])
+        if key.size and not is_group:
+            np.maximum(key, thread.latest, out=key)
             thread.latest = int(key[-1])
-        thread.latest = max(thread.latest, self.left_out)
-        self.left_out = SIGN
+        if is_group:
+            order = np.argsort(key, kind="stable")
+            key = key[order]
+            events = {name: column[order] for name, column in events.items()}
+        if self.most:
+            nbytes = events["size"].astype(np.int64) + METADATA_BYTES
+            is_fit = (events["kind"] < CUSTOM) | (nbytes <= self.most)
+            key, events = key[is_fit], {name: each[is_fit] for name, each in events.items()}
         return Events(**events), key
 
     @abc.abstractmethod
@@ -172,7 +206,14 @@ def columns_of(walked: Walked) -> Columns:
         "offset": walked.place,
         "value": np.zeros(count, np.uint64),
         "size": np.zeros(count, np.int32),
+        "thread": np.repeat(walked.thread.astype(np.int32), walked.count),
     }
+
+
+def parts_by_thread(thread: NDArray[np.int32]) -> list[slice]:
+    """Return where the events of each thread are, which follow one another."""
+    bounds = [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist(), thread.size]
+    return list(map(slice, bounds, bounds[1:]))
 
 
 class FdrThreads(Threads):
@@ -212,7 +253,10 @@ class FdrThreads(Threads):
         self._mark_arguments(kinds, walked, function, is_argument)
         begins, ends = first[function], first[function] + walked.count[function] - 1
         last_calls = np.append(thread.last_call, tsc[ends])
+        of_thread = walked.thread[function]
+        is_same = np.append(True, of_thread[1:] == of_thread[:-1])[: function.size]
         is_back = tsc[begins].view(np.uint64) < last_calls[:-1].view(np.uint64)
+        is_back &= is_same
         kinds[begins[is_back & ~has_call[function]]] |= BACK
         thread.base, thread.cpu, thread.last_call = int(tsc[-1]), int(cpu[-1]), int(last_calls[-1])
         if function.size:
@@ -337,14 +381,6 @@ class FdrThreads(Threads):
             shown = np.flatnonzero(np.repeat(is_shown, walked.count))
             out = {name: column[shown] for name, column in out.items()}
             order = order[shown]
-        if self.most:
-            nbytes = out["size"].astype(np.int64) + METADATA_BYTES
-            is_fit = (out["kind"] < CUSTOM) | (nbytes <= self.most)
-            if not is_fit.all():
-                # Those behind one that is left out come no sooner.
-                self.left_out = int(order.max())
-                order = np.maximum.accumulate(order)[is_fit]
-                out = {name: column[is_fit] for name, column in out.items()}
         return out, order
 
 
@@ -374,6 +410,9 @@ class BasicThreads(Threads):
         # Of an argument: those of the last call before it.
         before = np.cumsum(~is_argument)
         times = np.append(thread.base, tsc)[before]
+        of_thread = out["thread"]
+        call_thread = np.append(of_thread[:1], of_thread[call])[before]
+        times[call_thread != of_thread] = 0
         near = shifted(latest(~is_argument, np.arange(place.size)))
         has_call = np.where(
             near >= 0,
@@ -383,7 +422,8 @@ class BasicThreads(Threads):
         has_call |= ~is_argument
         function = np.append(thread.function, functions)[before]
         cpu = np.append(thread.cpu, cpus)[before]
-        is_back = tsc.view(np.uint64) < np.append(thread.base, tsc[:-1]).view(np.uint64)
+        is_back = tsc.view(np.uint64) < np.append(thread.base, tsc)[:-1].view(np.uint64)
+        is_back &= np.append(True, np.diff(of_thread[call]) == 0)[: call.size]
         follows = np.append(is_argument[1:] & (stretch[1:] == stretch[:-1]), False)
         end = int(walked.end[-1])
         if end < walked.stop:
@@ -435,7 +475,7 @@ def carried(before: int, record: I64, value: I64, count: int) -> I64:
 
 
 class Window:
-    """The events of threads that were read and not yet given out."""
+    """The events of lanes that were read and not yet given out."""
 
     def __init__(self, threads: Threads, most: int) -> None:
         self.threads = threads
@@ -472,10 +512,10 @@ class Window:
         self.left[number] = key.size - count
         self.parts[number] = []
         if count < key.size:
-            rest = Events(*(column[count:] for column in events))
+            rest = picked(events, slice(count, None))
             self.parts[number] = [(rest, key[count:])]
             self.first[number] = key[count]
-        return Events(*(column[:count] for column in events)), key[:count]
+        return picked(events, slice(count)), key[:count]
 
 
 def in_time(threads: Threads, most: int) -> Iterator[Events]:
@@ -523,4 +563,4 @@ def merged(parts: list[tuple[Events, I64]]) -> Iterator[Events]:
         some = [parts[number] for number in np.sort(group).tolist()]
         events = joined([part[0] for part in some])
         by_time = np.argsort(np.concatenate([part[1] for part in some]), kind="stable")
-        yield Events(*(column[by_time] for column in events))
+        yield picked(events, by_time)
