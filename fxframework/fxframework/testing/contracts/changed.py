@@ -172,12 +172,11 @@ def alter(table: str, column: str) -> Change:
             # The next value of the enumeration; after the last, the first.
             enumeration = np.array(sorted(schema.values), old_values.dtype)
             next_index = (np.searchsorted(enumeration, old_values) + 1) % enumeration.size
-            next_values: NDArray[Any] = enumeration[next_index]
-            return next_values
+            return enumeration[next_index]
         if old_values.dtype == np.bool_:
-            inverted: NDArray[np.bool_] = ~old_values
-            return inverted
-        return old_values + old_values.dtype.type(1)
+            return ~old_values
+        increased: NDArray[Any] = old_values + old_values.dtype.type(1)
+        return increased
 
     return _in_column(table, column, altered)
 
