@@ -520,7 +520,7 @@ class Needs(TraceBlocks):
 
 
 class KeptFrames(TraceFrames):
-    """Where records begin and end, with events that are left out passed over."""
+    """Where records begin and end; events that are left out count as padding."""
 
     part: Part
 
