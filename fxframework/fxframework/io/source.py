@@ -36,6 +36,8 @@ from fxframework.io.temporary import Spool
 __all__ = ["Progress", "Source", "SourceFault", "spool_file"]
 
 CHUNK = 1 << 20
+RELEASED = 8 << 20
+"""Bytes that readers in blocks release at a time."""
 FIRST_FEED = 1 << 12
 """Bytes of a compressed member to read first: the rest of a short one would be copied in vain."""
 IN_MEMORY = 16 << 20
