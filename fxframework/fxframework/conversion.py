@@ -373,7 +373,7 @@ class _Records(Conversion):
 
     @property
     def reads_all(self) -> bool:
-        """Return True: bytes that are no record are written as they are."""
+        """Return True: bytes that are not records are written as they are."""
         return True
 
     def _write_records(self, capture: Capture, sink: Sink) -> tuple[Diagnostic, ...]:

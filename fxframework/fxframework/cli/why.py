@@ -50,7 +50,7 @@ def command(session: Session, top: int, file: str, name: str, names: Selection) 
     woke it, and what that one waited for before. The waker is that of the wakeup's argument
     `waker`, or else inferred: the thread that ran on the CPU of the wakeup. The typical call is the
     median. Flows from other threads and log lines of the thread follow. Without scheduling data,
-    waiting cannot be told from running.
+    it is unknown when the thread waited and when it ran.
     """
     from fxframework.analysis.why import why
 
