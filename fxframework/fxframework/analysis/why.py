@@ -276,7 +276,8 @@ class _Slices:
         same_thread = self._thread[rows] == self._thread[row]
         is_deeper = self._depth[rows] > self._depth[row]
         is_meanwhile = (self._ts[rows] >= start) & (self._ts[rows] < end)
-        return (same_thread & is_deeper & is_meanwhile) | (rows == row)
+        is_inside: NDArray[np.bool_] = same_thread & is_deeper & is_meanwhile
+        return is_inside | (rows == row)
 
     def nesting(self, row: int) -> _Nesting:
         """Return how slices nest within a slice, from its start to its end."""
@@ -337,7 +338,8 @@ class _Slices:
         # Each time the next one above of the next one above, so that depth 1,000 takes ten times.
         while not np.array_equal(above, above[above]):
             above = above[above]
-        return rows[above == own]
+        within: I64 = rows[above == own]
+        return within
 
 
 # --- Threads and CPUs -----------------------------------------------------------------------------

@@ -117,7 +117,7 @@ class _PartTable:
     @classmethod
     def of(cls, call: Call, typical: Call | None, *, shows_all: bool) -> _PartTable:
         """Return the table of a call; ``shows_all`` parts, or those that matter."""
-        typical_parts = ()
+        typical_parts: Sequence[Part] = ()
         typical_dur = 0
         if typical is not None:
             typical_parts = typical.parts
