@@ -183,14 +183,18 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
     order = ended[np.argsort(-chosen.array("dur")[ended], kind="stable")]
     meanwhile = _Meanwhile(_whole(capture))
     rows = chosen.array("row")[order].tolist()
-    median = rows[::-1][(len(rows) - 1) // 2] if len(rows) > 1 else None
+    typical = None
+    if len(rows) > 1:
+        # The slowest come first: of an even number, the lower one of the two in the middle.
+        median = rows[len(rows) // 2]
+        typical = meanwhile.call(median)
     return Why(
         name=name,
         count=len(rows),
         unfinished=int(of_name.size - ended.size),
         has_scheduling=meanwhile.has_scheduling,
         slowest=tuple(map(meanwhile.call, rows[:top])),
-        typical=None if median is None else meanwhile.call(median),
+        typical=typical,
     )
 
 
@@ -221,12 +225,14 @@ class _Slices:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._ts, self._dur = table.array("ts"), table.array("dur")
-        self._thread, self._parent = table.array("thread"), table.array("parent")
+        self._ts = table.array("ts")
+        self._dur = table.array("dur")
+        self._thread = table.array("thread")
+        self._parent = table.array("parent")
         self._is_async = table.array("kind") == ASYNC
         rows = np.flatnonzero(~self._is_async & (self._thread >= 0))
-        keys = table.array("depth")[rows], self._ts[rows], self._thread[rows]
-        self._by_thread = rows[np.lexsort(keys)]
+        by_thread = np.lexsort((table.array("depth")[rows], self._ts[rows], self._thread[rows]))
+        self._by_thread = rows[by_thread]
         """Rows of slices that nest on threads, by thread, then by start, outer ones first."""
         self._threads = self._thread[self._by_thread]
 
@@ -241,21 +247,25 @@ class _Slices:
 
     def name(self, row: int) -> str | None:
         """Return the name of a slice; None for row -1, and for one without a name."""
-        code = int(self._table.array("name")[row]) if row >= 0 else -1
+        if row < 0:
+            return None
+        code = int(self._table.array("name")[row])
         return self._table.pool[code] if code >= 0 else None
 
     def within(self, row: int) -> I64:
         """Return the rows of the slices within a slice, by start, outer ones first."""
         start, end = self.times(row)
         thread = self.thread(row)
-        candidates = np.flatnonzero(self._is_async) if thread < 0 else self._on(thread)
+        candidates = self._on(thread)
+        if thread < 0:
+            candidates = np.flatnonzero(self._is_async)
         starts = self._ts[candidates]
         candidates = candidates[(starts >= start) & (starts < end)]
         is_within = np.zeros(candidates.size, np.bool_)
-        above = self._parent[candidates]
-        while (above >= 0).any():  # one more level of nesting each time
-            is_within |= above == row
-            above = np.where(above >= 0, self._parent[above], -1)
+        ancestors = self._parent[candidates]
+        while (ancestors >= 0).any():  # one more level of nesting each time
+            is_within |= ancestors == row
+            ancestors = np.where(ancestors >= 0, self._parent[ancestors], -1)
         rows = candidates[is_within]
         return rows[np.lexsort((self._table.array("depth")[rows], self._ts[rows]))]
 
@@ -270,8 +280,11 @@ class _Slices:
         One that never ended goes on until the end of the slice that encloses it.
         """
         _, call_end = self.times(row)
-        place = np.searchsorted(self._ts[within], moments, "right") - 1
-        rows = np.where(place >= 0, within[place], row) if within.size else np.full(place.size, row)
+        rows = np.full(moments.size, row)
+        if within.size:
+            latest = np.searchsorted(self._ts[within], moments, "right") - 1
+            rows = np.where(latest >= 0, within[latest], row)
+        # The slice that began last may be over: then the one around it is looked at.
         while True:
             dur = self._dur[rows]
             ends = np.where(dur < 0, call_end, self._ts[rows] + dur)
@@ -287,9 +300,11 @@ class _Slices:
         """
         own = self._on(thread)
         for ns in (moment - 1, moment):
-            place = int(np.searchsorted(self._ts[own], ns, "right")) - 1
-            row = int(own[place]) if place >= 0 else -1
-            while row >= 0 and 0 <= self._dur[row] <= ns - self._ts[row]:
+            latest = int(np.searchsorted(self._ts[own], ns, "right")) - 1
+            if latest < 0:
+                continue
+            row = int(own[latest])
+            while row >= 0 and 0 <= self._dur[row] <= ns - self._ts[row]:  # it is over
                 row = int(self._parent[row])
             if row >= 0:
                 return row
@@ -312,7 +327,8 @@ class _Labels(dict[int, str]):
         row = self._threads.row(thread)
         if row < 0:
             return "no thread" if thread < 0 else f"thread {thread}"
-        pid, tid = int(self._threads.pids[row]), int(self._threads.tids[row])
+        pid = int(self._threads.pids[row])
+        tid = int(self._threads.tids[row])
         if not tid:
             return IDLE
         process = self._pool.text(int(self._threads.process_names[row])) or str(pid)
@@ -323,7 +339,9 @@ class _Labels(dict[int, str]):
     def koids(self, thread: int) -> tuple[int, int] | None:
         """Return the ids of the process and of the thread; None for an unknown thread."""
         row = self._threads.row(thread)
-        return (int(self._threads.pids[row]), int(self._threads.tids[row])) if row >= 0 else None
+        if row < 0:
+            return None
+        return int(self._threads.pids[row]), int(self._threads.tids[row])
 
     def is_idle(self, thread: int) -> bool:
         """Return whether it stands for a CPU that has nothing to run."""
@@ -347,12 +365,9 @@ class _Scheduling:
         self.states = ThreadStates.of(sched)
         self.cpus = CpuRuns(sched)
         self._wakers = Wakers(capture)
-        self._tids = dict[int, int]()
-        threads = capture.table("threads")
-        for number, tid in zip(
-            threads.array("id").tolist(), threads.array("tid").tolist(), strict=True
-        ):
-            self._tids.setdefault(tid, number)
+        self._thread_of_tid: dict[int, int] = {}
+        for thread, tid in capture.table("threads").tuples("id", "tid"):
+            self._thread_of_tid.setdefault(tid, thread)
 
     def knows(self, thread: int) -> bool:
         """Return whether any switch or wakeup names a thread."""
@@ -370,10 +385,11 @@ class _Scheduling:
         following = self.next_change(place)
         if following < 0 or self.states.state[following] != IS_RUNNABLE:
             return None
-        row, ns = int(self.states.row[following]), int(self.states.ts[following])
+        row = int(self.states.row[following])
+        ns = int(self.states.ts[following])
         named = int(self._wakers.of(np.array([row]))[0])
         if named >= 0:
-            waker = self._tids.get(int(self._wakers.tids[named]), -1)
+            waker = self._thread_of_tid.get(int(self._wakers.tids[named]), -1)
             return _Wakeup(ns, waker, is_inferred=False)
         return _Wakeup(ns, self.cpus.thread_before(row), is_inferred=True)
 
@@ -385,8 +401,11 @@ class _Meanwhile:
         self._capture = capture
         self._slices = _Slices(capture.table("slices"))
         self._labels = _Labels(capture)
-        sched = capture.table("sched") if "sched" in capture.schemas else None
-        self._scheduling = _Scheduling(capture, sched) if sched is not None and len(sched) else None
+        self._scheduling: _Scheduling | None = None
+        if "sched" in capture.schemas:
+            sched = capture.table("sched")
+            if len(sched):
+                self._scheduling = _Scheduling(capture, sched)
 
     @property
     def has_scheduling(self) -> bool:
@@ -459,7 +478,9 @@ class _Meanwhile:
         return begins, np.diff(begins, append=end)
 
     def _name_within(self, slice_row: int, call_row: int) -> str | None:
-        return None if slice_row == call_row else self._slices.name(slice_row) or "(no name)"
+        if slice_row == call_row:
+            return None
+        return self._slices.name(slice_row) or "(no name)"
 
     def _reasons(
         self, scheduling: _Scheduling, place: int, name: str | None, start: int, end: int
@@ -523,29 +544,37 @@ class _Meanwhile:
             if thread in followed or self._labels.is_idle(thread):
                 return
             followed.add(thread)
+            # It runs or could run from the end of its last wait on, as far as that is meanwhile.
             wait = self._last_wait(states, thread, until.ns)
-            ran_since = since if wait < 0 else max(int(states.ts[wait + 1]), since)
+            ran_since = since
+            if wait >= 0:
+                ran_since = max(int(states.ts[wait + 1]), since)
             if until.ns > ran_since:
                 slice_row = self._slices.around(thread, until.ns)
                 yield Step(
-                    self._labels[thread], self._slices.name(slice_row), RUNNING,
-                    until.ns - ran_since,
-                )  # fmt: skip
+                    thread=self._labels[thread],
+                    slice=self._slices.name(slice_row),
+                    state=RUNNING,
+                    ns=until.ns - ran_since,
+                )
                 count += 1
             if ran_since <= since:
                 return
-            ended_by = scheduling.wakeup_after(wait)
-            is_known = ended_by is not None and ended_by.thread >= 0
+            until = scheduling.wakeup_after(wait)
+            waker = None
+            is_inferred = False
+            if until is not None and until.thread >= 0:
+                waker = self._labels[until.thread]
+                is_inferred = until.is_inferred
             yield Step(
-                self._labels[thread],
-                self._slices.name(self._slices.around(thread, ran_since)),
-                state_name(int(states.state[wait])),
-                ran_since - max(int(states.ts[wait]), since),
-                self._labels[ended_by.thread] if ended_by is not None and is_known else None,
-                ended_by is not None and is_known and ended_by.is_inferred,
+                thread=self._labels[thread],
+                slice=self._slices.name(self._slices.around(thread, ran_since)),
+                state=state_name(int(states.state[wait])),
+                ns=ran_since - max(int(states.ts[wait]), since),
+                waker=waker,
+                is_inferred=is_inferred,
             )
             count += 1
-            until = ended_by
 
     @staticmethod
     def _last_wait(states: ThreadStates, thread: int, moment: int) -> int:
@@ -556,7 +585,7 @@ class _Meanwhile:
         place -= 1
         while place >= own.start and states.state[place] < 0:
             place -= 1
-        return max(place, -1) if place >= own.start else -1
+        return place if place >= own.start else -1
 
     # --- What came from elsewhere, and what it said ----------------------------------------------
 
@@ -565,7 +594,8 @@ class _Meanwhile:
         if "flows" not in self._capture.schemas:
             return
         flows = self._capture.table("flows")
-        slices, ts = flows.array("slice"), flows.array("ts")
+        slices = flows.array("slice")
+        ts = flows.array("ts")
         # Points as their own numbers, where they lie in a slice.
         numbers = np.where(slices >= 0, np.arange(slices.size), -1)
         columns = {
@@ -575,19 +605,25 @@ class _Meanwhile:
             "phase": flows.array("phase"),
         }
         points, flow, _ = flow_points(columns)
-        order = np.argsort(flow, kind="stable")
-        points, flow = points[order], flow[order]
-        sent, arrived = points[:-1], points[1:]
+        by_flow = np.argsort(flow, kind="stable")  # each in order of time
+        points = points[by_flow]
+        flow = flow[by_flow]
+        sent = points[:-1]
+        arrived = points[1:]
         comes_in = (flow[1:] == flow[:-1]) & np.isin(slices[arrived], np.append(within, row))
         comes_in &= flows.array("thread")[sent] != thread
-        sent, arrived = sent[comes_in], arrived[comes_in]
-        for place in np.argsort(ts[arrived], kind="stable").tolist():
-            sender = int(flows.array("thread")[sent[place]])
+        sent = sent[comes_in]
+        arrived = arrived[comes_in]
+        by_arrival = np.argsort(ts[arrived], kind="stable")
+        for sent_point, arrived_point in zip(
+            sent[by_arrival].tolist(), arrived[by_arrival].tolist(), strict=True
+        ):
+            sender = int(flows.array("thread")[sent_point])
             yield Flow(
                 thread=self._labels[sender],
-                slice=self._slices.name(int(slices[sent[place]])),
-                sent_ns=int(ts[sent[place]]),
-                arrived_ns=int(ts[arrived[place]]),
+                slice=self._slices.name(int(slices[sent_point])),
+                sent_ns=int(ts[sent_point]),
+                arrived_ns=int(ts[arrived_point]),
             )
 
     def _lines(self, thread: int, start: int, end: int) -> tuple[tuple[Line, ...], int]:
@@ -596,11 +632,13 @@ class _Meanwhile:
         if koids is None or "logs" not in self._capture.schemas:
             return (), 0
         logs = self._capture.table("logs")
-        is_own = (logs.array("pid") == koids[0]) & (logs.array("tid") == koids[1])
-        is_own &= (logs.array("ts") >= start) & (logs.array("ts") < end)
-        rows = np.flatnonzero(is_own)
-        first = rows[:MOST_LINES].tolist()
-        texts = logs.texts("message")
-        names = logs.texts("severity_name")
-        lines = (Line(int(logs.array("ts")[at]), names[at], texts[at]) for at in first)
+        pid, tid = koids
+        ts = logs.array("ts")
+        is_own = (logs.array("pid") == pid) & (logs.array("tid") == tid)
+        rows = np.flatnonzero(is_own & (ts >= start) & (ts < end))
+        messages = logs.texts("message")
+        severities = logs.texts("severity_name")
+        lines = [
+            Line(int(ts[row]), severities[row], messages[row]) for row in rows[:MOST_LINES].tolist()
+        ]
         return tuple(lines), int(rows.size)
