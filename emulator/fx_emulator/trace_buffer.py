@@ -216,34 +216,29 @@ class TraceEngine:
             record_number = self.records + self.dropped
             if any(fault(record_number) for fault in self.faults):
                 return self._drop(durable=in_durable)
-        if in_durable:
-            if self.durable_used + nbytes > buffer_bytes:
-                return self._drop(durable=True)
-            self._commit(record, header_word, HEADER_BYTES, self.durable_used, buffer_bytes)
-            self.durable_used += nbytes
-            return True
-        switches = self.offset + nbytes > buffer_bytes
-        if switches and not self._switch():
-            return self._drop(durable=False)
-        self._commit(record, header_word, self._start, self.offset, buffer_bytes)
-        self.state += nbytes  # its low bits are the offset
-        if switches and self.mode == "streaming" and self.on_full is not None:
-            self.on_full(self.wrapped_count - 1 & _WRAPPED, self.durable_used)
-        return True
-
-    def _commit(
-        self, record: bytes, header_word: int, buffer_start: int, used_bytes: int, buffer_bytes: int
-    ) -> None:
-        """Store a record after the used bytes of a buffer."""
-        record_start = buffer_start + used_bytes
+        # Written out, without further calls: writers of traces spend their time here.
+        used_bytes = self.durable_used if in_durable else self.state & _OFFSET
+        switches = used_bytes + nbytes > buffer_bytes
+        if switches:
+            if in_durable or not self._switch():
+                return self._drop(durable=in_durable)
+            used_bytes = 0
+        record_start = used_bytes + (HEADER_BYTES if in_durable else self._start)
         record_body = record[8:]
-        if used_bytes + len(record) < buffer_bytes:
+        if used_bytes + nbytes < buffer_bytes:
             record_body += _ZERO  # ends a scan by sizes
         if record_body:
             self._write(record_start + 8, record_body)
         # The header word is stored last; until then a reader finds a zero word there.
         self._store(record_start, header_word)
         self.records += 1
+        if in_durable:
+            self.durable_used += nbytes
+        else:
+            self.state += nbytes  # its low bits are the offset
+        if switches and self.mode == "streaming" and self.on_full is not None:
+            self.on_full(self.wrapped_count - 1 & _WRAPPED, self.durable_used)
+        return True
 
     def saved(self, wrapped_count: int, durable_data_end: int) -> None:
         """Mark the half that was current at ``wrapped_count`` as saved, so that it can be reused.

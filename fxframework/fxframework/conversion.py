@@ -13,7 +13,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -207,27 +207,38 @@ def plan(
     captures or their parts; UnreadableError if nothing in a capture can be read.
     """
     given = dict(options or {})
-    chosen = list(parts) if parts is not None else [None] * len(captures)
+    chosen_parts = list(parts) if parts is not None else [None] * len(captures)
     target = find_target(host, captures, os.fspath(out), to)
     if names_folder(out) and not (isinstance(target, Exporter) and target.folders):
-        with_folders = ", ".join(sorted({one.name for one in host.exporters if one.folders}))
+        with_folders = ", ".join(
+            sorted({exporter.name for exporter in host.exporters if exporter.folders})
+        )
         raise UsageError(
             f"{target_name(target)} writes one file, but {os.fspath(out)!r} is a folder",
             remedy=f"omit the slash at the end; folders are written by: {with_folders}",
         )
     check_options(host, given, captures, (target_name(target), target.options))
-    conversion = Conversion(
+    conversion = _kind_of(target, captures, chosen_parts)(
         host=host,
         captures=tuple(captures),
-        parts=tuple(chosen),
+        parts=tuple(chosen_parts),
         target=target,
-        action=_action(captures, chosen, target),
         options=_target_options(target, captures, given),
         strict=strict,
         alignments=_alignments(captures, target, alignments),
     )
     conversion.check()
     return conversion
+
+
+def _kind_of(
+    target: Target, captures: Sequence[Capture], parts: Sequence[Selection | None]
+) -> type[Conversion]:
+    if isinstance(target, Exporter):
+        return _Export
+    if len(captures) > 1 or captures[0].format != target.format:
+        return _Merge
+    return _Rewrite if parts[0] is None else _Extract
 
 
 def _alignments(
@@ -247,25 +258,26 @@ def _alignments(
     return tuple(align(captures, given))
 
 
-def _action(
-    captures: Sequence[Capture], parts: Sequence[Selection | None], target: Target
-) -> Action:
-    if isinstance(target, Exporter):
-        return Action.EXPORT
-    if len(captures) > 1 or captures[0].format != target.format:
-        return Action.MERGE
-    return Action.REWRITE if parts[0] is None else Action.EXTRACT
+@attrs.frozen(kw_only=True)
+class _Outcome:
+    """What writing an output gave, for the report."""
+
+    findings: tuple[Diagnostic, ...] = ()
+    outside: Mapping[str, int] = attrs.field(factory=dict)
+    dropped: Mapping[str, int] = attrs.field(factory=dict)
+    rows: Mapping[str, int] = attrs.field(factory=dict)
+    renumbered: Mapping[int, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
 class Conversion:
-    """A plan: captures or parts of them, an action and a target."""
+    """A plan: captures or parts of them, and a target. Each action is a class of its own."""
 
+    action: ClassVar[Action]
     host: Host
     captures: tuple[Capture, ...]
     parts: tuple[Selection | None, ...]
     target: Target
-    action: Action
     options: Mapping[str, Any]
     strict: bool
     alignments: tuple[Alignment, ...] = ()
@@ -279,9 +291,7 @@ class Conversion:
     @property
     def reads_all(self) -> bool:
         """Whether the target takes every capture, even an unreadable one."""
-        return self.action in {Action.REWRITE, Action.EXTRACT} or (
-            isinstance(self.target, Exporter) and self.target.accepts == EVERY_CAPTURE
-        )
+        return False
 
     def check(self) -> None:
         """Raise UsageError or UnreadableError if the plan cannot be carried out."""
@@ -290,16 +300,7 @@ class Conversion:
         for capture, part in zip(self.captures, self.parts, strict=True):
             if part is not None and part.by_logs:
                 self._check_logs(capture, part)
-        if self.action is Action.EXTRACT:
-            self._check_extract()
-        if self.action is Action.MERGE:
-            self._check_merge()
-        if self.action is Action.EXPORT:
-            self._check_export()
-        extra = self.target.extra if isinstance(self.target, Exporter) else ""
-        for package in missing_packages(extra)[:1]:
-            purpose = f"the exporter {target_name(self.target)}"
-            raise MissingExtraError(package, extra, purpose=purpose)
+        self._check_target()
         for capture in self.captures:
             if capture.source.rebuilt and not capture.source.size:
                 _refuse_lines(capture)
@@ -318,57 +319,8 @@ class Conversion:
                 remedy="omit the log options, or choose an exporter, such as -t csv",
             )
 
-    def _check_extract(self) -> None:
-        (capture,), target = self.captures, self.target
-        assert isinstance(target, Writer)  # noqa: S101 (exporters do not extract)
-        if target.extract is None and capture.row_table is None:
-            names = target_names(targets_for(self.host, capture))
-            remedy = f"convert all of it, or name an exporter with -t: {names}"
-            raise no_parts(target.format, capture.name, remedy)
-
-    def _check_merge(self) -> None:
-        target = self.target
-        assert isinstance(target, Writer)  # noqa: S101 (exporters do not merge)
-        for capture in self.captures:
-            if target.merges(capture.format, capture.tables):
-                continue
-            several = len(self.captures) > 1 and capture.format == target.format
-            raise UsageError(
-                f"several {target.format} captures cannot be merged into one file"
-                if several
-                else f"{capture.format} captures cannot be written as {target.format}",
-                path=capture.name,
-                remedy=f"they can become: {target_names(targets_for(self.host, capture))}",
-            )
-
-    def _check_export(self) -> None:
-        target = self.target
-        assert isinstance(target, Exporter)  # noqa: S101 (writers do not export)
-        for capture in self.captures:
-            if not target.takes(capture.format, capture.tables):
-                raise UsageError(
-                    f"exporter {target.name!r} does not take {capture.format} captures: it needs "
-                    f"{tables_needed([target])}",
-                    path=capture.name,
-                    remedy="convert the inputs one by one",
-                )
-
-    def _check_rows(self, chosen: Sequence[Capture]) -> None:
-        """Raise WriteRefusedError if no capture has a row that the target could write."""
-        reasons = []
-        for capture in chosen:
-            reason = nothing_to_write(self.target, capture)
-            if not reason:
-                return
-            reasons.append(reason)
-        part = " in the selected part" if any(self.parts) else ""
-        raise WriteRefusedError(
-            f"there is nothing to write as {target_name(self.target)}: {reasons[0]}{part}",
-            path=self.captures[0].name,
-            remedy="`fxf convert --list` says what the capture can become",
-        )
-
-    # --- Running ---
+    def _check_target(self) -> None:
+        """Raise UsageError if the target cannot do this with the captures."""
 
     def run(self, sink: Sink) -> ConversionReport:
         """Write the output to a sink, which the caller commits.
@@ -377,56 +329,52 @@ class Conversion:
         what the target cannot represent, and the errors of reading.
         """
         with held(self.captures):
-            return self._write(sink)
+            sink.budget = Budget.joint(capture.request.budget for capture in self.captures)
+            return self._report(sink, self._write(sink))
 
-    def _write(self, sink: Sink) -> ConversionReport:
-        outside: Mapping[str, int] = {}
-        dropped: Mapping[str, int] = {}
-        rows: Mapping[str, int] = {}
-        renumbered: Mapping[int, int] = {}
-        findings: tuple[Diagnostic, ...] = ()
-        sink.budget = Budget.joint(capture.request.budget for capture in self.captures)
-        if self.action is Action.REWRITE:
-            findings = self._rewrite(sink)
-        elif self.action is Action.EXTRACT:
-            findings, outside, dropped = self._extract(sink)
-        else:
-            dropped, rows, renumbered = self._through_session(sink)
-        severities = [finding.severity for finding in findings]
-        severities += [
-            c.diagnostics.worst for c in self.captures if c.diagnostics.worst is not None
+    def _write(self, sink: Sink) -> _Outcome:
+        """Write the output."""
+        raise NotImplementedError
+
+    def _report(self, sink: Sink, outcome: _Outcome) -> ConversionReport:
+        severities = [finding.severity for finding in outcome.findings]
+        worst_of_inputs = (capture.diagnostics.worst for capture in self.captures)
+        severities += [severity for severity in worst_of_inputs if severity is not None]
+        inputs = [
+            InputReport(
+                path=capture.name, format=capture.format, findings=capture.diagnostics.counts
+            )
+            for capture in self.captures
         ]
         return ConversionReport(
             out=sink.name,
             to=target_name(self.target),
             action=self.action,
             nbytes=sink.written,
-            inputs=tuple(
-                InputReport(
-                    path=capture.name, format=capture.format, findings=capture.diagnostics.counts
-                )
-                for capture in self.captures
-            ),
-            rows=rows,
-            dropped=dropped,
-            outside=outside,
-            findings=findings,
+            inputs=tuple(inputs),
+            rows=outcome.rows,
+            dropped=outcome.dropped,
+            outside=outcome.outside,
+            findings=outcome.findings,
             worst=max(severities, default=None),
             alignments=self.alignments,
-            renumbered=renumbered,
+            renumbered=outcome.renumbered,
         )
 
-    def _rewrite(self, sink: Sink) -> tuple[Diagnostic, ...]:
-        (capture,), writer = self.captures, self.target
-        assert isinstance(writer, Writer)  # noqa: S101 (exporters do not rewrite)
-        usual = {option.name: option.default for option in writer.options}
-        unchanged = self.options == {**usual, **capture.writer_options}
-        if unchanged and (writer.lossless or capture.source.rebuilt):
-            # Each record would be written as the bytes that it was read from.
-            _copy(capture.source, sink)
-            capture.scan()
-            return ()
-        return self._write_records(capture, sink)
+
+# --- One capture, in its own format ------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class _Records(Conversion):
+    """Writes the records of one capture in its own format."""
+
+    target: Writer
+
+    @property
+    def reads_all(self) -> bool:
+        """Return True: bytes that are not records are written as they are."""
+        return True
 
     def _write_records(self, capture: Capture, sink: Sink) -> tuple[Diagnostic, ...]:
         target = _RecordTarget(self, capture, sink)
@@ -434,69 +382,197 @@ class Conversion:
             target.write(record)
         return target.close()
 
-    def _extract(
-        self, sink: Sink
-    ) -> tuple[tuple[Diagnostic, ...], Mapping[str, int], Mapping[str, int]]:
-        (capture,), (part,), writer = self.captures, self.parts, self.target
-        assert isinstance(writer, Writer)  # noqa: S101 (exporters do not extract)
+
+@attrs.frozen(kw_only=True)
+class _Rewrite(_Records):
+    """Writes all records of a capture."""
+
+    action = Action.REWRITE
+
+    def _write(self, sink: Sink) -> _Outcome:
+        (capture,) = self.captures
+        writer = self.target
+        defaults = {option.name: option.default for option in writer.options}
+        is_unchanged = self.options == {**defaults, **capture.writer_options}
+        if is_unchanged and (writer.lossless or capture.source.rebuilt):
+            # Each record would be written as the bytes that it was read from.
+            _copy(capture.source, sink)
+            capture.scan()
+            return _Outcome()
+        return _Outcome(findings=self._write_records(capture, sink))
+
+
+@attrs.frozen(kw_only=True)
+class _Extract(_Records):
+    """Writes a part of a capture, with everything that it needs."""
+
+    action = Action.EXTRACT
+
+    def _check_target(self) -> None:
+        (capture,) = self.captures
+        if self.target.extract is None and capture.row_table is None:
+            names = target_names(targets_for(self.host, capture))
+            remedy = f"convert all of it, or name an exporter with -t: {names}"
+            raise no_parts(self.target.format, capture.name, remedy)
+
+    def _write(self, sink: Sink) -> _Outcome:
+        (capture,) = self.captures
+        (part,) = self.parts
         assert part is not None  # noqa: S101 (otherwise it is rewritten)
-        if writer.extract is not None:
-            outside = writer.extract(capture, part, sink, self.options)
-            return (), outside, getattr(outside, "dropped", {})
+        if self.target.extract is not None:
+            outside = self.target.extract(capture, part, sink, self.options)
+            return _Outcome(outside=outside, dropped=getattr(outside, "dropped", {}))
         window = capture.select(part)
         findings = self._write_records(window, sink)
         name = capture.row_table
-        assert name is not None  # noqa: S101 (checked by `_check_extract`)
-        rows, kept = (sum(map(len, each.batches(name))) for each in (capture, window))
-        return findings, {name: rows - kept} if rows > kept else {}, {}
+        assert name is not None  # noqa: S101 (checked by `_check_target`)
+        rows = sum(map(len, capture.batches(name)))
+        rows_of_part = sum(map(len, window.batches(name)))
+        outside_rows = {name: rows - rows_of_part} if rows > rows_of_part else {}
+        return _Outcome(findings=findings, outside=outside_rows)
 
-    def _through_session(
-        self, sink: Sink
-    ) -> tuple[Mapping[str, int], Mapping[str, int], Mapping[int, int]]:
-        """Merge or export; return what was dropped, the rows passed, and the renumbered ids.
 
-        Large captures are trimmed one after the other.
-        """
-        target = self.target
-        open_session = target.merge if isinstance(target, Writer) else target.open
-        assert open_session is not None  # noqa: S101 (checked by `_check_merge`)
-        from fxframework.model.timeline import aligned, spare
+# --- Captures of any formats, by their tables --------------------------------------------------
 
-        chosen_parts = [
-            capture if part is None else capture.select(part)
-            for capture, part in zip(self.captures, self.parts, strict=True)
-        ]
-        self._check_rows(chosen_parts)
-        session = open_session(sink, self.options)
+
+@attrs.frozen(kw_only=True)
+class _Tables(Conversion):
+    """Writes the tables of captures in a session of the target."""
+
+    def _open_session(self, sink: Sink) -> Any:
+        raise NotImplementedError
+
+    def _write(self, sink: Sink) -> _Outcome:
+        """Write the captures, large ones trimmed one after the other."""
+        from fxframework.model.timeline import spare
+
+        views = self._views()
+        session = self._open_session(sink)
         rows: Counter[str] = Counter()
-        ways = itertools.chain(self.alignments, itertools.repeat(None))
-        views = [
-            chosen if way is None else aligned(chosen, way)
-            for chosen, way in zip(chosen_parts, ways, strict=False)
-        ]
         expect = getattr(session, "expect", None)
         if expect is not None and len(views) > 1:
             for capture, view in zip(self.captures, views, strict=True):
                 expect(view)
                 spare(self.captures, capture)
         for capture, view in zip(self.captures, views, strict=True):
-            try:
-                session.write(view)
-            except LimitError as error:
-                if isinstance(target, Exporter) and not target.streams:
-                    error.remedy = (
-                        f"{target.name} needs whole tables: raise the limit, choose a part with "
-                        "--since and --until, or choose a streaming exporter, such as perfetto "
-                        "or parquet"
-                    )
-                raise
+            self._write_view(session, view)
             if not self.reads_all:
                 # An exporter may have read only some tables, but the report needs all findings.
                 capture.scan()
             rows.update(capture.summary().rows)
             spare(self.captures, capture)
         dropped = session.close()
-        return dropped, {} if any(self.parts) else rows, getattr(session, "renumbered", {})
+        return _Outcome(
+            dropped=dropped,
+            rows={} if any(self.parts) else rows,
+            renumbered=getattr(session, "renumbered", {}),
+        )
+
+    def _write_view(self, session: Any, view: Capture) -> None:
+        session.write(view)
+
+    def _views(self) -> list[Capture]:
+        """Return the parts of the captures, on one clock. Raises WriteRefusedError without rows."""
+        from fxframework.model.timeline import aligned
+
+        chosen_parts = [
+            capture if part is None else capture.select(part)
+            for capture, part in zip(self.captures, self.parts, strict=True)
+        ]
+        self._check_rows(chosen_parts)
+        if not self.alignments:
+            return chosen_parts
+        return [
+            aligned(part, alignment)
+            for part, alignment in zip(chosen_parts, self.alignments, strict=True)
+        ]
+
+    def _check_rows(self, chosen_parts: Sequence[Capture]) -> None:
+        """Raise WriteRefusedError if no capture has a row that the target could write."""
+        reasons = []
+        for part in chosen_parts:
+            reason = nothing_to_write(self.target, part)
+            if not reason:
+                return
+            reasons.append(reason)
+        where = " in the selected part" if any(self.parts) else ""
+        raise WriteRefusedError(
+            f"there is nothing to write as {target_name(self.target)}: {reasons[0]}{where}",
+            path=self.captures[0].name,
+            remedy="`fxf convert --list` says what the capture can become",
+        )
+
+
+@attrs.frozen(kw_only=True)
+class _Merge(_Tables):
+    """Writes the tables of captures, of any formats, as a file of another format."""
+
+    action = Action.MERGE
+    target: Writer
+
+    def _check_target(self) -> None:
+        target = self.target
+        for capture in self.captures:
+            if target.merges(capture.format, capture.tables):
+                continue
+            message = f"{capture.format} captures cannot be written as {target.format}"
+            if len(self.captures) > 1 and capture.format == target.format:
+                message = f"several {target.format} captures cannot be merged into one file"
+            raise UsageError(
+                message,
+                path=capture.name,
+                remedy=f"they can become: {target_names(targets_for(self.host, capture))}",
+            )
+
+    def _open_session(self, sink: Sink) -> Any:
+        assert self.target.merge is not None  # noqa: S101 (checked by `_check_target`)
+        return self.target.merge(sink, self.options)
+
+
+@attrs.frozen(kw_only=True)
+class _Export(_Tables):
+    """Writes captures with an exporter."""
+
+    action = Action.EXPORT
+    target: Exporter
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether the exporter takes every capture, even an unreadable one."""
+        return self.target.accepts == EVERY_CAPTURE
+
+    def _check_target(self) -> None:
+        target = self.target
+        for capture in self.captures:
+            if not target.takes(capture.format, capture.tables):
+                raise UsageError(
+                    f"exporter {target.name!r} does not take {capture.format} captures: it needs "
+                    f"{tables_needed([target])}",
+                    path=capture.name,
+                    remedy="convert the inputs one by one",
+                )
+        missing = missing_packages(target.extra)
+        if missing:
+            purpose = f"the exporter {target_name(target)}"
+            raise MissingExtraError(missing[0], target.extra, purpose=purpose)
+
+    def _open_session(self, sink: Sink) -> Any:
+        return self.target.open(sink, self.options)
+
+    def _write_view(self, session: Any, view: Capture) -> None:
+        try:
+            session.write(view)
+        except LimitError as error:
+            if not self.target.streams:
+                error.remedy = (
+                    f"{self.target.name} needs whole tables: raise the limit, choose a part with "
+                    "--since and --until, or choose a streaming exporter, such as perfetto or "
+                    "parquet"
+                )
+            raise
+
+
+# --- Records -----------------------------------------------------------------------------------
 
 
 def _copy(source: Source, sink: Sink) -> None:
@@ -511,16 +587,14 @@ def _copy(source: Source, sink: Sink) -> None:
 class _RecordTarget:
     """Writes a capture's records, and adds the offset of the record to errors."""
 
-    def __init__(self, conversion: Conversion | Salvage, capture: Capture, sink: Sink) -> None:
+    def __init__(self, plan: _Records | Salvage, capture: Capture, sink: Sink) -> None:
         from fxframework.model.diagnostics import Diagnostics
 
-        writer = conversion.target
-        assert isinstance(writer, Writer)  # noqa: S101 (exporters take captures)
-        reader = conversion.host.readers.get(writer.format)
+        reader = plan.host.readers.get(plan.target.format)
         rules = Catalogue([]) if reader is None or reader.rules is None else reader.rules()
         self._capture = capture
-        self._found = Diagnostics(rules, strict=conversion.strict, path=sink.name)
-        self._target = writer.open(sink, conversion.options, self._found)
+        self._findings = Diagnostics(rules, strict=plan.strict, path=sink.name)
+        self._target = plan.target.open(sink, plan.options, self._findings)
 
     def write(self, record: Any) -> None:
         """Write a record. Raises WriteRefusedError if the format cannot represent it."""
@@ -534,7 +608,7 @@ class _RecordTarget:
     def close(self) -> tuple[Diagnostic, ...]:
         """Write buffered bytes; return the findings of the writer."""
         self._target.close()
-        return tuple(self._found)
+        return tuple(self._findings)
 
 
 def _refuse_lines(capture: Capture) -> None:

@@ -158,7 +158,8 @@ class CpuRuns:
     def _of_cpu(self, cpu: int) -> I64:
         cpus = self._cpu[self._switches]
         first, last = np.searchsorted(cpus, [cpu, cpu + 1]).tolist()
-        return self._switches[first:last]
+        switches: I64 = self._switches[first:last]
+        return switches
 
 
 def waits_of(capture: Capture) -> Waits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +41,7 @@ MOST_STEPS = 16
 MOST_LINES = 100
 """Log lines of a call that are kept; all of them are counted."""
 IDLE = "idle"
+NO_THREAD = -1
 MOST_KNOWN = 20_000
 """Names among which one that is near to a misspelt name is looked for."""
 
@@ -144,8 +146,8 @@ class Why:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON: the fields by name, those that are calls and parts likewise."""
-        found: dict[str, Any] = attrs.asdict(self)
-        return found
+        document: dict[str, Any] = attrs.asdict(self)
+        return document
 
 
 def why(capture: Capture, name: str, *, top: int = 1) -> Why:
@@ -167,31 +169,29 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
             path=capture.name,
             remedy=f"it has {', '.join(capture.tables)}",
         )
-    chosen = capture.table("slices")
-    names = chosen.array("name")  # texts may be known only once a column is made
-    code = chosen.pool.code(name)
-    of_name = np.flatnonzero(names == code) if code >= 0 else np.zeros(0, np.int64)
-    if not of_name.size:
-        raise _unknown_name(capture, chosen, name)
-    lengths = chosen.array("dur")[of_name]
-    ended = of_name[lengths >= 0]
+    slices = capture.table("slices")
+    names = slices.array("name")  # texts may be known only once a column is made
+    code = slices.pool.code(name)
+    if code < 0 or not (names == code).any():
+        raise _unknown_name(capture, slices, name)
+    calls = np.flatnonzero(names == code)
+    ended = calls[slices.array("dur")[calls] >= 0]
     if not ended.size:
         raise UsageError(
-            f"none of the {of_name.size:,} calls of {name!r} ended", path=capture.name,
+            f"none of the {calls.size:,} calls of {name!r} ended",
+            path=capture.name,
             remedy="`fxf account` shows which names have calls that ended",
-        )  # fmt: skip
-    order = ended[np.argsort(-chosen.array("dur")[ended], kind="stable")]
+        )
+    slowest_first = ended[np.argsort(-slices.array("dur")[ended], kind="stable")]
+    rows = slices.array("row")[slowest_first].tolist()
     meanwhile = _Meanwhile(_whole(capture))
-    rows = chosen.array("row")[order].tolist()
     typical = None
     if len(rows) > 1:
-        # The slowest come first: of an even number, the lower one of the two in the middle.
-        median = rows[len(rows) // 2]
-        typical = meanwhile.call(median)
+        typical = meanwhile.call(rows[len(rows) // 2])
     return Why(
         name=name,
         count=len(rows),
-        unfinished=int(of_name.size - ended.size),
+        unfinished=int(calls.size - ended.size),
         has_scheduling=meanwhile.has_scheduling,
         slowest=tuple(map(meanwhile.call, rows[:top])),
         typical=typical,
@@ -217,7 +217,24 @@ def _unknown_name(capture: Capture, slices: Table, name: str) -> UsageError:
     return UsageError(f"no slice is called {name!r}{hint}", path=capture.name, remedy=remedy)
 
 
-# --- How it is found -----------------------------------------------------------------------------
+# --- Slices of threads ----------------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class _Nesting:
+    """When the innermost of some slices that nest changes, as columns of shape (n,)."""
+
+    ts: I64
+    """The times of changes, ascending."""
+    row: I64
+    """The innermost slice from then on; -1 for none."""
+
+    def at(self, moment: int) -> int:
+        """Return the innermost slice at a moment; -1 for none."""
+        index = int(np.searchsorted(self.ts, moment, "right")) - 1
+        if index < 0:
+            return -1
+        return int(self.row[index])
 
 
 class _Slices:
@@ -227,18 +244,17 @@ class _Slices:
         self._table = table
         self._ts = table.array("ts")
         self._dur = table.array("dur")
-        self._thread = table.array("thread")
+        self._depth = table.array("depth")
         self._parent = table.array("parent")
         self._is_async = table.array("kind") == ASYNC
-        rows = np.flatnonzero(~self._is_async & (self._thread >= 0))
-        by_thread = np.lexsort((table.array("depth")[rows], self._ts[rows], self._thread[rows]))
-        self._by_thread = rows[by_thread]
-        """Rows of slices that nest on threads, by thread, then by start, outer ones first."""
-        self._threads = self._thread[self._by_thread]
+        self._thread = np.where(self._is_async, NO_THREAD, table.array("thread"))
+        self._by_thread = np.argsort(self._thread, kind="stable")
+        self._sorted_threads = self._thread[self._by_thread]
+        self._nestings: dict[int, _Nesting] = {}
 
     def thread(self, row: int) -> int:
-        """Return the thread that a slice nests on; -1 for an asynchronous one."""
-        return -1 if self._is_async[row] else int(self._thread[row])
+        """Return the thread that a slice nests on; NO_THREAD for an asynchronous one."""
+        return int(self._thread[row])
 
     def times(self, row: int) -> tuple[int, int]:
         """Return when a slice that ended starts and ends."""
@@ -250,69 +266,81 @@ class _Slices:
         if row < 0:
             return None
         code = int(self._table.array("name")[row])
-        return self._table.pool[code] if code >= 0 else None
+        if code < 0:
+            return None
+        return self._table.pool[code]
 
-    def within(self, row: int) -> I64:
-        """Return the rows of the slices within a slice, by start, outer ones first."""
+    def are_within(self, rows: I64, row: int) -> NDArray[np.bool_]:
+        """Return which slices are within a slice of a thread, or are that slice."""
+        start, end = self.times(row)
+        same_thread = self._thread[rows] == self._thread[row]
+        is_deeper = self._depth[rows] > self._depth[row]
+        is_meanwhile = (self._ts[rows] >= start) & (self._ts[rows] < end)
+        return (same_thread & is_deeper & is_meanwhile) | (rows == row)
+
+    def nesting(self, row: int) -> _Nesting:
+        """Return how slices nest within a slice, from its start to its end."""
         start, end = self.times(row)
         thread = self.thread(row)
-        candidates = self._on(thread)
-        if thread < 0:
-            candidates = np.flatnonzero(self._is_async)
-        starts = self._ts[candidates]
-        candidates = candidates[(starts >= start) & (starts < end)]
-        is_within = np.zeros(candidates.size, np.bool_)
-        ancestors = self._parent[candidates]
-        while (ancestors >= 0).any():  # one more level of nesting each time
-            is_within |= ancestors == row
-            ancestors = np.where(ancestors >= 0, self._parent[ancestors], -1)
-        rows = candidates[is_within]
-        return rows[np.lexsort((self._table.array("depth")[rows], self._ts[rows]))]
-
-    def edges(self, within: I64) -> I64:
-        """Return the times at which slices begin or end."""
-        starts = self._ts[within]
-        return np.concatenate((starts, starts + self._dur[within]))
-
-    def innermost(self, row: int, within: I64, moments: I64) -> I64:
-        """Return the innermost slice at each moment of a slice, among those within it.
-
-        One that never ended goes on until the end of the slice that encloses it.
-        """
-        _, call_end = self.times(row)
-        rows = np.full(moments.size, row)
-        if within.size:
-            latest = np.searchsorted(self._ts[within], moments, "right") - 1
-            rows = np.where(latest >= 0, within[latest], row)
-        # The slice that began last may be over: then the one around it is looked at.
-        while True:
-            dur = self._dur[rows]
-            ends = np.where(dur < 0, call_end, self._ts[rows] + dur)
-            is_over = (ends <= moments) & (rows != row)
-            if not is_over.any():
-                return rows
-            rows = np.where(is_over, self._parent[rows], rows)
+        if thread == NO_THREAD:
+            whole = self._nesting_of(self._operation(row))
+        else:
+            whole = self._nesting_of_thread(thread)
+        first = int(np.searchsorted(whole.ts, start, "right"))
+        stop = int(np.searchsorted(whole.ts, end, "left"))
+        innermost = np.append(whole.at(start), whole.row[first:stop])
+        # Slices that overlap without nesting may leave none: the time is that of the slice itself.
+        return _Nesting(
+            np.append(start, whole.ts[first:stop]), np.where(innermost < 0, row, innermost)
+        )
 
     def around(self, thread: int, moment: int) -> int:
         """Return the innermost slice that a thread was in just before a moment; -1 for none.
 
         Of a thread that was in none, it is the one that begins at the moment.
         """
-        own = self._on(thread)
-        for ns in (moment - 1, moment):
-            latest = int(np.searchsorted(self._ts[own], ns, "right")) - 1
-            if latest < 0:
-                continue
-            row = int(own[latest])
-            while row >= 0 and 0 <= self._dur[row] <= ns - self._ts[row]:  # it is over
-                row = int(self._parent[row])
-            if row >= 0:
-                return row
-        return -1
+        nesting = self._nesting_of_thread(thread)
+        row = nesting.at(moment - 1)
+        if row < 0:
+            row = nesting.at(moment)
+        return row
 
-    def _on(self, thread: int) -> I64:
-        first, last = np.searchsorted(self._threads, [thread, thread + 1]).tolist()
-        return self._by_thread[first:last]
+    def _nesting_of_thread(self, thread: int) -> _Nesting:
+        if thread not in self._nestings:
+            first, stop = np.searchsorted(self._sorted_threads, [thread, thread + 1]).tolist()
+            self._nestings[thread] = self._nesting_of(self._by_thread[first:stop])
+        return self._nestings[thread]
+
+    def _nesting_of(self, rows: I64) -> _Nesting:
+        """Return how slices nest: one that begins is the innermost, at its end that around it is.
+
+        One that never ended goes on until the end of the slice that encloses it.
+        """
+        begun = rows[self._dur[rows] != 0]
+        ended = rows[self._dur[rows] > 0]
+        times = np.concatenate((self._ts[ended] + self._dur[ended], self._ts[begun]))
+        innermost = np.concatenate((self._parent[ended], begun))
+        # At one time ends come before begins, inner ends before outer ones, outer begins first.
+        is_begin = np.repeat([False, True], [ended.size, begun.size])
+        levels = np.concatenate((-self._depth[ended], self._depth[begun]))
+        order = np.lexsort((levels, is_begin, times))
+        return _Nesting(times[order], innermost[order])
+
+    def _operation(self, row: int) -> I64:
+        """Return the rows of an asynchronous slice and of those within it."""
+        rows = np.flatnonzero(self._is_async)
+        above = np.searchsorted(rows, self._parent[rows])
+        has_parent = self._parent[rows] >= 0
+        own = int(np.searchsorted(rows, row))
+        places = np.arange(rows.size)
+        above = np.where(has_parent & (places != own), above, places)
+        # Each time the next one above of the next one above, so that depth 1,000 takes ten times.
+        while not np.array_equal(above, above[above]):
+            above = above[above]
+        return rows[above == own]
+
+
+# --- Threads and CPUs -----------------------------------------------------------------------------
 
 
 class _Labels(dict[int, str]):
@@ -325,15 +353,16 @@ class _Labels(dict[int, str]):
 
     def __missing__(self, thread: int) -> str:
         row = self._threads.row(thread)
+        if thread < 0:
+            return "no thread"
         if row < 0:
-            return "no thread" if thread < 0 else f"thread {thread}"
-        pid = int(self._threads.pids[row])
+            return f"thread {thread}"
         tid = int(self._threads.tids[row])
         if not tid:
             return IDLE
-        process = self._pool.text(int(self._threads.process_names[row])) or str(pid)
-        name = self._pool.text(int(self._threads.names[row])) or str(tid)
-        self[thread] = f"{process}/{name}"
+        process = self._pool.text(int(self._threads.process_names[row]))
+        name = self._pool.text(int(self._threads.names[row]))
+        self[thread] = f"{process or self._threads.pids[row]}/{name or tid}"
         return self[thread]
 
     def koids(self, thread: int) -> tuple[int, int] | None:
@@ -365,33 +394,52 @@ class _Scheduling:
         self.states = ThreadStates.of(sched)
         self.cpus = CpuRuns(sched)
         self._wakers = Wakers(capture)
-        self._thread_of_tid: dict[int, int] = {}
-        for thread, tid in capture.table("threads").tuples("id", "tid"):
-            self._thread_of_tid.setdefault(tid, thread)
+        indexes = np.arange(self.states.state.size)
+        self._latest_wait = np.maximum.accumulate(np.where(self.states.state >= 0, indexes, -1))
+        """For each state the index of the last wait up to it, on whatever thread."""
+        threads = capture.table("threads")
+        ids_by_tid = zip(threads.array("tid").tolist(), threads.array("id").tolist(), strict=True)
+        # Of several threads with one koid, the first one counts.
+        self._thread_of_tid = dict(reversed(list(ids_by_tid)))
 
     def knows(self, thread: int) -> bool:
         """Return whether any switch or wakeup names a thread."""
         own = self.states.of_thread(thread)
-        return own.stop > own.start
+        return bool(own.stop > own.start)
 
-    def next_change(self, place: int) -> int:
-        """Return the index of the state that follows a state of a thread; -1 for its last one."""
+    def state_after(self, index: int) -> int:
+        """Return the index of the state that follows one of a thread; -1 for its last one."""
         thread = self.states.thread
-        follows = place + 1 < thread.size and thread[place + 1] == thread[place]
-        return place + 1 if follows else -1
+        following = index + 1
+        if following == thread.size or thread[following] != thread[index]:
+            return -1
+        return following
 
-    def wakeup_after(self, place: int) -> _Wakeup | None:
+    def wakeup_after(self, index: int) -> _Wakeup | None:
         """Return the wakeup that ended a wait; None if no wakeup did."""
-        following = self.next_change(place)
+        following = self.state_after(index)
         if following < 0 or self.states.state[following] != IS_RUNNABLE:
             return None
         row = int(self.states.row[following])
         ns = int(self.states.ts[following])
-        named = int(self._wakers.of(np.array([row]))[0])
-        if named >= 0:
-            waker = self._thread_of_tid.get(int(self._wakers.tids[named]), -1)
-            return _Wakeup(ns, waker, is_inferred=False)
+        waker = int(self._wakers.of(np.array([row]))[0])
+        if waker >= 0:
+            thread = self._thread_of_tid.get(int(self._wakers.tids[waker]), -1)
+            return _Wakeup(ns, thread, is_inferred=False)
         return _Wakeup(ns, self.cpus.thread_before(row), is_inferred=True)
+
+    def last_wait(self, thread: int, moment: int) -> int:
+        """Return the index of the last wait of a thread that ended by a moment; -1 for none."""
+        own = self.states.of_thread(thread)
+        latest = own.start + int(np.searchsorted(self.states.ts[own], moment, "right")) - 1
+        # A wait in which the thread still is has not ended; it may have begun at the moment.
+        ended = latest - 1
+        if ended < own.start or self._latest_wait[ended] < own.start:
+            return -1
+        return int(self._latest_wait[ended])
+
+
+# --- Calls ----------------------------------------------------------------------------------------
 
 
 class _Meanwhile:
@@ -402,10 +450,8 @@ class _Meanwhile:
         self._slices = _Slices(capture.table("slices"))
         self._labels = _Labels(capture)
         self._scheduling: _Scheduling | None = None
-        if "sched" in capture.schemas:
-            sched = capture.table("sched")
-            if len(sched):
-                self._scheduling = _Scheduling(capture, sched)
+        if "sched" in capture.schemas and len(capture.table("sched")):
+            self._scheduling = _Scheduling(capture, capture.table("sched"))
 
     @property
     def has_scheduling(self) -> bool:
@@ -416,14 +462,12 @@ class _Meanwhile:
         """Return where the time of the call in a row of `slices` went."""
         thread = self._slices.thread(row)
         start, end = self._slices.times(row)
-        within = self._slices.within(row)
         scheduling = self._scheduling
-        if scheduling is not None and not scheduling.knows(thread):
+        if scheduling is None or not scheduling.knows(thread):
             scheduling = None
-        if scheduling is None:
-            parts = self._elapsed(row, within)
+            parts = self._elapsed(row)
         else:
-            parts = self._by_state(row, within, thread, scheduling)
+            parts = _Parts(row, self._slices, self._labels, scheduling).all()
         lines, line_count = self._lines(thread, start, end)
         return Call(
             row=row,
@@ -432,198 +476,49 @@ class _Meanwhile:
             dur_ns=end - start,
             has_states=scheduling is not None,
             parts=tuple(sorted(parts, key=lambda part: -part.ns)),
-            flows=tuple(self._flows(row, within, thread)),
+            flows=tuple(self._flows(row, thread)),
             lines=lines,
             line_count=line_count,
         )
 
-    # --- Time ------------------------------------------------------------------------------------
-
-    def _elapsed(self, row: int, within: I64) -> list[Part]:
+    def _elapsed(self, row: int) -> list[Part]:
         """Return the time of a call by the innermost slice alone."""
-        moments, spent = self._pieces(row, self._slices.edges(within))
-        sums: dict[str | None, int] = {}
-        innermost = self._slices.innermost(row, within, moments).tolist()
-        for slice_row, ns in zip(innermost, spent.tolist(), strict=True):
-            name = self._name_within(slice_row, row)
-            sums[name] = sums.get(name, 0) + ns
-        return [Part(state=ELAPSED, slice=name, ns=ns) for name, ns in sums.items()]
+        nesting = self._slices.nesting(row)
+        _, end = self._slices.times(row)
+        spent = np.diff(nesting.ts, append=end)
+        ns_of_name: dict[str | None, int] = {}
+        for slice_row, ns in zip(nesting.row.tolist(), spent.tolist(), strict=True):
+            name = _name_within(self._slices, slice_row, row)
+            ns_of_name[name] = ns_of_name.get(name, 0) + ns
+        return [Part(state=ELAPSED, slice=name, ns=ns) for name, ns in ns_of_name.items()]
 
-    def _by_state(self, row: int, within: I64, thread: int, scheduling: _Scheduling) -> list[Part]:
-        """Return the time of a call by state of its thread, innermost slice and reason."""
-        own = scheduling.states.of_thread(thread)
-        edges = np.concatenate((self._slices.edges(within), scheduling.states.ts[own]))
-        moments, spent = self._pieces(row, edges)
-        places = scheduling.states.at(thread, moments)
-        innermost = self._slices.innermost(row, within, moments)
-        parts: dict[Part, list[Part]] = {}
-        pieces = zip(
-            moments.tolist(), spent.tolist(), places.tolist(), innermost.tolist(), strict=True
-        )
-        for moment, ns, place, slice_row in pieces:
-            name = self._name_within(slice_row, row)
-            for part in self._reasons(scheduling, place, name, moment, moment + ns):
-                parts.setdefault(part, []).append(part)
-        return [
-            # What led to the longest of several waits stands for all of them.
-            attrs.evolve(max(same, key=lambda part: part.ns), ns=sum(part.ns for part in same))
-            for same in parts.values()
-        ]
-
-    def _pieces(self, row: int, edges: I64) -> tuple[I64, I64]:
-        """Cut the time of a call at edges; return when the pieces begin, and their nanoseconds."""
-        start, end = self._slices.times(row)
-        inside = edges[(edges > start) & (edges < end)]
-        begins = np.unique(np.append(inside, start))
-        return begins, np.diff(begins, append=end)
-
-    def _name_within(self, slice_row: int, call_row: int) -> str | None:
-        if slice_row == call_row:
-            return None
-        return self._slices.name(slice_row) or "(no name)"
-
-    def _reasons(
-        self, scheduling: _Scheduling, place: int, name: str | None, start: int, end: int
-    ) -> Iterator[Part]:
-        """Yield the parts of a piece of a call, in which its thread has one state in one slice."""
-        if place < 0:
-            yield Part(state=UNACCOUNTED, slice=name, ns=end - start)
-            return
-        state = int(scheduling.states.state[place])
-        if state == IS_RUNNING:
-            yield Part(state=RUNNING, slice=name, ns=end - start)
-        elif state == IS_RUNNABLE:
-            yield from self._holders(scheduling, place, name, start, end)
-        else:
-            yield self._wait(scheduling, place, name, start, end)
-
-    def _holders(
-        self, scheduling: _Scheduling, place: int, name: str | None, start: int, end: int
-    ) -> Iterator[Part]:
-        """Yield the time that a thread could run, by who held the CPU on which it ran next."""
-        following = scheduling.next_change(place)
-        if following < 0 or scheduling.states.state[following] != IS_RUNNING:
-            yield Part(state=RUNNABLE, slice=name, ns=end - start)
-            return
-        cpu = scheduling.cpus.cpu(int(scheduling.states.row[following]))
-        for holder, ns in scheduling.cpus.between(cpu, start, end):
-            label = self._labels[holder] if holder >= 0 else None
-            yield Part(state=RUNNABLE, slice=name, thread=label, cpu=cpu, ns=ns)
-
-    def _wait(
-        self, scheduling: _Scheduling, place: int, name: str | None, start: int, end: int
-    ) -> Part:
-        """Return the time that a thread waited, with the wakeup that ended it."""
-        state = state_name(int(scheduling.states.state[place]))
-        wakeup = scheduling.wakeup_after(place)
-        if wakeup is None or wakeup.thread < 0:
-            return Part(state=state, slice=name, ns=end - start)
-        waker_row = self._slices.around(wakeup.thread, wakeup.ns)
-        return Part(
-            state=state,
-            slice=name,
-            thread=self._labels[wakeup.thread],
-            thread_slice=self._slices.name(waker_row),
-            is_inferred=wakeup.is_inferred,
-            ns=end - start,
-            steps=tuple(self._steps(scheduling, wakeup, start)),
-        )
-
-    def _steps(self, scheduling: _Scheduling, wakeup: _Wakeup, since: int) -> Iterator[Step]:
-        """Yield what led to a wakeup, backwards in time, as far as the wait began before it.
-
-        The thread that sent it ran since its own last wait, which another one ended, and so on. It
-        ends at a thread that did not wait meanwhile, at one that came before, and after MOST_STEPS.
-        """
-        states = scheduling.states
-        followed: set[int] = set()
-        count = 0
-        until: _Wakeup | None = wakeup
-        while until is not None and until.thread >= 0 and count < MOST_STEPS:
-            thread = until.thread
-            if thread in followed or self._labels.is_idle(thread):
-                return
-            followed.add(thread)
-            # It runs or could run from the end of its last wait on, as far as that is meanwhile.
-            wait = self._last_wait(states, thread, until.ns)
-            ran_since = since
-            if wait >= 0:
-                ran_since = max(int(states.ts[wait + 1]), since)
-            if until.ns > ran_since:
-                slice_row = self._slices.around(thread, until.ns)
-                yield Step(
-                    thread=self._labels[thread],
-                    slice=self._slices.name(slice_row),
-                    state=RUNNING,
-                    ns=until.ns - ran_since,
-                )
-                count += 1
-            if ran_since <= since:
-                return
-            until = scheduling.wakeup_after(wait)
-            waker = None
-            is_inferred = False
-            if until is not None and until.thread >= 0:
-                waker = self._labels[until.thread]
-                is_inferred = until.is_inferred
-            yield Step(
-                thread=self._labels[thread],
-                slice=self._slices.name(self._slices.around(thread, ran_since)),
-                state=state_name(int(states.state[wait])),
-                ns=ran_since - max(int(states.ts[wait]), since),
-                waker=waker,
-                is_inferred=is_inferred,
-            )
-            count += 1
-
-    @staticmethod
-    def _last_wait(states: ThreadStates, thread: int, moment: int) -> int:
-        """Return the index of the last wait of a thread that ended by a moment; -1 for none."""
-        own = states.of_thread(thread)
-        place = own.start + int(np.searchsorted(states.ts[own], moment, "right")) - 1
-        # A wait in which the thread still is has not ended; it may have begun at the moment.
-        place -= 1
-        while place >= own.start and states.state[place] < 0:
-            place -= 1
-        return place if place >= own.start else -1
-
-    # --- What came from elsewhere, and what it said ----------------------------------------------
-
-    def _flows(self, row: int, within: I64, thread: int) -> Iterator[Flow]:
+    def _flows(self, row: int, thread: int) -> Iterator[Flow]:
         """Yield the flows that come into a call, or into a slice within it, from other threads."""
         if "flows" not in self._capture.schemas:
             return
         flows = self._capture.table("flows")
         slices = flows.array("slice")
         ts = flows.array("ts")
-        # Points as their own numbers, where they lie in a slice.
+        # Points go by their own number, where they lie in a slice.
         numbers = np.where(slices >= 0, np.arange(slices.size), -1)
-        columns = {
-            "ts": ts,
-            "slice": numbers,
-            "id": flows.array("id"),
-            "phase": flows.array("phase"),
-        }
-        points, flow, _ = flow_points(columns)
-        by_flow = np.argsort(flow, kind="stable")  # each in order of time
+        columns = {name: flows.array(name) for name in ("ts", "id", "phase")}
+        points, flow, _ = flow_points({**columns, "slice": numbers})
+        by_flow = np.argsort(flow, kind="stable")
         points = points[by_flow]
         flow = flow[by_flow]
+        # Each pair of points of one flow that follow one another.
         sent = points[:-1]
         arrived = points[1:]
-        comes_in = (flow[1:] == flow[:-1]) & np.isin(slices[arrived], np.append(within, row))
+        comes_in = (flow[1:] == flow[:-1]) & self._slices.are_within(slices[arrived], row)
         comes_in &= flows.array("thread")[sent] != thread
         sent = sent[comes_in]
         arrived = arrived[comes_in]
-        by_arrival = np.argsort(ts[arrived], kind="stable")
-        for sent_point, arrived_point in zip(
-            sent[by_arrival].tolist(), arrived[by_arrival].tolist(), strict=True
-        ):
-            sender = int(flows.array("thread")[sent_point])
+        for index in np.argsort(ts[arrived], kind="stable").tolist():
             yield Flow(
-                thread=self._labels[sender],
-                slice=self._slices.name(int(slices[sent_point])),
-                sent_ns=int(ts[sent_point]),
-                arrived_ns=int(ts[arrived_point]),
+                thread=self._labels[int(flows.array("thread")[sent[index]])],
+                slice=self._slices.name(int(slices[sent[index]])),
+                sent_ns=int(ts[sent[index]]),
+                arrived_ns=int(ts[arrived[index]]),
             )
 
     def _lines(self, thread: int, start: int, end: int) -> tuple[tuple[Line, ...], int]:
@@ -632,9 +527,8 @@ class _Meanwhile:
         if koids is None or "logs" not in self._capture.schemas:
             return (), 0
         logs = self._capture.table("logs")
-        pid, tid = koids
         ts = logs.array("ts")
-        is_own = (logs.array("pid") == pid) & (logs.array("tid") == tid)
+        is_own = (logs.array("pid") == koids[0]) & (logs.array("tid") == koids[1])
         rows = np.flatnonzero(is_own & (ts >= start) & (ts < end))
         messages = logs.texts("message")
         severities = logs.texts("severity_name")
@@ -642,3 +536,125 @@ class _Meanwhile:
             Line(int(ts[row]), severities[row], messages[row]) for row in rows[:MOST_LINES].tolist()
         ]
         return tuple(lines), int(rows.size)
+
+
+def _name_within(slices: _Slices, slice_row: int, call_row: int) -> str | None:
+    """Return the name of a slice within a call; None if it is the call itself."""
+    if slice_row == call_row:
+        return None
+    return slices.name(slice_row) or "(no name)"
+
+
+class _Parts:
+    """Splits the time of a call by state of its thread, innermost slice, and reason."""
+
+    def __init__(self, row: int, slices: _Slices, labels: _Labels, scheduling: _Scheduling) -> None:
+        self._row = row
+        self._slices = slices
+        self._labels = labels
+        self._scheduling = scheduling
+        self._states = scheduling.states
+
+    def all(self) -> list[Part]:
+        """Return the parts; what led to the longest of several equal waits stands for all."""
+        thread = self._slices.thread(self._row)
+        start, end = self._slices.times(self._row)
+        nesting = self._slices.nesting(self._row)
+        changes = self._states.ts[self._states.of_thread(thread)]
+        changes = changes[(changes > start) & (changes < end)]
+        begins = np.unique(np.concatenate((nesting.ts, changes)))
+        innermost = nesting.row[np.searchsorted(nesting.ts, begins, "right") - 1]
+        pieces = zip(
+            begins.tolist(),
+            np.append(begins[1:], end).tolist(),
+            self._states.at(thread, begins).tolist(),
+            innermost.tolist(),
+            strict=True,
+        )
+        equal_parts: dict[Part, list[Part]] = {}
+        for begin, until, state_index, slice_row in pieces:
+            name = _name_within(self._slices, slice_row, self._row)
+            for part in self._reasons(state_index, name, begin, until):
+                equal_parts.setdefault(part, []).append(part)
+        parts = []
+        for same in equal_parts.values():
+            longest = max(same, key=lambda part: part.ns)
+            parts.append(attrs.evolve(longest, ns=sum(part.ns for part in same)))
+        return parts
+
+    def _reasons(self, index: int, name: str | None, start: int, end: int) -> Iterator[Part]:
+        """Yield the parts of a piece of a call, in which its thread has one state in one slice."""
+        if index < 0:
+            yield Part(state=UNACCOUNTED, slice=name, ns=end - start)
+            return
+        state = int(self._states.state[index])
+        if state == IS_RUNNING:
+            yield Part(state=RUNNING, slice=name, ns=end - start)
+        elif state == IS_RUNNABLE:
+            yield from self._holders(index, name, start, end)
+        else:
+            yield self._wait(index, name, start, end)
+
+    def _holders(self, index: int, name: str | None, start: int, end: int) -> Iterator[Part]:
+        """Yield the time that a thread could run, by what held the CPU on which it ran next."""
+        following = self._scheduling.state_after(index)
+        if following < 0 or self._states.state[following] != IS_RUNNING:
+            yield Part(state=RUNNABLE, slice=name, ns=end - start)
+            return
+        cpus = self._scheduling.cpus
+        cpu = cpus.cpu(int(self._states.row[following]))
+        for holder, ns in cpus.between(cpu, start, end):
+            label = None
+            if holder >= 0:
+                label = self._labels[holder]
+            yield Part(state=RUNNABLE, slice=name, thread=label, cpu=cpu, ns=ns)
+
+    def _wait(self, index: int, name: str | None, start: int, end: int) -> Part:
+        """Return the time that a thread waited, with the wakeup that ended it."""
+        state = state_name(int(self._states.state[index]))
+        wakeup = self._scheduling.wakeup_after(index)
+        if wakeup is None or wakeup.thread < 0:
+            return Part(state=state, slice=name, ns=end - start)
+        return Part(
+            state=state,
+            slice=name,
+            thread=self._labels[wakeup.thread],
+            thread_slice=self._slices.name(self._slices.around(wakeup.thread, wakeup.ns)),
+            is_inferred=wakeup.is_inferred,
+            ns=end - start,
+            steps=tuple(itertools.islice(self._steps(wakeup, start), MOST_STEPS)),
+        )
+
+    def _steps(self, wakeup: _Wakeup, since: int) -> Iterator[Step]:
+        """Yield what led to a wakeup, backwards in time, as far as the wait began before it.
+
+        The thread that sent it ran since its own last wait, which another one ended, and so on. It
+        ends at a thread that did not wait meanwhile, and at one that came before.
+        """
+        followed: set[int] = set()
+        cause: _Wakeup | None = wakeup
+        while cause is not None and cause.thread >= 0:
+            thread = cause.thread
+            if thread in followed or self._labels.is_idle(thread):
+                return
+            followed.add(thread)
+            wait = self._scheduling.last_wait(thread, cause.ns)
+            ran_since = since
+            if wait >= 0:
+                ran_since = max(int(self._states.ts[wait + 1]), since)
+            if ran_since < cause.ns:
+                yield self._step(thread, RUNNING, ran_since, cause.ns)
+            if ran_since == since:
+                return
+            cause = self._scheduling.wakeup_after(wait)
+            state = state_name(int(self._states.state[wait]))
+            waited_since = max(int(self._states.ts[wait]), since)
+            step = self._step(thread, state, waited_since, ran_since)
+            if cause is not None and cause.thread >= 0:
+                waker = self._labels[cause.thread]
+                step = attrs.evolve(step, waker=waker, is_inferred=cause.is_inferred)
+            yield step
+
+    def _step(self, thread: int, state: str, start: int, end: int) -> Step:
+        slice_name = self._slices.name(self._slices.around(thread, end))
+        return Step(self._labels[thread], slice_name, state, end - start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from fxframework.cli import complete
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from fxframework.analysis.why import Call, Part, Step, Why
     from fxframework.model.selection import Selection
 
-LEAST_SHARE = 100
-"""A part below this fraction of both calls is left out without -v."""
+LEAST_SHARE = 0.01
+"""Parts with a smaller share of both calls are summed up without -v."""
 SHOWN_LINES = 5
 """Flows and log lines of a call that are shown without -v."""
-ITSELF = "itself"
 NO_TIME = "–"
+IDLE = "idle"
 
 
 @_command(
@@ -49,120 +50,206 @@ def command(session: Session, top: int, file: str, name: str, names: Selection) 
     woke it, and what that one waited for before. The waker is that of the wakeup's argument
     `waker`, or else inferred: the thread that ran on the CPU of the wakeup. The typical call is the
     median. Flows from other threads and log lines of the thread follow. Without scheduling data,
-    waiting cannot be told from running.
+    it is unknown when the thread waited and when it ran.
     """
     from fxframework.analysis.why import why
 
     with opened(session, file, names) as (whole, part):
         with session.screen.working(f"analysing {whole.name}", whole.source):
-            found = why(part, name, top=top)
+            reasons = why(part, name, top=top)
             whole.trim()
         if session.settings.json:
-            document = {"path": whole.name, "format": whole.format, **found.to_json()}
+            document = {"path": whole.name, "format": whole.format, **reasons.to_json()}
             session.screen.json("why", document)
         else:
-            _print(session, found)
+            _print(session, reasons)
         session.screen.flush()
         return finished(session, whole)
 
 
-def _print(session: Session, found: Why) -> None:
+def _print(session: Session, reasons: Why) -> None:
     screen = session.screen
-    unfinished = f", and {found.unfinished:,} that never ended" if found.unfinished else ""
-    screen.print(f"{printable(found.name)}: {amount(found.count, 'call')}{unfinished}")
-    if not found.has_scheduling:
+    heading = f"{printable(reasons.name)}: {amount(reasons.count, 'call')}"
+    if reasons.unfinished:
+        heading += f", and {reasons.unfinished:,} that never ended"
+    screen.print(heading)
+    if not reasons.has_scheduling:
         screen.print("no scheduling data: waiting cannot be told from running")
-    for call in found.slowest:
+    shows_all = session.settings.verbose > 0
+    for call in reasons.slowest:
         screen.print("")
-        for line in _lines(
-            call, found.typical, width=screen.width, everything=bool(session.settings.verbose)
-        ):
+        for line in _heading_of_call(call, reasons.typical):
+            screen.print(line)
+        for line in _PartTable.of(call, reasons.typical, shows_all=shows_all).lines(screen.width):
+            screen.print(line)
+        for line in _beside(call, width=screen.width, shows_all=shows_all):
             screen.print(line)
 
 
-def _lines(call: Call, typical: Call | None, *, width: int, everything: bool) -> Iterator[str]:
-    """Yield the lines about one call."""
-    beside = "" if typical is None else f"; the typical call: {brief(typical.dur_ns)}"
-    yield f"{brief(call.dur_ns)} on {printable(call.thread)} from {brief(call.start_ns)}{beside}"
-    usual = {} if typical is None else {part: part for part in typical.parts}
-    parts = [*call.parts, *(part for part in usual if part not in call.parts)]
-    own = {part: part for part in call.parts}
-    heads = ["state", "time", "share", *(["typical"] if typical is not None else [])]
-    rows: list[tuple[list[str], str, Sequence[Step]]] = []
-    left_out = 0
-    for part in parts:
-        ns = own[part].ns if part in own else 0
-        typical_ns = usual[part].ns if part in usual else 0
-        most_of_typical = 0 if typical is None else typical.dur_ns // LEAST_SHARE
-        if not everything and ns < call.dur_ns // LEAST_SHARE and typical_ns <= most_of_typical:
-            left_out += ns
-            continue
-        share = f"{100 * ns / call.dur_ns:.0f}%" if call.dur_ns else NO_TIME
-        cells = [part.state, brief(ns) if ns else NO_TIME, share if ns else NO_TIME]
+def _heading_of_call(call: Call, typical: Call | None) -> Iterator[str]:
+    text = f"{brief(call.dur_ns)} on {printable(call.thread)} from {brief(call.start_ns)}"
+    if typical is not None:
+        text += f"; the typical call: {brief(typical.dur_ns)}"
+    yield text
+
+
+@attrs.frozen
+class _Row:
+    """A part of a call, of the typical call, or of both."""
+
+    part: Part
+    ns: int
+    """Its time in the call; 0 if only the typical call has it."""
+    typical_ns: int
+    """Its time in the typical call."""
+
+
+@attrs.frozen
+class _PartTable:
+    """The parts of a call beside those of the typical one."""
+
+    call: Call
+    typical: Call | None
+    rows: list[_Row]
+    small_ns: int
+    """Time of the call in parts that are too small to be shown."""
+
+    @classmethod
+    def of(cls, call: Call, typical: Call | None, *, shows_all: bool) -> _PartTable:
+        """Return the table of a call; ``shows_all`` parts, or those that matter."""
+        typical_parts = ()
+        typical_dur = 0
         if typical is not None:
-            cells.append(brief(typical_ns) if typical_ns else NO_TIME)
-        rows.append((cells, _reason(part), own[part].steps if part in own else ()))
-    widths = [max(len(cells[place]) for cells in (heads, *(row[0] for row in rows)))
-              for place in range(len(heads))]  # fmt: skip
+            typical_parts = typical.parts
+            typical_dur = typical.dur_ns
+        # Parts are equal if they have state, slice and reason in common, whatever their time.
+        typical_times = {part: part.ns for part in typical_parts}
+        only_typical = [part for part in typical_parts if part not in call.parts]
+        candidates = [_Row(part, part.ns, typical_times.get(part, 0)) for part in call.parts]
+        candidates += [_Row(part, 0, part.ns) for part in only_typical]
+        rows = []
+        small_ns = 0
+        for row in candidates:
+            is_small = row.ns < LEAST_SHARE * call.dur_ns
+            is_small_in_typical = row.typical_ns <= LEAST_SHARE * typical_dur
+            if is_small and is_small_in_typical and not shows_all:
+                small_ns += row.ns
+            else:
+                rows.append(row)
+        return cls(call, typical, rows, small_ns)
 
-    def aligned(cells: Sequence[str]) -> str:
-        state = cells[0].ljust(widths[0])
-        numbers = [cell.rjust(size) for cell, size in zip(cells[1:], widths[1:], strict=True)]
-        return "  ".join((state, *numbers, ""))
+    def lines(self, width: int) -> Iterator[str]:
+        """Yield the lines of the table."""
+        headings = ["state", "time", "share"]
+        if self.typical is not None:
+            headings.append("typical")
+        cells_of_rows = [self._cells(row) for row in self.rows]
+        columns = zip(headings, *cells_of_rows, strict=True)
+        widths = [max(map(len, column)) for column in columns]
+        heading = _aligned(headings, widths)
+        indent = len(heading)
+        yield heading + "where it went"
+        for row, cells in zip(self.rows, cells_of_rows, strict=True):
+            label = _aligned(cells, widths)
+            yield from wrapped(label, _reason(row.part), indent=indent, columns=width)
+            if not row.ns:
+                continue
+            for step in row.part.steps:
+                deeper = indent + 2
+                yield from wrapped(" " * deeper, _step(step), indent=deeper, columns=width)
+        if self.small_ns:
+            cells = ["", brief(self.small_ns), *[""] * (len(headings) - 2)]
+            yield _aligned(cells, widths) + "less than 1% each: -v"
 
-    yield aligned(heads) + "where it went"
-    indent = len(aligned(heads))
-    for cells, reason, steps in rows:
-        yield from wrapped(aligned(cells), reason, indent=indent, columns=width)
-        for step in steps:
-            yield from wrapped(" " * (indent + 2), _step(step), indent=indent + 2, columns=width)
-    if left_out:
-        yield aligned(["", brief(left_out), *[""] * (len(heads) - 2)]) + "less than 1% each: -v"
-    yield from _beside(call, width=width, everything=everything)
+    def _cells(self, row: _Row) -> list[str]:
+        cells = [row.part.state, _time(row.ns), NO_TIME]
+        if row.ns:
+            cells[2] = f"{100 * row.ns / self.call.dur_ns:.0f}%"
+        if self.typical is not None:
+            cells.append(_time(row.typical_ns))
+        return cells
 
 
-def _beside(call: Call, *, width: int, everything: bool) -> Iterator[str]:
+def _time(ns: int) -> str:
+    """Return a time, or what stands for none."""
+    if not ns:
+        return NO_TIME
+    return brief(ns)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return a text and numbers in columns, with a gap behind each."""
+    first = cells[0].ljust(widths[0])
+    numbers = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+    return "  ".join((first, *numbers, ""))
+
+
+def _beside(call: Call, *, width: int, shows_all: bool) -> Iterator[str]:
     """Yield the flows into a call, and the log lines of its thread."""
-    flows = call.flows if everything else call.flows[:SHOWN_LINES]
-    for flow in flows:
-        place = "" if flow.slice is None else f" (in {printable(flow.slice)})"
+    most = SHOWN_LINES
+    if shows_all:
+        most = max(len(call.flows), len(call.lines))
+    for flow in call.flows[:most]:
         on_the_way = brief(flow.arrived_ns - flow.sent_ns)
-        text = f"from {printable(flow.thread)}{place}, {on_the_way} on the way"
+        sender = printable(flow.thread) + _in_slice(flow.slice)
+        text = f"from {sender}, {on_the_way} on the way"
         yield from wrapped("flow  ", text, indent=6, columns=width)
-    if len(flows) < len(call.flows):
-        yield f"flow  … and {len(call.flows) - len(flows):,} more (-v)"
-    lines = call.lines if everything else call.lines[:SHOWN_LINES]
-    for line in lines:
+    if most < len(call.flows):
+        yield f"flow  … and {len(call.flows) - most:,} more (-v)"
+    for line in call.lines[:most]:
         text = f"{brief(line.ns)} {printable(line.severity)}: {printable(line.message)}"
         yield from wrapped("log   ", text, indent=6, columns=width)
-    if len(lines) < call.line_count:
-        yield f"log   … and {call.line_count - len(lines):,} more"
+    hidden_count = call.line_count - min(most, len(call.lines))
+    if hidden_count > 0:
+        yield f"log   … and {hidden_count:,} more"
 
 
 def _reason(part: Part) -> str:
     """Return in words why a part of a call took its time."""
-    where = ITSELF if part.slice is None else printable(part.slice)
+    where = "itself"
+    if part.slice is not None:
+        where = printable(part.slice)
     if part.cpu is not None:
-        holder = "a thread that is not known" if part.thread is None else printable(part.thread)
-        held = "was idle" if part.thread == "idle" else f"was held by {holder}"
-        return f"{where}, CPU {part.cpu} {held}"
+        return f"{where}, CPU {part.cpu} {_holder(part.thread)}"
     if part.thread is None:
         return where
-    return f"{where}, {_woken(part.thread, part.thread_slice, inferred=part.is_inferred)}"
+    return f"{where}, {_woken(part.thread, part.thread_slice, is_inferred=part.is_inferred)}"
+
+
+def _holder(thread: str | None) -> str:
+    """Return in words what a CPU did while a thread could run."""
+    if thread is None:
+        return "was held by a thread that is not known"
+    if thread == IDLE:
+        return "was idle"
+    return f"was held by {printable(thread)}"
 
 
 def _step(step: Step) -> str:
     """Return in words what a thread did before it sent a wakeup."""
-    where = "" if step.slice is None else f" in {printable(step.slice)}"
+    place = ""
+    if step.slice is not None:
+        place = f" in {printable(step.slice)}"
     if step.state == "running":
-        return f"{brief(step.ns)} {printable(step.thread)} ran{where}"
-    woken = f", {_woken(step.waker, None, inferred=step.is_inferred)}" if step.waker else ""
-    return f"{brief(step.ns)} {printable(step.thread)} was {step.state}{where}{woken}"
+        return f"{brief(step.ns)} {printable(step.thread)} ran{place}"
+    text = f"{brief(step.ns)} {printable(step.thread)} was {step.state}{place}"
+    if step.waker is not None:
+        text += f", {_woken(step.waker, None, is_inferred=step.is_inferred)}"
+    return text
 
 
-def _woken(thread: str, slice_name: str | None, *, inferred: bool) -> str:
+def _woken(thread: str, slice_name: str | None, *, is_inferred: bool) -> str:
     """Return in words what ended a wait."""
-    if thread == "idle":
+    if thread == IDLE:
         return "woken while the CPU was idle, as by a timer"
-    place = "" if slice_name is None else f" (in {printable(slice_name)})"
-    return f"woken by {printable(thread)}{place}{', inferred' if inferred else ''}"
+    text = f"woken by {printable(thread)}{_in_slice(slice_name)}"
+    if is_inferred:
+        text += ", inferred"
+    return text
+
+
+def _in_slice(name: str | None) -> str:
+    """Return in words the slice in which a thread was."""
+    if name is None:
+        return ""
+    return f" (in {printable(name)})"

@@ -49,19 +49,21 @@ class Budget:
         """The mapped files that the operation reads; ``fault`` looks whether they are whole."""
         self._fault: FxError | None = None
         self.started = time.monotonic()
-        self._before = memory_in_use()
+        self._memory_before = memory_in_use()
         self._next_measurement = 0.0
 
     @classmethod
     def joint(cls, budgets: Iterable[Budget]) -> Budget:
         """Return the budget for several inputs: the limits of the first, the total of the sizes."""
-        several = list(dict.fromkeys(budgets))
-        if len(several) == 1:
-            return several[0]
-        both = cls(several[0].limits, size=sum(budget.size for budget in several))
-        for budget in several:
-            both.inputs += budget.inputs
-        return both
+        distinct_budgets = list(dict.fromkeys(budgets))
+        if len(distinct_budgets) == 1:
+            return distinct_budgets[0]
+        joint_budget = cls(
+            distinct_budgets[0].limits, size=sum(budget.size for budget in distinct_budgets)
+        )
+        for budget in distinct_budgets:
+            joint_budget.inputs += budget.inputs
+        return joint_budget
 
     @property
     def memory(self) -> int:
@@ -78,13 +80,15 @@ class Budget:
     @property
     def grown(self) -> int:
         """Bytes by which the memory of the process has grown since this object was made."""
-        return memory_in_use() - self._before
+        return memory_in_use() - self._memory_before
 
     @property
     def most_output(self) -> int:
         """Bytes of output that may be written; 0: no limit."""
-        given = self.limits.max_output
-        return OUTPUT_FACTOR * self.size + OUTPUT_FLOOR if given is None else given
+        max_output = self.limits.max_output
+        if max_output is None:
+            return OUTPUT_FACTOR * self.size + OUTPUT_FLOOR
+        return max_output
 
     def check(self, *, path: str | None = None) -> None:
         """Raise LimitError if the operation has exceeded its time or memory.
@@ -113,22 +117,24 @@ class Budget:
         fault = self.fault()
         if fault is not None:
             return fault
-        most = self.limits.max_time
-        memory = self.memory
-        if not most and not memory:
+        max_time = self.limits.max_time
+        max_growth = self.memory
+        if not max_time and not max_growth:
             return None
         now = time.monotonic()
-        if most and now - self.started > most:
+        if max_time and now - self.started > max_time:
             return LimitError(
-                f"the work took longer than max_time={most:g} seconds",
+                f"the work took longer than max_time={max_time:g} seconds",
                 path=path,
                 remedy="raise it with --max-time SECONDS (max_time= in Python); 0 means no limit",
             )
-        if memory and now >= self._next_measurement:
+        if max_growth and now >= self._next_measurement:
             self._next_measurement = now + INTERVAL
-            if self.grown > memory + WORKING and self._still_grown() > memory + WORKING:
+            bound = max_growth + WORKING
+            # Free blocks of the arena are returned only before an error: they are soon used again.
+            if self.grown > bound and self._still_grown() > bound:
                 return LimitError(
-                    f"the work needs more than {_amount(memory)} of memory (max_memory)",
+                    f"the work needs more than {_amount(max_growth)} of memory (max_memory)",
                     path=path,
                     remedy="raise it with --max-memory BYTES (max_memory= in Python; 0 means no "
                     "limit), or choose a part with --since and --until",
@@ -144,16 +150,14 @@ class Budget:
 
     def check_output(self, written: int, *, path: str | None = None, what: str = "output") -> None:
         """Raise LimitError if the output is too long, or for the reasons of ``check``."""
-        most = self.most_output
-        if most and written > most:
-            why = (
-                ""
-                if self.limits.max_output is not None
-                else f", for an input of {_amount(self.size)}"
-            )
+        most_bytes = self.most_output
+        if most_bytes and written > most_bytes:
+            reason = ""
+            if self.limits.max_output is None:
+                reason = f", for an input of {_amount(self.size)}"
             raise LimitError(
-                f"the {what} is longer than {_amount(most)} (max_output{why}); the rest is left "
-                "out",
+                f"the {what} is longer than {_amount(most_bytes)} (max_output{reason}); the rest "
+                "is left out",
                 path=path,
                 remedy="raise it with --max-output BYTES (max_output= in Python; 0 means no "
                 "limit), choose a part, or a form that keeps each string once: parquet, perfetto",

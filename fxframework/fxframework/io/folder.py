@@ -35,8 +35,8 @@ class Folder(Sink):
         A folder with files is never replaced, not even with ``force``.
         """
         target = Path(where)
-        taken = os.path.lexists(target) and (not target.is_dir() or any(target.iterdir()))
-        if taken:
+        is_taken = os.path.lexists(target) and (not target.is_dir() or any(target.iterdir()))
+        if is_taken:
             raise WriteRefusedError(
                 "it already exists and is not an empty folder",
                 path=str(target),

@@ -39,9 +39,10 @@ class Mapping(mmap.mmap):
 
     def fault(self) -> UnreadableError | None:
         """Return the error for a file that has lost bytes since it was mapped; None if not."""
-        left = len(self) if self.closed else self.size()
-        if left < len(self):
-            what = f"it was shortened while it was read: {left:,} of {len(self):,} bytes are left"
+        bytes_left = len(self) if self.closed else self.size()
+        if bytes_left < len(self):
+            remainder = f"{bytes_left:,} of {len(self):,} bytes are left"
+            what = f"it was shortened while it was read: {remainder}"
         elif was_hit(self._slot):
             what = "a part could not be read: it was rewritten meanwhile, or its disk failed"
         else:

@@ -134,12 +134,12 @@ PACKINGS = (
 
 def packing_of_bytes(head: bytes) -> Packing | None:
     """Return the compression of an input that begins with ``head``; None if not compressed."""
-    return next((each for each in PACKINGS if head.startswith(each.magic)), None)
+    return next((packing for packing in PACKINGS if head.startswith(packing.magic)), None)
 
 
 def packing_of_name(name: str) -> Packing | None:
     """Return the compression for the suffix of a file name; None for other suffixes."""
-    return next((each for each in PACKINGS if name.lower().endswith(each.suffix)), None)
+    return next((packing for packing in PACKINGS if name.lower().endswith(packing.suffix)), None)
 
 
 def bare_name(name: str) -> str:

@@ -166,12 +166,12 @@ def remove_leftovers(folder: Path, prefix: str) -> None:
         names = [name for name in os.listdir(folder) if name.startswith(f"{prefix}.fxf-")]  # noqa: PTH208 (names alone)
     except OSError:
         return
-    for left in (folder / name for name in names if is_left(name, prefix)):
+    for leftover in (folder / name for name in names if is_left(name, prefix)):
         with contextlib.suppress(OSError):
-            if left.is_dir() and not left.is_symlink():
-                shutil.rmtree(left, ignore_errors=True)
+            if leftover.is_dir() and not leftover.is_symlink():
+                shutil.rmtree(leftover, ignore_errors=True)
             else:
-                left.unlink()
+                leftover.unlink()
 
 
 def is_left(name: str, prefix: str, *, elsewhere: bool = False) -> bool:

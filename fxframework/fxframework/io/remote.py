@@ -64,7 +64,7 @@ def file_system(uri: str, refusal: type[FxError] = UnreadableError) -> tuple[Any
     except ImportError:
         raise MissingExtraError("fsspec", "remote", purpose="a remote file") from None
     try:
-        found: tuple[Any, str] = url_to_fs(uri)
+        file_system_and_path: tuple[Any, str] = url_to_fs(uri)
     except ImportError as error:
         raise refusal(
             f"its scheme needs another package: {error}",
@@ -77,7 +77,7 @@ def file_system(uri: str, refusal: type[FxError] = UnreadableError) -> tuple[Any
             path=uri,
             remedy="`fxf plugins` lists what is installed; correct the scheme",
         ) from error
-    return found
+    return file_system_and_path
 
 
 def is_local(fs: Any) -> bool:

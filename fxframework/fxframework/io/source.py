@@ -36,6 +36,8 @@ from fxframework.io.temporary import Spool
 __all__ = ["Progress", "Source", "SourceFault", "spool_file"]
 
 CHUNK = 1 << 20
+RELEASED = 8 << 20
+"""Bytes that readers in blocks release at a time."""
 FIRST_FEED = 1 << 12
 """Bytes of a compressed member to read first: the rest of a short one would be copied in vain."""
 IN_MEMORY = 16 << 20
@@ -125,8 +127,8 @@ class Source:
 
     def words(self) -> NDArray[np.uint64]:
         """Return the whole words as little-endian uint64, shape (size // 8,), without copying."""
-        whole = self.size // 8 * 8
-        return self.data[:whole].view("<u8")
+        word_bytes = self.size // 8 * 8
+        return self.data[:word_bytes].view("<u8")
 
     def read(self, offset: int, nbytes: int) -> bytes:
         """Return up to ``nbytes`` bytes from ``offset``; fewer at the end."""
@@ -134,8 +136,9 @@ class Source:
 
     def pieces(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yield the bytes from ``start`` to ``stop`` (None: the end), up to 1 MiB at a time."""
-        stop = self.size if stop is None else stop
-        return (self.read(at, min(CHUNK, stop - at)) for at in range(start, stop, CHUNK))
+        end = self.size if stop is None else stop
+        offsets = range(start, end, CHUNK)
+        return (self.read(offset, min(CHUNK, end - offset)) for offset in offsets)
 
     def passed(self, start: int, stop: int, position: int | None = None) -> None:
         """Release bytes that were read (see ``release``) and check the budget. Raises LimitError.
@@ -247,13 +250,13 @@ def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
     name = str(path)
     try:
         with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            mapping = _mapped(file, name) if stat.S_ISREG(status.st_mode) else None
+            mode = os.fstat(file.fileno()).st_mode
+            mapping = _mapped(file, name) if stat.S_ISREG(mode) else None
             if mapping is None:
                 # A device may never end, so it may not exceed the memory.
-                option = "max_memory" if stat.S_ISCHR(status.st_mode) else "max_unpacked"
+                option = "max_memory" if stat.S_ISCHR(mode) else "max_unpacked"
                 source = _spool(_pieces(file), name, limits, progress, option=option)
-                source.path = path if stat.S_ISREG(status.st_mode) else None
+                source.path = path if stat.S_ISREG(mode) else None
                 return source
     except ValueError as error:  # a null character in the name
         raise UnreadableError(
@@ -268,12 +271,11 @@ def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
                 remedy=f"name the files in it: {folder}/*; `fxf batch {folder} --out DATASET` "
                 "converts all of them, and `fxf sql` queries the dataset",
             ) from error
+        remedy = "check the path and its permissions"
+        if out_of_descriptors(error):
+            remedy = FEWER_FILES
         raise UnreadableError(
-            f"cannot open: {error.strerror or error}",
-            path=name,
-            remedy=FEWER_FILES
-            if out_of_descriptors(error)
-            else "check the path and its permissions",
+            f"cannot open: {error.strerror or error}", path=name, remedy=remedy
         ) from error
     return Source(np.frombuffer(mapping, np.uint8), name=name, path=path, mapping=mapping)
 
@@ -317,20 +319,22 @@ def _spool(
     ``stored`` returns how far a number of collected bytes is in how many stored bytes; ``option``
     names the limit.
     """
-    total = 0
-    most = getattr(limits, option) or (MEMORY_FLOOR if option == "max_memory" else 0)
+    total_bytes = 0
+    most_bytes: int = getattr(limits, option)
+    if not most_bytes and option == "max_memory":
+        most_bytes = MEMORY_FLOOR
     with spool_file() as spool:
         while chunk := piece():
-            total += len(chunk)
-            if most and total > most:
+            total_bytes += len(chunk)
+            if most_bytes and total_bytes > most_bytes:
                 raise LimitError(
-                    f"the input has more than {most} bytes ({option})",
+                    f"the input has more than {most_bytes} bytes ({option})",
                     path=name,
                     remedy=f"raise it with -o {option}=BYTES, or end the input earlier",
                 )
             spool.write(chunk)
             if progress is not None:
-                progress(total, *stored(total))
+                progress(total_bytes, *stored(total_bytes))
         return Source.spooled(spool, name=name)
 
 
@@ -345,7 +349,8 @@ def _unpacked(raw: Source, packing: Packing, limits: Limits, progress: Progress 
         return raw  # not compressed, although the magic matches
     source.path = raw.path
     source.faults = tuple(members.faults)
-    source.unpacked, source.packed_size = True, raw.size
+    source.unpacked = True
+    source.packed_size = raw.size
     return source
 
 
@@ -358,44 +363,48 @@ class _Members:
         self._packing = packing
         self._damage = packing.errors()
         self._unpacker = packing.unpacker()
-        self._feed = FIRST_FEED
+        self._read_size = FIRST_FEED
         """Bytes to read next."""
         self.position = 0
         """Compressed bytes that were read."""
-        self._produced = 0
+        self._unpacked_size = 0
 
     def piece(self) -> bytes:
         """Return the next bytes; none at the end and after the first damage."""
         while not self.faults:
             if self._unpacker.eof and not self._next_member():
                 return b""
-            feed = self._raw.read(self.position, self._feed) if self._unpacker.needs_input else b""
-            self._feed = min(2 * self._feed, CHUNK)
-            ended = self._unpacker.needs_input and not feed
-            self.position += len(feed)
+            packed_bytes = b""
+            has_ended = False
+            if self._unpacker.needs_input:
+                packed_bytes = self._raw.read(self.position, self._read_size)
+                has_ended = not packed_bytes
+            self._read_size = min(2 * self._read_size, CHUNK)
+            self.position += len(packed_bytes)
             try:
-                out = self._unpacker.decompress(feed, CHUNK)
+                unpacked_bytes = self._unpacker.decompress(packed_bytes, CHUNK)
             except self._damage as error:
                 return self._fault(str(error))
-            if out:
-                self._produced += len(out)
-                return out
-            if ended and not self._unpacker.eof:
+            if unpacked_bytes:
+                self._unpacked_size += len(unpacked_bytes)
+                return unpacked_bytes
+            if has_ended and not self._unpacker.eof:
                 return self._fault("it ends too early")
         return b""
 
     def _next_member(self) -> bool:
         """Start the next member; return False if there is none."""
         self.position -= len(self._unpacker.unused_data)
-        rest = self._raw.read(self.position, MAGIC)
-        if not rest.strip(b"\0"):
+        next_bytes = self._raw.read(self.position, MAGIC)
+        if not next_bytes.strip(b"\0"):
             return False
-        if not self._packing.continues(rest):
+        if not self._packing.continues(next_bytes):
             self._fault(f"it ends at byte {self.position}, but other bytes follow")
             return False
-        self._unpacker, self._feed = self._packing.unpacker(), FIRST_FEED
+        self._unpacker = self._packing.unpacker()
+        self._read_size = FIRST_FEED
         return True
 
     def _fault(self, message: str) -> bytes:
-        self.faults.append(SourceFault(rules.DAMAGED_STREAM, self._produced, message))
+        self.faults.append(SourceFault(rules.DAMAGED_STREAM, self._unpacked_size, message))
         return b""

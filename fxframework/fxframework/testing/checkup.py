@@ -83,24 +83,26 @@ def run_contract(contract: type[Contract], *, only: Iterable[str] = ()) -> Itera
     Exceptions of tests become results.
     """
     item = str(getattr(contract, "name", getattr(contract, "format", "")))
-    chosen = list(only) or [name for name in dir(contract) if name.startswith("test_")]
-    for name in chosen:
+    test_names = list(only) or [name for name in dir(contract) if name.startswith("test_")]
+    for name in test_names:
         status, message = _outcome(contract, name)
         yield Result(contract.noun, item, name.removeprefix("test_"), status, message)
 
 
 def _outcome(contract: type[Contract], name: str) -> tuple[Literal["ok", "failed", "skipped"], str]:
-    made = contract()
-    test = getattr(made, name)
+    instance = contract()
+    test = getattr(instance, name)
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed), tempfile.TemporaryDirectory() as folder:
-            wants = "tmp_path" in inspect.signature(test).parameters
-            made.setup_method(test)
+            arguments: dict[str, Any] = {}
+            if "tmp_path" in inspect.signature(test).parameters:
+                arguments["tmp_path"] = Path(folder).resolve()
+            instance.setup_method(test)
             try:
-                test(**({"tmp_path": Path(folder).resolve()} if wants else {}))
+                test(**arguments)
             finally:
-                made.teardown_method()
+                instance.teardown_method()
     except SKIPPED as reason:
         return "skipped", str(reason)
     except (AssertionError, EndlessError) as error:
@@ -130,23 +132,23 @@ def contracts_of(host: Host, plugin: str, *, examples: int = EXAMPLES) -> list[t
 
     Raises UsageError for a plugin that is not installed, was left out, or registers nothing.
     """
-    known = next((each for each in host.plugins() if each.name == plugin), None)
-    if known is None:
-        names = [each.name for each in host.plugins()]
+    plugins = {installed.name: installed for installed in host.plugins()}
+    if plugin not in plugins:
         raise UsageError(
-            f"no plugin {plugin!r} is installed{did_you_mean(plugin, names)}",
-            remedy=f"there are: {', '.join(names) or 'none'}",
+            f"no plugin {plugin!r} is installed{did_you_mean(plugin, plugins)}",
+            remedy=f"there are: {', '.join(plugins) or 'none'}",
         )
-    own = host.implementation(plugin)
-    if own is None:
-        reasons = "; ".join(f.error for f in host.failures if f.plugin == plugin)
+    installed_plugin = plugins[plugin]
+    implementation = host.implementation(plugin)
+    if implementation is None:
+        reasons = "; ".join(failure.error for failure in host.failures if failure.plugin == plugin)
         raise UsageError(
-            f"plugin {plugin!r} is {known.status}: {reasons or 'it was left out'}",
+            f"plugin {plugin!r} is {installed_plugin.status}: {reasons or 'it was left out'}",
             remedy="`fxf plugins` lists what happened",
         )
-    base = {"plugin": own, "examples": examples}
-    readers = [host.readers[name] for name in known.registers.get("readers", ())]
-    made = [
+    base = {"plugin": implementation, "examples": examples}
+    readers = [host.readers[name] for name in installed_plugin.registers.get("readers", ())]
+    contracts = [
         _contract(
             ReaderContract,
             base,
@@ -156,43 +158,50 @@ def contracts_of(host: Host, plugin: str, *, examples: int = EXAMPLES) -> list[t
         )
         for reader in readers
     ]
-    for name in known.registers.get("writers", ()):
+    # The reader of a writer's format may be of another plugin, and is its only source of samples.
+    for name in installed_plugin.registers.get("writers", ()):
         reader = host.readers.get(name)
-        home = None if reader is None else host.implementation(host.owner(reader).name)
-        made.append(
-            _contract(WriterContract, base, format=name, reader_plugin=home, may_be_empty=True,
-                      samples=_samples_of(reader), exempt=host.writers[name].exempt)
-        )  # fmt: skip
-    made += [
+        reader_plugin = None if reader is None else host.implementation(host.owner(reader).name)
+        contracts.append(
+            _contract(
+                WriterContract,
+                base,
+                format=name,
+                reader_plugin=reader_plugin,
+                may_be_empty=True,
+                samples=_samples_of(reader),
+                exempt=host.writers[name].exempt,
+            )
+        )
+    contracts += [
         _of_exporter(host, exporter, base)
         for exporter in host.exporters
         if host.owner(exporter).name == plugin
     ]
-    made += [
-        _contract(kind, base, name=name)
-        for kind, plural in ((StepContract, "steps"), (DeviceContract, "devices"))
-        for name in known.registers.get(plural, ())
-    ]
-    if not made:
+    for contract, plural in ((StepContract, "steps"), (DeviceContract, "devices")):
+        names = installed_plugin.registers.get(plural, ())
+        contracts += [_contract(contract, base, name=name) for name in names]
+    if not contracts:
         raise UsageError(
             f"plugin {plugin!r} registers nothing that has a contract",
             remedy="contracts are for readers, writers, exporters, steps and devices",
         )
-    return made
+    return contracts
 
 
 def _contract(kind: type[Contract], base: dict[str, Any], **more: Any) -> type[Contract]:
+    """Return a contract with the attributes of ``base`` and ``more``."""
     return type(kind.__name__, (kind,), {**base, **more})
 
 
-def _samples_of(reader: Reader | None, nothing: str = "") -> Any:
+def _samples_of(reader: Reader | None, reason: str = "") -> Any:
     """Return a method that gives the samples of a reader; it skips the test if there are none."""
 
     def samples(_self: Any) -> Iterator[Sample]:
         if reader is None or reader.sample is None:
             name = "the format" if reader is None else reader.format
             raise unittest.SkipTest(
-                nothing
+                reason
                 or f"the reader of {name} has no `sample`, a function that makes a file of about "
                 "so many bytes: nothing to try"
             )
@@ -204,12 +213,12 @@ def _samples_of(reader: Reader | None, nothing: str = "") -> Any:
 def _made(reader: Reader) -> Iterator[Sample]:
     assert reader.sample is not None
     suffix = reader.suffixes[0] if reader.suffixes else ""
-    seen: set[bytes] = set()
+    sizes_made: set[bytes] = set()
     for size in SIZES:
         data = reader.sample(size)
-        if data not in seen:
-            seen.add(data)
-            name = f"sample{len(seen)}{suffix}"
+        if data not in sizes_made:
+            sizes_made.add(data)
+            name = f"sample{len(sizes_made)}{suffix}"
             # A format without a magic is never certain.
             probe = Probe(head=data[:HEAD], size=len(data), name=name)
             yield Sample(name, data, confidence=reader.sniff(probe) or Confidence.CERTAIN)
@@ -217,23 +226,35 @@ def _made(reader: Reader) -> Iterator[Sample]:
 
 def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> type[Contract]:
     """Return the contract of an exporter, with the first format that it accepts."""
-    own = {**base, "name": exporter.name, "accepts": exporter.accepts, "exempt": exporter.exempt}
+    attributes = {
+        **base,
+        "name": exporter.name,
+        "accepts": exporter.accepts,
+        "exempt": exporter.exempt,
+    }
     for reader in host.readers.values():
         if reader.sample is None:
             continue
         with open_bytes(reader, reader.sample(SIZES[-1])) as capture:
             if exporter.takes(capture.format, capture.tables) and _fits(exporter, capture):
-                home = host.implementation(host.owner(reader).name)
-                return _contract(ExporterContract, own, format=reader.format,
-                                 reader_plugin=home, samples=_samples_of(reader))  # fmt: skip
-    wanted = exporter.accepts
-    tables = wanted if isinstance(wanted, str) else " or ".join(sorted(wanted))
-    nothing = (
+                reader_plugin = host.implementation(host.owner(reader).name)
+                return _contract(
+                    ExporterContract,
+                    attributes,
+                    format=reader.format,
+                    reader_plugin=reader_plugin,
+                    samples=_samples_of(reader),
+                )
+    accepted = exporter.accepts
+    tables = accepted if isinstance(accepted, str) else " or ".join(sorted(accepted))
+    reason = (
         f"no installed reader makes a `sample` with {tables}: nothing to try; the plugin's own "
         "tests can give samples"
     )
-    samples = _samples_of(None, nothing)
-    return _contract(ExporterContract, own, format="", samples=samples, reader=property(samples))
+    samples = _samples_of(None, reason)
+    return _contract(
+        ExporterContract, attributes, format="", samples=samples, reader=property(samples)
+    )
 
 
 def _fits(exporter: Exporter, capture: Capture) -> bool:

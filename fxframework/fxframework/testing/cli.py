@@ -70,17 +70,19 @@ class _Terminal(io.BytesIO):
 @contextlib.contextmanager
 def _streams(stdin: bytes, *, terminal: bool) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
     """Replace the three standard streams."""
-    out, err = (_Terminal(), _Terminal()) if terminal else (io.BytesIO(), io.BytesIO())
-    before = sys.stdin, sys.stdout, sys.stderr
+    stdout, stderr = io.BytesIO(), io.BytesIO()
+    if terminal:
+        stdout, stderr = _Terminal(), _Terminal()
+    streams_before = (sys.stdin, sys.stdout, sys.stderr)
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
-    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", write_through=True)
+    sys.stdout = io.TextIOWrapper(stdout, encoding="utf-8", write_through=True)
     sys.stderr = io.TextIOWrapper(
-        err, encoding="utf-8", errors="backslashreplace", write_through=True
+        stderr, encoding="utf-8", errors="backslashreplace", write_through=True
     )
-    streams = sys.stdout, sys.stderr
+    wrappers = (sys.stdout, sys.stderr)
     try:
-        yield out, err
+        yield stdout, stderr
     finally:
-        sys.stdin, sys.stdout, sys.stderr = before
-        for stream in streams:
+        sys.stdin, sys.stdout, sys.stderr = streams_before
+        for stream in wrappers:
             stream.detach()  # keep `out` and `err` open

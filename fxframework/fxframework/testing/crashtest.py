@@ -72,7 +72,8 @@ class RecordedMemory:
         """Forget the recorded stores; the current contents become the first image."""
         self._offsets = array("Q")
         self._values = array("Q")
-        self._sizes: list[tuple[int, int]] = []
+        self._growths: list[tuple[int, int]] = []
+        """After how many stores the region grew, and its size then."""
         self._notes: list[tuple[int, Any]] = []
         self.first = self._memory.read(0, self._memory.size)
         """Its contents before the first store."""
@@ -106,13 +107,14 @@ class RecordedMemory:
         self._memory.write(offset, buffer)
         self._offsets.extend(range(offset, offset + len(buffer), WORD))
         self._values.extend(
-            int.from_bytes(buffer[at : at + WORD], "little") for at in range(0, len(buffer), WORD)
+            int.from_bytes(buffer[start : start + WORD], "little")
+            for start in range(0, len(buffer), WORD)
         )
 
     def grow(self, size: int) -> None:
         """Grow the region to at least ``size`` bytes."""
         self._memory.grow(size)
-        self._sizes.append((self.stores, self._memory.size))
+        self._growths.append((self.stores, self._memory.size))
 
     def note(self, what: Any) -> None:
         """Add a note; a check that takes notes gets all notes made before its image.
@@ -132,23 +134,23 @@ class RecordedMemory:
 
     def notes(self, stores: int) -> list[Any]:
         """Return the notes made before store ``stores + 1``."""
-        return [what for made, what in self._notes if made <= stores]
+        return [what for stores_before, what in self._notes if stores_before <= stores]
 
     def images(self) -> Iterator[tuple[bytearray, int]]:
         """Yield the memory after 0, 1, 2 … stores, updated in place, and the word last replaced."""
         image = bytearray(self.first)
-        old = 0
-        sizes = iter([*self._sizes, (-1, 0)])
-        made, size = next(sizes)
+        old_word = 0
+        sizes = iter([*self._growths, (-1, 0)])
+        grown_after, size = next(sizes)
         for number in range(self.stores + 1):
             if number:
                 offset, value, _ = self.store(number)
-                old = int.from_bytes(image[offset : offset + WORD], "little")
+                old_word = int.from_bytes(image[offset : offset + WORD], "little")
                 image[offset : offset + WORD] = value.to_bytes(WORD, "little")
-            while made == number:
+            while grown_after == number:
                 image.extend(bytes(max(0, size - len(image))))
-                made, size = next(sizes)
-            yield image, old
+                grown_after, size = next(sizes)
+            yield image, old_word
 
 
 class NativeStores:
@@ -183,7 +185,7 @@ class NativeStores:
     def places(self, number: int) -> tuple[str, ...]:
         """Return the last stores up to ``number``, newest last."""
         first = max(0, number - TRAIL)
-        return tuple(str(self._trace[each]) for each in range(first, number))
+        return tuple(str(self._trace[index]) for index in range(first, number))
 
 
 @attrs.frozen(kw_only=True)
@@ -213,23 +215,25 @@ class Failure:
 
     def __str__(self) -> str:
         if self.final:
-            where = f"when the writer had ended, after {self.store} store{'s' * (self.store != 1)}"
+            plural = "" if self.store == 1 else "s"
+            place = f"when the writer had ended, after {self.store} store{plural}"
         elif not self.store:
-            where = "before the first store"
+            place = "before the first store"
         else:
-            part = "1 byte" if self.landed == 1 else f"{self.landed} bytes"
-            torn = "" if self.landed >= self.size else f", of which {part} landed"
-            width = 2 + 2 * self.size
-            where = (
+            width = 2 + 2 * self.size  # with 0x
+            place = (
                 f"after store {self.store}, to byte {self.offset}: "
-                f"{self.old:#0{width}x} became {self.new:#0{width}x}{torn}"
+                f"{self.old:#0{width}x} became {self.new:#0{width}x}"
             )
+            if self.landed < self.size:
+                bytes_landed = "1 byte" if self.landed == 1 else f"{self.landed} bytes"
+                place += f", of which {bytes_landed} landed"
         text = str(self.error)
         message = type(self.error).__name__ + (f": {text}" if text else "")
         if not self.trail:
-            return f"{where}\n  {message}"
-        trail = "".join(f"\n    {each}" for each in self.trail)
-        return f"{where}\n  {message}\n  the last stores, newest last:{trail}"
+            return f"{place}\n  {message}"
+        trail = "".join(f"\n    {store}" for store in self.trail)
+        return f"{place}\n  {message}\n  the last stores, newest last:{trail}"
 
 
 @attrs.frozen(kw_only=True)
@@ -250,7 +254,8 @@ class CrashReport:
 
     def __str__(self) -> str:
         images = "1 image" if self.images == 1 else f"{self.images:,} images"
-        count = f"{images} of {self.stores:,} store{'s' * (self.stores != 1)}"
+        stores = "1 store" if self.stores == 1 else f"{self.stores:,} stores"
+        count = f"{images} of {stores}"
         if self.failure is None:
             return f"{count}: {'it' if self.images == 1 else 'all'} can be read"
         if self.failure.final:
@@ -304,13 +309,13 @@ def crashtest(
         if setup is not None or size:
             raise ValueError("a native function has its own memory: omit size and setup")
         return _Checker(NativeStores(write.record(memory)), check, final, torn=torn).report(every)
-    under: Memory = BytesMemory(size) if memory is None else memory
-    subject = RecordedMemory(under)
-    given: Any = subject
+    memory_below: Memory = BytesMemory(size) if memory is None else memory
+    subject = RecordedMemory(memory_below)
+    argument: Any = subject
     if setup is not None:
-        given = setup(subject)
+        argument = setup(subject)
         subject.restart()
-    write(given)
+    write(argument)
     return _Checker(subject, check, final, torn=torn).report(every)
 
 
@@ -328,7 +333,7 @@ class _Checker:
 
     def report(self, every: int) -> CrashReport:
         stores = self.memory.stores
-        sound = -1
+        last_sound = -1
         """The last image that was checked."""
         failure: Failure | None = None
         for number, (image, old) in enumerate(self.memory.images()):
@@ -337,9 +342,9 @@ class _Checker:
             failure = self.check_image(number, image, old)
             if failure is not None:
                 break
-            sound = number
+            last_sound = number
         if failure is not None:
-            failure = self.first_failure(sound, failure)
+            failure = self.first_failure(last_sound, failure)
         else:
             failure = self.check_end(number, bytes(image), old)
         return CrashReport(stores=stores, images=self.images, failure=failure)
@@ -349,9 +354,9 @@ class _Checker:
         if failure.store - sound > 1:
             for number, (image, old) in enumerate(self.memory.images()):
                 if sound < number < failure.store:
-                    found = self.check_image(number, image, old)
-                    if found is not None:
-                        return found
+                    earlier_failure = self.check_image(number, image, old)
+                    if earlier_failure is not None:
+                        return earlier_failure
         return failure
 
     def check_end(self, number: int, image: bytes, old: int) -> Failure | None:
@@ -365,54 +370,59 @@ class _Checker:
 
     def check_image(self, number: int, image: bytearray, old: int) -> Failure | None:
         """Check the image after some stores, and before that its torn variants."""
-        before: bytes | None = None
+        image_before: bytes | None = None
         if number and self.before:
             offset, _, size = self.memory.store(number)
-            earlier = bytearray(image)
-            earlier[offset : offset + size] = old.to_bytes(size, "little")
-            before = bytes(earlier)
+            memory_before = bytearray(image)
+            memory_before[offset : offset + size] = old.to_bytes(size, "little")
+            image_before = bytes(memory_before)
         for landed in self.torn_parts(number):
-            failure = self.check_torn(number, image, old, landed, before)
+            failure = self.check_torn(number, image, old, landed, image_before)
             if failure is not None:
                 return failure
-        whole = bytes(image)
-        error = self.verdict(self.check, whole, number, before)
-        return None if error is None else self.failure(number, old, None, error, whole)
+        image_bytes = bytes(image)
+        error = self.verdict(self.check, image_bytes, number, image_before)
+        return None if error is None else self.failure(number, old, None, error, image_bytes)
 
     def torn_parts(self, number: int) -> range:
         """Return the numbers of low bytes that a torn store may write."""
-        return range(1, self.memory.store(number)[2]) if self.torn and number else range(0)
+        if not self.torn or not number:
+            return range(0)
+        _, _, size = self.memory.store(number)
+        return range(1, size)
 
     def check_torn(
-        self, number: int, image: bytearray, old: int, landed: int, before: bytes | None
+        self, number: int, image: bytearray, old: int, landed: int, image_before: bytes | None
     ) -> Failure | None:
         offset, value, size = self.memory.store(number)
-        mask = (1 << 8 * landed) - 1
+        mask = (1 << 8 * landed) - 1  # the low bytes come from the new word, the others stay
         word = (old & ~mask) | (value & mask)
         if word in {old, value}:
             return None  # same as an image that is checked anyway
         torn = bytearray(image)
         torn[offset : offset + size] = word.to_bytes(size, "little")
-        whole = bytes(torn)
+        torn_image = bytes(torn)
         # Notes made after the store do not apply yet.
-        error = self.verdict(self.check, whole, number - 1, before)
-        return None if error is None else self.failure(number, old, landed, error, whole)
+        error = self.verdict(self.check, torn_image, number - 1, image_before)
+        return None if error is None else self.failure(number, old, landed, error, torn_image)
 
     def verdict(
-        self, check: Check, image: bytes, number: int, before: bytes | None
+        self, check: Check, image: bytes, number: int, image_before: bytes | None
     ) -> BaseException | None:
         """Return the exception that a check raises; None if it accepts the image."""
-        usual = check is self.check
-        self.images += usual
-        notes, takes = (
-            (self.notes, self.before) if usual else (_takes_notes(check), takes_before(check))
-        )
-        more: dict[str, Any] = {"before": before} if takes else {}
+        if check is self.check:
+            self.images += 1
+            wants_notes = self.notes
+            wants_before = self.before
+        else:
+            wants_notes = _takes_notes(check)
+            wants_before = takes_before(check)
+        keywords: dict[str, Any] = {"before": image_before} if wants_before else {}
         try:
-            if notes:
-                check(image, self.memory.notes(number), **more)
+            if wants_notes:
+                check(image, self.memory.notes(number), **keywords)
             else:
-                check(image, **more)
+                check(image, **keywords)
         except Exception as error:  # noqa: BLE001 (any exception is a verdict)
             return error
         return None
@@ -420,7 +430,10 @@ class _Checker:
     def failure(
         self, number: int, old: int, landed: int | None, error: BaseException, image: bytes
     ) -> Failure:
-        offset, value, size = self.memory.store(number) if number else (0, 0, WORD)
+        if number:
+            offset, value, size = self.memory.store(number)
+        else:
+            offset, value, size = 0, 0, WORD
         return Failure(
             store=number,
             offset=offset,
@@ -436,8 +449,8 @@ class _Checker:
 
 def final_checks(check: Check, final: Check | None) -> list[Check]:
     """Return the checks for the end: ``final``, and the attribute ``final`` of both."""
-    found = (final, getattr(check, "final", None), getattr(final, "final", None))
-    return [each for each in found if each is not None]
+    candidates = (final, getattr(check, "final", None), getattr(final, "final", None))
+    return [candidate for candidate in candidates if candidate is not None]
 
 
 def takes_before(check: Check) -> bool:
@@ -455,9 +468,11 @@ def _takes_notes(check: Check) -> bool:
     except (TypeError, ValueError):
         return False
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    needed = [
-        each
-        for each in parameters
-        if each.kind in kinds and each.default is inspect.Parameter.empty and each.name != "before"
+    required = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in kinds
+        and parameter.default is inspect.Parameter.empty
+        and parameter.name != "before"
     ]
-    return len(needed) > 1
+    return len(required) > 1

@@ -59,11 +59,11 @@ def emulated_target(request: pytest.FixtureRequest) -> Iterator[Any]:
     mark = request.node.get_closest_marker("emulated_target")
     if mark is not None and mark.args:
         pytest.fail("emulated_target takes named parameters, such as emulated_target(seed=1)")
-    given = {} if mark is None else dict(mark.kwargs)
+    parameters = {} if mark is None else dict(mark.kwargs)
     host = default_host()
-    run = Run(name=request.node.name, host=host, seed=given.pop("seed", 0))
+    run = Run(name=request.node.name, host=host, seed=parameters.pop("seed", 0))
     try:
-        target = parse_target(given, host)
+        target = parse_target(parameters, host)
     except ScenarioError as error:
         pytest.fail(str(error))
     machine = target.kind.open(target.parameters, run, target.name)
@@ -74,12 +74,12 @@ def emulated_target(request: pytest.FixtureRequest) -> Iterator[Any]:
 @pytest.fixture
 def vmo(emulated_target: Any) -> Callable[..., Any]:
     """A function that makes VMOs: ``vmo(size=4096, *, name=…, resizable=False)``."""
-    made = 0
+    count = 0
 
     def make(size: int = 4096, *, name: str = "", resizable: bool = False) -> Any:
-        nonlocal made
-        made += 1
-        return emulated_target.vmo(name or f"vmo {made}", size, resizable=resizable)
+        nonlocal count
+        count += 1
+        return emulated_target.vmo(name or f"vmo {count}", size, resizable=resizable)
 
     return make
 
@@ -90,12 +90,12 @@ def trace_buffer(emulated_target: Any) -> Callable[..., Any]:
 
     A ``TraceWriter`` writes records to the buffer; its ``memory`` is the image.
     """
-    made = 0
+    count = 0
 
     def make(size: int = 4096, mode: str = "oneshot", *, name: str = "") -> Any:
-        nonlocal made
-        made += 1
-        return emulated_target.trace_provider(name or f"trace {made}", size=size, mode=mode)
+        nonlocal count
+        count += 1
+        return emulated_target.trace_provider(name or f"trace {count}", size=size, mode=mode)
 
     return make
 
@@ -164,7 +164,7 @@ def no_slower_than(request: pytest.FixtureRequest) -> Callable[..., Comparison]:
         fail_on: str | Sequence[str] = ("slower",),
         **options: Any,
     ) -> Comparison:
-        fails = check_verdicts([fail_on] if isinstance(fail_on, str) else fail_on)
+        failing_verdicts = check_verdicts([fail_on] if isinstance(fail_on, str) else fail_on)
         stored = request.path.parent / golden
         if update and len(runs) == 1 and isinstance(runs[0], str | Path):
             stored.parent.mkdir(parents=True, exist_ok=True)
@@ -173,9 +173,9 @@ def no_slower_than(request: pytest.FixtureRequest) -> Callable[..., Comparison]:
             pytest.fail("no_slower_than needs at least one run", pytrace=False)
         if not stored.exists() and not glob.has_magic(str(stored)):
             pytest.fail(f"{stored} does not exist: `pytest {UPDATE}` stores a run", pytrace=False)
-        found = compare(str(stored), list(runs), threshold=threshold, **options)
-        if found.fails(fails):
-            pytest.fail(found.to_text(), pytrace=False)
-        return found
+        comparison = compare(str(stored), list(runs), threshold=threshold, **options)
+        if comparison.fails(failing_verdicts):
+            pytest.fail(comparison.to_text(), pytrace=False)
+        return comparison
 
     return test

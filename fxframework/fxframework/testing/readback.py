@@ -65,26 +65,26 @@ class ReadsBack:
 
     def __call__(self, image: bytes, before: bytes | None = None) -> None:
         """Raise AssertionError if an image is unreadable or has lost data."""
-        now = self._content(bytes(image))
-        if before is None or now is None:
+        content = self._content(bytes(image))
+        if before is None or content is None:
             return
         try:
-            then = self._content(bytes(before))
+            content_before = self._content(bytes(before))
         except AssertionError:
             return  # already reported for that image
-        if then is None:
+        if content_before is None:
             return
-        if now.generation is not None:
-            self._compare_trees(then, now)
+        if content.generation is not None:
+            self._compare_trees(content_before, content)
         else:
-            self._compare_records(then, now)
+            self._compare_records(content_before, content)
 
     def final(self, image: bytes) -> None:
         """Raise AssertionError if a write is still in progress when the writer has ended."""
-        now = self._content(bytes(image))
-        if now is not None and now.generation is not None and now.generation % 2:
+        content = self._content(bytes(image))
+        if content is not None and content.generation is not None and content.generation % 2:
             raise AssertionError(
-                f"the generation count is {now.generation} when the writer has ended: an odd "
+                f"the generation count is {content.generation} when the writer has ended: an odd "
                 "count means that a write is in progress; a last increment is missing"
             )
 
@@ -96,20 +96,21 @@ class ReadsBack:
             with self._open(data) as capture:
                 records = list(capture.records())
                 content = self._content_of(capture, data, records)
-                found = [
-                    each
-                    for each in capture.diagnostics
-                    if each.severity >= Severity.WARNING and each.code not in self.findings
+                findings = [
+                    finding
+                    for finding in capture.diagnostics
+                    if finding.severity >= Severity.WARNING and finding.code not in self.findings
                 ]
         except FxError as error:
             raise AssertionError(f"the {self.format} reader rejects the image: {error}") from None
-        if found:
-            first = found[0]
-            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            raise AssertionError(
-                f"{first.code} at byte {first.offset}: {first.message}{more}; name the code in "
-                "findings= if that is allowed"
+        if findings:
+            first_finding = findings[0]
+            message = (
+                f"{first_finding.code} at byte {first_finding.offset}: {first_finding.message}"
             )
+            if len(findings) > 1:
+                message += f" (and {len(findings) - 1} more)"
+            raise AssertionError(f"{message}; name the code in findings= if that is allowed")
         return content
 
     def _open(self, data: bytes) -> Any:
@@ -130,35 +131,35 @@ class ReadsBack:
             nodes = tuple(capture.table("nodes").texts("path"))
             rows = [tuple(row)[2:] for row in capture.table("properties")]
             return _Content(Counter(), int(generation), (nodes, tuple(map(repr, rows))))
-        kept = [
-            data[each.offset : each.offset + each.nbytes]
-            for each in records
-            if type(each).__name__ not in _STRUCTURAL and each.nbytes
+        data_records = [
+            data[record.offset : record.offset + record.nbytes]
+            for record in records
+            if type(record).__name__ not in _STRUCTURAL and record.nbytes
         ]
-        return _Content(Counter(kept))
+        return _Content(Counter(data_records))
 
-    def _compare_trees(self, then: _Content, now: _Content) -> None:
+    def _compare_trees(self, before: _Content, after: _Content) -> None:
         """Check that a tree changes only while its generation count is odd."""
-        writing = now.generation is None or now.generation % 2
-        if then.generation == now.generation and not writing and then.tree != now.tree:
+        is_writing = after.generation is None or after.generation % 2
+        if before.generation == after.generation and not is_writing and before.tree != after.tree:
             raise AssertionError(
-                f"the tree changed while the generation count was {now.generation}, which means "
+                f"the tree changed while the generation count was {after.generation}, which means "
                 "that no write is in progress"
             )
 
-    def _compare_records(self, then: _Content, now: _Content) -> None:
-        gone = then.records - now.records
-        if not gone:
+    def _compare_records(self, before: _Content, after: _Content) -> None:
+        lost_records = before.records - after.records
+        if not lost_records:
             return
-        came = now.records - then.records
-        if self.keeps == "some" and not came:
+        new_records = after.records - before.records
+        if self.keeps == "some" and not new_records:
             return
-        record = next(iter(gone))
-        what = "changed" if came else "disappeared"
-        raise AssertionError(
-            f"a committed record {what}: {record[:48].hex(' ', 8)}"
-            + (" …" if len(record) > 48 else "")
-        )
+        record = next(iter(lost_records))
+        what = "changed" if new_records else "disappeared"
+        shown = record[:48].hex(" ", 8)
+        if len(record) > 48:
+            shown += " …"
+        raise AssertionError(f"a committed record {what}: {shown}")
 
 
 def reads_back(

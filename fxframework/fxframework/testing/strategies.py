@@ -27,10 +27,10 @@ def truncations(*samples: bytes) -> st.SearchStrategy[bytes]:
         raise ValueError("only a sample of at least one byte can be cut short")
 
     def cuts(sample: bytes) -> st.SearchStrategy[bytes]:
-        last = len(sample) - 1
-        anywhere = st.integers(0, last)
-        near_word = st.tuples(st.integers(0, last // WORD), st.integers(-1, 1)).map(
-            lambda pair: min(max(pair[0] * WORD + pair[1], 0), last)
+        largest_size = len(sample) - 1
+        anywhere = st.integers(0, largest_size)
+        near_word = st.tuples(st.integers(0, largest_size // WORD), st.integers(-1, 1)).map(
+            lambda pair: min(max(pair[0] * WORD + pair[1], 0), largest_size)
         )
         return st.one_of(anywhere, near_word).map(lambda size: sample[:size])
 
@@ -60,7 +60,9 @@ def byte_strings(samples: Sequence[bytes] = (), *, most: int = 4096) -> st.Searc
     some are combined from parts of samples, fillers and arbitrary bytes.
     """
     arbitrary = st.binary(max_size=min(most, 256))
-    fillers = st.tuples(st.sampled_from(FILLERS), st.integers(1, 32)).map(lambda p: p[0] * p[1])
+    fillers = st.tuples(st.sampled_from(FILLERS), st.integers(1, 32)).map(
+        lambda filler: filler[0] * filler[1]
+    )
     pieces = [arbitrary, fillers]
     useful = [sample for sample in samples if sample]
     if useful:
@@ -74,11 +76,11 @@ def byte_strings(samples: Sequence[bytes] = (), *, most: int = 4096) -> st.Searc
             return st.integers(0, len(sample)).map(lambda size: sample[:size])
 
         pieces += [st.sampled_from(useful).flatmap(stretches)]
-        begin = st.sampled_from(useful).flatmap(starts)
+        beginnings = st.sampled_from(useful).flatmap(starts)
     else:
-        begin = st.just(b"")
-    rest = st.lists(st.one_of(pieces), max_size=8).map(b"".join)
-    patched = st.tuples(begin, rest).map(lambda pair: (pair[0] + pair[1])[:most])
+        beginnings = st.just(b"")
+    remainders = st.lists(st.one_of(pieces), max_size=8).map(b"".join)
+    patched = st.tuples(beginnings, remainders).map(lambda pair: (pair[0] + pair[1])[:most])
     return st.one_of(arbitrary, patched)
 
 

@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io.limits import Limits
-from fxframework.io.source import Source
+from fxframework.io.source import RELEASED, Source
 from fxframework.kernels.codes import codes_of
-from fxframework.kit.record_lines import RELEASED
 from fxframework.model.strings import StringPool
 from fxframework.wire.cells import (
     Cells,

@@ -247,7 +247,8 @@ class Block(Record, shared=True):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """Return the block as ``pickle`` and ``copy`` take it: type and layout say its class."""
-        _, _, *state = super().__reduce_ex__(protocol)
+        reduced: Any = super().__reduce_ex__(protocol)
+        _, _, *state = reduced
         return _empty_block, (self.dialect, self.number), *state
 
     def show(self, out: dict[str, Any]) -> None:
@@ -290,7 +291,7 @@ class Block(Record, shared=True):
 def _empty_block(dialect: str, number: int) -> Block:
     """Return a block of a layout and a type without fields."""
     cls = BLOCKS[dialect][number]
-    block: Block = cls.__new__(cls)
+    block: Block = object.__new__(cls)
     return block
 
 

@@ -71,7 +71,9 @@ def _refuse(wrong: NDArray[np.bool_], fault: str, **shown: Any) -> None:
     """Check that no row is marked; ``fault`` is filled in with the first one, and its ``shown``."""
     rows = np.flatnonzero(wrong)
     if rows.size:
-        values = {name: one[rows[0]] if np.ndim(one) else one for name, one in shown.items()}
+        values = {
+            name: column[rows[0]] if np.ndim(column) else column for name, column in shown.items()
+        }
         raise AssertionError(fault.format(row=rows[0], **values))
 
 
@@ -94,36 +96,40 @@ def check_record_times(capture: Capture, records: Records) -> None:
     """Check that the ``ns`` of a record is the ``ts`` of its rows."""
     times = {record.offset: getattr(record, "ns", None) for record in records}
     for offset, ns in times.items():
-        whole = isinstance(ns, int | np.integer) and not isinstance(ns, bool)
-        assert ns is None or whole, f"ns of the record at byte {offset} is {ns!r}, not an integer"
+        is_integer = isinstance(ns, int | np.integer) and not isinstance(ns, bool)
+        assert ns is None or is_integer, (
+            f"ns of the record at byte {offset} is {ns!r}, not an integer"
+        )
     for table in event_tables(capture):
-        for row, (offset, found) in enumerate(table.tuples("offset", "ts")):
-            ns = times.get(offset, found)  # where no record begins, another check says so
-            what = (
-                f"record time: {table.name} row {row} has ts {found}, its record at byte {offset}"
+        for row, (offset, row_ns) in enumerate(table.tuples("offset", "ts")):
+            ns = times.get(offset, row_ns)  # where no record begins, another check says so
+            row_text = (
+                f"record time: {table.name} row {row} has ts {row_ns}, its record at byte {offset}"
             )
-            assert ns in {None, found}, f"{what} has ns {ns}"
-            untimed = capture.timed_records and ns is None and NS_MIN < found < NS_MAX
-            assert not untimed, f"{what} has no ns, although timed_records says that all have"
+            assert ns in {None, row_ns}, f"{row_text} has ns {ns}"
+            is_untimed = capture.timed_records and ns is None and NS_MIN < row_ns < NS_MAX
+            assert not is_untimed, (
+                f"{row_text} has no ns, although timed_records says that all have"
+            )
 
 
 def check_finding_places(capture: Capture, records: Records) -> None:
     """Check that the record of a finding exists and contains its offset."""
-    for found in capture.diagnostics:
-        if found.record is None:
+    for finding in capture.diagnostics:
+        if finding.record is None:
             continue
-        assert 0 <= found.record < max(len(records), 1), (
-            f"finding's record: {found.code} is of record {found.record}, but there are "
+        assert 0 <= finding.record < max(len(records), 1), (
+            f"finding's record: {finding.code} is of record {finding.record}, but there are "
             f"{len(records)} records"
         )
-        if found.offset is None or not records:
+        if finding.offset is None or not records:
             continue
-        record = records[found.record]
+        record = records[finding.record]
         # A finding about a truncated record may be at its end.
         end = record.offset + record.nbytes
-        assert record.offset <= found.offset <= end, (
-            f"finding's place: {found.code} is at byte {found.offset} of record {found.record}, "
-            f"which is bytes {record.offset} to {end}"
+        assert record.offset <= finding.offset <= end, (
+            f"finding's place: {finding.code} is at byte {finding.offset} of record "
+            f"{finding.record}, which is bytes {record.offset} to {end}"
         )
 
 
@@ -132,40 +138,53 @@ def check_summary(summary: Summary, capture: Capture, records: Records) -> None:
 
     Times of records without a row, such as the end of a slice whose beginning is lost, also count.
     """
-    counted, kinds = Counter[str](), Counter(_family(kind_of(record)) for record in records)
+    counts_by_records = Counter(_family(kind_of(record)) for record in records)
+    counts_by_summary: Counter[str] = Counter()
     for kind, count in summary.kinds.items():
-        counted[_family(kind)] += count
-    assert (summary.records, counted) == (len(records), kinds), (
+        counts_by_summary[_family(kind)] += count
+    assert (summary.records, counts_by_summary) == (len(records), counts_by_records), (
         f"summary: it counts kinds {dict(summary.kinds)}, {summary.records} in all; there are "
-        f"{dict(kinds)}, {len(records)} in all"
+        f"{dict(counts_by_records)}, {len(records)} in all"
     )
     through_json(dict(summary.facts), "summary: its facts")
     lengths = {len(cells) for _, cells in summary.timeline}
     assert len(lengths) <= 1, f"summary's timeline: its rows are of the lengths {lengths}"
-    counts = {name: len(capture.table(name)) for name in capture.schemas}
-    for name in {**summary.rows, **counts} if summary.rows else ():
-        rows, there = summary.rows.get(name, 0), counts.get(name, "no such table")
-        assert rows == there, f"summary's rows: it counts {rows} of {name}, there are {there}"
-    firsts, lasts, ends = [], [], []
+    row_counts = {name: len(capture.table(name)) for name in capture.schemas}
+    if summary.rows:
+        for name in {**summary.rows, **row_counts}:
+            rows = summary.rows.get(name, 0)
+            actual_count = row_counts.get(name, "no such table")
+            assert rows == actual_count, (
+                f"summary's rows: it counts {rows} of {name}, there are {actual_count}"
+            )
+    _check_summary_times(summary, capture, records)
+
+
+def _check_summary_times(summary: Summary, capture: Capture, records: Records) -> None:
+    first_times = []
+    last_times = []
+    end_times = []
     for table in event_tables(capture):
         ts = table.array("ts")
-        longest = ts + np.maximum(table.array("dur"), 0) if "dur" in table else ts
-        firsts.append(int(ts.min()))
-        lasts.append(int(ts.max()))
-        ends.append(int(longest.max()))
-    if not firsts:
+        ends = ts + np.maximum(table.array("dur"), 0) if "dur" in table else ts
+        first_times.append(int(ts.min()))
+        last_times.append(int(ts.max()))
+        end_times.append(int(ends.max()))
+    if not first_times:
         return
-    own = [int(ns) for record in records if (ns := getattr(record, "ns", None)) is not None]
-    start, end = summary.start_ns, summary.end_ns
+    times_or_none = (getattr(record, "ns", None) for record in records)
+    record_times = [int(ns) for ns in times_or_none if ns is not None]
+    start = summary.start_ns
+    end = summary.end_ns
     assert start is not None and end is not None, (  # noqa: PT018 (one fault)
         "summary's times: it has none, although rows have a ts"
     )
-    assert start in {min(firsts), min([*firsts, *own])}, (
-        f"summary's start is {start}, the least ts of all rows is {min(firsts)}"
+    assert start in {min(first_times), min([*first_times, *record_times])}, (
+        f"summary's start is {start}, the least ts of all rows is {min(first_times)}"
     )
-    assert max(lasts) <= end <= max([*ends, *own]), (
-        f"summary's end is {end}, the last row begins at {max(lasts)} and the last slice ends at "
-        f"{max(ends)}"
+    assert max(last_times) <= end <= max([*end_times, *record_times]), (
+        f"summary's end is {end}, the last row begins at {max(last_times)} and the last slice "
+        f"ends at {max(end_times)}"
     )
 
 
@@ -179,12 +198,19 @@ def check_references(capture: Capture) -> None:
     for table in _tables(capture):
         for column in table.schema.columns:
             place = f"{table.name}.{column.name}"
-            of, key = REFERENCES.get(column.name) or REFERENCES.get(place) or ("", "")
-            if of == "threads" or of in capture.schemas:
-                there = capture.table(of).array(key) if of in capture.schemas else ()
-                given = table.array(column.name)
-                fault = "{place}: row {row} refers to {given}, which is not in the table {of}"
-                _refuse(~np.isin(given, [-1, *there]), fault, place=place, given=given, of=of)
+            target = REFERENCES.get(column.name) or REFERENCES.get(place)
+            if target is None:
+                continue
+            target_table, target_column = target
+            has_table = target_table in capture.schemas
+            # Without a table of threads, no row may refer to one.
+            if not has_table and target_table != "threads":
+                continue
+            targets = capture.table(target_table).array(target_column) if has_table else ()
+            references = table.array(column.name)
+            is_dangling = ~np.isin(references, [-1, *targets])
+            fault = "{place}: row {row} refers to {given}, which is not in the table {of}"
+            _refuse(is_dangling, fault, place=place, given=references, of=target_table)
 
 
 def check_nesting(capture: Capture) -> None:
@@ -193,71 +219,78 @@ def check_nesting(capture: Capture) -> None:
     Times are compared only if the capture has no findings, such as a clock that goes back.
     """
     for slices in _tables(capture, "slices"):
-        ts, dur, parent, depth, thread, kind = map(
-            slices.array, ("ts", "dur", "parent", "depth", "thread", "kind")
-        )
+        ts = slices.array("ts")
+        dur = slices.array("dur")
+        parent = slices.array("parent")
+        depth = slices.array("depth")
+        thread = slices.array("thread")
+        kind = slices.array("kind")
         nested = parent >= 0
         count = len(slices)
         fault = "nesting: slice {row} has parent {parent} of {count}"
         _refuse(parent >= count, fault, parent=parent, count=count)
-        above = depth[parent]
+        parent_depth = depth[parent]
         limit = capture.request.limits.max_depth or np.iinfo(np.int32).max
-        deep = {"depth": depth, "parent": parent, "above": above}
+        depth_values = {"depth": depth, "parent": parent, "above": parent_depth}
         fault = "depth: slice {row} is at depth {depth}, its parent {parent} at {above}"
-        _refuse(nested & (depth != above + 1) & (depth < limit), fault, **deep)
+        _refuse(nested & (depth != parent_depth + 1) & (depth < limit), fault, **depth_values)
         fault = "depth: slice {row} is at depth {depth}, and has no parent"
-        _refuse(~nested & (depth != 0), fault, **deep)
+        _refuse(~nested & (depth != 0), fault, **depth_values)
         _refuse(dur < -1, "dur of slice {row} is {dur}, below -1", dur=dur)
         fault = "dur of slice {row} is -1: never closed, but a complete event has an end"
         _refuse((dur == -1) & (kind == COMPLETE), fault)
         if len(capture.diagnostics):
             return  # with findings, times may be inconsistent
-        around = {"parent": parent, "ts": ts, "dur": dur, "its": ts[parent], "long": dur[parent]}
+        times = {"parent": parent, "ts": ts, "dur": dur, "its": ts[parent], "long": dur[parent]}
         fault = (
             "nesting: slice {row} {what} its parent {parent}: {ts} ns + {dur} in {its} ns + {long}"
         )
-        _refuse(nested & (ts[parent] > ts), fault, what="begins before", **around)
-        late = (dur[parent] >= 0) & (dur >= 0) & (ts + dur > ts[parent] + dur[parent])
-        _refuse(nested & late, fault, what="ends after", **around)
-        other = nested & (thread != thread[parent]) & (kind != ASYNC)
+        _refuse(nested & (ts[parent] > ts), fault, what="begins before", **times)
+        ends_late = (dur[parent] >= 0) & (dur >= 0) & (ts + dur > ts[parent] + dur[parent])
+        _refuse(nested & ends_late, fault, what="ends after", **times)
+        is_on_other_thread = nested & (thread != thread[parent]) & (kind != ASYNC)
         fault = "nesting: slice {row} is on thread {own}, its parent {parent} on {its}"
-        _refuse(other, fault, parent=parent, own=thread, its=thread[parent])
+        _refuse(is_on_other_thread, fault, parent=parent, own=thread, its=thread[parent])
 
 
 def check_arguments(capture: Capture) -> None:
     """Check that ``int`` and ``uint`` of an argument are the same 64 bits, and check its row."""
     names = {code: name for name, code in TABLE_CODES.items()}
     for args in _tables(capture, "args"):
-        signed, unsigned, codes = map(args.array, ("int", "uint", "table"))
+        signed = args.array("int")
+        unsigned = args.array("uint")
+        codes = args.array("table")
         fault = "int and uint of args row {row} are {int} and {uint}: not the same 64 bits"
         _refuse(signed.view(np.uint64) != unsigned, fault, int=signed, uint=unsigned)
         for code in np.unique(codes).tolist():
-            name, mine = names.get(code, ""), codes == code
+            name = names.get(code, "")
+            of_table = codes == code
             if name in capture.schemas:
-                _check_owners(capture.table(name), args.select(mine))
+                _check_owners(capture.table(name), args.select(of_table))
                 continue
             fault = "args: the table {code} of row {row} is not a standard table"
-            _refuse(mine & (not name) & (code < OWN_TABLES), fault, code=code)
+            _refuse(of_table & (not name) & (code < OWN_TABLES), fault, code=code)
             fault = "args: row {row} belongs to {name}, which the capture does not fill"
-            _refuse(mine & bool(name) & (args.array("parent") >= 0), fault, name=name)
+            _refuse(of_table & bool(name) & (args.array("parent") >= 0), fault, name=name)
 
 
 def _check_owners(owners: Table, args: Table) -> None:
     """Check that an argument from a record with rows belongs to a row of that record."""
     owned = args.select(args.array("parent") >= 0)
-    parents, offsets = owned.array("parent"), owned.array("offset")
-    shown = {"parent": parents, "name": owners.name, "count": len(owners), "offset": offsets}
+    parents = owned.array("parent")
+    offsets = owned.array("offset")
+    values = {"parent": parents, "name": owners.name, "count": len(owners), "offset": offsets}
     fault = "args: an argument belongs to row {parent} of {name}, there are {count}"
-    _refuse(parents >= len(owners), fault, **shown)
+    _refuse(parents >= len(owners), fault, **values)
     if parents.size:
-        own = owners.array("offset")
+        owner_offsets = owners.array("offset")
         # If the record of an argument has rows in this table, it must belong to one of them.
         fault = (
             "args: an argument of the record at byte {offset} belongs to row {parent} of {name}, "
             "which is of the record at byte {its}"
         )
-        wrong = np.isin(offsets, own) & (own[parents] != offsets)
-        _refuse(wrong, fault, its=own[parents], **shown)
+        wrong = np.isin(offsets, owner_offsets) & (owner_offsets[parents] != offsets)
+        _refuse(wrong, fault, its=owner_offsets[parents], **values)
 
 
 def check_names(capture: Capture) -> None:
@@ -285,18 +318,20 @@ def check_enumerations(capture: Capture) -> None:
     for table in _tables(capture):
         for column in table.schema.all_columns:
             if column.values:
-                place, given = f"{table.name}.{column.name}", table.array(column.name)
-                odd = ~np.isin(given, [*column.values, NOT_GIVEN])
+                place = f"{table.name}.{column.name}"
+                values = table.array(column.name)
+                is_unnamed = ~np.isin(values, [*column.values, NOT_GIVEN])
                 if place == "args.table":
-                    odd &= given < OWN_TABLES
+                    is_unnamed &= values < OWN_TABLES
                 fault = "enumeration: {place} has {given}, which names none of {names}"
                 names = ", ".join(column.values.values())
-                _refuse(odd, fault, place=place, given=given, names=names)
+                _refuse(is_unnamed, fault, place=place, given=values, names=names)
     for counters in _tables(capture, "counters"):
-        exact, value = counters.array("value_int"), counters.array("value")
-        differ = (exact != value) & (exact.view(np.uint64) != value)
+        exact_value = counters.array("value_int")
+        value = counters.array("value")
+        differs = (exact_value != value) & (exact_value.view(np.uint64) != value)
         fault = "counters row {row}: value is {value}, the exact value_int {exact}"
-        _refuse(counters.array("is_int") & differ, fault, value=value, exact=exact)
+        _refuse(counters.array("is_int") & differs, fault, value=value, exact=exact_value)
 
 
 def check_threads(capture: Capture) -> None:
@@ -304,6 +339,8 @@ def check_threads(capture: Capture) -> None:
     for name, columns in UNIQUE:
         for table in _tables(capture, name):
             for key, count in Counter(table.tuples(*columns)).items():
-                shown = "/".join(map(str, key))
-                once = count == 1 or key == (0, 0)
-                assert once, f"{name}: {count} rows have the {' and '.join(columns)} {shown}"
+                key_text = "/".join(map(str, key))
+                is_unique = count == 1 or key == (0, 0)
+                assert is_unique, (
+                    f"{name}: {count} rows have the {' and '.join(columns)} {key_text}"
+                )

@@ -65,10 +65,14 @@ def module_of(plugin: Any) -> Any:
 
 def descriptors(plugin: Any, noun: str, *names: str) -> list[Any]:
     """Return the descriptors of a kind that a plugin registers: all, or those of some names."""
-    give = getattr(module_of(plugin), HOOKS[noun], None)
-    found = () if give is None else give()
-    every = list(found) if isinstance(found, Iterable) else [found]
-    return [one for one in every if not names or (getattr(one, "format", "") or one.name) in names]
+    hook = getattr(module_of(plugin), HOOKS[noun], None)
+    registered = () if hook is None else hook()
+    all_descriptors = list(registered) if isinstance(registered, Iterable) else [registered]
+    return [
+        descriptor
+        for descriptor in all_descriptors
+        if not names or (getattr(descriptor, "format", "") or descriptor.name) in names
+    ]
 
 
 @functools.cache
@@ -83,12 +87,12 @@ def heavy_imports(plugin: str, path: tuple[str, ...]) -> list[str]:
         "    found = list(found) if hasattr(found, '__iter__') else [found]\n"
         f"print(sorted({set(HEAVY)!r} & sys.modules.keys()))\n"
     )
-    done = subprocess.run(  # noqa: S603 (this interpreter, with the code above)
+    process = subprocess.run(  # noqa: S603 (this interpreter, with the code above)
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    found: list[str] = ast.literal_eval(done.stdout)
-    return found
+    assert process.returncode == 0, process.stderr
+    heavy_packages: list[str] = ast.literal_eval(process.stdout)
+    return heavy_packages
 
 
 class Contract:
@@ -149,9 +153,11 @@ class Contract:
     @functools.cached_property
     def item(self) -> Any:
         """The descriptor under test, which is found once in each test."""
-        found, home = self._found(), self._plugin_name
-        assert len(found) == 1, f"{home} registers {len(found)} {self.noun}s {self._name!r}"
-        return found[0]
+        descriptors_found, module_name = self._found(), self._plugin_name
+        assert len(descriptors_found) == 1, (
+            f"{module_name} registers {len(descriptors_found)} {self.noun}s {self._name!r}"
+        )
+        return descriptors_found[0]
 
     # --- Tests for every plugin --------------------------------------------------------------
 
@@ -163,29 +169,32 @@ class Contract:
     def test_host_takes_the_plugin(self) -> None:
         """Every implemented hook exists, and every registered descriptor is valid."""
         host = Host(discover=False)
-        known = host.register(
+        registered = host.register(
             module_of(self.plugin), name=self._plugin_name, distribution="under test"
         )
         faults = "; ".join(failure.error for failure in host.failures)
-        assert known.status == "loaded", f"the host does not take all of the plugin: {faults}"
+        assert registered.status == "loaded", f"the host does not take all of the plugin: {faults}"
 
     def test_descriptor_is_complete(self) -> None:
         """It has a title, and its functions exist, including those imported on first use.
 
         Those that make something have docstrings. The host checks names, suffixes and options.
         """
-        item, what = self.item, f"{self.noun} {self._name}"
+        item = self.item
+        what = f"{self.noun} {self._name}"
         assert item.title, f"the {what} has no title"
-        sentence = item.title.endswith(".") and self.noun not in {"step", "device"}
-        assert not sentence, f"the title of the {what} ends in a full stop"
+        is_sentence = item.title.endswith(".") and self.noun not in {"step", "device"}
+        assert not is_sentence, f"the title of the {what} ends in a full stop"
         for name in FUNCTIONS:
             function = getattr(item, name, None)
-            if function is not None:
-                found = resolved(function)
-                made = found() if name == "parameters" and not isinstance(found, type) else found
-                assert name in {"rules", "explain"} or inspect.getdoc(made), (
-                    f"{name} of {what} has no docstring"
-                )
+            if function is None:
+                continue
+            documented = resolved(function)
+            if name == "parameters" and not isinstance(documented, type):
+                documented = documented()  # a function that returns the class
+            assert name in {"rules", "explain"} or inspect.getdoc(documented), (
+                f"{name} of {what} has no docstring"
+            )
 
     def test_plugin_is_light_to_import(self) -> None:
         """Importing the plugin and getting its descriptors imports no heavy package.
@@ -216,22 +225,25 @@ class Captures(Contract):
     @property
     def reader(self) -> Reader:
         """The reader of the format."""
-        found, home = self._reader_if_any(), self.reader_plugin or self._plugin_name
-        assert found is not None, f"{home} registers no reader of {self.format!r}"
-        return found
+        reader = self._reader_if_any()
+        module = self.reader_plugin or self._plugin_name
+        assert reader is not None, f"{module} registers no reader of {self.format!r}"
+        return reader
 
     def _reader_if_any(self) -> Reader | None:
-        found = descriptors(self.reader_plugin or self.plugin, "reader", self.format)
-        return found[0] if found else None
+        readers = descriptors(self.reader_plugin or self.plugin, "reader", self.format)
+        return readers[0] if readers else None
 
     @property
     def rules(self) -> Catalogue:
         """The reader's catalogue of findings; empty if there is none."""
         reader = self._reader_if_any()
-        return Catalogue([]) if reader is None or reader.rules is None else reader.rules()
+        if reader is None or reader.rules is None:
+            return Catalogue([])
+        return reader.rules()
 
-    def _open(self, data: bytes, **more: Any) -> Capture:
-        return open_bytes(self.reader, data, **more)
+    def _open(self, data: bytes, **options: Any) -> Capture:
+        return open_bytes(self.reader, data, **options)
 
     def _opened(self, samples: Iterable[Sample] | None = None) -> Iterator[tuple[Sample, Capture]]:
         """Yield samples (by default all), each with an open capture."""
@@ -240,12 +252,12 @@ class Captures(Contract):
             with open_bytes(reader, sample.data) as capture:
                 yield sample, capture
 
-    def _small(self, most: int = 4096) -> list[Sample]:
+    def _small(self, most_bytes: int = 4096) -> list[Sample]:
         """Return the samples small enough for many damaged copies; at least the smallest."""
-        given = [sample for sample in self.samples() if sample.data]
-        assert given, "samples() gives none, or none with bytes"
-        given.sort(key=lambda sample: len(sample.data))
-        return [sample for sample in given if len(sample.data) <= most] or given[:1]
+        samples = [sample for sample in self.samples() if sample.data]
+        assert samples, "samples() gives none, or none with bytes"
+        samples.sort(key=lambda sample: len(sample.data))
+        return [sample for sample in samples if len(sample.data) <= most_bytes] or samples[:1]
 
     @property
     def _small_data(self) -> list[bytes]:
@@ -264,13 +276,13 @@ class Captures(Contract):
     def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], object]) -> None:
         """Run ``check`` on inputs of a strategy, which shrinks a failing input."""
         # A database would replay what failed in one test in all others, in place of new inputs.
-        chosen = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        effort = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
         if self.examples is not None:
-            chosen = settings(chosen, max_examples=self.examples)
+            effort = settings(effort, max_examples=self.examples)
 
-        @chosen
+        @effort
         @given(inputs)
-        def run(made: Any) -> None:
-            check(made)
+        def run(example: Any) -> None:
+            check(example)
 
         run()

@@ -54,8 +54,8 @@ def rebatch(size: int) -> Change:
     """Limit the batches of a capture to ``size`` rows."""
 
     def prepare(capture: Capture) -> None:
-        whole = capture.batches
-        vars(capture).update(batches=lambda name, rows=size: whole(name, min(rows, size)))
+        unlimited = capture.batches
+        vars(capture).update(batches=lambda name, rows=size: unlimited(name, min(rows, size)))
 
     return prepare
 
@@ -74,19 +74,21 @@ def break_off(capture: Capture) -> None:
         raise BrokenCaptureError(name)
 
     vars(capture).update(
-        batches=failing(capture.batches), records=failing(capture.records), table=no_table,
+        batches=failing(capture.batches),
+        records=failing(capture.records),
+        table=no_table,
         records_json=failing(capture.records_json),
-    )  # fmt: skip
+    )
 
 
 def widen(column: str) -> Change:
     """Add a column of integers to every table of a capture."""
     extra = Column(column, "i8", "added by a test")
 
-    def wider(given: Table) -> Table:
-        columns = {name: given[name] for name in given.columns}
-        columns[column] = np.arange(1, len(given) + 1, dtype=np.int64)
-        return Table(given.schema.extended(extra), len(given), columns, given.pool)
+    def wider(table: Table) -> Table:
+        columns = {name: table[name] for name in table.columns}
+        columns[column] = np.arange(1, len(table) + 1, dtype=np.int64)
+        return Table(table.schema.extended(extra), len(table), columns, table.pool)
 
     def prepare(capture: Capture) -> None:
         schemas = {key: schema.extended(extra) for key, schema in capture.schemas.items()}
@@ -100,27 +102,29 @@ def without(table: str, row: int) -> Change:
     """Remove a row and its arguments; rows that refer to it refer to its parent, if it has one."""
 
     def prepare(capture: Capture) -> None:
-        above = int(capture.table(table).array("parent")[row]) if table == "slices" else -1
+        parent_row = int(capture.table(table).array("parent")[row]) if table == "slices" else -1
 
         def renumbered(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-            rows = np.where(rows == row, above, rows)
+            rows = np.where(rows == row, parent_row, rows)
             return rows - (rows > row)
 
-        def fewer(given: Table) -> Table:
+        def fewer(whole: Table) -> Table:
+            part = whole
             changed = {}
-            if given.name == table:
-                given = given.select(given.array("row") != row)
-                changed["row"] = renumbered(given.array("row"))
-            elif given.name == "args":
-                of_table = given.array("table") == TABLE_CODES[table]
-                kept = ~of_table | (given.array("parent") != row)
-                given, of_table = given.select(kept), of_table[kept]
-                parent = given.array("parent")
+            if whole.name == table:
+                part = whole.select(whole.array("row") != row)
+                changed["row"] = renumbered(part.array("row"))
+            elif whole.name == "args":
+                code = TABLE_CODES[table]
+                is_of_row = (whole.array("table") == code) & (whole.array("parent") == row)
+                part = whole.select(~is_of_row)
+                parent = part.array("parent")
+                of_table = part.array("table") == code
                 changed["parent"] = np.where(of_table, renumbered(parent), parent)
-            reference = {"slices": "parent", "flows": "slice"}.get(given.name)
+            reference = {"slices": "parent", "flows": "slice"}.get(whole.name)
             if table == "slices" and reference:
-                changed[reference] = renumbered(given.array(reference))
-            return given.replaced(**changed) if changed else given
+                changed[reference] = renumbered(part.array(reference))
+            return part.replaced(**changed) if changed else part
 
         _through(capture, fewer)
 
@@ -134,33 +138,45 @@ REFERENCES = frozenset({*THREAD_COLUMNS, "parent", "slice", "node"})
 def _in_column(table: str, column: str, change: Callable[[Table], ColumnData]) -> Change:
     """Replace a column, of one table or of all ("") that have it, by what ``change`` returns."""
 
-    def changed(given: Table) -> Table:
-        there = given.name == table if table else column in given
-        return given.replaced(**{column: change(given)}) if there else given
+    def changed(whole: Table) -> Table:
+        has_column = column in whole
+        if table:
+            has_column = whole.name == table
+        return whole.replaced(**{column: change(whole)}) if has_column else whole
 
     return lambda capture: _through(capture, changed)
 
 
-def _appended(given: Table, column: str, more: bytes) -> NDArray[Any]:
+def _appended(whole: Table, column: str, suffix: bytes) -> NDArray[Any]:
     """Return the codes of the texts in a column with more behind them; -1 stays."""
-    old, pool = given.array(column), given.pool
-    codes = [code if code < 0 else pool.intern(pool.bytes_of(code) + more) for code in old.tolist()]
-    return np.array(codes, old.dtype)
+    pool = whole.pool
+    old_codes = whole.array(column)
+    new_codes = [
+        code if code < 0 else pool.intern(pool.bytes_of(code) + suffix)
+        for code in old_codes.tolist()
+    ]
+    return np.array(new_codes, old_codes.dtype)
 
 
 def alter(table: str, column: str) -> Change:
     """Give each row another value in a column; references, and texts, change places."""
 
-    def altered(given: Table) -> ColumnData:
-        old, shape = given[column], given.schema.column(column)
-        if column in REFERENCES or not isinstance(old, np.ndarray) or old.ndim > 1:
-            return given.select(np.arange(len(given))[::-1])[column]
-        if shape.kind == "code":
-            return _appended(given, column, b"~")
-        if shape.values:
-            known = sorted(shape.values)
-            return np.array(known, old.dtype)[(np.searchsorted(known, old) + 1) % len(known)]
-        return ~old if old.dtype == np.bool_ else old + old.dtype.type(1)
+    def altered(whole: Table) -> ColumnData:
+        old_values = whole[column]
+        if column in REFERENCES or not isinstance(old_values, np.ndarray) or old_values.ndim > 1:
+            return whole.select(np.arange(len(whole))[::-1])[column]
+        schema = whole.schema.column(column)
+        if schema.kind == "code":
+            return _appended(whole, column, b"~")
+        if schema.values:
+            # The next value of the enumeration; after the last, the first.
+            enumeration = np.array(sorted(schema.values), old_values.dtype)
+            next_index = (np.searchsorted(enumeration, old_values) + 1) % enumeration.size
+            return enumeration[next_index]
+        if old_values.dtype == np.bool_:
+            return ~old_values
+        increased: NDArray[Any] = old_values + old_values.dtype.type(1)
+        return increased
 
     return _in_column(table, column, altered)
 
@@ -172,11 +188,12 @@ LONG = b"~" * 200
 def lengthen(table: str, column: str, end: bytes) -> Change:
     """Give each row a long text in a column, which ends so."""
 
-    def longer(given: Table) -> ColumnData:
-        old, more = given[column], LONG + end
-        if isinstance(old, TextColumn):
-            return TextColumn.of(old.bytes_of(row) + more for row in range(len(given)))
-        return _appended(given, column, more)
+    def longer(whole: Table) -> ColumnData:
+        values = whole[column]
+        suffix = LONG + end
+        if isinstance(values, TextColumn):
+            return TextColumn.of(values.bytes_of(row) + suffix for row in range(len(whole)))
+        return _appended(whole, column, suffix)
 
     return _in_column(table, column, longer)
 
@@ -184,9 +201,9 @@ def lengthen(table: str, column: str, end: bytes) -> Change:
 def enlarge(table: str, column: str) -> Change:
     """Add 2**32 to each number in a column that is not negative."""
 
-    def larger(given: Table) -> ColumnData:
-        old = given.array(column)
-        return np.where(old >= 0, old + old.dtype.type(1 << 32), old)
+    def larger(whole: Table) -> ColumnData:
+        values = whole.array(column)
+        return np.where(values >= 0, values + values.dtype.type(1 << 32), values)
 
     return _in_column(table, column, larger)
 
@@ -194,25 +211,26 @@ def enlarge(table: str, column: str) -> Change:
 def rename(odd: bytes) -> Change:
     """Append ``odd`` to every string of the pool in rows."""
 
-    def renamed(given: Table) -> Table:
-        codes = [each.name for each in given.schema.all_columns if each.kind == "code"]
-        return given.replaced(**{name: _appended(given, name, odd) for name in codes})
+    def renamed(table: Table) -> Table:
+        codes = [column.name for column in table.schema.all_columns if column.kind == "code"]
+        return table.replaced(**{name: _appended(table, name, odd) for name in codes})
 
     return lambda capture: _through(capture, renamed)
 
 
 def shifted(by: int) -> Change:
     """Shift the times of all rows by so many nanoseconds."""
-    return _in_column("", "ts", lambda given: given.array("ts") + np.int64(by))
+    return _in_column("", "ts", lambda table: table.array("ts") + np.int64(by))
 
 
 def _through(capture: Capture, change: Callable[[Table], Table]) -> None:
     """Apply a change to all tables of a capture."""
     # A copy of the unchanged capture makes the tables.
-    inner = copy.copy(capture)
-    table, batches = inner.table, inner.batches
+    unchanged = copy.copy(capture)
+    table = unchanged.table
+    batches = unchanged.batches
     vars(capture).update(
-        table=lambda which: change(table(which)),
-        batches=lambda which, rows=65536: map(change, batches(which, rows)),
-        row_counts=lambda: {name: len(change(table(name))) for name in inner.schemas},
+        table=lambda name: change(table(name)),
+        batches=lambda name, rows=65536: map(change, batches(name, rows)),
+        row_counts=lambda: {name: len(change(table(name))) for name in unchanged.schemas},
     )

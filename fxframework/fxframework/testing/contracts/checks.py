@@ -31,10 +31,10 @@ def skip(reason: str) -> NoReturn:
 
 def some(items: Iterable[T], reason: str) -> Iterator[T]:
     """Yield the items; skip the current test if there are none."""
-    number = 0
-    for number, item in enumerate(items, 1):  # noqa: B007 (counts them)
+    count = 0
+    for count, item in enumerate(items, 1):  # noqa: B007 (counts them)
         yield item
-    if not number:
+    if not count:
         skip(reason)
 
 
@@ -67,13 +67,13 @@ def limited(seconds: float, what: str) -> Iterator[None]:
     def end(_number: int, _frame: object) -> None:
         raise EndlessError(f"endless: {what} used {seconds:g} s of CPU time without ending")
 
-    before = signal.signal(signal.SIGVTALRM, end)
+    handler_before = signal.signal(signal.SIGVTALRM, end)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+        signal.signal(signal.SIGVTALRM, handler_before)
 
 
 def deliberate(error: BaseException) -> bool:
@@ -94,65 +94,72 @@ def short(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def unit_remark(found: Any, wanted: Any) -> str:
+def unit_remark(actual: Any, expected: Any) -> str:
     """Return a remark if numbers differ by a power of a thousand."""
-    if not isinstance(found, int) or not isinstance(wanted, int) or not found or not wanted:
+    if not isinstance(actual, int) or not isinstance(expected, int) or not actual or not expected:
         return ""
     for factor, units in ((10**3, "µs for ns"), (10**6, "ms for ns"), (10**9, "s for ns")):
-        if found * factor == wanted:
+        if actual * factor == expected:
             return f" ({units}: {factor:,} times too small)"
-        if wanted * factor == found:
+        if expected * factor == actual:
             return f" ({factor:,} times too large: a wrong unit)"
     return ""
 
 
-def differences(found: Any, wanted: Any, at: str = "") -> Iterator[str]:
+def differences(actual: Any, expected: Any, place: str = "") -> Iterator[str]:
     """Yield how values differ, each with its place: of bytes, mappings, sequences and others."""
-    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
-        for key in {**wanted, **found}:
-            pair = found.get(key, MISSING), wanted.get(key, MISSING)
-            yield from differences(*pair, f"{at}.{key}" if at else str(key))
-    elif isinstance(found, list | tuple) and isinstance(wanted, list | tuple):
-        for number, pair in enumerate(zip(found, wanted, strict=False)):
-            yield from differences(*pair, f"{at}[{number}]")
-        if len(found) != len(wanted):
-            yield f"{at} has {len(found)} items, not {len(wanted)}"
-    elif found != wanted and isinstance(found, bytes) and isinstance(wanted, bytes):
-        shorter = min(len(found), len(wanted))
-        first = next((n for n in range(shorter) if found[n] != wanted[n]), shorter)
-        one, other = (each[first : first + 16].hex(" ") or "nothing" for each in (found, wanted))
+    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        for key in {**expected, **actual}:
+            inner_place = f"{place}.{key}" if place else str(key)
+            yield from differences(
+                actual.get(key, MISSING), expected.get(key, MISSING), inner_place
+            )
+    elif isinstance(actual, list | tuple) and isinstance(expected, list | tuple):
+        for number, both in enumerate(zip(actual, expected, strict=False)):
+            yield from differences(*both, f"{place}[{number}]")
+        if len(actual) != len(expected):
+            yield f"{place} has {len(actual)} items, not {len(expected)}"
+    elif actual != expected and isinstance(actual, bytes) and isinstance(expected, bytes):
+        shorter = min(len(actual), len(expected))
+        differing = (index for index in range(shorter) if actual[index] != expected[index])
+        first_difference = next(differing, shorter)
+        shown = slice(first_difference, first_difference + 16)
+        actual_bytes = actual[shown].hex(" ") or "nothing"
+        expected_bytes = expected[shown].hex(" ") or "nothing"
         yield (
-            f"{at} bytes differ from {first} on, {len(found)} in place of {len(wanted)}: {one} in "
-            f"place of {other}"
+            f"{place} bytes differ from {first_difference} on, {len(actual)} in place of "
+            f"{len(expected)}: {actual_bytes} in place of {expected_bytes}"
         )
-    elif found != wanted:
-        yield f"{at} is {short(found)}, not {short(wanted)}{unit_remark(found, wanted)}"
+    elif actual != expected:
+        yield f"{place} is {short(actual)}, not {short(expected)}{unit_remark(actual, expected)}"
 
 
-def check_same(found: Any, wanted: Any, what: str) -> None:
+def check_same(actual: Any, expected: Any, what: str) -> None:
     """Check that values are equal; the error shows the first difference."""
-    if found != wanted:
+    if actual != expected:
         raise AssertionError(
-            f"{what}: {next(differences(found, wanted), 'they are of different types').strip()}"
+            f"{what}: {next(differences(actual, expected), 'they are of different types').strip()}"
         )
 
 
 def check_cover(places: list[tuple[int, int]], data: bytes) -> None:
     """Check that offsets and lengths tile the data."""
-    at = 0
+    end = 0
     for offset, nbytes in sorted(places):
         assert nbytes > 0, f"the record at {offset} has no bytes"
-        assert offset == at, f"byte {at} is in no record, or in two"
-        at += nbytes
-    assert at == len(data), f"records end at {at} of {len(data)}"
+        assert offset == end, f"byte {end} is in no record, or in two"
+        end += nbytes
+    assert end == len(data), f"records end at {end} of {len(data)}"
 
 
 def check_dropped(dropped: Mapping[str, int], what: str) -> None:
     """Check that the report of what was left out has names and positive counts."""
     assert isinstance(dropped, Mapping), f"{what}: {dropped!r} is not a mapping of names and counts"
     for name, count in dropped.items():
-        sound = isinstance(name, str) and name and isinstance(count, int) and count > 0
-        assert sound, f"{what}: {count!r} of {name!r} were left out: give names, and counts above 0"
+        is_sound = isinstance(name, str) and name and isinstance(count, int) and count > 0
+        assert is_sound, (
+            f"{what}: {count!r} of {name!r} were left out: give names, and counts above 0"
+        )
 
 
 def check_damage_codes(records: Iterable[Record], rules: Catalogue) -> None:
@@ -167,19 +174,19 @@ def check_damage_codes(records: Iterable[Record], rules: Catalogue) -> None:
 
 def check_findings(capture: Capture, rules: Catalogue) -> None:
     """Check that findings are catalogued and lie in the file."""
-    for found in capture.diagnostics:
-        assert found.code in rules or found.code in FRAMEWORK_RULES, (
-            f"finding {found.code} is in no catalogue"
+    for finding in capture.diagnostics:
+        assert finding.code in rules or finding.code in FRAMEWORK_RULES, (
+            f"finding {finding.code} is in no catalogue"
         )
-        assert found.offset is None or 0 <= found.offset <= capture.source.size, (
-            f"finding {found.code} is at byte {found.offset} of {capture.source.size}"
+        assert finding.offset is None or 0 <= finding.offset <= capture.source.size, (
+            f"finding {finding.code} is at byte {finding.offset} of {capture.source.size}"
         )
 
 
 def findings_of(capture: Capture, least: Severity) -> list[Diagnostic]:
     """Read a capture; return its findings of a severity or worse."""
     capture.scan()
-    return [found for found in capture.diagnostics if found.severity >= least]
+    return [finding for finding in capture.diagnostics if finding.severity >= least]
 
 
 def check_table(table: Table, size: int) -> None:
@@ -203,26 +210,28 @@ def check_tables(capture: Capture, size: int) -> None:
 
 
 def _check_column(table: Table, column: Column, size: int) -> None:
-    where = f"column {table.name}.{column.name}"
+    column_text = f"column {table.name}.{column.name}"
     data = table[column.name]
-    assert len(data) == len(table), f"{where} has {len(data)} values of {len(table)} rows"
+    assert len(data) == len(table), f"{column_text} has {len(data)} values of {len(table)} rows"
     if column.kind == "text":
-        assert isinstance(data, TextColumn), f"{where} is not a TextColumn"
-        assert data.offsets.dtype == np.int64, f"{where}: offsets are {data.offsets.dtype}"
-        assert np.all(np.diff(data.offsets) >= 0), f"{where}: offsets go back"
-        assert int(data.offsets[-1]) <= data.data.size, f"{where} reaches beyond its text"
+        assert isinstance(data, TextColumn), f"{column_text} is not a TextColumn"
+        assert data.offsets.dtype == np.int64, f"{column_text}: offsets are {data.offsets.dtype}"
+        assert np.all(np.diff(data.offsets) >= 0), f"{column_text}: offsets go back"
+        assert int(data.offsets[-1]) <= data.data.size, f"{column_text} reaches beyond its text"
         return
-    values, pairs = np.asarray(data), column.kind in {"bytes", "array"}
-    shape = (len(table), 2) if pairs else (len(table),)
-    assert values.shape == shape, f"{where} has shape {values.shape}"
-    wanted = np.dtype({"code": "i4", "bytes": "i8", "array": "i8"}.get(column.kind, column.kind))
-    assert values.dtype == wanted, f"{where} is {values.dtype}, not {wanted}"
+    values = np.asarray(data)
+    # A place of bytes, or of items: an offset and a length.
+    is_pairs = column.kind in {"bytes", "array"}
+    shape = (len(table), 2) if is_pairs else (len(table),)
+    assert values.shape == shape, f"{column_text} has shape {values.shape}"
+    dtype = np.dtype({"code": "i4", "bytes": "i8", "array": "i8"}.get(column.kind, column.kind))
+    assert values.dtype == dtype, f"{column_text} is {values.dtype}, not {dtype}"
     if column.kind == "bytes" and len(table):
-        assert values.min() >= 0, f"{where} has a place below 0"
-        assert values.sum(axis=1).max() <= size, f"{where} reaches beyond the file"
+        assert values.min() >= 0, f"{column_text} has a place below 0"
+        assert values.sum(axis=1).max() <= size, f"{column_text} reaches beyond the file"
     if column.kind == "code" and len(table):
-        assert values.min() >= -1, f"{where} has a code below -1"
-        assert values.max() < len(table.pool), f"{where} has a code that is not in the pool"
+        assert values.min() >= -1, f"{column_text} has a code below -1"
+        assert values.max() < len(table.pool), f"{column_text} has a code that is not in the pool"
 
 
 # --- JSON ---------------------------------------------------------------------------------------
@@ -289,7 +298,7 @@ def contents_of(capture: Capture, name: str) -> Columns:
         if column.name in {"row", "offset"}:
             del columns[column.name]
         elif column.kind == "bytes":
-            columns[column.name] = [capture.source.read(*at) for at in columns[column.name]]
+            columns[column.name] = [capture.source.read(*extent) for extent in columns[column.name]]
         elif column.kind == "array":
             columns[column.name] = [length for _, length in columns[column.name]]
     return columns

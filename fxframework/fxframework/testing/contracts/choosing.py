@@ -23,13 +23,14 @@ def selections_of(capture: Capture) -> Iterator[Selection]:
     times = [table.array("ts") for table in event_tables(capture)]
     if not times:
         return
-    each = np.unique(np.concatenate(times))
-    first, middle, last = (int(each[at]) for at in (0, len(each) // 2, -1))
-    yield Selection(stop_ns=middle)
-    yield Selection(start_ns=middle)
-    if len(each) > 3:
-        yield Selection(start_ns=int(each[1]), stop_ns=last)
-    yield Selection(start_ns=first, stop_ns=first + 1)
+    moments = np.unique(np.concatenate(times))
+    first_ns = int(moments[0])
+    middle_ns = int(moments[len(moments) // 2])
+    yield Selection(stop_ns=middle_ns)
+    yield Selection(start_ns=middle_ns)
+    if len(moments) > 3:
+        yield Selection(start_ns=int(moments[1]), stop_ns=int(moments[-1]))
+    yield Selection(start_ns=first_ns, stop_ns=first_ns + 1)
     for label in list(thread_labels(capture).values())[:2]:
         yield Selection(threads=(label,))
 
@@ -47,28 +48,32 @@ def check_extract(
     """Check that an extracted file has the events of the part and reports the rest."""
     part_of = f"extract: {where}, {described(selection)}"
     part = capture.select(selection)
-    lost = 0
+    left_out = 0
     # What the file has no place for excuses as many rows as it counts.
     excused = sum(dropped.dropped.values()) if isinstance(dropped, Omitted) else 0
     tables = {table.name: table for table in event_tables(capture)}
-    records = {at for name in tables for at in part.table(name).array("offset").tolist()}
+    records = {offset for name in tables for offset in part.table(name).array("offset").tolist()}
     for name, whole in tables.items():
-        kept = part.table(name)
-        wanted, found = Counter(_compared(kept)), Counter(_compared(output.table(name)))
+        part_rows = part.table(name)
+        expected = Counter(_compared(part_rows))
+        extracted = Counter(_compared(output.table(name)))
+        missing_rows = expected - extracted
         # A record of which a row is kept may come along with its other rows.
-        together = whole.select(np.isin(whole.array("offset"), list(records)))
-        missing, extra = wanted - found, found - (wanted | Counter(_compared(together)))
-        assert not extra, (
-            f"{part_of}: {name} has {extra.total()} rows outside of the part, such as "
-            f"{next(iter(extra))}"
+        with_their_records = whole.select(np.isin(whole.array("offset"), list(records)))
+        extra_rows = extracted - (expected | Counter(_compared(with_their_records)))
+        assert not extra_rows, (
+            f"{part_of}: {name} has {extra_rows.total()} rows outside of the part, such as "
+            f"{next(iter(extra_rows))}"
         )
-        excused -= missing.total()
-        assert not missing or excused >= 0, (
-            f"{part_of}: {name} lacks {missing.total()} rows of the part, more than its `dropped` "
-            f"counts, such as {next(iter(missing))}"
+        excused -= missing_rows.total()
+        assert not missing_rows or excused >= 0, (
+            f"{part_of}: {name} lacks {missing_rows.total()} rows of the part, more than its "
+            f"`dropped` counts, such as {next(iter(missing_rows))}"
         )
-        lost += len(whole) - len(kept)
-    assert dropped or not lost, f"{part_of}: {lost} rows were left out, and it reports nothing"
+        left_out += len(whole) - len(part_rows)
+    assert dropped or not left_out, (
+        f"{part_of}: {left_out} rows were left out, and it reports nothing"
+    )
 
 
 def events_from(capture: Capture, name: str, offset: int) -> list[tuple[Any, ...]]:

@@ -38,25 +38,25 @@ class DeviceContract(ScenarioContract):
                 self.use(device, run)
             yield run, device, name
 
-    def _image(self, run: Run, name: str, wanted: bytes | None = None, what: str = "") -> bytes:
+    def _image(self, run: Run, name: str, expected: bytes | None = None, what: str = "") -> bytes:
         """Return the bytes of a device; skip the test if it has none.
 
         If ``wanted`` is given, they must be these.
         """
         device = run.devices[name]
         try:
-            given = device.image() if isinstance(device, Image) else run.bytes_of(name)
+            image = device.image() if isinstance(device, Image) else run.bytes_of(name)
         except Exception as error:
-            if isinstance(device, Image) or wanted is not None or not deliberate(error):
+            if isinstance(device, Image) or expected is not None or not deliberate(error):
                 raise
             skip(f"{self.name} has no image")
         # What others can change, such as a bytearray, would give the device away.
-        assert isinstance(given, bytes), (
-            f"image() of {self.name} returns {type(given).__name__}, not bytes"
+        assert isinstance(image, bytes), (
+            f"image() of {self.name} returns {type(image).__name__}, not bytes"
         )
-        if wanted is not None:
-            check_same(given, wanted, f"the image of {self.name}, {what}")
-        return given
+        if expected is not None:
+            check_same(image, expected, f"the image of {self.name}, {what}")
+        return image
 
     def test_image_is_bytes_and_stays(self) -> None:
         """Reading the device returns bytes, and does not change it."""
@@ -72,19 +72,19 @@ class DeviceContract(ScenarioContract):
     def test_image_is_the_same_again(self) -> None:
         """A device opened and used again with the same seed has the same bytes."""
         for place in self._places():
-            first = None
+            first_image = None
             for _ in range(2):
                 with self._opened(place) as (run, _, name):
-                    first = self._image(run, name, first, "opened and used again")
+                    first_image = self._image(run, name, first_image, "opened and used again")
 
     def test_devices_share_nothing(self) -> None:
         """Using a device does not change another one of its kind in another run."""
         for place in self._places():
             with self._opened(place, steps=False) as (run, _, name):
-                before = self._image(run, name)
-                with self._opened(place) as (other, _, _):
-                    self._image(other, name)
-                    self._image(run, name, before, "while another one was used")
+                image_before = self._image(run, name)
+                with self._opened(place) as (other_run, _, _):
+                    self._image(other_run, name)
+                    self._image(run, name, image_before, "while another one was used")
 
     def test_close_may_be_called_again(self) -> None:
         """A device can be closed twice, even if it was never used."""

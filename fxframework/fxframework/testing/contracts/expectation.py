@@ -82,55 +82,58 @@ def check_capture(capture: Capture, sample: Sample) -> None:
         return
     for name in (*expected.rows, *expected.values):
         assert name in capture.tables, f"tables: {sample.name} has no table {name}"
-    for name, wanted in expected.values.items():
-        rows = plain_rows(capture, name, len(wanted))
-        assert len(rows) == len(wanted), (
-            f"rows: {sample.name} has {len(rows)} rows of {name}, not {len(wanted)} or more"
+    for name, expected_rows in expected.values.items():
+        rows = plain_rows(capture, name, len(expected_rows))
+        assert len(rows) == len(expected_rows), (
+            f"rows: {sample.name} has {len(rows)} rows of {name}, not {len(expected_rows)} or more"
         )
         table = capture.table(name)
-        doubles = [each.name for each in table.schema.all_columns if each.kind == "f8"]
-        for number, (row, values) in enumerate(zip(rows, wanted, strict=True)):
+        # Rows have doubles as their bits, to compare them; here they are numbers.
+        doubles = [column.name for column in table.schema.all_columns if column.kind == "f8"]
+        for number, (row, values) in enumerate(zip(rows, expected_rows, strict=True)):
             row |= {column: table.array(column)[number].item() for column in doubles}
-            where = f"{name} row {number} of {sample.name}"
+            place = f"{name} row {number} of {sample.name}"
             for column, value in values.items():
-                assert column in row, f"columns: {where} has no column {column}"
-                _same(f"value: {where}: {column} is", row[column], value)
+                assert column in row, f"columns: {place} has no column {column}"
+                _same(f"value: {place}: {column} is", row[column], value)
     capture.scan()
     summary = capture.summary()
     for name, count in expected.rows.items():
-        there = len(capture.table(name))
-        assert there == count, f"rows: {sample.name} has {there} rows of {name}, not {count}"
-    codes = [one.code for one in capture.diagnostics.sorted()]
-    for what, found, wanted_value in (
+        row_count = len(capture.table(name))
+        assert row_count == count, (
+            f"rows: {sample.name} has {row_count} rows of {name}, not {count}"
+        )
+    codes = [finding.code for finding in capture.diagnostics.sorted()]
+    for what, actual, expected_value in (
         ("records", summary.records, expected.records),
         ("kinds", dict(summary.kinds), expected.kinds and dict(expected.kinds)),
         ("start_ns", summary.start_ns, expected.start_ns),
         ("end_ns", summary.end_ns, expected.end_ns),
         ("findings", codes, None if expected.findings is None else list(expected.findings)),
     ):
-        if wanted_value is not None:
-            _same(f"{what}: {sample.name} has", found, wanted_value)
+        if expected_value is not None:
+            _same(f"{what}: {sample.name} has", actual, expected_value)
 
 
-def _same(what: str, found: Any, wanted: Any) -> None:
-    assert found == wanted, f"{what} {found!r}, not {wanted!r}{unit_remark(found, wanted)}"
+def _same(what: str, actual: Any, expected: Any) -> None:
+    assert actual == expected, f"{what} {actual!r}, not {expected!r}{unit_remark(actual, expected)}"
 
 
 # --- Rows as plain values ----------------------------------------------------------------------
 
 
-def plain_rows(capture: Capture, name: str, most: int | None = None) -> list[dict[str, Any]]:
+def plain_rows(capture: Capture, name: str, row_count: int | None = None) -> list[dict[str, Any]]:
     """Return the first ``most`` rows of a table in readable form.
 
     Codes are strings, thread ids ``pid/tid``, values of an enumeration their names.
     """
-    table = capture.table(name).select(slice(most))
+    table = capture.table(name).select(slice(row_count))
     columns = rows_of(table)
     tasks = thread_labels(capture)
-    shown = [
+    plain_columns = [
         [_plain(table, name, value, tasks) for value in values] for name, values in columns.items()
     ]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*shown, strict=True)]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*plain_columns, strict=True)]
 
 
 def _plain(table: Table, name: str, value: Any, tasks: Mapping[int, str]) -> Any:
@@ -139,7 +142,9 @@ def _plain(table: Table, name: str, value: Any, tasks: Mapping[int, str]) -> Any
         return value.decode("utf-8", "backslashreplace")
     if name in {"thread", "prev", "next"} and column.kind == "i4":
         return tasks.get(value)
-    return column.values.get(value, value) if column.values else value
+    if column.values:
+        return column.values.get(value, value)
+    return value
 
 
 # --- Golden files ------------------------------------------------------------------------------
@@ -155,8 +160,8 @@ def golden_of(capture: Capture) -> dict[str, Any]:
         "start_ns": summary.start_ns,
         "end_ns": summary.end_ns,
         "findings": [
-            {"code": one.code, "offset": one.offset, "record": one.record}
-            for one in capture.diagnostics.sorted()
+            {"code": finding.code, "offset": finding.offset, "record": finding.record}
+            for finding in capture.diagnostics.sorted()
         ],
         "tables": {
             name: {"count": len(capture.table(name)), "rows": plain_rows(capture, name, ROWS)}
@@ -172,14 +177,14 @@ def check_golden(capture: Capture, path: Path, *, update: bool | None = None) ->
     ``update`` defaults to the environment variable FXF_UPDATE_GOLDEN, which `pytest
     --fxf-update-golden` sets. Raises AssertionError, whose first line has the first difference.
     """
-    found = json.loads(json.dumps(golden_of(capture)))
+    contents = json.loads(json.dumps(golden_of(capture)))
     if update or (update is None and os.environ.get(UPDATE)):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        path.write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", "utf-8")
         return
     assert path.is_file(), (
         f"golden: there is no file {path.name}; write it with pytest --fxf-update-golden, and "
         "review it"
     )
-    wanted = json.loads(path.read_text("utf-8"))
-    check_same(found, wanted, f"golden: {path.name}")
+    golden = json.loads(path.read_text("utf-8"))
+    check_same(contents, golden, f"golden: {path.name}")

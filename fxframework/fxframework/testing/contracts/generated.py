@@ -79,51 +79,77 @@ class GeneratedCapture(Capture):
         common: dict[str, Any] = {"ts": now, "category": "work", "name": "twice", "id": 0}
         for _ in range(2):  # events that are equal in all
             self._rows.row("instants", self._record("instant", now), **common, thread=2, scope=0)
-            self._rows.row("slices", self._record("complete", now), **common, thread=0, depth=0,
-                           parent=-1, dur=7, kind=COMPLETE)  # fmt: skip
+            self._rows.row(
+                "slices",
+                self._record("complete", now),
+                **common,
+                thread=0,
+                depth=0,
+                parent=-1,
+                dur=7,
+                kind=COMPLETE,
+            )
 
     def _event(self, kind: str, now: int, thread: int) -> int:
         """Add an event of a thread; return the time of the next one."""
-        number, stack = len(self._records), self._stacks[thread]
-        after = now + self._chance.choice((0, 0, 7, 900, 4000))
-        depth, parent = len(stack), stack[-1][0] if stack else -1
+        number = len(self._records)
+        stack = self._stacks[thread]
+        next_time = now + self._chance.choice((0, 0, 7, 900, 4000))
+        depth = len(stack)
+        parent = stack[-1][0] if stack else -1
         if kind == "end" and stack:
-            _, begun = stack.pop()
-            now = max(now, begun + 1)
+            _, begin = stack.pop()
+            now = max(now, begin + 1)
             self._record(kind, now)
             self._rows.end(thread, thread=thread, ts=now)
-            return max(after, now)
-        at = self._record(kind, now)
-        common: dict[str, Any] = {"ts": now, "thread": thread, "category": "work",
-                                  "name": f"event {number % NAMES}"}  # fmt: skip
+            return max(next_time, now)
+        offset = self._record(kind, now)
+        common: dict[str, Any] = {
+            "ts": now,
+            "thread": thread,
+            "category": "work",
+            "name": f"event {number % NAMES}",
+        }
         if kind == "begin":
-            row = self._rows.begin(thread, at, **common, id=0, args=self._arguments(at))
+            row = self._rows.begin(thread, offset, **common, id=0, args=self._arguments(offset))
             stack.append((row, now))
         elif kind == "complete":
-            self._rows.row("slices", at, **common, depth=depth, parent=parent, dur=after - now,
-                           kind=COMPLETE, id=0)  # fmt: skip
-            after += 1
+            length = next_time - now
+            common |= {"depth": depth, "parent": parent}
+            self._rows.row("slices", offset, **common, dur=length, kind=COMPLETE, id=0)
+            next_time += 1
         elif kind == "async":
-            after = max(after, now + 1)
-            self._rows.row("slices", at, **common, depth=0, parent=-1, dur=after - now, kind=ASYNC,
-                           id=number)  # fmt: skip
+            next_time = max(next_time, now + 1)
+            length = next_time - now
+            common |= {"depth": 0, "parent": -1}
+            self._rows.row("slices", offset, **common, dur=length, kind=ASYNC, id=number)
         elif kind == "counter":
             value = self._chance.randrange(-(1 << 40), 1 << 40)
-            self._rows.row("counters", at, **common, id=number % 3, series="value",
-                           value=float(value), value_int=value, is_int=True)  # fmt: skip
+            self._rows.row(
+                "counters",
+                offset,
+                **common,
+                id=number % 3,
+                series="value",
+                value=float(value),
+                value_int=value,
+                is_int=True,
+            )
         elif kind == "flow":
             phase = "begin" if number % 2 else "end"
-            self._rows.row("flows", at, **common, id=number // 2, phase=phase, slice=parent)
+            self._rows.row("flows", offset, **common, id=number // 2, phase=phase, slice=parent)
         elif kind == "log":
             pid, tid = THREADS[thread]
-            self._rows.row("logs", at, ts=now, severity=0x30, severity_name="INFO", pid=pid,
+            self._rows.row("logs", offset, ts=now, severity=0x30, severity_name="INFO", pid=pid,
                            tid=tid, tags="work", message=f"message {number}",
                            line=number)  # fmt: skip
         else:
-            self._rows.row("instants", at, **common, scope=0, id=0, args=self._arguments(at))
-        return after
+            self._rows.row(
+                "instants", offset, **common, scope=0, id=0, args=self._arguments(offset)
+            )
+        return next_time
 
     def _arguments(self, offset: int) -> dict[str, Any]:
         """Return some arguments for the event of a record."""
-        given = {"size": self._chance.randrange(1 << 30), "file": f"file {offset}"}
-        return dict([*given.items()][: self._chance.randrange(3)])
+        arguments = {"size": self._chance.randrange(1 << 30), "file": f"file {offset}"}
+        return dict(list(arguments.items())[: self._chance.randrange(3)])

@@ -80,12 +80,13 @@ def read_all(capture: Capture) -> None:
 
 def digest_of(capture: Capture) -> dict[str, Any]:
     """Return everything in a capture as comparable values."""
-    found: dict[str, Any] = {"records": shown_of(capture), **tables_of(capture)}
+    digest: dict[str, Any] = {"records": shown_of(capture), **tables_of(capture)}
     capture.scan()
-    found["findings"] = [
-        (one.code, one.offset, one.record, one.message) for one in capture.diagnostics
+    digest["findings"] = [
+        (finding.code, finding.offset, finding.record, finding.message)
+        for finding in capture.diagnostics
     ]
-    return {**found, "summary": attrs.asdict(capture.summary())}
+    return {**digest, "summary": attrs.asdict(capture.summary())}
 
 
 def hashes_of(digest: Mapping[str, Any]) -> dict[str, str]:
@@ -99,32 +100,32 @@ def hashes_of(digest: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _check_in_threads(
-    threads: int, read: Callable[[], dict[str, Any]], alone: dict[str, Any], what: str
+    threads: int, read: Callable[[], dict[str, Any]], digest_of_one: dict[str, Any], what: str
 ) -> None:
     """Fail if what several threads read at once is not what one alone reads."""
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        every = [pool.submit(read) for _ in range(threads)]
-        for one in every:
-            failed = one.exception()
-            assert failed is None, f"{what}: {type(failed).__name__}: {failed}"
-            check_same(one.result(), alone, what)
+        futures = [pool.submit(read) for _ in range(threads)]
+        for future in futures:
+            error = future.exception()
+            assert error is None, f"{what}: {type(error).__name__}: {error}"
+            check_same(future.result(), digest_of_one, what)
 
 
 # --- Another process ----------------------------------------------------------------------------
 
 
-def answer(asked: Mapping[str, Any]) -> dict[str, str]:
+def answer(request: Mapping[str, Any]) -> dict[str, str]:
     """Answer a request in the other process: hashes by name, or an ``error``."""
     try:
-        sys.path[:0] = [folder for folder in asked["path"] if folder not in sys.path]
-        (reader,) = descriptors(asked["plugin"], "reader", asked["format"])
-        with open_bytes(reader, bytes.fromhex(asked["data"])) as capture:
-            if "exporter" not in asked:
+        sys.path[:0] = [folder for folder in request["path"] if folder not in sys.path]
+        (reader,) = descriptors(request["plugin"], "reader", request["format"])
+        with open_bytes(reader, bytes.fromhex(request["data"])) as capture:
+            if "exporter" not in request:
                 return hashes_of(digest_of(capture))
-            name, number = asked["exporter"]
-            exporter = descriptors(asked["exporter_plugin"], "exporter", name)[number]
+            name, number = request["exporter"]
+            exporter = descriptors(request["exporter_plugin"], "exporter", name)[number]
             sink = Sink.memory()
-            session = exporter.open(sink, asked["options"])
+            session = exporter.open(sink, request["options"])
             session.write(capture)
             dropped = session.close() or {}
             return hashes_of({"output": sink.getvalue(), "dropped": sorted(dropped.items())})
@@ -149,19 +150,20 @@ def _other_process() -> subprocess.Popen[str]:
     return child
 
 
-def ask(wanted: Mapping[str, Any], what: str, **asked: Any) -> None:
+def ask(wanted: Mapping[str, Any], what: str, **request: Any) -> None:
     """Check that another process, with another hash seed, gives the hashes of ``wanted``."""
     child = _other_process()
     assert child.stdout is not None
-    print(json.dumps({"path": sys.path, **asked}), file=child.stdin, flush=True)
+    print(json.dumps({"path": sys.path, **request}), file=child.stdin, flush=True)
     line = child.stdout.readline()
     assert line, f"another process ended while {what}"
-    there, here = json.loads(line), hashes_of(wanted)
-    assert "error" not in there, f"another process fails while {what}: {there['error']}"
-    differ = sorted(name for name in here if here[name] != there.get(name))
-    assert not differ, (
-        f"another process with another seed of hashes differs while {what}: {', '.join(differ)}"
+    other_hashes, hashes = json.loads(line), hashes_of(wanted)
+    assert "error" not in other_hashes, (
+        f"another process fails while {what}: {other_hashes['error']}"
     )
+    different_names = sorted(name for name in hashes if hashes[name] != other_hashes.get(name))
+    names = ", ".join(different_names)
+    assert not names, f"another process with another seed of hashes differs while {what}: {names}"
 
 
 class Repetition(Captures):
@@ -186,75 +188,95 @@ class Repetition(Captures):
 
     def test_files_do_not_disturb_each_other(self) -> None:
         """A file reads the same before and after another one, and while another one is open."""
-        small = self._small()[:4]
-        pairs = [(sample, self._digest(sample.data)) for sample in (*small, small[0])]
-        for sample, wanted in reversed(pairs):
+        small_samples = self._small()[:4]
+        digests = [
+            (sample, self._digest(sample.data)) for sample in (*small_samples, small_samples[0])
+        ]
+        for sample, digest in reversed(digests):
             what = f"{sample.name} reads differently once other files were read"
-            check_same(self._digest(sample.data), wanted, what)
-        with self._open(small[0].data) as capture:
-            under_way = capture.records()
-            next(under_way, None)
-            for sample, wanted in pairs:
+            check_same(self._digest(sample.data), digest, what)
+        with self._open(small_samples[0].data) as capture:
+            records = capture.records()
+            next(records, None)
+            for sample, digest in digests:
                 what = f"{sample.name} reads differently while another file is read"
-                check_same(self._digest(sample.data), wanted, what)
+                check_same(self._digest(sample.data), digest, what)
 
     def test_threads_read_the_same(self) -> None:
         """Several threads, each with its own capture, read the same at once."""
         sample = self._small()[0]
         what = f"{sample.name} reads differently in several threads"
-        before = threading.gettrace()
+        trace_before = threading.gettrace()
         threading.settrace(_turns(self._plugin_name.partition(".")[0]))
         try:
-            alone = self._digest(sample.data)
-            _check_in_threads(THREADS, lambda: self._digest(sample.data), alone, what)
+            digest = self._digest(sample.data)
+            _check_in_threads(THREADS, lambda: self._digest(sample.data), digest, what)
         finally:
-            threading.settrace(before)
+            threading.settrace(trace_before)
 
     def test_threads_may_share_a_capture(self) -> None:
         """Several threads that read one capture at once get what one alone gets."""
-        interval = sys.getswitchinterval()
+        interval_before = sys.getswitchinterval()
         sys.setswitchinterval(SHORT_TURN)
         try:
             for sample in (self._small()[0], self._small()[-1]):
                 what = f"{sample.name} reads differently by several threads that share a capture"
-                alone = self._digest(sample.data)
+                digest = self._digest(sample.data)
                 with self._open(sample.data) as capture:
-                    _check_in_threads(SHARING, functools.partial(digest_of, capture), alone, what)
+                    _check_in_threads(SHARING, functools.partial(digest_of, capture), digest, what)
         finally:
-            sys.setswitchinterval(interval)
+            sys.setswitchinterval(interval_before)
 
     def test_another_process_reads_the_same(self) -> None:
         """Another process, with another hash seed, reads the same."""
         if not isinstance(self.plugin, str):
             skip("the plugin is not a module that another process can import")
         sample = self._small()[-1]
-        ask(self._digest(sample.data), f"it reads {sample.name}", plugin=self.plugin,
-            format=self.format, data=sample.data.hex())  # fmt: skip
+        ask(
+            self._digest(sample.data),
+            f"it reads {sample.name}",
+            plugin=self.plugin,
+            format=self.format,
+            data=sample.data.hex(),
+        )
 
     # --- Time and memory ---------------------------------------------------------------------
 
     def test_time_follows_the_size(self) -> None:
         """Time grows in proportion to the file: 8 times the size takes about 8 times as long."""
-        made = functools.cache(self.large)
+        large_of_size = functools.cache(self.large)
         for view, read in VIEWS.items():
             size = SMALLEST
-            while self._seconds(made(size), read) < NOTICED and size < LARGEST:
+            while self._seconds(large_of_size(size), read) < NOTICED and size < LARGEST:
                 size *= 2
-            large, small = made(size), made(size // TIMES)
-            if len(large) < TIMES // 2 * len(small):
-                skip(f"{len(small):,} and {len(large):,} bytes are too few to show how time grows")
-            ratios = []
-            for _ in range(3):  # other programs may disturb a measurement
-                short, long = self._seconds(small, read), self._seconds(large, read)
-                if long < NOTICED:
-                    break
-                ratios.append((long / len(large)) / max(short / len(small), 1e-9))
-                if ratios[-1] <= self.slower:
-                    break
-            assert not ratios or min(ratios) <= self.slower, (
-                f"time: {view} takes {min(ratios):.1f} times as long for a byte of {len(large):,} "
-                f"as for a byte of {len(small):,}; it grows faster than the file"
+            large_file = large_of_size(size)
+            small_file = large_of_size(size // TIMES)
+            if len(large_file) < TIMES // 2 * len(small_file):
+                skip(
+                    f"{len(small_file):,} and {len(large_file):,} bytes are too few to show how "
+                    "time grows"
+                )
+            ratio = self._time_ratio(small_file, large_file, read)
+            assert ratio <= self.slower, (
+                f"time: {view} takes {ratio:.1f} times as long for a byte of {len(large_file):,} "
+                f"as for a byte of {len(small_file):,}; it grows faster than the file"
             )
+
+    def _time_ratio(
+        self, small_file: bytes, large_file: bytes, read: Callable[[Capture], object]
+    ) -> float:
+        """Return the time per byte of a large file relative to a small one; 0 if none shows."""
+        ratios = []
+        for _ in range(3):  # other programs may disturb a measurement
+            small_seconds = self._seconds(small_file, read)
+            large_seconds = self._seconds(large_file, read)
+            if large_seconds < NOTICED:
+                break
+            per_small_byte = max(small_seconds / len(small_file), 1e-9)
+            ratios.append(large_seconds / len(large_file) / per_small_byte)
+            if ratios[-1] <= self.slower:
+                break
+        return min(ratios, default=0.0)
 
     def _seconds(self, data: bytes, read: Callable[[Capture], object]) -> float:
         begin = time.process_time()
@@ -271,15 +293,16 @@ class Repetition(Captures):
                     "override _batches(), so its memory follows the file"
                 )
         peaks: list[tuple[int, int]] = []
-        slow = False
+        is_slow = False
         for size in STREAMED:
             data = self.large(size)
-            if slow or (peaks and len(data) < 2 * peaks[-1][0]):
+            if is_slow or (peaks and len(data) < 2 * peaks[-1][0]):
                 break
             begin = time.process_time()
             with self._open(data) as capture:
                 peaks.append((len(data), peak_of(functools.partial(_read_batches, capture))))
-            slow = time.process_time() - begin > SLOW and len(peaks) > 1
+            # A slow reader is not tried with larger samples; the ones so far have to show it.
+            is_slow = time.process_time() - begin > SLOW and len(peaks) > 1
             if len(peaks) > 1 and growth(peaks) < 1:
                 return
         if len(peaks) < len(STREAMED) and (len(peaks) < 2 or growth(peaks) < STEEP):
@@ -315,14 +338,14 @@ def growth(peaks: Sequence[tuple[int, int]]) -> float:
     It is that of the last two. Kept rows take several times the bytes of their records, an index
     of the file less than one.
     """
-    (small, least), (large, most) = peaks[-2:]
-    return (most - least) / (large - small)
+    (small_size, small_peak), (large_size, large_peak) = peaks[-2:]
+    return (large_peak - small_peak) / (large_size - small_size)
 
 
 def peaks_shown(peaks: Sequence[tuple[int, int]]) -> str:
     """Return pairs (size of file, peak memory) as text."""
-    shown = ", ".join(f"{size:,} bytes of file take {peak:,}" for size, peak in peaks)
-    return f"{shown} bytes of memory"
+    texts = ", ".join(f"{size:,} bytes of file take {peak:,}" for size, peak in peaks)
+    return f"{texts} bytes of memory"
 
 
 def _turns(package: str) -> Callable[[FrameType, str, Any], Any]:

@@ -40,9 +40,9 @@ class Requests(Repetition):
     def _damages(self) -> Iterator[bytes]:
         """Yield small samples that are truncated or have changed bytes."""
         chance = random.Random(1)  # noqa: S311 (reproducible)
-        small = self._small_data
+        small_files = self._small_data
         for number in range(DAMAGES):
-            data = bytearray(chance.choice(small))
+            data = bytearray(chance.choice(small_files))
             if number % 3 == 0:
                 yield bytes(data[: chance.randrange(len(data))])
                 continue
@@ -53,7 +53,8 @@ class Requests(Repetition):
     def _own(self, capture: Capture) -> dict[str, int]:
         """Read a capture; return the counts of its findings with codes of the format."""
         capture.scan()
-        return {c: n for c, n in capture.diagnostics.counts.items() if c in self.rules}
+        counts = capture.diagnostics.counts
+        return {code: count for code, count in counts.items() if code in self.rules}
 
     def _with_findings(self) -> Iterator[tuple[bytes, dict[str, int]]]:
         """Yield samples and damaged samples with findings of the format, and the counts."""
@@ -69,24 +70,30 @@ class Requests(Repetition):
 
         ``request.observer`` is called for each.
         """
-        found = some(self._with_findings(), "no small sample, damaged or not, has a finding")
-        data, counts = max(found, key=lambda one: max(one[1].values()))
-        seen: list[Diagnostic] = []
+        reason = "no small sample, damaged or not, has a finding"
+        data, counts = max(
+            some(self._with_findings(), reason),
+            key=lambda data_and_counts: max(data_and_counts[1].values()),
+        )
+        observed: list[Diagnostic] = []
         options = parse_options({}, self.reader.options, whose=f"reader {self.format}")
         request = OpenRequest(
             limits=Limits(max_findings=1),
-            observer=seen.append,
+            observer=observed.append,
             options=options,
             host=Host(discover=False),
         )
         with self.reader.open(Source.open(data), request) as capture:
-            made = self._own(capture)
-        kept = Counter(one.code for one in capture.diagnostics)
-        over = {code: n for code, n in kept.items() if n > 1}
-        assert not over, f"max_findings=1 is ignored: {over} are kept; {MAKE_DIAGNOSTICS}"
-        assert made == counts, f"max_findings=1 changes the counts: {made} in place of {counts}"
-        missed = sorted(counts.keys() - {found.code for found in seen})
-        assert not missed, f"the observer is not called for {', '.join(missed)}: {MAKE_DIAGNOSTICS}"
+            counts_with_limit = self._own(capture)
+        listed_counts = Counter(finding.code for finding in capture.diagnostics)
+        too_many = {code: count for code, count in listed_counts.items() if count > 1}
+        assert not too_many, f"max_findings=1 is ignored: {too_many} are kept; {MAKE_DIAGNOSTICS}"
+        assert counts_with_limit == counts, (
+            f"max_findings=1 changes the counts: {counts_with_limit} in place of {counts}"
+        )
+        unobserved = sorted(counts.keys() - {finding.code for finding in observed})
+        codes = ", ".join(unobserved)
+        assert not unobserved, f"the observer is not called for {codes}: {MAKE_DIAGNOSTICS}"
 
     def test_max_record_is_honoured(self) -> None:
         """A record longer than ``max_record`` is reported, or kept as another kind.
@@ -97,64 +104,74 @@ class Requests(Repetition):
             skip(f"a record of {self.format} has a few kilobytes at most")
         reason = "no sound sample has records of one kind and different sizes"
         for sample, kind, nbytes, offset in some(self._longest(), reason):
-            ignored = (
+            fault = (
                 f"max_record={nbytes - 1} is ignored: {sample.name} has a record {kind!r} of "
                 f"{nbytes} bytes at {offset}, which is neither reported nor kept as damaged"
             )
             try:
                 with self._open(sample.data, options={"max_record": nbytes - 1}) as capture:
                     capture.scan()
-                    now = {r.offset: (r.nbytes, kind_of(r)) for r in capture.records()}
+                    is_kept = any(
+                        (record.offset, record.nbytes, kind_of(record)) == (offset, nbytes, kind)
+                        for record in capture.records()
+                    )
             except FxError:
                 return
-            if capture.diagnostics.worst is not None or now.get(offset) != (nbytes, kind):
+            if capture.diagnostics.worst is not None or not is_kept:
                 return
-        raise AssertionError(ignored)
+        raise AssertionError(fault)
 
     def _longest(self) -> Iterator[tuple[Sample, str, int, int]]:
         """Yield kind, size and offset of the longest records of kinds with different sizes."""
-        for sample, capture in self._opened(each for each in self._small() if each.sound):
+        for sample, capture in self._opened(self._small_sound()):
             sizes: dict[str, list[tuple[int, int]]] = {}
             for record in capture.records():
                 sizes.setdefault(kind_of(record), []).append((record.nbytes, record.offset))
-            for kind, found in sizes.items():
-                if kind not in UNSOUND and max(found)[0] > max(min(found)[0], RECORD):
-                    yield sample, kind, *max(found)
+            for kind, sizes_and_offsets in sizes.items():
+                smallest, _ = min(sizes_and_offsets)
+                largest, offset = max(sizes_and_offsets)
+                if kind not in UNSOUND and largest > max(smallest, RECORD):
+                    yield sample, kind, largest, offset
+
+    def _small_sound(self) -> Iterator[Sample]:
+        return (sample for sample in self._small() if sample.sound)
 
     # --- Following ---------------------------------------------------------------------------
 
     def test_resume_stops_behind_the_last_whole_record(self) -> None:
         """``resume()`` returns where to continue, so that the rest reads as in the whole file."""
         reason = f"{self.format} captures cannot be followed: resume() gives None"
-        for sample, at, found in some(self._resumed(), reason):
-            where = f"resume() of {sample.name} cut at {at}"
-            assert found is not None, f"{where} gives None, of the whole file an offset"
-            stop, before = found
-            with self._open(sample.data) as whole:
-                ends = [r.offset + r.nbytes for r in whole.records()]
-                last = max((end for end in ends if end <= at), default=0)
-                assert stop == last, (
-                    f"{where} stops at {stop}; the last whole record ends at {last}"
+        for sample, cut, resumed in some(self._resumed(), reason):
+            where = f"resume() of {sample.name} cut at {cut}"
+            assert resumed is not None, f"{where} gives None, of the whole file an offset"
+            stop, resume_bytes = resumed
+            with self._open(sample.data) as capture:
+                ends = [record.offset + record.nbytes for record in capture.records()]
+                last_end = max((end for end in ends if end <= cut), default=0)
+                assert stop == last_end, (
+                    f"{where} stops at {stop}; the last whole record ends at {last_end}"
                 )
                 if stop == len(sample.data):
                     continue
-                wanted = _from(whole, stop)
-            with self._open(before + sample.data[stop:]) as rest:
-                there = _from(rest, len(before))
-            for name, behind in there.items():
+                expected = _from(capture, stop)
+            with self._open(resume_bytes + sample.data[stop:]) as resumed_capture:
+                contents = _from(resumed_capture, len(resume_bytes))
+            for name, rows in contents.items():
                 what = f"{where}: behind the bytes that must precede, rows of {name} differ"
-                check_same(behind, wanted[name], what)
+                check_same(rows, expected[name], what)
 
     def _resumed(self) -> Iterator[tuple[Sample, int, tuple[int, bytes] | None]]:
         """Yield sound samples, where they are cut short, and where reading would continue."""
-        for sample, capture in self._opened(each for each in self._small() if each.sound):
+        for sample, capture in self._opened(self._small_sound()):
             if capture.resume() is None:
                 continue
             ends = [record.offset + record.nbytes for record in capture.records()]
-            near = {end + step for end in ends[:6] + ends[-3:] for step in (-1, 0, 1, 5)}
-            for at in sorted(place for place in near if 0 < place <= len(sample.data)):
-                with contextlib.suppress(FxError), self._open(sample.data[:at]) as cut:
-                    yield sample, at, cut.resume()
+            # Near the ends of records: cut short by a byte, whole, and with some of the next one.
+            cuts = {end + step for end in ends[:6] + ends[-3:] for step in (-1, 0, 1, 5)}
+            for cut in sorted(cuts):
+                if 0 < cut <= len(sample.data):
+                    with contextlib.suppress(FxError), self._open(sample.data[:cut]) as shorter:
+                        yield sample, cut, shorter.resume()
 
     # --- Side effects ------------------------------------------------------------------------
 
@@ -167,7 +184,7 @@ class Requests(Repetition):
             path = tmp_path / sample.name
             path.write_bytes(sample.data)
             probe = Probe(head=sample.data[:HEAD], size=len(sample.data), name=str(path))
-            with watched(streams=True) as first:
+            with watched(streams=True) as first_events:
                 self.reader.sniff(probe)
                 self._digest(sample.data)
             with watched() as sniffed:  # without imports, which open and write files
@@ -175,15 +192,19 @@ class Requests(Repetition):
             assert not sniffed, (
                 f"the sniffer of {self.format} does more than read the probe: {sniffed[0]}"
             )
-            with watched() as again:
+            with watched() as later_events:
                 self._digest(sample.data)
-            found = [event for event in first if event.startswith("prints")]
-            found += [event for event in again if event.startswith("writes")]
-            assert not found, f"the reader of {self.format} {found[0]}"
+            side_effects = [event for event in first_events if event.startswith("prints")]
+            side_effects += [event for event in later_events if event.startswith("writes")]
+            assert not side_effects, f"the reader of {self.format} {side_effects[0]}"
 
 
 def _from(capture: Capture, offset: int) -> dict[str, list[Any]]:
     """Return what follows an offset, apart from offsets: the records, and the rows with times."""
-    found = {name: events_from(capture, name, offset) for name in capture.schemas
-             if "ts" in capture.table(name)}  # fmt: skip
-    return {**found, "records": [{**shown, "offset": None} for shown in shown_of(capture, offset)]}
+    contents: dict[str, list[Any]] = {
+        name: events_from(capture, name, offset)
+        for name in capture.schemas
+        if "ts" in capture.table(name)
+    }
+    contents["records"] = [{**record, "offset": None} for record in shown_of(capture, offset)]
+    return contents

@@ -87,16 +87,16 @@ class ScenarioContract(Contract):
 
     def _fields(self) -> dict[str, attrs.Attribute[Any]]:
         """Return the parameters by key."""
-        wanted: Any = attrs.resolve_types(class_of_parameters(self.kind))
-        return {key_of(field.name): field for field in attrs.fields(wanted)}
+        parameter_class: Any = attrs.resolve_types(class_of_parameters(self.kind))
+        return {key_of(field.name): field for field in attrs.fields(parameter_class)}
 
     def _places(self) -> list[Place]:
         """Return each use in each scenario; at least one per scenario."""
         places: list[Place] = []
         for text in self.scenarios():
-            mine = list(self._uses(text))
-            assert mine, f"a scenario of {self.name} has no {self.noun} of this kind:\n{text}"
-            places += mine
+            uses = list(self._uses(text))
+            assert uses, f"a scenario of {self.name} has no {self.noun} of this kind:\n{text}"
+            places += uses
         assert places, "scenarios() gives none"
         return places
 
@@ -105,9 +105,16 @@ class ScenarioContract(Contract):
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise AssertionError(f"a scenario of {self.name} is not valid TOML: {error}") from None
-        path, kind, tables = "device.{}", "kind", [*document.get("device", {}).items()]
+        # Steps are an array in the document, and devices a table by name.
+        tables: list[tuple[Any, Any]]
         if self.noun == "step":
-            path, kind, tables = "step[{}]", "do", [*enumerate(document.get("step", ()))]
+            path = "step[{}]"
+            kind = "do"
+            tables = list(enumerate(document.get("step", ())))
+        else:
+            path = "device.{}"
+            kind = "kind"
+            tables = list(document.get("device", {}).items())
         for key, table in tables:
             if table.get(kind) == self.name:
                 yield Place(text, path.format(key), (self.noun, key))
@@ -124,8 +131,10 @@ class ScenarioContract(Contract):
         scenario = self._parse(text)
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             report = replay(scenario, host=self._host())
-            left = sorted(path.name for path in Path().iterdir())
-        assert not left, f"{self.name} writes files of its own: {', '.join(left)}; use run.put()"
+            left_files = sorted(path.name for path in Path().iterdir())
+        assert not left_files, (
+            f"{self.name} writes files of its own: {', '.join(left_files)}; use run.put()"
+        )
         return report
 
     @contextlib.contextmanager
@@ -159,24 +168,30 @@ class ScenarioContract(Contract):
     def test_parameters_are_documented(self) -> None:
         """Each parameter has a help text and a default within its bounds and choices."""
         for key, field in self._fields().items():
-            notes, what = field.metadata, f"parameter {key} of {self.name}"
+            notes = field.metadata
+            what = f"parameter {key} of {self.name}"
             assert notes.get("help"), (
                 f"{what} does not say what it is for: make it with "
                 "fxframework.kit.steps.parameter(help=…)"
             )
-            default, choices = field.default, notes.get("choices")
+            default = field.default
+            choices = notes.get("choices")
             if isinstance(default, int | float) and not isinstance(default, bool):
-                least, most = notes.get("least", default), notes.get("most", default)
+                least = notes.get("least", default)
+                most = notes.get("most", default)
                 assert least <= default, f"{what}: its default {default} is below {least}"
                 assert default <= most, f"{what}: its default {default} is above {most}"
-            odd = choices and isinstance(default, str) and default not in choices
-            assert not odd, f"{what}: its default {default!r} is not a choice"
+            is_no_choice = choices and isinstance(default, str) and default not in choices
+            assert not is_no_choice, f"{what}: its default {default!r} is not a choice"
 
     def test_schema_is_valid(self) -> None:
         """The JSON Schema for editors can be made, and every parameter has a type."""
-        host, what = self._host(), f"no JSON Schema of {self.name}"
+        host = self._host()
+        what = f"no JSON Schema of {self.name}"
         schema = json_schema(host)
-        faults = [each.error for each in host.failures if each.error.startswith(f"{what}: ")]
+        faults = [
+            failure.error for failure in host.failures if failure.error.startswith(f"{what}: ")
+        ]
         assert not faults, faults[0]
         try:
             json.dumps(schema, allow_nan=False)
@@ -202,32 +217,41 @@ class ScenarioContract(Contract):
             state = random.getstate()
             try:
                 random.seed(1)
-                first = self._run(place.scenario)
+                first_report = self._run(place.scenario)
                 random.seed(2)
-                second = self._run(place.scenario)
+                second_report = self._run(place.scenario)
             finally:
                 random.setstate(state)
-            again = "when the scenario runs again with the same seed"
-            what = f"{self.name}: outputs differ {again}; take chance from run.rng() and time from"
-            check_same(dict(second.outputs), dict(first.outputs), f"{what} the target")
-            one, other = (report.to_json(timing=False)["steps"] for report in (first, second))
-            check_same(other, one, f"{self.name}: reported results differ {again}")
+            when = "when the scenario runs again with the same seed"
+            what = f"{self.name}: outputs differ {when}; take chance from run.rng() and time from"
+            first_outputs = dict(first_report.outputs)
+            check_same(dict(second_report.outputs), first_outputs, f"{what} the target")
+            first_steps = first_report.to_json(timing=False)["steps"]
+            second_steps = second_report.to_json(timing=False)["steps"]
+            check_same(second_steps, first_steps, f"{self.name}: reported results differ {when}")
 
     # --- Parameters --------------------------------------------------------------------------
 
     def test_wrong_parameters_are_refused_at_once(self) -> None:
         """Parameters of wrong types and an unknown parameter are refused in one error."""
         for place in self._places():
-            wrong = {k: MISFIT for k, field in self._fields().items() if field.type is not Any}
-            faults = self._faults(self._edited(place, {**wrong, UNKNOWN: 1}))
-            for key in (*wrong, UNKNOWN):
+            wrong_values = {
+                key: MISFIT for key, field in self._fields().items() if field.type is not Any
+            }
+            faults = self._faults(self._edited(place, {**wrong_values, UNKNOWN: 1}))
+            for key in (*wrong_values, UNKNOWN):
                 path = f"{place.path}.{key}"
-                found = [message for at, message in faults.items() if f"{at}.".startswith(path)]
-                assert found, (
-                    f"parameter {key} of {self.name}: {'a date' if key in wrong else 'unknown, it'}"
-                    f" is not refused together with the others; refused were {sorted(faults)}"
+                messages = [
+                    message
+                    for fault_path, message in faults.items()
+                    if f"{fault_path}.".startswith(path)
+                ]
+                value_text = "a date" if key in wrong_values else "unknown, it"
+                assert messages, (
+                    f"parameter {key} of {self.name}: {value_text} is not refused together with "
+                    f"the others; refused were {sorted(faults)}"
                 )
-                for message in found:
+                for message in messages:
                     assert not re.match(r"[A-Z]\w*Error: |KeyError|AttributeError", message), (
                         f"parameter {key} of {self.name} is refused by {message!r}: raise "
                         "ValueError with a message for the user"
@@ -278,8 +302,10 @@ def _host_with(module: Any, name: str, plugins: tuple[str, ...]) -> Host:
     """Return a host with a plugin, which is made once for the tests of a contract."""
     host = Host(discover=False)
     host.register(module, name=name, distribution="under test")
-    mine = {name, getattr(module, "__name__", "")}
-    for other in dict.fromkeys([*plugins, *default_host().modules().values()]):
-        if other not in mine:
-            host.register(importlib.import_module(other), name=other, distribution="installed")
+    own_names = {name, getattr(module, "__name__", "")}
+    for other_module in dict.fromkeys([*plugins, *default_host().modules().values()]):
+        if other_module not in own_names:
+            host.register(
+                importlib.import_module(other_module), name=other_module, distribution="installed"
+            )
     return host

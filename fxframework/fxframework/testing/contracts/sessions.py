@@ -54,7 +54,7 @@ class Sessions(Captures):
         """Return whether a session can write a capture."""
         raise NotImplementedError
 
-    def _check_output(self, output: bytes, capture: Capture, given: Input) -> None:
+    def _check_output(self, output: bytes, capture: Capture, input: Input) -> None:
         """Check that the output of an input is valid."""
         raise NotImplementedError
 
@@ -73,13 +73,15 @@ class Sessions(Captures):
         yield from self._generated()
 
     def _generated(self) -> Iterator[Input]:
-        for seed in SEEDS if self._accepted else ():
-            made = functools.partial(GeneratedCapture, seed)
-            given = Input(f"generated capture {seed}", made, is_sample=False)
+        if not self._accepted:
+            return
+        for seed in SEEDS:
+            make = functools.partial(GeneratedCapture, seed)
+            input = Input(f"generated capture {seed}", make, is_sample=False)
             with contextlib.suppress(WriteRefusedError):
-                if self._takes(made()):
-                    self._written(given)
-                    yield given
+                if self._takes(make()):
+                    self._written(input)
+                    yield input
 
     def _write(
         self, sink: Sink, *captures: Capture, options: Mapping[str, Any] | None = None
@@ -87,13 +89,12 @@ class Sessions(Captures):
         """Write captures with one session; return what it dropped."""
         session = self._session(sink, options)
         for capture in captures:
-            before = sink.written
+            written_before = sink.written
             try:
                 session.write(capture)
             except WriteRefusedError:
-                assert sink.written == before, (
-                    f"sink: a capture is refused after {sink.written - before} bytes were written"
-                )
+                nbytes = sink.written - written_before
+                assert not nbytes, f"sink: a capture is refused after {nbytes} bytes were written"
                 raise
         dropped: Mapping[str, int] = session.close()
         names = ", ".join(capture.name for capture in captures) or "nothing"
@@ -102,32 +103,32 @@ class Sessions(Captures):
 
     def _written(
         self,
-        given: Input,
+        input: Input,
         change: Change = untouched,
         *,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[bytes, Mapping[str, int]]:
         """Write an input that is changed; return the output and what was dropped."""
         sink = WatchedSink()
-        with given.open() as capture:
+        with input.open() as capture:
             change(capture)
             dropped = self._write(sink, capture, options=options)
             sink.check_left_open(f"the session of {self.noun} {self._name}")
             if change is untouched and options is None:
-                self._check_output(sink.getvalue(), capture, given)
+                self._check_output(sink.getvalue(), capture, input)
         return sink.getvalue(), dropped
 
     def test_several_captures_are_merged_or_refused(self) -> None:
         """A session merges a second capture or refuses it with a coded error."""
-        for given in self._inputs():
+        for input in self._inputs():
             sink = Sink.memory()
             with (
                 tolerating(WriteRefusedError, UsageError),
-                given.open() as first,
-                given.open() as second,
+                input.open() as first_capture,
+                input.open() as second_capture,
             ):
-                self._write(sink, first, second)
-                self._check_output(sink.getvalue(), first, given)
+                self._write(sink, first_capture, second_capture)
+                self._check_output(sink.getvalue(), first_capture, input)
 
     # --- What is left out --------------------------------------------------------------------
 
@@ -137,59 +138,74 @@ class Sessions(Captures):
 
     def _check_added_columns(self, inputs: Iterable[Input]) -> None:
         """Check that a column that a plugin added is in the output or reported as dropped."""
-        for given in inputs:
-            output, dropped = self._written(given, widen(ADDED))
-            there = ADDED.encode() in output or any(ADDED in what for what in dropped)
-            assert there, (
-                f"dropped: {given.name} with a column {ADDED} more: close() does not report that "
+        for input in inputs:
+            output, dropped = self._written(input, widen(ADDED))
+            is_noticed = ADDED.encode() in output or any(ADDED in what for what in dropped)
+            assert is_noticed, (
+                f"dropped: {input.name} with a column {ADDED} more: close() does not report that "
                 "it was left out; fxframework.kit.omitted.omitted_columns() counts such columns"
             )
 
-    def _check_missing_rows(self, inputs: Iterable[Input], most: int | None = None) -> None:
+    def _check_missing_rows(self, inputs: Iterable[Input], most_slices: int | None = None) -> None:
         """Check that without one of its rows, a capture gives another output or a lower count.
 
         At most ``most`` of the slices are removed. Arguments of rows that are left out are counted
         with these.
         """
-        for given in inputs:
-            _, dropped = self._written(given)
-            gone = [n for n, name in enumerate(STANDARD_TABLES) if any(name in d for d in dropped)]
-            with given.open() as capture:
+        for input in inputs:
+            _, dropped = self._written(input)
+            # Codes of tables of which something is dropped, under a name with that of the table.
+            dropped_codes = [
+                code
+                for code, table_name in enumerate(STANDARD_TABLES)
+                if any(table_name in dropped_name for dropped_name in dropped)
+            ]
+            with input.open() as capture:
                 tables = [capture.table(name) for name in self._accepted & {*capture.tables}]
             for table in tables:
                 if "row" not in table:
                     continue
                 rows = table.array("row")
                 if table.name == "args":
-                    rows = rows[~np.isin(table.array("table"), gone)]
-                step = -(-len(rows) // ((table.name == "slices" and most) or ROWS))
-                empty = rows[table.array("dur") == 0] if "dur" in table else rows[:0]
-                if len(rows) > 1:
-                    some = dict.fromkeys([*rows[::step].tolist(), *empty.tolist()])
-                    self._check_rows_removed(given, table.name, list(some))
+                    rows = rows[~np.isin(table.array("table"), dropped_codes)]
+                if len(rows) <= 1:
+                    continue
+                most = ROWS
+                if table.name == "slices" and most_slices:
+                    most = most_slices
+                step = -(-len(rows) // most)
+                chosen_rows = dict.fromkeys(rows[::step].tolist())
+                if "dur" in table:  # slices that took no time are easily lost
+                    chosen_rows |= dict.fromkeys(rows[table.array("dur") == 0].tolist())
+                self._check_rows_removed(input, table.name, list(chosen_rows))
 
-    def _check_rows_removed(self, given: Input, table: str, rows: list[int]) -> None:
+    def _check_rows_removed(self, input: Input, table: str, rows: list[int]) -> None:
         """Check that each row is in the output, or is counted as dropped.
 
         Rows are removed one at a time. If that changes no byte, less must be dropped, under a name
         that does not hold for all rows in it, nor counts values of a column where other events are
         there.
         """
-        whole, dropped = self._written(given)
+        full_output, dropped = self._written(input)
         of_columns = re.compile(rf"\b{table}\.\w")
-        counted: dict[int, set[str]] = {}
-        there = []
+        dropped_with_row: dict[int, set[str]] = {}
+        written_rows = []
         for row in rows:
             with contextlib.suppress(WriteRefusedError):
-                output, less = self._written(given, without(table, row))
-                counted[row] = {name for name, n in dropped.items() if n > less.get(name, 0)}
-                if output != whole:
-                    there.append(row)
-        usual = set.intersection(*(counted[row] for row in there)) if there else set()
-        if there and table not in {"threads", "processes"}:
-            usual |= {name for name in dropped if of_columns.search(name)}
-        for row in counted.keys() - set(there):
-            assert not counted[row] <= usual, (
-                f"output: without row {row} of {table} of {given.name} it is the same, and nothing "
+                output, dropped_without = self._written(input, without(table, row))
+                dropped_with_row[row] = {
+                    name for name, count in dropped.items() if count > dropped_without.get(name, 0)
+                }
+                if output != full_output:
+                    written_rows.append(row)
+        # Names under which rows that are in the output are counted, too: they excuse no other row.
+        usual_names: set[str] = set()
+        if written_rows:
+            usual_names = set.intersection(*(dropped_with_row[row] for row in written_rows))
+            if table not in {"threads", "processes"}:
+                usual_names |= {name for name in dropped if of_columns.search(name)}
+        for row in dropped_with_row.keys() - set(written_rows):
+            assert not dropped_with_row[row] <= usual_names, (
+                f"output: without row {row} of {table} of {input.name} it is the same, and nothing "
                 "counts the row as dropped"
             )

@@ -40,7 +40,8 @@ class _Outputs(dict[str, bytes]):
 
     def __init__(self, outputs: Mapping[str, bytes], broken: str, uses: list[str]) -> None:
         super().__init__(outputs)
-        self._broken, self._uses = broken, uses
+        self._broken = broken
+        self._uses = uses
 
     def __getitem__(self, name: str) -> bytes:
         if name == self._broken:
@@ -77,18 +78,19 @@ class StepContract(ScenarioContract):
     def test_outcome_is_plain(self) -> None:
         """A step returns None or an Outcome with a one-line message and JSON facts."""
         for run, step in self._before():
-            found = step.kind.run(step.parameters, run)
-            assert found is None or isinstance(found, Outcome), (
-                f"{self.name} returns {found!r}, not an Outcome"
+            outcome = step.kind.run(step.parameters, run)
+            assert outcome is None or isinstance(outcome, Outcome), (
+                f"{self.name} returns {outcome!r}, not an Outcome"
             )
-            if found is None:
+            if outcome is None:
                 continue
-            message, status = found.message, found.status
+            message = outcome.message
+            status = outcome.status
             assert isinstance(message, str), f"{self.name}: its message is not a string"
             assert "\n" not in message, f"{self.name}: its message has several lines: {message!r}"
-            known = status in {"ok", "failed", "skipped"}
-            assert known, f"{self.name}: its status is {status!r}"
-            check_json(dict(found.facts), f"{self.name}: its facts")
+            is_known = status in {"ok", "failed", "skipped"}
+            assert is_known, f"{self.name}: its status is {status!r}"
+            check_json(dict(outcome.facts), f"{self.name}: its facts")
 
     def test_what_it_makes_is_named_by_parameters(self) -> None:
         """Outputs and captures are named by parameters with ``makes``.
@@ -96,40 +98,50 @@ class StepContract(ScenarioContract):
         A scenario is checked by these before it runs, so that later steps can refer to them.
         """
         for run, step in self._before():
-            there: dict[str, Mapping[str, Any]] = {"output": run.outputs, "capture": run.captures}
-            before = {noun: set(names) for noun, names in there.items()}
+            names_by_noun: dict[str, Mapping[str, Any]] = {
+                "output": run.outputs,
+                "capture": run.captures,
+            }
+            names_before = {noun: set(names) for noun, names in names_by_noun.items()}
             step.kind.run(step.parameters, run)
-            for noun, names in there.items():
+            for noun, names in names_by_noun.items():
                 named = named_values(step.parameters)
-                promised = {name for field, name in named if field.metadata.get("makes") == noun}
-                for name in sorted({*names} - before[noun] - promised):
-                    folder = noun == "output" and any(name.startswith(f"{p}/") for p in promised)
-                    assert folder, (
+                promised_names = {
+                    name for field, name in named if field.metadata.get("makes") == noun
+                }
+                for name in sorted({*names} - names_before[noun] - promised_names):
+                    # A parameter may name a folder, whose outputs have its name before theirs.
+                    is_in_folder = noun == "output" and any(
+                        name.startswith(f"{folder_name}/") for folder_name in promised_names
+                    )
+                    assert is_in_folder, (
                         f"{self.name} makes the {noun} {name!r}, which no parameter names: "
                         f"declare one with parameter(makes={noun!r})"
                     )
-                for name in sorted(promised):
-                    made = name in names or any(each.startswith(f"{name}/") for each in names)
-                    assert made, f"{self.name} does not make the {noun} {name!r} of a parameter"
+                for name in sorted(promised_names):
+                    is_made = name in names or any(
+                        made_name.startswith(f"{name}/") for made_name in names
+                    )
+                    assert is_made, f"{self.name} does not make the {noun} {name!r} of a parameter"
 
     def test_parameters_are_left_as_they_were(self) -> None:
         """The step does not change its parameters, because a scenario may run again."""
         for run, step in self._before():
-            kept = copy.deepcopy(step.parameters)
+            parameters_before = copy.deepcopy(step.parameters)
             step.kind.run(step.parameters, run)
-            assert step.parameters == kept, (
-                f"{self.name} changes its parameters: {kept} became {step.parameters}"
+            assert step.parameters == parameters_before, (
+                f"{self.name} changes its parameters: {parameters_before} became {step.parameters}"
             )
 
     def test_runs_do_not_disturb_each_other(self) -> None:
         """Two runs at once give the same outputs: no state is kept in the module."""
         place = self._places()[0]
         for run, step in self._before(place):
-            for other, same in self._before(place):
+            for other_run, same_step in self._before(place):
                 step.kind.run(step.parameters, run)
-                same.kind.run(same.parameters, other)
+                same_step.kind.run(same_step.parameters, other_run)
                 what = f"{self.name}: two runs at once give different outputs"
-                check_same(dict(run.outputs), dict(other.outputs), what)
+                check_same(dict(run.outputs), dict(other_run.outputs), what)
 
     # --- Faults ------------------------------------------------------------------------------
 
@@ -140,7 +152,7 @@ class StepContract(ScenarioContract):
                 uses = _break(run, name)
                 what = f"{name!r} (parameter {key_of(field.name)})"
                 try:
-                    found = step.kind.run(step.parameters, run)
+                    outcome = step.kind.run(step.parameters, run)
                 except FxError:
                     continue
                 except Exception as error:
@@ -149,8 +161,8 @@ class StepContract(ScenarioContract):
                         f"{type(error).__name__}: {error}"
                     )
                     raise
-                swallowed = uses and (found is None or found.status != "failed")
-                assert not swallowed, (
+                is_swallowed = uses and (outcome is None or outcome.status != "failed")
+                assert not is_swallowed, (
                     f"{self.name} swallows a fault: {what} failed, and the step reports success"
                 )
 

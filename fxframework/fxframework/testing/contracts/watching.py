@@ -30,9 +30,12 @@ _LISTENERS: list[list[str]] = []
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
     """Tell the listeners of an event; the audit hook of this process."""
-    note = _described(event, arguments) if _LISTENERS else ""
-    for listener in _LISTENERS if note else ():
-        listener.append(note)
+    if not _LISTENERS:
+        return
+    note = _described(event, arguments)
+    if note:
+        for listener in _LISTENERS:
+            listener.append(note)
 
 
 @functools.cache
@@ -43,14 +46,19 @@ def _install() -> None:
 
 def _described(event: str, arguments: tuple[Any, ...]) -> str:
     """Describe an event; return the empty string for irrelevant events."""
-    if event == "open":
-        path, mode, flags = (*arguments, None, None, None)[:3]
-        name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else str(path)
-        if (flags or 0) & _WRITES or set(mode or "") & set("wax+"):
-            return f"writes the file {name!r}"
-        return "" if name.endswith(_CODE) or isinstance(path, int) else f"opens the file {name!r}"
-    does = next((does for does, events in _EVENTS.items() if event in events), "")
-    return does and f"{does} ({event} {arguments[:1]})"
+    if event != "open":
+        for activity, events in _EVENTS.items():
+            if event in events:
+                return f"{activity} ({event} {arguments[:1]})"
+        return ""
+    path, mode, flags = (*arguments, None, None, None)[:3]
+    name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else str(path)
+    if (flags or 0) & _WRITES or set(mode or "") & set("wax+"):
+        return f"writes the file {name!r}"
+    # An open file has a number for a path; imports open files of code.
+    if isinstance(path, int) or name.endswith(_CODE):
+        return ""
+    return f"opens the file {name!r}"
 
 
 @contextlib.contextmanager
@@ -61,21 +69,22 @@ def watched(*, streams: bool = False) -> Iterator[list[str]]:
     """
     _install()
     events: list[str] = []
-    out, err = io.StringIO(), io.StringIO()
+    stdout = io.StringIO()
+    stderr = io.StringIO()
     with contextlib.ExitStack() as stack:
         if streams:
-            stack.enter_context(contextlib.redirect_stdout(out))
-            stack.enter_context(contextlib.redirect_stderr(err))
+            stack.enter_context(contextlib.redirect_stdout(stdout))
+            stack.enter_context(contextlib.redirect_stderr(stderr))
         _LISTENERS.append(events)
         try:
             yield events
         finally:
             # Compare by identity: two lists may be equal.
-            _LISTENERS[:] = [each for each in _LISTENERS if each is not events]
-            for stream, where in ((out, "standard output"), (err, "standard error")):
+            _LISTENERS[:] = [listener for listener in _LISTENERS if listener is not events]
+            for stream, stream_name in ((stdout, "standard output"), (stderr, "standard error")):
                 if stream.getvalue():
                     text = stream.getvalue().splitlines()[0]
-                    events.append(f"prints {text!r} to {where}")
+                    events.append(f"prints {text!r} to {stream_name}")
 
 
 class WatchedSink(Sink):

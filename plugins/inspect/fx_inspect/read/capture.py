@@ -20,13 +20,13 @@ from fx_inspect.read.first_pass import RawColumns
 from fx_inspect.read.links import JoinedRows, join_linked_trees
 from fx_inspect.rules import RULES
 from fxframework.errors import UsageError
-from fxframework.io.source import Source
+from fxframework.io.source import RELEASED, Source
 from fxframework.kernels.notes import Notes
-from fxframework.kit.record_lines import RELEASED
 from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
 from fxframework.model.capture import Capture, Entry, OpenRequest, Record
 from fxframework.model.schema import TableSchema
 from fxframework.model.table import Table
+from fxframework.wire.framing import has_loops
 
 __all__ = ["InspectCapture"]
 
@@ -107,6 +107,9 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same records as JSON lines, written many at a time (``lines``)."""
+        if not has_loops():
+            yield from super().records_json()
+            return
         from fx_inspect.read.decoder import RecordDecoder
         from fx_inspect.read.lines import LineWriter
 

@@ -91,7 +91,7 @@ class LineWriter:
         """Write structured records, or entries of a ring; return which their objects show."""
         records = self.reader.records_read
         suffixes = self.reader.suffixes_read
-        assert records is not None  # noqa: S101 (the reader was told to keep them)
+        assert records is not None  # noqa: S101 (the reader keeps them `for_lines`)
         records.keep_raw(records.known[LOG["_reserved"]] != 0)
         by_objects = self.arguments(records)
         if self.file.ring is not None:

@@ -493,7 +493,7 @@ def _last(args: Iterable[Argument], name: str, type: str) -> Any:
 
 
 def decoded(data: bytes) -> str:
-    """Return the text of some bytes, as records have it."""
+    """Return the text of some bytes; what is not UTF-8 becomes surrogate escapes."""
     return data.decode(errors="surrogateescape")
 
 

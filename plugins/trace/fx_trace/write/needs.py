@@ -520,7 +520,7 @@ class Needs(TraceBlocks):
 
 
 class KeptFrames(TraceFrames):
-    """Where records begin and end; events that are left out are no records here."""
+    """Where records begin and end; events that are left out count as padding."""
 
     part: Part
 

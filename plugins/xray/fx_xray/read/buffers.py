@@ -271,7 +271,9 @@ class FdrFrames:
             at = int(rows.begin[cut]) + METADATA_BYTES // 2
             self.policy.go_back(rows, cut, at)
             self.room = max(LEAST_ROOM, 2 * cut)
-            rows = Rows(*(column[: cut + 1].copy() for column in rows))
+            rows = rows._replace(
+                **{name: column[: cut + 1].copy() for name, column in rows._asdict().items()}
+            )
             rows.end[cut] = at
             cut_tsc = block.mended
             block = Block(self, rows)
@@ -310,7 +312,7 @@ class Block:
         self.mended = 0
         self.cut_row = -1
         count = rows.begin.size
-        self.ordinals = frames.ordinal + np.cumsum(rows.count) - rows.count
+        self.ordinals = frames.ordinal + np.cumsum(rows.counts) - rows.counts
         kind = rows.kind
         self.index = np.arange(count)
         self.is_member = rows.fault == 0
@@ -426,7 +428,7 @@ class Block:
     def _advances(self, row: I64) -> I64:
         """Return begin, records and kind of rows, of shape (3, rows)."""
         rows = self.rows
-        return np.stack([rows.begin[row], rows.count[row], rows.kind[row]])
+        return np.stack([rows.begin[row], rows.counts[row], rows.kind[row]])
 
     def _deltas(self, rows: I64) -> I64:
         """Return by how much rows (``_advances``) advance the time, int64 of shape (rows,)."""
@@ -482,9 +484,9 @@ class Block:
         is_called = self._is_called()
         self._check_records(columns, is_called)
         fault = self._too_large()
-        frames.ordinal += int(rows.count.sum())
+        frames.ordinal += int(rows.counts.sum())
         shown = np.where((fault > 0) & (rows.kind != UNKNOWN), DAMAGED, rows.kind)
-        np.add.at(frames.kinds, shown, rows.count)
+        np.add.at(frames.kinds, shown, rows.counts)
         lost = np.flatnonzero(fault > 0)
         if lost.size:
             frames.losses.append(np.stack([begin[lost], rows.end[lost], fault[lost]]))
@@ -498,7 +500,7 @@ class Block:
             self._go_on(columns, is_called)
         notes, at = self.notes.in_order()
         noted_at = begin[at] if begin.size else np.full(at.size, frames.policy.size)
-        return Frames(begin, rows.end, rows.count, rows.kind, fault, number, is_called, tsc,
+        return Frames(begin, rows.end, rows.counts, rows.kind, fault, number, is_called, tsc,
                       notes, noted_at)  # fmt: skip
 
     def _add_found(self, found: list[Found]) -> None:
@@ -575,7 +577,7 @@ class Block:
             ("last", kind[last]),
             ("last_offset", rows.end[last] - np.where(kind[last] == FUNCTION, FUNCTION_BYTES,
                                                       rows.end[last] - begin[last])),
-            ("last_record", self.ordinals[last] + rows.count[last] - 1),
+            ("last_record", self.ordinals[last] + rows.counts[last] - 1),
         ):  # fmt: skip
             columns[name] = np.full(count, getattr(carry, name))
             columns[name][has_last] = values
@@ -647,7 +649,7 @@ class Block:
     def _is_called(self) -> Bools:
         """Return whether arguments may follow each row; of an argument, whether it has a call."""
         kind, carry = self.rows.kind, self.carry
-        is_function = (kind == FUNCTION) & self.is_member
+        is_function: Bools = (kind == FUNCTION) & self.is_member
         is_argument = (kind == CALL_ARGUMENT) & self.is_member
         if not is_argument.any():
             return is_function

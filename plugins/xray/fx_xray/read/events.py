@@ -17,6 +17,7 @@ __all__ = [
     "backward",
     "distinct",
     "merged_order",
+    "picked",
     "to_ns",
     "to_spans",
 ]
@@ -64,6 +65,11 @@ EVENT = np.dtype(
 def array(column: Any, count: int | None = None) -> NDArray[Any]:
     """Return a column of a kernel as an array of shape (count,); nothing is copied."""
     return np.asarray(column)[:count]
+
+
+def picked(events: Events, rows: Any) -> Events:
+    """Return the events of a slice, a boolean mask or an index."""
+    return events._replace(**{name: column[rows] for name, column in events._asdict().items()})
 
 
 def distinct(*numbers: NDArray[Any]) -> I64:

@@ -157,7 +157,7 @@ class Rows(NamedTuple):
 
     begin: I64
     end: I64
-    count: I64
+    counts: I64
     """The records of each."""
     kind: U8
     """Of records by their number in ``format``; DAMAGED, UNKNOWN or PADDING of other bytes."""

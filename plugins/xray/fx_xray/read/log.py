@@ -28,7 +28,7 @@ from fx_xray.format import (
 )
 from fx_xray.read.basic import BasicFrames
 from fx_xray.read.buffers import FdrFrames
-from fx_xray.read.events import Events, backward, merged_order
+from fx_xray.read.events import Events, backward, merged_order, picked
 from fx_xray.read.frames import Records
 from fx_xray.read.timeline import BasicThreads, FdrThreads, Threads, ThreadStretches, in_time
 from fx_xray.rules import RULES
@@ -272,7 +272,7 @@ def parts_of(events: Events, most: int) -> Iterator[Events]:
             yield events
         return
     for start in range(0, count, most):
-        yield Events(*(column[start : start + most] for column in events))
+        yield picked(events, slice(start, start + most))
 
 
 def _ordered(keys: I64) -> I64:

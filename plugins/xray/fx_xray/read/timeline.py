@@ -41,8 +41,9 @@ from fx_xray.format import (
     BasicFunction,
 )
 from fx_xray.read.buffers import expanded, latest, shifted
-from fx_xray.read.events import Events
-from fx_xray.read.frames import Heads, Records, function_fields, heads_of
+from fx_xray.read.events import Events, picked
+from fx_xray.read.frames import Records, function_fields, heads_of
+from fxframework.kernels.heads import Heads
 
 __all__ = ["BasicThreads", "FdrThreads", "ThreadStretches", "Threads", "in_time"]
 
@@ -162,7 +163,7 @@ class Threads(abc.ABC):
         thread.at, thread.stretch = heads.at, heads.stretch
         if not rows:
             return None
-        columns = heads.places, heads.ends, heads.counts, heads.codes, heads.stretches
+        columns: Any = heads.places, heads.ends, heads.counts, heads.codes, heads.stretches
         begin, end, count, code, stretch = (column[:rows].copy() for column in columns)
         stretch = stretch.astype(np.int64)
         of_thread = np.full(rows, first_thread)
@@ -511,10 +512,10 @@ class Window:
         self.left[number] = key.size - count
         self.parts[number] = []
         if count < key.size:
-            rest = Events(*(column[count:] for column in events))
+            rest = picked(events, slice(count, None))
             self.parts[number] = [(rest, key[count:])]
             self.first[number] = key[count]
-        return Events(*(column[:count] for column in events)), key[:count]
+        return picked(events, slice(count)), key[:count]
 
 
 def in_time(threads: Threads, most: int) -> Iterator[Events]:
@@ -562,4 +563,4 @@ def merged(parts: list[tuple[Events, I64]]) -> Iterator[Events]:
         some = [parts[number] for number in np.sort(group).tolist()]
         events = joined([part[0] for part in some])
         by_time = np.argsort(np.concatenate([part[1] for part in some]), kind="stable")
-        yield Events(*(column[by_time] for column in events))
+        yield picked(events, by_time)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, CUSTOM
 from fx_xray.read.capture import EventCapture
-from fx_xray.read.events import Events
+from fx_xray.read.events import Events, picked
 from fx_xray.read.match import WHAT
 from fxframework.kernels.nesting import BEGIN, END, NO_STACKS, Nesting
 from fxframework.model.capture import Capture, View
@@ -151,8 +151,3 @@ def chosen_events(capture: Capture) -> Iterator[Events]:
             yield events
         elif shown.any():
             yield picked(events, shown)
-
-
-def picked(events: Events, rows: Any) -> Events:
-    """Return the events of a slice or a boolean mask."""
-    return events._replace(**{name: column[rows] for name, column in events._asdict().items()})
