@@ -18,7 +18,8 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 RUNNING, RUNNABLE = "running", "runnable"
 """A thread has a CPU; it could run and has none."""
-IS_RUNNING, IS_RUNNABLE = -1, -2
+IS_RUNNING = -1
+IS_RUNNABLE = -2
 """Numbers of these states, beside those of THREAD_STATES that threads have when they are left."""
 LEFT_READY = next(number for number, name in THREAD_STATES.items() if name == "running")
 """The recorded state of a thread that was left although it could have run on."""
@@ -65,12 +66,15 @@ class ThreadStates:
         changes = np.flatnonzero(threads.reshape(-1) >= 0)
         thread = threads.reshape(-1)[changes]
         order = np.lexsort((changes, times[changes], thread))
-        changes, thread = changes[order], thread[order]
-        state, row = states[changes], changes // 2
-        could_run = np.append(False, state[:-1] < 0) & np.append(False, thread[1:] == thread[:-1])
+        changes = changes[order]
+        thread = thread[order]
+        state = states[changes]
+        row = changes // 2
+        # The states below 0 are running and runnable: a wakeup changes neither.
+        could_run = np.zeros(thread.size, np.bool_)
+        could_run[1:] = (state[:-1] < 0) & (thread[1:] == thread[:-1])
         counts = ~(is_wakeup[row] & could_run)
-        columns = thread, times[changes], state, row
-        return cls(*(column[counts] for column in columns))
+        return cls(thread[counts], times[changes][counts], state[counts], row[counts])
 
     def of_thread(self, thread: int) -> slice:
         """Return the indices of the states of one thread."""
@@ -88,7 +92,8 @@ class ThreadStates:
 
         ``of_thread`` are the indices of the thread's states.
         """
-        ts, entered = self.ts[of_thread], self.state[of_thread]
+        ts = self.ts[of_thread]
+        entered = self.state[of_thread]
         until_change = np.zeros(ts.size)
         np.cumsum(np.diff(ts) * (entered[:-1] == state), out=until_change[1:])
         latest = np.searchsorted(ts, moments, "right") - 1
@@ -102,8 +107,10 @@ class CpuRuns:
     """Which thread each CPU runs, from one context switch to the next."""
 
     def __init__(self, sched: Table) -> None:
-        self._ts, self._cpu = sched.array("ts"), sched.array("cpu")
-        self._previous, self._next = sched.array("prev"), sched.array("next")
+        self._ts = sched.array("ts")
+        self._cpu = sched.array("cpu")
+        self._previous = sched.array("prev")
+        self._next = sched.array("next")
         order = np.argsort(self._ts, kind="stable")
         self._rank = np.empty(order.size, np.int64)
         """The place of each row in the order of time."""
@@ -144,7 +151,9 @@ class CpuRuns:
         """Return the thread that ran before the switch at a place; -1 if unknown."""
         if place:
             return int(self._next[switches[place - 1]])
-        return int(self._previous[switches[0]]) if switches.size else -1
+        if not switches.size:
+            return -1
+        return int(self._previous[switches[0]])  # the first switch says which thread it ended
 
     def _of_cpu(self, cpu: int) -> I64:
         cpus = self._cpu[self._switches]

@@ -18,8 +18,9 @@ cdef enum:
     BEGINS, ENDS
 
 cdef enum:
-    # Columns of an open slice; those up to MARK are those of ``Nesting.unwound``, too.
-    AT, ROW, NAME, TIME, PLACE, STACK, MARK, BELOW, COLUMNS
+    # Columns of an open slice; STACK has twice the number of the stack, and the mark.
+    ROW, NAME, TIME, PLACE, STACK, BELOW, COLUMNS
+    UNWOUND = 7  # columns of ``Nesting.unwound``
 
 cdef enum:
     # Slices this deep are counted by name, so that it is known without going down the stack whether
@@ -55,11 +56,12 @@ cdef class Nesting:
     cdef readonly object parents, depths, closes, times, stacks, marks
 
     def __init__(self, int64_t threads, int64_t deepest=NO_STACKS):
-        self.nodes = np.empty((64, COLUMNS), np.int64)
-        self.inner = np.empty((64, BELOW), np.int64)
+        # Most threads have a slice that is open: these need not be moved again and again.
+        self.nodes = np.empty((max(64, threads), COLUMNS), np.int64)
+        self.inner = np.empty((64, UNWOUND), np.int64)
         self.top = np.full(threads, -1, np.int64)
         self.depth = np.zeros(threads, np.int64)
-        self.shallow = np.full(threads, -1, np.int64)
+        self.shallow = np.empty(0, np.int64)
         self.top_names = np.empty(64, np.int64)
         self.lower_stacks = np.empty(64, np.int64)
         self.open_count = np.zeros(64, np.int64)
@@ -124,10 +126,9 @@ cdef class Nesting:
             if what[event] == BEGINS:
                 parent[event] = self.row_above(thread)
                 depth[event] = self.depth[thread]
-                node = self.push(thread, names[event])
+                node = self.push(thread, names[event], marks[event] != 0)
                 self.nodes[node, TIME] = times[event]
                 self.nodes[node, PLACE] = places[event]
-                self.nodes[node, MARK] = marks[event]
             elif what[event] == ENDS:
                 node = self.close(event, thread, names[event])
                 parent[event] = self.row_above(thread)
@@ -140,15 +141,15 @@ cdef class Nesting:
                 depth[event] = self.depth[thread]
                 continue
             time[event] = self.nodes[node, TIME]
-            stack[event] = self.nodes[node, STACK]
-            mark[event] = <uint8_t>self.nodes[node, MARK]
+            stack[event] = self.nodes[node, STACK] >> 1
+            mark[event] = self.nodes[node, STACK] & 1
 
     cdef int64_t row_above(self, int64_t thread) except -2:
         """Return the row of the innermost open slice of a thread; -1 if there is none."""
         cdef int64_t node = self.top[thread]
         return self.nodes[node, ROW] if node >= 0 else -1
 
-    cdef int64_t push(self, int64_t thread, int64_t name) except -1:
+    cdef int64_t push(self, int64_t thread, int64_t name, bint mark) except -1:
         """Open a slice; return its node."""
         cdef int64_t node = self.free, above = self.top[thread], depth = self.depth[thread]
         cdef int64_t stack = -1
@@ -160,14 +161,16 @@ cdef class Nesting:
             if node == self.nodes.shape[0]:
                 self.nodes = np.resize(self.nodes, (2 * node, COLUMNS))
         if above >= 0:
-            stack = self.nodes[above, STACK]
+            stack = self.nodes[above, STACK] >> 1
         if self.deepest == 0 or depth <= self.deepest:
             stack = self.stack_of(stack, name)
         self.nodes[node, ROW] = self.rows
         self.nodes[node, NAME] = name
-        self.nodes[node, STACK] = stack
+        self.nodes[node, STACK] = 2 * stack + mark
         self.nodes[node, BELOW] = above
         if depth >= DEEP:
+            if not self.shallow.shape[0]:
+                self.shallow = np.full(self.top.shape[0], -1, np.int64)
             if depth == DEEP:
                 self.shallow[thread] = above
             self.count_deep(thread, name, 1)
@@ -220,10 +223,12 @@ cdef class Nesting:
         while self.top[thread] != wanted:
             node = self.pop(thread)
             if self.inner_count == self.inner.shape[0]:
-                self.inner = np.resize(self.inner, (2 * self.inner_count, BELOW))
-            self.inner[self.inner_count, AT] = event
-            for column in range(ROW, BELOW):
-                self.inner[self.inner_count, column] = self.nodes[node, column]
+                self.inner = np.resize(self.inner, (2 * self.inner_count, UNWOUND))
+            self.inner[self.inner_count, 0] = event
+            for column in range(ROW, STACK):
+                self.inner[self.inner_count, 1 + column] = self.nodes[node, column]
+            self.inner[self.inner_count, 1 + STACK] = self.nodes[node, STACK] >> 1
+            self.inner[self.inner_count, 2 + STACK] = self.nodes[node, STACK] & 1
             self.inner_count += 1
         return self.pop(thread)
 

@@ -44,7 +44,7 @@ WINDOW = 64 << 20
 """Bytes of a file that are read before they are released."""
 SCANNED = 1 << 17
 """Records that are looked at at once."""
-AT_ONCE = 1 << 15
+AT_ONCE = 1 << 14
 """Events that are made at once."""
 
 

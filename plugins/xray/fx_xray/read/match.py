@@ -107,7 +107,8 @@ class Matcher:
         self.unmatched_exits = 0
         self.unwound = 0
         """Calls that ended with the one around them."""
-        self._calls = np.zeros(min(COUNTED, max(16, log.nbytes // 16)), np.int64)
+        counted = 0 if self._again else min(COUNTED, max(16, log.nbytes // 16))
+        self._calls = np.zeros(counted, np.int64)
         self._far_calls: list[I64] = []
 
     def rows_of(self, events: Events) -> Rows:

@@ -55,6 +55,8 @@ HELD: Final = 1 << 20
 """Events of all threads that are held at once, about."""
 LEAST: Final = 1 << 8
 """Events of a thread that are read at once, at least."""
+GROUP: Final = 1 << 11
+"""Records of threads that are read together."""
 TYPE_BYTES: Final = 2
 Columns = dict[str, NDArray[Any]]
 
@@ -134,11 +136,12 @@ class Threads(abc.ABC):
         nbytes = np.diff(sums[stretches.first]).tolist()
         # The first thread of each lane, and the number of threads.
         self.bounds = [0]
-        left = room * self.step
+        most = min(room, GROUP) * self.step
+        left = most
         for thread, size in enumerate(nbytes):
             if thread and size > left:
                 self.bounds.append(thread)
-                left = room * self.step
+                left = most
             left -= size
         self.bounds += [len(nbytes)] if nbytes else []
         self.count = len(self.bounds) - 1
@@ -174,7 +177,8 @@ class Threads(abc.ABC):
         walked = Walked(begin, end, count, code, stretch, of_thread, place, first_record, stop)
         events, key = self.events(thread, walked, mine.start)
         thread.last_stretch = int(stretch[-1])
-        for part in parts_by_thread(events["thread"]) if is_group else [slice(None)]:
+        is_back = np.append(False, key[1:] < key[:-1])[: key.size]
+        for part in parts_by_thread(events["thread"], is_back):
             np.maximum.accumulate(key[part], out=key[part])
         if key.size and not is_group:
             np.maximum(key, thread.latest, out=key)
@@ -187,6 +191,10 @@ class Threads(abc.ABC):
             nbytes = events["size"].astype(np.int64) + METADATA_BYTES
             is_fit = (events["kind"] < CUSTOM) | (nbytes <= self.most)
             key, events = key[is_fit], {name: each[is_fit] for name, each in events.items()}
+        if not (events["kind"] & (BACK - 1) >= ARGUMENT).any():
+            # Calls have neither, and there may be many.
+            for name in ("value", "size"):
+                events[name] = np.broadcast_to(events[name][:0].dtype.type(0), key.size)
         return Events(**events), key
 
     @abc.abstractmethod
@@ -210,10 +218,15 @@ def columns_of(walked: Walked) -> Columns:
     }
 
 
-def parts_by_thread(thread: NDArray[np.int32]) -> list[slice]:
-    """Return where the events of each thread are, which follow one another."""
-    bounds = [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist(), thread.size]
-    return list(map(slice, bounds, bounds[1:]))
+def parts_by_thread(thread: NDArray[np.int32], mask: Bools) -> list[slice]:
+    """Return where the events of each thread are that have one where a mask holds.
+
+    Those of a thread follow one another.
+    """
+    begins = np.flatnonzero(np.append(True, thread[1:] != thread[:-1])[: thread.size])
+    ends = np.append(begins[1:], thread.size)
+    chosen = np.unique(np.searchsorted(begins, np.flatnonzero(mask), side="right") - 1)
+    return list(map(slice, begins[chosen].tolist(), ends[chosen].tolist()))
 
 
 class FdrThreads(Threads):
