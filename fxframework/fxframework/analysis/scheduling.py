@@ -103,28 +103,53 @@ class ThreadStates:
         return np.where(has_change, until_change[latest] + since_change, 0.0)
 
 
+@attrs.frozen(eq=False)
+class _Switches:
+    """The context switches of one CPU, as columns of shape (n,) in the order of time."""
+
+    ts: I64
+    rank: I64
+    """The place of each in the order of time of all rows of `sched`."""
+    left: NDArray[np.int32]
+    """The thread that it ends."""
+    entered: NDArray[np.int32]
+
+    def thread_before(self, index: int) -> int:
+        """Return the thread that ran before a switch, given its index; -1 if unknown."""
+        if index:
+            return int(self.entered[index - 1])
+        if not self.left.size:
+            return -1
+        return int(self.left[0])  # the first switch says which thread it ended
+
+
 class CpuRuns:
     """Which thread each CPU runs, from one context switch to the next."""
 
     def __init__(self, sched: Table) -> None:
-        self._ts = sched.array("ts")
+        ts = sched.array("ts")
+        order = np.argsort(ts, kind="stable")
         self._cpu = sched.array("cpu")
-        self._previous = sched.array("prev")
-        self._next = sched.array("next")
-        order = np.argsort(self._ts, kind="stable")
         self._rank = np.empty(order.size, np.int64)
         """The place of each row in the order of time."""
         self._rank[order] = np.arange(order.size)
-        switches = order[sched.array("kind")[order] != WAKEUP]
-        by_cpu = np.argsort(self._cpu[switches], kind="stable")
-        self._switches = switches[by_cpu]
-        """Rows of context switches, by CPU, then in the order of time."""
+        rows = order[sched.array("kind")[order] != WAKEUP]
+        rows = rows[np.argsort(self._cpu[rows], kind="stable")]
+        cpus, first = np.unique(self._cpu[rows], return_index=True)
+        limits = [*first.tolist(), rows.size]
+        self._switches: dict[int, _Switches] = {}
+        for number, cpu in enumerate(cpus.tolist()):
+            own = rows[limits[number] : limits[number + 1]]
+            left = sched.array("prev")[own]
+            entered = sched.array("next")[own]
+            self._switches[cpu] = _Switches(ts[own], self._rank[own], left, entered)
 
     def thread_before(self, row: int) -> int:
         """Return the thread that ran on the CPU of a row when that happened; -1 if unknown."""
-        switches = self._of_cpu(int(self._cpu[row]))
-        place = int(np.searchsorted(self._rank[switches], self._rank[row]))
-        return self._ran_before(switches, place)
+        switches = self._switches.get(self.cpu(row))
+        if switches is None:
+            return -1
+        return switches.thread_before(int(np.searchsorted(switches.rank, self._rank[row])))
 
     def cpu(self, row: int) -> int:
         """Return the CPU of a row of `sched`."""
@@ -133,33 +158,18 @@ class CpuRuns:
     def between(self, cpu: int, start: int, end: int) -> list[tuple[int, int]]:
         """Return the threads that ran on a CPU between two times, with their nanoseconds.
 
-        The thread is -1 where it is unknown.
+        The thread is -1 where it is unknown; the CPU is one that switches.
         """
-        switches = self._of_cpu(cpu)
-        times = self._ts[switches]
-        first = int(np.searchsorted(times, start, "right"))
-        last = int(np.searchsorted(times, end, "left"))
-        edges = [start, *times[first:last].tolist(), end]
-        threads = [self._ran_before(switches, first), *self._next[switches[first:last]].tolist()]
+        switches = self._switches[cpu]
+        first = int(np.searchsorted(switches.ts, start, "right"))
+        last = int(np.searchsorted(switches.ts, end, "left"))
+        edges = [start, *switches.ts[first:last].tolist(), end]
+        threads = [switches.thread_before(first), *switches.entered[first:last].tolist()]
         spent: dict[int, int] = {}
         for thread, begin, until in zip(threads, edges, edges[1:], strict=False):
             if until > begin:
                 spent[thread] = spent.get(thread, 0) + until - begin
         return list(spent.items())
-
-    def _ran_before(self, switches: I64, place: int) -> int:
-        """Return the thread that ran before the switch at a place; -1 if unknown."""
-        if place:
-            return int(self._next[switches[place - 1]])
-        if not switches.size:
-            return -1
-        return int(self._previous[switches[0]])  # the first switch says which thread it ended
-
-    def _of_cpu(self, cpu: int) -> I64:
-        cpus = self._cpu[self._switches]
-        first, last = np.searchsorted(cpus, [cpu, cpu + 1]).tolist()
-        switches: I64 = self._switches[first:last]
-        return switches
 
 
 def waits_of(capture: Capture) -> Waits:
