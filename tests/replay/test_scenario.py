@@ -61,7 +61,7 @@ def thread(script: str) -> str:
         ("step = [1]\n", "step[0]", "is 1, not a table"),
         ('step = "x"\n', "step", "is 'x', not tables [[step]]"),
         ("", "step", "needs at least one"),
-        ('[[step]]\ndo = "target.suspend"\n', "step[0].for", "is missing: so long"),
+        ('[[step]]\ndo = "target.suspend"\n', "step[0].for", "is missing: for how long"),
         ("[stepp]\n" + RUN, "stepp", "did you mean 'step'?"),
         ('[device.x]\nkind = "trace_provide"\n' + RUN, "device.x.kind", "'trace_provider'?"),
         ("[device.x]\n" + RUN, "device.x.kind", "is missing"),
