@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fxframework.exporters.perfetto import arguments, export, nest, order
+from fxframework.exporters.perfetto import arguments, export, nest, order, threads
 from fxframework.host import default_host
 from fxframework.io import arena
 from fxframework.io.sink import Sink
@@ -76,6 +76,8 @@ def test_an_output_holds_little(
         (export, "CHUNK"),
         (export, "ENDS"),
         (arguments, "CHUNK"),
+        (threads, "CHUNK"),
+        (threads, "ROWS"),
         (nest, "EVENTS"),
     ):
         monkeypatch.setattr(module, constant, SMALL)

@@ -276,8 +276,8 @@ class _Slices:
         same_thread = self._thread[rows] == self._thread[row]
         is_deeper = self._depth[rows] > self._depth[row]
         is_meanwhile = (self._ts[rows] >= start) & (self._ts[rows] < end)
-        is_slice: NDArray[np.bool_] = rows == row
-        return is_slice | (same_thread & is_deeper & is_meanwhile)
+        within: NDArray[np.bool_] = same_thread & is_deeper & is_meanwhile | (rows == row)
+        return within
 
     def nesting(self, row: int) -> _Nesting:
         """Return how slices nest within a slice, from its start to its end."""

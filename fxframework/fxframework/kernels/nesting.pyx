@@ -144,6 +144,11 @@ cdef class Nesting:
             stack[event] = self.nodes[node, STACK] >> 1
             mark[event] = self.nodes[node, STACK] & 1
 
+    def release(self):
+        """Forget what the last batch made, which has as many numbers as it has events."""
+        self.parents = self.depths = self.closes = self.stacks = self.times = self.marks = None
+        self.inner_count = 0
+
     cdef int64_t row_above(self, int64_t thread) except -2:
         """Return the row of the innermost open slice of a thread; -1 if there is none."""
         cdef int64_t node = self.top[thread]

@@ -149,6 +149,7 @@ class Matcher:
         instants |= {"ticks": columns["tsc"][outside], "kind": kind[outside]}
         args = self._arguments(columns, kind, begins, outside)
         rows = Rows(slices, instants, args, dict(self.counted))
+        nesting.release()
         for name, table in (("slices", slices), ("instants", instants), ("args", args)):
             self.counted[name] += table["offset"].size
         return rows
