@@ -81,13 +81,6 @@ class Registrations:
             return entry & WORD_MASK
         return self.lookup(self.threads, index)
 
-    @public
-    def is_borrowed(self, is_thread: flag, index: i64) -> flag:
-        """Return whether a registered index is not the provider's own, but that of provider 0."""
-        if is_thread:
-            return self.threads.get(self.epoch, index) < 0
-        return self.strings.get(self.epoch, index) < 0
-
     def is_hidden(self, table: PairMap, index: i64) -> flag:
         """Return whether a record put in hides what provider 0 registered at an index since."""
         at = table.get(self.epoch, index)
