@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fxframework
-from fx_xray.read import first_pass
+from fx_xray.read import match
 from fxframework.errors import ExitCode, TemporaryFileError
 from fxframework.exporters.perfetto import order
 from fxframework.host import Host
@@ -55,7 +55,7 @@ def fill_spool() -> None:
 
 
 def fill_spans() -> None:
-    first_pass._spilled(MANY, np.int64)[:] = 1
+    match._spilled(MANY, np.int64)[:] = 1
 
 
 def fill_block() -> None:
@@ -93,7 +93,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for module, name, value in (
         (spill, "IN_MEMORY", 0), (runs, "RUN", 1024), (source, "IN_MEMORY", 1),
-        (first_pass, "IN_MEMORY", 0),
+        (match, "IN_MEMORY", 0),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr("fxframework.kit.in_time.WAITING", 16)
@@ -159,7 +159,7 @@ def test_piped_input_that_has_no_room_is_told(words: tuple[str, ...], scratch: P
 def test_every_temporary_file_is_made_in_one_place() -> None:
     package = Path(fxframework.__file__).parent
     plugins = [
-        Path(module.__file__).parents[1] for module in (first_pass, order) if module.__file__
+        Path(module.__file__).parents[1] for module in (match, order) if module.__file__
     ]
     for root in (package, *plugins):
         for path in root.rglob("*.py"):

@@ -47,6 +47,7 @@ with fxf.open("in/boot.fxt") as capture:
     print(fxf.sql(capture, "select count(*) from slices"))
 """,
     "verify": "print(fxf.verify('in/boot.fxt'))",
+    "why": "print(fxf.why('in/boot.fxt', 'launch').slowest[0].parts)",
 }
 METHODS = {
     "frame": "capture.frame('slices')",

@@ -125,9 +125,7 @@ class ReadsBack:
 
     def _content_of(self, capture: Any, data: bytes, records: list[Any]) -> _Content:
         if self.format == "inspect":
-            header = records[0] if records else None
-            fields = getattr(header, "fields", None) or {}
-            generation = fields.get("generation", 0)
+            generation = getattr(records[0], "generation", 0) if records else 0
             nodes = tuple(capture.table("nodes").texts("path"))
             rows = [tuple(row)[2:] for row in capture.table("properties")]
             return _Content(Counter(), int(generation), (nodes, tuple(map(repr, rows))))

@@ -246,7 +246,9 @@ class Records:
         self.file = file
         self.data = view_of(file.data)
         """The bytes that frames are in."""
-        self.read = {"log": self.log, "log-ring": self.entry}.get(file.form, self.packet)
+        # Not bound methods, which would keep the mapped file until garbage is collected.
+        readers = {"log": Records.log, "log-ring": Records.entry}
+        self.read_form = readers.get(file.form, Records.packet)
 
     def __iter__(self) -> Iterator[LogFileRecord]:
         """Yield every record, padding and damage too; their sizes add up to that of the file."""
@@ -259,7 +261,7 @@ class Records:
     def of_row(self, row: Row) -> Iterator[LogFileRecord]:
         """Return the records of a frame."""
         if not row.fault or row.fault == rules.ENTRY_WITHOUT_RECORD:
-            return self.read(row)
+            return self.read_form(self, row)
         if row.fault == rules.ZERO_WORDS:
             return iter([Padding(offset=row.offset, nbytes=row.end - row.begin)])
         rule = RULES.numbered(row.fault)
