@@ -221,9 +221,11 @@ class BlockReader:
 
     def _fill(self, block: Block) -> None:
         """Read the records of a block."""
-        end = self.at + self.block_bytes
+        begin = self.at
         left = ROOM
-        while left and self.at < min(end, self.source.size):
+        # A run may show that the blocks of a file should be shorter, also the one at hand.
+        while left and self.at < min(begin + self.block_bytes, self.source.size):
+            end = begin + self.block_bytes
             before = self.records
             if self.by_objects:
                 self._read_objects(block, min(left, self.by_objects), min(end, self.source.size))

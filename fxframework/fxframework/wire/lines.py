@@ -9,9 +9,10 @@ Records that columns do not say, or say in doubt, are shown by their objects.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 import orjson
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ from fxframework.kit.lossless import LosslessRecord
 from fxframework.kit.row_texts import Numbered, column_of
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.wire.beside import Spare
-from fxframework.wire.blocks import REASONS, SIZE_RULE, Block, BlockReader, Run
+from fxframework.wire.blocks import LEAST_RUN, REASONS, SIZE_RULE, Block, BlockReader, Run
 from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Field, Integer, Mark, Number
@@ -58,6 +59,12 @@ BLOCK_BYTES = 1 << 19
 """Bytes of the file whose lines are made together: some ten times as many."""
 MOST_TEXTS = 1 << 20
 """Bytes of texts that are kept from one block to the next."""
+LONGEST_PIECE = 4 << 20
+"""Bytes of texts that the lines of a piece refer to, about, where there are many of them."""
+FIRST_RUN = 256
+"""Records of the first run, which shows how much longer their lines are."""
+LONG = 256
+"""Bytes of a text up to which a block cannot refer to more than that."""
 FEW = 8
 """Rows that a copy of its own is worth while for."""
 SHOWS = {each.show for each in (Field, Number, Float, Octets, Spare, Text, Listed)}
@@ -74,6 +81,7 @@ class LineReader(BlockReader):
     def __init__(self, format: Format, source: Source, limits: Limits) -> None:
         super().__init__(format, source, limits, StringPool(), tables=())
         self.block_bytes = BLOCK_BYTES
+        self.longest_run = FIRST_RUN
         self.texts = RowTexts(self.numbers.data, self.strings)
         self.said: dict[Any, bool] = {}
         """Whether columns say what records and parts of a layout show."""
@@ -82,21 +90,29 @@ class LineReader(BlockReader):
         self.offsets: list[int] = []
         self.object_lines: list[bytes] = []
         """Places and lines of records that were read as objects."""
+        self.pieces: list[Iterator[bytes]] = []
+        """The lines of the block that come before those in ``texts``."""
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines of each block."""
+        """Yield the lines of each block, at once if they do not refer to far longer texts."""
         for _ in self.blocks():
+            pieces, self.pieces = self.pieces, []
+            yield from itertools.chain.from_iterable(pieces)
             yield self._joined()
         if self.object_lines:  # there was only a header
             yield self._joined()
 
     def _joined(self) -> bytes:
         """Return all lines since the last call, in the order of the file."""
+        self._put_objects()
+        return self.texts.joined()[0]
+
+    def _put_objects(self) -> None:
+        """Write the lines of records that were read as objects."""
         objects = column_of(self.texts.templates, self.object_lines)
         self.texts.put(np.array(self.offsets, np.int64), (COPIED, objects))
         self.offsets = []
         self.object_lines = []
-        return self.texts.joined()[0]
 
     def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
         """Take a record that was read as an object."""
@@ -142,16 +158,76 @@ class LineReader(BlockReader):
     def take_run(self, block: Block, run: Run) -> None:
         """Make the lines of a run."""
         del block
-        for many, rows in self.plain.items():
-            if rows.size:
-                ordinals = many.own.ordinals[rows]
-                self.texts.put_records(many, rows, run.places[ordinals], run.sizes[ordinals])
+        self._fit_blocks(run)
+        records = [Plain.of(many, rows, run) for many, rows in self.plain.items() if rows.size]
+        ends = self._piece_ends(run)
+        if ends is not None:
+            self._put_lines_before(int(run.places[0]))
+        else:
+            for plain in records:
+                self.texts.put_records(plain.many, plain.rows, plain.places, plain.sizes)
+        for many in self.plain:
             own = many.own
             if not own.all_sound:
                 self._put_damaged(run, SIZE_RULE, own.ordinals[own.short & ~own.odd])
         self.plain.clear()
         for entry, rows in run.stretches:
             self.put_stretches(run, entry, rows[rows < run.count])
+        if ends is not None:
+            self._put_objects()
+            others = self.texts.taken()
+            self.pieces.append(in_pieces(self.texts.of_items(), records, others, ends))
+
+    def _fit_blocks(self, run: Run) -> None:
+        """Let blocks be shorter if the lines of objects are far longer than the records.
+
+        All lines of a block that objects made are held until it ends.
+        """
+        nbytes = sum(map(len, self.object_lines))
+        run_bytes = int(run.places[run.count - 1] - run.places[0]) + 1
+        if nbytes > LONGEST_PIECE:
+            share = LONGEST_PIECE / nbytes
+            self.longest_run = max(LEAST_RUN, int(run.count * share))
+            self.block_bytes = max(1, int(run_bytes * share))
+        else:
+            self.block_bytes = min(BLOCK_BYTES, 2 * self.block_bytes)
+
+    def _piece_ends(self, run: Run) -> I64 | None:
+        """Return where pieces of a run's lines end, as places; None if it is one piece.
+
+        A text that a registration declares is written in the lines of all records that refer to
+        it: a file of a kilobyte could make a gigabyte of them.
+        """
+        lengths = self.strings.lengths()
+        if lengths.max(initial=0) <= LONG:
+            return None
+        nbytes = np.zeros(run.count)
+        for many in self.plain:
+            for read in (many, *itertools.chain.from_iterable(many.own.parts.values())):
+                for codes in read.known.values():
+                    if isinstance(codes, Codes):
+                        column = codes.column()
+                        rows = np.flatnonzero(column >= 0)
+                        ordinals = many.own.ordinals[read.rows_at(rows)]
+                        of_run = ordinals < run.count
+                        referred = lengths[column[rows[of_run]]]
+                        nbytes += np.bincount(ordinals[of_run], referred, run.count)
+        piece = np.cumsum(nbytes) // LONGEST_PIECE
+        if piece[-1] < 2:
+            return None
+        last_of_pieces = np.flatnonzero(piece[1:] != piece[:-1])
+        return np.append(run.places[last_of_pieces + 1], np.iinfo(np.int64).max)
+
+    def _put_lines_before(self, place: int) -> None:
+        """Let the lines before a place be a piece of their own."""
+        objects = list(zip(self.offsets, self.object_lines, strict=True))
+        before = [(offset, line) for offset, line in objects if offset < place]
+        behind = [(offset, line) for offset, line in objects if offset >= place]
+        self.offsets = [offset for offset, _ in before]
+        self.object_lines = [line for _, line in before]
+        self.pieces.append(iter([self._joined()]))
+        self.offsets = [offset for offset, _ in behind]
+        self.object_lines = [line for _, line in behind]
 
     def _put_damaged(self, run: Run, number: int, every_row: I64) -> None:
         """Make the lines of damaged stretches."""
@@ -170,6 +246,53 @@ class LineReader(BlockReader):
             self.texts.put_raw("unknown", offsets, sizes, [b',"type":', kinds])
         else:
             self._put_damaged(run, REASONS.get(entry, SIZE_RULE), rows)
+
+
+@attrs.frozen(eq=False)
+class Plain:
+    """Records of a class that its columns show."""
+
+    many: Many
+    rows: I64
+    places: I64
+    sizes: I64
+    parts: dict[Any, Any]
+    """The items of their lists, by field."""
+
+    @classmethod
+    def of(cls, many: Many, rows: I64, run: Run) -> Plain:
+        """Return the records in some rows of a class of a run."""
+        ordinals = many.own.ordinals[rows]
+        parts = dict(many.own.parts)
+        return cls(many, rows, run.places[ordinals], run.sizes[ordinals], parts)
+
+
+def in_pieces(
+    texts: RowTexts, records: Sequence[Plain], others: tuple[I64, list[bytes]], ends: I64
+) -> Iterator[bytes]:
+    """Yield the lines of a run piece by piece, each up to a place of ``ends``.
+
+    ``others`` are places and lines of what is not among the records.
+    """
+    other_places, other_lines = others
+    for plain in records:
+        plain.many.own.parts = plain.parts  # which the run has let go of
+    before = np.iinfo(np.int64).min
+    for end in ends.tolist():
+        for plain in records:
+            first, stop = np.searchsorted(plain.places, [before, end]).tolist()
+            some = slice(first, stop)
+            if first < stop:
+                texts.put_records(
+                    plain.many, plain.rows[some], plain.places[some], plain.sizes[some]
+                )
+        first, stop = np.searchsorted(other_places, [before, end]).tolist()
+        lines = column_of(texts.templates, other_lines[first:stop])
+        texts.put(other_places[first:stop], (COPIED, lines))
+        yield texts.joined()[0]
+        before = end
+    for plain in records:
+        plain.many.own.parts = {}  # parts know the rows of their records, which know them
 
 
 class RowTexts:
@@ -231,6 +354,13 @@ class RowTexts:
             joined = b"".join([letters.data[begin:stop] for begin, stop in pieces])
         self.templates.forget(MOST_TEXTS)
         return joined, bounds
+
+    def taken(self) -> tuple[I64, list[bytes]]:
+        """Return the places of all rows, ascending, and what is written of each; forget them."""
+        places = np.concatenate([np.zeros(0, np.int64), *(row[0] for row in self.rows)])
+        text, bounds = self.joined()
+        limits = bounds.tolist()
+        return np.sort(places), [text[a:b] for a, b in itertools.pairwise(limits)]
 
     def put_raw(self, record: str, offsets: I64, sizes: I64, cells: list[Cell]) -> None:
         """Write lines of what only its bytes can show."""
