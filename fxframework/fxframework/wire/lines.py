@@ -276,7 +276,7 @@ def in_pieces(
     """
     other_places, other_lines = others
     for plain in records:
-        plain.many.own.parts = plain.parts  # which the run has let go of
+        plain.many.own.parts = plain.parts  # which the run has dropped
     before = np.iinfo(np.int64).min
     for end in ends.tolist():
         for plain in records:
