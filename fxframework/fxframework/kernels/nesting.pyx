@@ -5,11 +5,13 @@ Slices of a thread nest: an end closes the innermost open slice of its name, and
 inside of that one.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from fxframework.kernels.maps cimport PairMap
 
 import numpy as np
+
+from fxframework.kernels.hashing import FIRST, SEED
 
 BEGIN, END, OTHER = range(3)
 NO_STACKS = -1
@@ -18,9 +20,8 @@ cdef enum:
     BEGINS, ENDS
 
 cdef enum:
-    # Columns of an open slice; STACK has twice the number of the stack, and the mark.
-    ROW, NAME, TIME, PLACE, STACK, BELOW, COLUMNS
-    UNWOUND = 7  # columns of ``Nesting.unwound``
+    # Columns of ``Nesting.unwound``.
+    AT, ROW, NAME, TIME, PLACE, STACK, MARK, COLUMNS
 
 cdef enum:
     # Slices this deep are counted by name, so that it is known without going down the stack whether
@@ -45,27 +46,42 @@ cdef class Nesting:
     them. Inside of ``deepest`` slices (0: no limit; NO_STACKS) a slice has the stack around it.
     """
 
-    cdef int64_t[:, ::1] nodes
+    # Open slices by node; ``node_below`` is the one below it on its thread, or of a free node the
+    # next one that is free.
+    cdef int64_t[::1] node_row, node_time, node_place
+    cdef uint32_t[::1] node_name
+    cdef int32_t[::1] node_below, node_stack
+    cdef uint8_t[::1] node_mark
     cdef int64_t[:, ::1] inner
     cdef int64_t[::1] top, depth, shallow
     cdef int64_t[::1] top_names, lower_stacks
-    cdef int64_t[::1] open_count
-    cdef PairMap deep, numbers
+    # Deep open slices by thread and name: keys, -1 in free slots, and how many there are.
+    cdef int64_t[::1] deep_keys
+    cdef int32_t[::1] deep_counts
+    cdef int64_t deep_used
+    cdef uint64_t seed, factor
+    cdef PairMap numbers
     cdef int64_t free, used, deepest, stack_count, inner_count
     cdef readonly int64_t rows
     cdef readonly object parents, depths, closes, times, stacks, marks
 
     def __init__(self, int64_t threads, int64_t deepest=NO_STACKS):
         # Most threads have a slice that is open: these need not be moved again and again.
-        self.nodes = np.empty((max(64, threads), COLUMNS), np.int64)
-        self.inner = np.empty((64, UNWOUND), np.int64)
+        cdef int64_t room = max(64, threads)
+        self.node_row, self.node_time, self.node_place = np.empty((3, room), np.int64)
+        self.node_name = np.empty(room, np.uint32)
+        self.node_below, self.node_stack = np.empty((2, room), np.int32)
+        self.node_mark = np.empty(room, np.uint8)
+        self.inner = np.empty((64, COLUMNS), np.int64)
         self.top = np.full(threads, -1, np.int64)
         self.depth = np.zeros(threads, np.int64)
         self.shallow = np.empty(0, np.int64)
         self.top_names = np.empty(64, np.int64)
         self.lower_stacks = np.empty(64, np.int64)
-        self.open_count = np.zeros(64, np.int64)
-        self.deep = PairMap(64)
+        self.deep_keys = np.full(64, -1, np.int64)
+        self.deep_counts = np.zeros(64, np.int32)
+        self.deep_used = 0
+        self.seed, self.factor = SEED, FIRST
         self.numbers = PairMap(64)
         self.free = -1
         self.used = self.stack_count = self.inner_count = self.rows = 0
@@ -94,9 +110,9 @@ cdef class Nesting:
         for thread in range(self.top.shape[0]):
             node = self.top[thread]
             while node >= 0:
-                places[count] = self.nodes[node, PLACE]
+                places[count] = self.node_place[node]
                 count += 1
-                node = self.nodes[node, BELOW]
+                node = self.node_below[node]
         return out
 
     def nest(self, const uint8_t[::1] what, const int32_t[::1] threads,
@@ -127,22 +143,22 @@ cdef class Nesting:
                 parent[event] = self.row_above(thread)
                 depth[event] = self.depth[thread]
                 node = self.push(thread, names[event], marks[event] != 0)
-                self.nodes[node, TIME] = times[event]
-                self.nodes[node, PLACE] = places[event]
+                self.node_time[node] = times[event]
+                self.node_place[node] = places[event]
             elif what[event] == ENDS:
                 node = self.close(event, thread, names[event])
                 parent[event] = self.row_above(thread)
                 depth[event] = self.depth[thread]
                 if node < 0:
                     continue
-                closed[event] = self.nodes[node, ROW]
+                closed[event] = self.node_row[node]
             else:
                 parent[event] = self.row_above(thread)
                 depth[event] = self.depth[thread]
                 continue
-            time[event] = self.nodes[node, TIME]
-            stack[event] = self.nodes[node, STACK] >> 1
-            mark[event] = self.nodes[node, STACK] & 1
+            time[event] = self.node_time[node]
+            stack[event] = self.node_stack[node]
+            mark[event] = self.node_mark[node]
 
     def release(self):
         """Forget what the last batch made, which has as many numbers as it has events."""
@@ -152,27 +168,28 @@ cdef class Nesting:
     cdef int64_t row_above(self, int64_t thread) except -2:
         """Return the row of the innermost open slice of a thread; -1 if there is none."""
         cdef int64_t node = self.top[thread]
-        return self.nodes[node, ROW] if node >= 0 else -1
+        return self.node_row[node] if node >= 0 else -1
 
     cdef int64_t push(self, int64_t thread, int64_t name, bint mark) except -1:
         """Open a slice; return its node."""
         cdef int64_t node = self.free, above = self.top[thread], depth = self.depth[thread]
         cdef int64_t stack = -1
         if node >= 0:
-            self.free = self.nodes[node, BELOW]
+            self.free = self.node_below[node]
         else:
             node = self.used
             self.used += 1
-            if node == self.nodes.shape[0]:
-                self.nodes = np.resize(self.nodes, (2 * node, COLUMNS))
+            if node == self.node_row.shape[0]:
+                self.make_room()
         if above >= 0:
-            stack = self.nodes[above, STACK] >> 1
+            stack = self.node_stack[above]
         if self.deepest == 0 or depth <= self.deepest:
             stack = self.stack_of(stack, name)
-        self.nodes[node, ROW] = self.rows
-        self.nodes[node, NAME] = name
-        self.nodes[node, STACK] = 2 * stack + mark
-        self.nodes[node, BELOW] = above
+        self.node_row[node] = self.rows
+        self.node_name[node] = <uint32_t>name
+        self.node_stack[node] = <int32_t>stack
+        self.node_mark[node] = mark
+        self.node_below[node] = <int32_t>above
         if depth >= DEEP:
             if not self.shallow.shape[0]:
                 self.shallow = np.full(self.top.shape[0], -1, np.int64)
@@ -197,45 +214,105 @@ cdef class Nesting:
             self.stack_count += 1
         return stack
 
+    cdef int make_room(self) except -1:
+        """Make room for a quarter more of nodes: of slices that never end there may be millions."""
+        cdef int64_t size = self.used + self.used // 4 + 64
+        if size > 0x7FFFFFFF:
+            raise MemoryError("more open slices than can be numbered")
+        self.node_row = enlarged(self.node_row, size)
+        self.node_time = enlarged(self.node_time, size)
+        self.node_place = enlarged(self.node_place, size)
+        self.node_name = enlarged(self.node_name, size)
+        self.node_below = enlarged(self.node_below, size)
+        self.node_stack = enlarged(self.node_stack, size)
+        self.node_mark = enlarged(self.node_mark, size)
+        return 0
+
+    cdef int64_t slot_of(self, int64_t key) noexcept:
+        """Return the slot of a thread and a name, or the free one where they belong."""
+        cdef int64_t mask = self.deep_keys.shape[0] - 1, slot
+        cdef uint64_t mixed = (self.seed ^ <uint64_t>key) * self.factor
+        mixed = (mixed ^ (mixed >> 29)) * self.factor
+        slot = <int64_t>(mixed >> 32) & mask
+        # It ends, since at least a fourth of the slots are free.
+        while self.deep_keys[slot] >= 0 and self.deep_keys[slot] != key:
+            slot = (slot + 1) & mask
+        return slot
+
     cdef int64_t count_deep(self, int64_t thread, int64_t name, int64_t amount) except -1:
         """Count the deep slices of a name that are open on a thread; return how many there are."""
-        cdef int64_t number = self.deep.number(thread, name), room = self.open_count.shape[0]
-        if number == room:
-            self.open_count = np.append(self.open_count, np.zeros(room, np.int64))
-        self.open_count[number] += amount
-        return self.open_count[number]
+        cdef int64_t key = thread << 32 | name, slot = self.slot_of(key)
+        if self.deep_keys[slot] < 0:
+            if amount == 0:
+                return 0
+            if 4 * (self.deep_used + 1) > 3 * self.deep_keys.shape[0]:
+                self.drop_uncounted()
+                slot = self.slot_of(key)
+            self.deep_used += 1
+            self.deep_keys[slot] = key
+        self.deep_counts[slot] += <int32_t>amount
+        return self.deep_counts[slot]
+
+    cdef int drop_uncounted(self) except -1:
+        """Drop names of which no deep slice is open; double the slots if that leaves many."""
+        is_open = np.asarray(self.deep_counts) > 0
+        keys = np.asarray(self.deep_keys)[is_open]
+        counts = np.asarray(self.deep_counts)[is_open]
+        cdef int64_t size = self.deep_keys.shape[0], number, slot
+        if 2 * keys.size > size:
+            size *= 2
+        self.deep_keys = np.full(size, -1, np.int64)
+        self.deep_counts = np.zeros(size, np.int32)
+        cdef int64_t[::1] key = keys
+        cdef int32_t[::1] count = counts
+        for number in range(key.shape[0]):
+            slot = self.slot_of(key[number])
+            self.deep_keys[slot] = key[number]
+            self.deep_counts[slot] = count[number]
+        self.deep_used = key.shape[0]
+        return 0
 
     cdef int64_t pop(self, int64_t thread) except -1:
         """Close the innermost slice of a thread; return its node, which stays until ``push``."""
         cdef int64_t node = self.top[thread], depth = self.depth[thread] - 1
-        self.top[thread] = self.nodes[node, BELOW]
+        self.top[thread] = self.node_below[node]
         self.depth[thread] = depth
         if depth >= DEEP:
-            self.count_deep(thread, self.nodes[node, NAME], -1)
-        self.nodes[node, BELOW] = self.free
+            self.count_deep(thread, self.node_name[node], -1)
+        self.node_below[node] = <int32_t>self.free
         self.free = node
         return node
 
     cdef int64_t close(self, int64_t event, int64_t thread, int64_t name) except -2:
         """Close the innermost slice of a name, and those inside; return its node, -1 for none."""
-        cdef int64_t wanted = self.top[thread], node, column
+        cdef int64_t wanted = self.top[thread], node
         if self.depth[thread] > DEEP and not self.count_deep(thread, name, 0):
             wanted = self.shallow[thread]
-        while wanted >= 0 and self.nodes[wanted, NAME] != name:
-            wanted = self.nodes[wanted, BELOW]
+        while wanted >= 0 and self.node_name[wanted] != name:
+            wanted = self.node_below[wanted]
         if wanted < 0:
             return -1
         while self.top[thread] != wanted:
             node = self.pop(thread)
             if self.inner_count == self.inner.shape[0]:
-                self.inner = np.resize(self.inner, (2 * self.inner_count, UNWOUND))
-            self.inner[self.inner_count, 0] = event
-            for column in range(ROW, STACK):
-                self.inner[self.inner_count, 1 + column] = self.nodes[node, column]
-            self.inner[self.inner_count, 1 + STACK] = self.nodes[node, STACK] >> 1
-            self.inner[self.inner_count, 2 + STACK] = self.nodes[node, STACK] & 1
+                self.inner = np.resize(self.inner, (2 * self.inner_count, COLUMNS))
+            self.inner[self.inner_count, AT] = event
+            self.inner[self.inner_count, ROW] = self.node_row[node]
+            self.inner[self.inner_count, NAME] = self.node_name[node]
+            self.inner[self.inner_count, TIME] = self.node_time[node]
+            self.inner[self.inner_count, PLACE] = self.node_place[node]
+            self.inner[self.inner_count, STACK] = self.node_stack[node]
+            self.inner[self.inner_count, MARK] = self.node_mark[node]
             self.inner_count += 1
         return self.pop(thread)
+
+
+cdef object enlarged(column, int64_t size):
+    """Return a copy of a column with room for more."""
+    old = np.asarray(column)
+    new = np.empty(size, old.dtype)
+    new[: old.size] = old
+    return new
 
 
 def unfolded(const int64_t[::1] order, const int64_t[::1] threads, const int64_t[::1] times,
