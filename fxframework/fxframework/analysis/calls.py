@@ -16,7 +16,7 @@ from fxframework.errors import UsageError, did_you_mean
 from fxframework.io import arena
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
-from fxframework.model.capture import Capture, View
+from fxframework.model.capture import Capture, View, under_views
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import ASYNC, Column
 from fxframework.model.strings import StringPool
@@ -36,6 +36,7 @@ __all__ = [
     "is_first_of_equal",
     "measured",
     "numbered",
+    "require_slices",
     "rows_of",
 ]
 
@@ -445,14 +446,19 @@ class ThreadNames(Mapping[int, str]):
 # --- Columns -----------------------------------------------------------------------------------
 
 
-def measured(capture: Capture, by: str) -> tuple[Column, str, int]:
-    """Return the column to group by, the name of the length column, and its units per second."""
+def require_slices(capture: Capture) -> None:
+    """Raise UsageError for a capture of a format that has no slices."""
     if "slices" not in capture.schemas:
         raise UsageError(
             f"{capture.format} captures have no slices",
             path=capture.name,
             remedy=f"it has {', '.join(capture.tables)}",
         )
+
+
+def measured(capture: Capture, by: str) -> tuple[Column, str, int]:
+    """Return the column to group by, the name of the length column, and its units per second."""
+    require_slices(capture)
     column = _key_column(capture, by)
     if capture.calls is None or capture.ticks_per_second is None:
         return column, "dur", NS_PER_SECOND
@@ -508,10 +514,7 @@ def _indexes_of_callers(capture: Capture, rows: I64, parent: I64, *, left_out: b
     has_all_rows = count > 0 and rows[0] == 0 and rows[-1] == count - 1
     if not count or (has_all_rows and not left_out):
         return parent  # rows are indices
-    whole = capture
-    while isinstance(whole, View):
-        whole = whole.whole
-    parent_of_row = np.array(_columns(whole, {"parent"})["parent"], np.int64)
+    parent_of_row = np.array(_columns(under_views(capture), {"parent"})["parent"], np.int64)
     row_count = max(parent_of_row.size, int(rows.max()) + 1)
     index_of_row = np.full(row_count, -1, np.int64)
     index_of_row[rows] = np.arange(count)

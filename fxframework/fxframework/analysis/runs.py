@@ -118,18 +118,18 @@ class Run:
 
     name: str
     format: str
-    figures: Figures | None
+    figures: Figures | None = None
     """None if the format has no slices; likewise the others."""
-    lengths: Sequence[F64]
+    lengths: Sequence[F64] = ()
     """Sorted lengths by group, in the order of ``figures``; empty if its side has more runs."""
-    tree: Figures | None
+    tree: Figures | None = None
     """Counts, totals and self times by call path; the other columns are empty."""
-    counters: Mapping[tuple[str, ...], Signal] | None
-    logs: Mapping[tuple[str, ...], int] | None
-    instants: Mapping[tuple[str, ...], int] | None
-    entries: Mapping[str, Any] | None
-    waits: Waits | None
-    timed: bool
+    counters: Mapping[tuple[str, ...], Signal] | None = None
+    logs: Mapping[tuple[str, ...], int] | None = None
+    instants: Mapping[tuple[str, ...], int] | None = None
+    entries: Mapping[str, Any] | None = None
+    waits: Waits | None = None
+    timed: bool = True
     """Whether lengths are nanoseconds, not ticks of an unknown rate."""
     several_threads: bool = False
     """Whether more than one thread has calls."""
@@ -299,15 +299,11 @@ class Reader:
         run = Run(
             name=capture.name,
             format=capture.format,
-            figures=None,
-            lengths=(),
-            tree=None,
             counters=data_of("counters", counters_of),
             logs=data_of("logs", templates_of),
             instants=data_of("instants", instants_of),
             entries=entries_of(capture),
             waits=waits,
-            timed=True,
         )
         if calls is not None:
             run = calls.added_to(run)
@@ -322,19 +318,7 @@ class Reader:
     def read_calls(self, capture: Capture, side: Side) -> None:
         """Add the calls of a capture alone to a side."""
         calls = self._calls(capture, side, keep_lengths=False)
-        run = Run(
-            name=capture.name,
-            format=capture.format,
-            figures=None,
-            lengths=(),
-            tree=None,
-            counters=None,
-            logs=None,
-            instants=None,
-            entries=None,
-            waits=None,
-            timed=True,
-        )
+        run = Run(name=capture.name, format=capture.format)
         side.runs.append(calls.added_to(run))
 
     def _calls(self, capture: Capture, side: Side, *, keep_lengths: bool) -> _CallFigures:

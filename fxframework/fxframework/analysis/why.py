@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.analysis.calls import require_slices
 from fxframework.analysis.scheduling import (
     IS_RUNNABLE,
     IS_RUNNING,
@@ -22,7 +23,7 @@ from fxframework.analysis.scheduling import (
 from fxframework.analysis.spans import flow_points
 from fxframework.errors import UsageError, checked_type, did_you_mean
 from fxframework.kit.wakers import Wakers
-from fxframework.model.capture import Capture, View
+from fxframework.model.capture import Capture, under_views
 from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
 from fxframework.model.threads import Threads
@@ -163,12 +164,7 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
     checked_type(top, int, "top", "an int")
     if top < 1:
         raise UsageError(f"top is {top}, and must be at least 1", remedy="give 1 or more")
-    if "slices" not in capture.schemas:
-        raise UsageError(
-            f"{capture.format} captures have no slices",
-            path=capture.name,
-            remedy=f"it has {', '.join(capture.tables)}",
-        )
+    require_slices(capture)
     slices = capture.table("slices")
     names = slices.array("name")  # texts may be known only once a column is made
     code = slices.pool.code(name)
@@ -184,7 +180,7 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
         )
     slowest_first = ended[np.argsort(-slices.array("dur")[ended], kind="stable")]
     rows = slices.array("row")[slowest_first].tolist()
-    meanwhile = _Meanwhile(_whole(capture))
+    meanwhile = _Meanwhile(under_views(capture))
     typical = None
     if len(rows) > 1:
         typical = meanwhile.call(rows[len(rows) // 2])
@@ -196,13 +192,6 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
         slowest=tuple(map(meanwhile.call, rows[:top])),
         typical=typical,
     )
-
-
-def _whole(capture: Capture) -> Capture:
-    """Return the capture that a view shows a part of."""
-    while isinstance(capture, View):
-        capture = capture.whole
-    return capture
 
 
 def _unknown_name(capture: Capture, slices: Table, name: str) -> UsageError:

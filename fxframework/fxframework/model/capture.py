@@ -51,6 +51,7 @@ __all__ = [
     "View",
     "Window",
     "kind_of",
+    "under_views",
 ]
 
 LINES = 512
@@ -646,6 +647,13 @@ class View(Capture):
             part = self._part(batch)
             if part is batch or len(part):
                 yield part
+
+
+def under_views(capture: Capture) -> Capture:
+    """Return the capture of which views, if there are any, show a part."""
+    while isinstance(capture, View):
+        capture = capture.whole
+    return capture
 
 
 class Window(View):

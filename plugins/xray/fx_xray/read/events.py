@@ -1,4 +1,4 @@
-"""Events as numpy columns, out of what the kernels fill; and their ticks as nanoseconds."""
+"""Events as numpy columns, and their ticks as nanoseconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from fxframework.model.clock import Clock
 __all__ = [
     "EVENT",
     "Events",
-    "array",
     "backward",
     "distinct",
     "merged_order",
@@ -60,11 +59,6 @@ EVENT = np.dtype(
      ("offset", "i8"), ("value", "u8"), ("size", "i4")]
 )  # fmt: skip
 """An event, by the names of ``Events``."""
-
-
-def array(column: Any, count: int | None = None) -> NDArray[Any]:
-    """Return a column of a kernel as an array of shape (count,); nothing is copied."""
-    return np.asarray(column)[:count]
 
 
 def picked(events: Events, rows: Any) -> Events:

@@ -66,7 +66,7 @@ class CallPass(FirstPass[Rows]):
 
     @property
     def notes(self) -> list[Notes]:
-        """Those of the scan and of the match."""
+        """Those of the log and of the match."""
         return [each for each in (self.log.notes, self.matcher.notes) if each is not None]
 
     @property

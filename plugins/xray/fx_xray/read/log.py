@@ -70,11 +70,11 @@ class Log(abc.ABC):
     buffers: dict[str, NDArray[Any]] | None = None
     """Columns of `xray_buffers`; the thread is -1 of a buffer without records."""
     notes: Findings | None = None
-    """What the scan found."""
+    """What framing found."""
     nbytes: int
     """Bytes of the trace."""
     losses: I64 = np.zeros((3, 0), np.int64)
-    """What the scan took for no sound record: begin, end and number of the rule, of each."""
+    """What is not a sound record: begin, end and number of the rule, of each."""
 
     @abc.abstractmethod
     def chunks(self) -> Iterator[Events]:

@@ -1,4 +1,4 @@
-"""Lines of record JSON: from columns of the declared records, where the scan says they are sound.
+"""Lines of record JSON: from columns of the declared records, where the framing finds sound ones.
 
 Where records begin and end, ``Walk.frames`` knows. What is not a sound record is
 shown by the walk that reads records one at a time; so is one that was cut in half, and a run of
@@ -119,7 +119,7 @@ class XrayFrames:
         kinds = self.data[kind_places]
         is_sound = rows[FAULT] == 0
         self.entries = np.where(is_sound, self.entry_of[kinds], BAD_SIZE)
-        # The time of a record that was cut in half, only the scan knows.
+        # The time of a record that was cut in half, only the walk knows.
         usual_sizes = self.size_of[kinds]
         is_cut = is_sound & (usual_sizes > 0) & (self.sizes != usual_sizes)
         asking = np.flatnonzero(is_cut | (rows[FAULT] == rules.RECORD_TOO_LARGE))

@@ -13,7 +13,7 @@ from fx_xray.read.capture import EventCapture
 from fx_xray.read.events import Events, picked
 from fx_xray.read.match import WHAT
 from fxframework.kernels.nesting import BEGIN, END, NO_STACKS, Nesting
-from fxframework.model.capture import Capture, View
+from fxframework.model.capture import Capture, View, under_views
 from fxframework.model.rows import RowMarks
 
 __all__ = ["Bools", "Calls", "Matched", "chosen_events", "has_events", "picked", "whole_of"]
@@ -23,21 +23,14 @@ U64 = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
 
 
-def _under(capture: Capture) -> Capture:
-    """Return the capture under all views."""
-    while isinstance(capture, View):
-        capture = capture.whole
-    return capture
-
-
 def has_events(capture: Capture) -> bool:
     """Return whether it is of a format of this plugin."""
-    return isinstance(_under(capture), EventCapture)
+    return isinstance(under_views(capture), EventCapture)
 
 
 def whole_of(capture: Capture) -> EventCapture:
     """Return the capture under all views, which has events."""
-    whole = _under(capture)
+    whole = under_views(capture)
     assert isinstance(whole, EventCapture)  # noqa: S101 (asked of captures that have them)
     return whole
 
