@@ -86,11 +86,6 @@ class StringPool(Sequence[str]):
         with self.lock:
             self.pool.read_from(NOWHERE)
 
-    def lengths(self) -> NDArray[np.int64]:
-        """Return the bytes of each string, int64 of shape (strings,), by code."""
-        with self.lock:
-            return np.array(self.pool.array("lengths")[: len(self)], np.int64)
-
     def code(self, value: str | bytes) -> int:
         """Return the code of a string; -1 if it is not in the pool."""
         with self.lock:

@@ -9,7 +9,7 @@ Records that columns do not say, or say in doubt, are shown by their objects.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -34,7 +34,7 @@ from fxframework.kernels.parts import (
 )
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.row_texts import Numbered, column_of
+from fxframework.kit.row_texts import Numbered, column_of, string_lengths
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.wire.beside import Spare
 from fxframework.wire.blocks import LEAST_RUN, REASONS, SIZE_RULE, Block, BlockReader, Run
@@ -90,6 +90,11 @@ class LineReader(BlockReader):
         self.offsets: list[int] = []
         self.object_lines: list[bytes] = []
         """Places and lines of records that were read as objects."""
+        self.object_bytes = 0
+        """Bytes of these lines."""
+        self.longest_text = 0
+        """Bytes of the longest of the texts in ``strings`` that were looked at."""
+        self.texts_seen = 0
         self.pieces: list[Iterator[bytes]] = []
         """The lines of the block that come before those in ``texts``."""
 
@@ -113,6 +118,7 @@ class LineReader(BlockReader):
         self.texts.put(np.array(self.offsets, np.int64), (COPIED, objects))
         self.offsets = []
         self.object_lines = []
+        self.object_bytes = 0
 
     def add_object(self, ordinal: int, record: LosslessRecord) -> bool:
         """Take a record that was read as an object."""
@@ -125,8 +131,14 @@ class LineReader(BlockReader):
 
     def show(self, record: LosslessRecord) -> None:
         """Make the line of a record."""
-        self.offsets.append(record.offset)
-        self.object_lines.append(orjson.dumps(record.to_json()) + b"\n")
+        self.keep(record.offset, record.to_json())
+
+    def keep(self, place: int, shown: Mapping[str, Any]) -> None:
+        """Make the line of a record at a place, from its JSON."""
+        line = orjson.dumps(shown) + b"\n"
+        self.offsets.append(place)
+        self.object_lines.append(line)
+        self.object_bytes += len(line)
 
     def watched_of(self, many: Many) -> I64:
         """Return the rows of the sound records that are shown by objects."""
@@ -183,7 +195,7 @@ class LineReader(BlockReader):
 
         All lines of a block that objects made are held until it ends.
         """
-        nbytes = sum(map(len, self.object_lines))
+        nbytes = self.object_bytes
         run_bytes = int(run.places[run.count - 1] - run.places[0]) + 1
         if nbytes > LONGEST_PIECE:
             share = LONGEST_PIECE / nbytes
@@ -198,9 +210,9 @@ class LineReader(BlockReader):
         A text that a registration declares is written in the lines of all records that refer to
         it: a file of a kilobyte could make a gigabyte of them.
         """
-        lengths = self.strings.lengths()
-        if lengths.max(initial=0) <= LONG:
+        if not self._has_long_texts():
             return None
+        lengths = string_lengths(self.strings)
         nbytes = np.zeros(run.count)
         for many in self.plain:
             for read in (many, *itertools.chain.from_iterable(many.own.parts.values())):
@@ -218,16 +230,27 @@ class LineReader(BlockReader):
         last_of_pieces = np.flatnonzero(piece[1:] != piece[:-1])
         return np.append(run.places[last_of_pieces + 1], np.iinfo(np.int64).max)
 
+    def _has_long_texts(self) -> bool:
+        """Return whether any text so far is long; each is looked at once."""
+        seen, self.texts_seen = self.texts_seen, len(self.strings)
+        new = self.strings.pool.array("lengths")[seen : self.texts_seen]
+        self.longest_text = max(self.longest_text, int(new.max(initial=0)))
+        return self.longest_text > LONG
+
     def _put_lines_before(self, place: int) -> None:
         """Let the lines before a place be a piece of their own."""
         objects = list(zip(self.offsets, self.object_lines, strict=True))
         before = [(offset, line) for offset, line in objects if offset < place]
         behind = [(offset, line) for offset, line in objects if offset >= place]
-        self.offsets = [offset for offset, _ in before]
-        self.object_lines = [line for _, line in before]
+        self._set_objects(before)
         self.pieces.append(iter([self._joined()]))
-        self.offsets = [offset for offset, _ in behind]
-        self.object_lines = [line for _, line in behind]
+        self._set_objects(behind)
+
+    def _set_objects(self, objects: Sequence[tuple[int, bytes]]) -> None:
+        """Let places and lines be those of records that were read as objects."""
+        self.offsets = [offset for offset, _ in objects]
+        self.object_lines = [line for _, line in objects]
+        self.object_bytes = sum(map(len, self.object_lines))
 
     def _put_damaged(self, run: Run, number: int, every_row: I64) -> None:
         """Make the lines of damaged stretches."""

@@ -62,8 +62,7 @@ class TraceLines(TraceBlocks, LineReader):
         place = self.walk.place
         shown = record.to_json()
         shown["offset"] = int(self.file.offset_of(np.array([place]))[0])
-        self.offsets.append(place)
-        self.object_lines.append(orjson.dumps(shown) + b"\n")
+        self.keep(place, shown)
 
     def put_stretches(self, run: Run, entry: int, rows: I64) -> None:
         """Make the lines of stretches that are not sound records."""
