@@ -649,7 +649,7 @@ def _exported(name: str, capture: Any) -> None:
 
 def numbers(data: bytes) -> None:
     """Sort, and map, any numbers, as numpy and a dictionary do."""
-    from fxframework.kernels.maps import PairMap
+    from fxframework.kernels.maps import CountMap, PairMap
     from fxframework.kernels.sorting import StableOrder
 
     keys = _exact(data, "<i8")
@@ -657,11 +657,17 @@ def numbers(data: bytes) -> None:
         found, in_order = np.empty_like(keys), np.empty_like(keys)
         StableOrder(keys.data, int(keys.min()), int(keys.max()), found.data, in_order.data).run()
         assert (found == np.argsort(keys, kind="stable")).all()
-    pairs = PairMap()
+    pairs, counts = PairMap(), CountMap()
     known: dict[tuple[int, int], int] = {}
+    added: dict[int, int] = {}
     for first, second in zip(keys.tolist(), keys[::-1].tolist(), strict=True):
         assert pairs.number(first, second) == known.setdefault((first, second), len(known))
+        key = first & (1 << 63) - 1  # those of counts are not negative
+        counts.add(key, 1)
+        added[key] = added.get(key, 0) + 1
     assert all(pairs.get(*pair) == value for pair, value in known.items())
+    counted = [column.tolist() for column in counts.items()]
+    assert dict(zip(*counted, strict=True)) == added
 
 
 @functools.cache

@@ -86,6 +86,21 @@ def test_a_map_grows(helpers: Helpers) -> None:
     assert all(found.get(number << 40, -number) == number for number in range(20_000))
 
 
+@given(steps=st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=300))
+def test_counts_are_those_of_a_counter(helpers: Helpers, steps: list[tuple[int, bool]]) -> None:
+    found = helpers.maps.CountMap()
+    expected: Counter[int] = Counter()
+    for number, more in steps:
+        key = number << 38
+        amount = 1 if more or not expected[key] else -1
+        found.add(key, amount)
+        expected[key] += amount
+        assert found.get(key) == expected[key]
+    keys, counts = found.items()
+    assert dict(zip(keys.tolist(), counts.tolist(), strict=True)) == dict(+expected)
+    assert keys.tolist() == sorted(keys.tolist())
+
+
 # --- Pools -------------------------------------------------------------------------------------
 
 

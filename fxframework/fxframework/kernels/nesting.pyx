@@ -5,13 +5,11 @@ Slices of a thread nest: an end closes the innermost open slice of its name, and
 inside of that one.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from fxframework.kernels.maps cimport PairMap
+from fxframework.kernels.maps cimport CountMap, PairMap
 
 import numpy as np
-
-from fxframework.kernels.hashing import FIRST, SEED
 
 BEGIN, END, OTHER = range(3)
 NO_STACKS = -1
@@ -55,11 +53,7 @@ cdef class Nesting:
     cdef int64_t[:, ::1] inner
     cdef int64_t[::1] top, depth, shallow
     cdef int64_t[::1] top_names, lower_stacks
-    # Deep open slices by thread and name: keys, -1 in free slots, and how many there are.
-    cdef int64_t[::1] deep_keys
-    cdef int32_t[::1] deep_counts
-    cdef int64_t deep_used
-    cdef uint64_t seed, factor
+    cdef CountMap deep      # deep open slices by thread and name
     cdef PairMap numbers
     cdef int64_t free, used, deepest, stack_count, inner_count
     cdef readonly int64_t rows
@@ -78,10 +72,7 @@ cdef class Nesting:
         self.shallow = np.empty(0, np.int64)
         self.top_names = np.empty(64, np.int64)
         self.lower_stacks = np.empty(64, np.int64)
-        self.deep_keys = np.full(64, -1, np.int64)
-        self.deep_counts = np.zeros(64, np.int32)
-        self.deep_used = 0
-        self.seed, self.factor = SEED, FIRST
+        self.deep = CountMap()
         self.numbers = PairMap(64)
         self.free = -1
         self.used = self.stack_count = self.inner_count = self.rows = 0
@@ -195,7 +186,7 @@ cdef class Nesting:
                 self.shallow = np.full(self.top.shape[0], -1, np.int64)
             if depth == DEEP:
                 self.shallow[thread] = above
-            self.count_deep(thread, name, 1)
+            self.deep.add(thread << 32 | name, 1)
         self.top[thread] = node
         self.depth[thread] = depth + 1
         self.rows += 1
@@ -228,57 +219,13 @@ cdef class Nesting:
         self.node_mark = enlarged(self.node_mark, size)
         return 0
 
-    cdef int64_t slot_of(self, int64_t key) noexcept:
-        """Return the slot of a thread and a name, or the free one where they belong."""
-        cdef int64_t mask = self.deep_keys.shape[0] - 1, slot
-        cdef uint64_t mixed = (self.seed ^ <uint64_t>key) * self.factor
-        mixed = (mixed ^ (mixed >> 29)) * self.factor
-        slot = <int64_t>(mixed >> 32) & mask
-        # It ends, since at least a fourth of the slots are free.
-        while self.deep_keys[slot] >= 0 and self.deep_keys[slot] != key:
-            slot = (slot + 1) & mask
-        return slot
-
-    cdef int64_t count_deep(self, int64_t thread, int64_t name, int64_t amount) except -1:
-        """Count the deep slices of a name that are open on a thread; return how many there are."""
-        cdef int64_t key = thread << 32 | name, slot = self.slot_of(key)
-        if self.deep_keys[slot] < 0:
-            if amount == 0:
-                return 0
-            if 4 * (self.deep_used + 1) > 3 * self.deep_keys.shape[0]:
-                self.drop_uncounted()
-                slot = self.slot_of(key)
-            self.deep_used += 1
-            self.deep_keys[slot] = key
-        self.deep_counts[slot] += <int32_t>amount
-        return self.deep_counts[slot]
-
-    cdef int drop_uncounted(self) except -1:
-        """Drop names of which no deep slice is open; double the slots if that leaves many."""
-        is_open = np.asarray(self.deep_counts) > 0
-        keys = np.asarray(self.deep_keys)[is_open]
-        counts = np.asarray(self.deep_counts)[is_open]
-        cdef int64_t size = self.deep_keys.shape[0], number, slot
-        if 2 * keys.size > size:
-            size *= 2
-        self.deep_keys = np.full(size, -1, np.int64)
-        self.deep_counts = np.zeros(size, np.int32)
-        cdef int64_t[::1] key = keys
-        cdef int32_t[::1] count = counts
-        for number in range(key.shape[0]):
-            slot = self.slot_of(key[number])
-            self.deep_keys[slot] = key[number]
-            self.deep_counts[slot] = count[number]
-        self.deep_used = key.shape[0]
-        return 0
-
     cdef int64_t pop(self, int64_t thread) except -1:
         """Close the innermost slice of a thread; return its node, which stays until ``push``."""
         cdef int64_t node = self.top[thread], depth = self.depth[thread] - 1
         self.top[thread] = self.node_below[node]
         self.depth[thread] = depth
         if depth >= DEEP:
-            self.count_deep(thread, self.node_name[node], -1)
+            self.deep.add(thread << 32 | self.node_name[node], -1)
         self.node_below[node] = <int32_t>self.free
         self.free = node
         return node
@@ -286,7 +233,7 @@ cdef class Nesting:
     cdef int64_t close(self, int64_t event, int64_t thread, int64_t name) except -2:
         """Close the innermost slice of a name, and those inside; return its node, -1 for none."""
         cdef int64_t wanted = self.top[thread], node
-        if self.depth[thread] > DEEP and not self.count_deep(thread, name, 0):
+        if self.depth[thread] > DEEP and not self.deep.get(thread << 32 | name):
             wanted = self.shallow[thread]
         while wanted >= 0 and self.node_name[wanted] != name:
             wanted = self.node_below[wanted]
