@@ -11,10 +11,12 @@ among its fields (``Prefix``). Where only reading all fields tells it, the loop 
 
 from __future__ import annotations
 
+import abc
 import importlib.util
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.errors import PluginError
 from fxframework.io.limits import Limits
@@ -34,10 +36,11 @@ if TYPE_CHECKING:
     from fxframework.wire.records import Layout
 
 __all__ = [
-    "BAD_SIZE", "CUT", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN", "check_compiled",
-    "frames_of", "has_loops", "item_size", "uncompiled", "walk_of",
+    "BAD_SIZE", "CUT", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN", "ListedFrames",
+    "check_compiled", "frames_of", "has_loops", "item_size", "uncompiled", "walk_of",
 ]  # fmt: skip
 
+I64 = NDArray[np.int64]
 NOWHERE = (0, 0, 0, 0)
 ROOM = 1 << 16
 """Most rows that are found at a time."""
@@ -59,6 +62,50 @@ class Prefix(NamedTuple):
     """The place of a text that a byte ends."""
     until: int = -1
     """The byte; -1 if there is no such text."""
+
+
+class ListedFrames(abc.ABC):
+    """Where records begin and end, as a loop of the format's own lists them.
+
+    It stands in the place of ``kernels.frames.Frames``: the rows of the last ``read`` are its
+    ``places``, ``sizes``, ``entries`` and ``orders``.
+    """
+
+    growing = 0
+    places: I64
+    sizes: I64
+    entries: NDArray[Any]
+
+    def __init__(self, *, big: bool) -> None:
+        self.big = int(big)
+        self.orders = np.full(ROOM, self.big, np.uint8)
+        self.begin = np.zeros(0, np.int64)
+        self.end = np.zeros(0, np.int64)
+        """The bytes at which the rows that were listed last begin and end."""
+
+    @abc.abstractmethod
+    def list_more(self) -> None:
+        """List the next rows, in place of those before."""
+
+    @abc.abstractmethod
+    def take(self, rows: slice) -> tuple[int, int]:
+        """Let listed rows be those that were read; return how many, and why they end."""
+
+    def read(self, at: int, most: int, end: int) -> tuple[int, int]:
+        """Find rows from byte ``at`` on; return how many, and why they end (``Frames.read``)."""
+        first = self.row_of(at)
+        # At least one row, and none that begins at byte ``end`` or later.
+        behind = max(first + 1, int(np.searchsorted(self.begin, end)))
+        rows = slice(first, min(behind, first + most))
+        self.places = self.begin[rows]
+        self.sizes = self.end[rows] - self.places
+        return self.take(rows)
+
+    def row_of(self, at: int) -> int:
+        """Return the number of the row at a byte, or behind it, among those listed."""
+        while not self.end.size or at >= self.end[-1]:
+            self.list_more()
+        return int(np.searchsorted(self.begin, at))
 
 
 def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[int]]:

@@ -37,7 +37,7 @@ from fxframework.wire.cursor import order_of
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Number
 from fxframework.wire.format import every_layout
-from fxframework.wire.framing import BAD_SIZE, ROOM
+from fxframework.wire.framing import BAD_SIZE, ROOM, ListedFrames
 from fxframework.wire.known import THERE
 from fxframework.wire.many import Many, Reference
 from fxframework.wire.state import ScopedRegistrations
@@ -165,45 +165,27 @@ class TraceFile:
         return file
 
 
-class TraceFrames:
-    """Where records begin and end, in place of ``kernels.frames.Frames``.
-
-    The rows of the last ``read`` are its ``places``, ``sizes``, ``entries`` and ``orders``.
-    """
-
-    growing = 0
+class TraceFrames(ListedFrames):
+    """Where the records of a trace begin and end."""
 
     def __init__(self, file: TraceFile) -> None:
+        super().__init__(big=file.big_endian)
         self.file = file
-        self.big = int(file.big_endian)
-        self.orders = np.full(ROOM, self.big, np.uint8)
         self.kinds_found = np.zeros(ROOM, np.int64)
         self.list = FrameList(file.bounds, ROOM)
         self.left = iter(file.stretches)
         self.in_records = False
         self.start = 0
         """The word at which the next row begins."""
-        self.begin, self.end, self.fault, self.value = np.zeros((4, 0), np.int64)
-        """Columns of the stretches that were listed last: bytes, rule and value."""
+        self.fault, self.value = np.zeros((2, 0), np.int64)
+        """Columns of the stretches that were listed last: rule and value."""
         self.entry = np.zeros(0, np.int32)
 
-    def read(self, at: int, most: int, end: int) -> tuple[int, int]:
-        """Find rows from byte ``at`` on; return how many, and why they end (``Frames.read``)."""
-        first = self.row_of(at)
-        # At least one row, and none that begins at byte ``end`` or later.
-        behind = max(first + 1, int(np.searchsorted(self.begin, end)))
-        rows = slice(first, min(behind, first + most))
-        self.places = self.begin[rows]
+    def take(self, rows: slice) -> tuple[int, int]:
+        """Let listed rows be those that were read; return how many, and why they end."""
         self.faults = self.fault[rows]
-        self.sizes = self.end[rows] - self.places
         self.entries = self.entry[rows]
         return self.places.size, 0
-
-    def row_of(self, at: int) -> int:
-        """Return the number of the row at a byte, or behind it, among those listed."""
-        while not self.end.size or at >= self.end[-1]:
-            self.list_more()
-        return int(np.searchsorted(self.begin, at))
 
     def list_more(self) -> None:
         """List the next stretches."""

@@ -25,7 +25,7 @@ from fxframework.kit.lossless import LosslessRecord
 from fxframework.wire.blocks import Run
 from fxframework.wire.expressions import Register
 from fxframework.wire.format import Format, kinds_of
-from fxframework.wire.framing import BAD_SIZE, ROOM
+from fxframework.wire.framing import BAD_SIZE, ROOM, ListedFrames
 from fxframework.wire.lines import LineReader
 from fxframework.wire.state import Change
 
@@ -87,18 +87,16 @@ class XrayLines(LineReader):
         return self.walk.next()  # type: ignore[no-any-return]
 
 
-class XrayFrames:
-    """Where the records of a trace begin and end, in place of ``kernels.frames.Frames``.
+class XrayFrames(ListedFrames):
+    """Where the records of a trace begin and end.
 
-    The rows of the last ``read`` are its ``places``, ``sizes``, ``entries`` and ``orders``;
-    ``begins_buffer`` says which of them are the first of a buffer.
+    ``begins_buffer`` says which rows of the last ``read`` are the first of a buffer.
     """
 
     def __init__(self, format: Format, walk: RecordWalk) -> None:
+        super().__init__(big=walk.state.big)
         self.walk = walk
         self.data = np.frombuffer(walk.view, np.uint8)
-        self.big = int(walk.state.big)
-        self.orders = np.full(ROOM, self.big, np.uint8)
         self.entry_of, self.size_of = kinds_by_byte(format, walk)
         self.blocks = walk.frames.blocks(ROOM)
         self.listed = np.zeros((BEGINS_BUFFER + 1, 0), np.int64)
@@ -106,30 +104,20 @@ class XrayFrames:
         self.block = -1
         """The buffer of the last one before them."""
 
-    def read(self, at: int, most: int, end: int) -> tuple[int, int]:
-        """Find rows from byte ``at`` on; return how many, and why they end (``Frames.read``)."""
-        first = self.row_of(at)
-        # At least one row, and no row that begins at byte ``end`` or later.
-        behind = max(first + 1, int(np.searchsorted(self.listed[BEGIN], end)))
-        rows = self.listed[:, first : min(behind, first + most)]
-        self.places, self.sizes = rows[BEGIN], rows[END] - rows[BEGIN]
-        self.begins_buffer = rows[BEGINS_BUFFER]
+    def take(self, rows: slice) -> tuple[int, int]:
+        """Let listed rows be those that were read; return how many, and why they end."""
+        faults = self.listed[FAULT, rows]
+        self.begins_buffer = self.listed[BEGINS_BUFFER, rows]
         # A stretch that is not a record may be too short for the byte that says the kind.
         kind_places = np.minimum(self.places + self.walk.kind_byte, self.data.size - 1)
         kinds = self.data[kind_places]
-        is_sound = rows[FAULT] == 0
+        is_sound = faults == 0
         self.entries = np.where(is_sound, self.entry_of[kinds], BAD_SIZE)
         # The time of a record that was cut in half, only the walk knows.
         usual_sizes = self.size_of[kinds]
         is_cut = is_sound & (usual_sizes > 0) & (self.sizes != usual_sizes)
-        asking = np.flatnonzero(is_cut | (rows[FAULT] == rules.RECORD_TOO_LARGE))
+        asking = np.flatnonzero(is_cut | (faults == rules.RECORD_TOO_LARGE))
         return (int(asking[0]), ASKS) if asking.size else (self.places.size, 0)
-
-    def row_of(self, at: int) -> int:
-        """Return the number of the record at a byte among those listed; list more for it."""
-        while not self.listed.size or at >= self.listed[END, -1]:
-            self.list_more()
-        return int(np.searchsorted(self.listed[BEGIN], at))
 
     def list_more(self) -> None:
         """List the next records."""
@@ -138,6 +126,8 @@ class XrayFrames:
         is_first = blocks != np.append(self.block, blocks[:-1])
         self.block = int(blocks[-1])
         self.listed = np.concatenate([columns, is_first[None]])
+        self.begin = self.listed[BEGIN]
+        self.end = self.listed[END]
 
     def frame(self, row: int) -> Frame:
         """Return a record as ``RecordWalk.record`` takes it."""
