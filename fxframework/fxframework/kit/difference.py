@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
 from fxframework.kernels.digests import LineDigests
-from fxframework.model.capture import Capture, Entry, Window
+from fxframework.model.capture import Capture, Entry, Window, under_views
 
 __all__ = [
     "COMPARISONS",
@@ -213,7 +213,7 @@ def _counts(side: _Compared, where: I64) -> Mapping[str, int]:
 
 def _compared(capture: Capture) -> _Compared:
     """Digest the contents of each record, except of those that only support others."""
-    whole = capture.whole if isinstance(capture, Window) else capture
+    whole = under_views(capture)
     names = _Names()
     kernel = LineDigests()
     digests, kinds, lines = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)], []

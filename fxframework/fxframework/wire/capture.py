@@ -185,10 +185,9 @@ class BlockCapture(ScannedCapture[BlockPass, Tables]):
             self.check_budget()
             yield piece
         report()  # what belongs to no piece
-        beyond = findings.totals - findings.limit
         if diagnostics is not None:
-            for number in np.flatnonzero(beyond > 0).tolist():
-                diagnostics.add(self.rules.numbered(number), times=int(beyond[number]))
+            for number, times in findings.beyond_limit():
+                diagnostics.add(self.rules.numbered(number), times=times)
 
     def _run_pass(self, *, whole: bool) -> BlockPass:
         return BlockPass(self, whole=whole)

@@ -110,6 +110,12 @@ class Findings:
         self.listed = []
         return listed
 
+    def beyond_limit(self) -> list[tuple[int, int]]:
+        """Return the rules with more findings than are listed, and how many more."""
+        more = self.totals - self.limit
+        numbers = np.flatnonzero(more > 0)
+        return list(zip(numbers.tolist(), more[numbers].tolist(), strict=True))
+
     @property
     def findings(self) -> Any:
         """The listed findings, four numbers each, one after another."""

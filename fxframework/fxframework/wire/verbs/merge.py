@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
 from fxframework.kernels.sorting import stable_order
-from fxframework.model.capture import Capture, Window
+from fxframework.model.capture import Capture, Window, under_views
 from fxframework.model.strings import TextColumn
 from fxframework.wire.capture import DeclaredCapture
 from fxframework.wire.verbs.copies import CopyReader, is_among, offsets_of
@@ -65,16 +65,15 @@ def merged(
     order = stable_order(times) if len(parts) > 1 else None  # a single part keeps its order
     if order is None:
         order = np.arange(times.size)
+    beside = {
+        name: np.concatenate([part.beside[name] for part in parts]) for name in parts[0].beside
+    }
     ends = np.cumsum(sizes[order])
     piece_ends = np.arange(PIECE, int(ends[-1]) if ends.size else 0, PIECE)
     for rows in np.split(order, np.searchsorted(ends, piece_ends)):
         part_of_row = np.searchsorted(bounds, rows, "right") - 1
         records = gathered(parts, part_of_row, rows - bounds[part_of_row])
-        beside = {
-            name: np.concatenate([part.beside[name] for part in parts])[rows]
-            for name in parts[0].beside
-        }
-        change(records, beside)
+        change(records, {name: column[rows] for name, column in beside.items()})
         yield records.data.data
 
 
@@ -164,7 +163,7 @@ class Merger(MergeSession):
 
     def part(self, capture: Capture) -> MergedPart:
         """Return the records of a capture."""
-        whole = capture.whole if isinstance(capture, Window) else capture
+        whole = under_views(capture)
         if not isinstance(whole, DeclaredCapture) or whole.format != self._format.name:
             raise UsageError(
                 f"{whole.format} captures cannot be written as {self._format.name}",

@@ -43,7 +43,7 @@ from fxframework.io.source import Source, spool_file
 from fxframework.io.words import WORD
 from fxframework.kit.realign import realigned
 from fxframework.kit.salvage import Loss
-from fxframework.model.capture import Capture, OpenRequest, Window
+from fxframework.model.capture import Capture, OpenRequest, Window, under_views
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.selection import Selection
 from fxframework.model.strings import TextColumn
@@ -338,7 +338,7 @@ class LogSession(MergeSession):
     def part(self, capture: Capture) -> MergedPart:
         """Return the records of a capture, in the form of the output."""
         prepared = self.prepared(capture)
-        whole = whole_of(prepared)
+        whole = under_views(prepared)
         assert isinstance(whole, LogCapture)  # noqa: S101 (`prepared` sees to it)
         file = whole.framed()
         frames = Frames.joined([block.sound() for block in file.blocks()])
@@ -389,11 +389,6 @@ class LogSession(MergeSession):
         return super().close()
 
 
-def whole_of(capture: Capture) -> Capture:
-    """Return the capture of which one shows a part, or itself."""
-    return capture.whole if isinstance(capture, Window) else capture
-
-
 def is_legacy(capture: Capture) -> bool:
     """Return whether a capture is of legacy packets."""
     return capture.format.startswith("log-legacy")
@@ -432,7 +427,7 @@ class LogMerger(LogSession):
     def prepared(self, capture: Capture) -> Capture:
         """Return a capture of structured records, or of a ring's entries."""
         to = self.attribution
-        if not isinstance(whole_of(capture), LogCapture):
+        if not isinstance(under_views(capture), LogCapture):
             capture = self.rows_of(capture)
             to = "keep" if to == "manifest" else to
         options = capture.request.options
@@ -536,7 +531,7 @@ class PacketMerger(LogSession):
 
     def prepared(self, capture: Capture) -> Capture:
         """Return a capture of legacy packets."""
-        if not isinstance(whole_of(capture), LogCapture):
+        if not isinstance(under_views(capture), LogCapture):
             capture = self.rows_of(capture)
         elif is_legacy(capture) and self.redactor is None:
             return capture

@@ -570,7 +570,6 @@ class TraceBlocks(BlockReader):
 
     def report_more(self, diagnostics: Diagnostics | None) -> None:
         """Report how many findings there are beyond those that are listed."""
-        beyond = self.findings.totals - self.findings.limit
-        for number in np.flatnonzero(beyond > 0).tolist():
-            if diagnostics is not None:
-                diagnostics.add(RULES.numbered(number), times=int(beyond[number]))
+        if diagnostics is not None:
+            for number, times in self.findings.beyond_limit():
+                diagnostics.add(RULES.numbered(number), times=times)
