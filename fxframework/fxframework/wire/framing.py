@@ -67,7 +67,7 @@ class Prefix(NamedTuple):
 class ListedFrames(abc.ABC):
     """Where records begin and end, as a loop of the format's own lists them.
 
-    It stands in the place of ``kernels.frames.Frames``: the rows of the last ``read`` are its
+    It takes the place of ``kernels.frames.Frames``: the rows of the last ``read`` are its
     ``places``, ``sizes``, ``entries`` and ``orders``.
     """
 
