@@ -33,14 +33,17 @@ from fxframework.wire.spans import Span, Text
 if TYPE_CHECKING:
     from fxframework.kernels.frames import Frames
     from fxframework.wire.families import Place
-    from fxframework.wire.records import Layout
+    from fxframework.wire.records import Layout, Record
 
 __all__ = [
     "BAD_SIZE", "CUT", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN", "ListedFrames",
-    "check_compiled", "frames_of", "has_loops", "item_size", "uncompiled", "walk_of",
+    "check_compiled", "frames_of", "frames_of_family", "has_loops", "item_size", "uncompiled",
+    "walk_of",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
+Entry = tuple[int, int, "type[Record]"]
+"""The first and the second number of a kind, and its class."""
 NOWHERE = (0, 0, 0, 0)
 ROOM = 1 << 16
 """Most rows that are found at a time."""
@@ -108,15 +111,23 @@ class ListedFrames(abc.ABC):
         return int(np.searchsorted(self.begin, at))
 
 
-def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[int]]:
-    """Return what the loops need to know of a format: its numbers, and four of each kind."""
+def numbers_of(
+    base: type[Record],
+    entries: list[Entry],
+    marked: type[Record] | None = None,
+    limits: Limits | None = None,
+) -> tuple[list[int], list[int]]:
+    """Return what the loops need to know of a family: its numbers, and four of each kind.
+
+    ``entries`` are its kinds (``kinds_of``), and ``marked`` the class that has a byte order.
+    """
 
     def place_of(place: Place | None) -> tuple[int, int, int, int]:
         if place is None:
             return NOWHERE
         return place.offset, place.nbytes, place.shift_in(False), place.mask
 
-    family = format.family
+    family = base.layout.family
     places = [family.places[field] for field in family.kinds]
     kind, second = (*places, None, None)[:2]
     size = None if family.size is None else family.places[family.size]
@@ -126,13 +137,12 @@ def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[i
         return min(filter(None, (own, longest)), default=0)
 
     mark = (0, 0, 0, 0)
-    if format.marked is not None:
-        layout = format.marked.layout
+    if marked is not None:
+        layout = marked.layout
         assert layout.mark is not None  # noqa: S101 (why it is the marked one)
         place = layout.mark_place
         mark = (*layout.kind, 0)[0], place.offset, place.nbytes, layout.mark.number
-    entries = kinds_of(format)
-    align = format.base.layout.align
+    align = base.layout.align
     numbers = [
         *place_of(kind),
         *place_of(second),
@@ -162,7 +172,7 @@ def frames_of(format: Format, source: Source, limits: Limits | None = None) -> F
     check_compiled(format)
     from fxframework.kernels.frames import Frames
 
-    numbers, kinds = numbers_of(format, limits)
+    numbers, kinds = numbers_of(format.base, kinds_of(format), format.marked, limits)
     sized = format.family.size is not None
     prefixes: list[int] = []
     for _, _, cls in kinds_of(format):
@@ -179,6 +189,25 @@ def frames_of(format: Format, source: Source, limits: Limits | None = None) -> F
     )
     frames.big = int(format.order == "big")
     frames.asking = int(format.choosy)
+    return frames
+
+
+def frames_of_family(base: type[Record], data: NDArray[np.uint8], name: str) -> Frames:
+    """Return the framing of records that say their sizes, in some bytes (uint8), without a format.
+
+    What is not a record is left to the caller, who knows where damage ends. ``name`` is what the
+    error calls the format. Raises PluginError if the framing is not compiled.
+    """
+    if not has_loops():
+        raise uncompiled(f"files of {name}")
+    from fxframework.kernels.frames import Frames
+
+    members = base.layout.family.members
+    entries = sorted(((cls.layout.kind[0], -1, cls) for cls in members), key=lambda each: each[0])
+    numbers, kinds = (np.array(each, np.int64) for each in numbers_of(base, entries))
+    room = min(ROOM, 1 + data.size // base.layout.family.size_of(0))
+    frames = Frames(data, numbers, kinds, np.array(UNFIT * len(entries), np.int64), room)
+    frames.asking = 1
     return frames
 
 

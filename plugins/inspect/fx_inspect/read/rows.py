@@ -1,23 +1,22 @@
-"""Batches: the columns of a batch of rows of each table, made of raw columns (``RawColumns``)."""
+"""Rows: the columns of a stretch of rows of each table, made of the columns of a VMO (``Vmo``)."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect import format as wire
+from fx_inspect.format import BlockType
 from fx_inspect.read import tables
-from fx_inspect.read.first_pass import RawColumns, taken
-from fx_inspect.read.order import Paths
-from fx_inspect.read.slots import PLACES, SlotColumns
-from fx_inspect.read.texts import TextColumnFill, TextCopy
+from fx_inspect.read.chains import bounds_of
+from fx_inspect.read.texts import Texts
+from fx_inspect.read.tree import paths_of
+from fx_inspect.read.vmo import Vmo
 from fxframework.errors import LimitError
 from fxframework.io import arena
-from fxframework.kernels.columns import SplitNumbers
 from fxframework.model.strings import StringPool, TextColumn, read_only
 
 __all__ = ["TreeRows", "paths"]
@@ -44,23 +43,27 @@ NUMBERS = {
     "float": (tables.DOUBLE,),
 }
 """Types of properties with a value in each column."""
+SLOT_BYTES = {
+    tables.INT_ARRAY: wire.SLOT_BYTES[BlockType.INT_VALUE],
+    tables.UINT_ARRAY: wire.SLOT_BYTES[BlockType.UINT_VALUE],
+    tables.DOUBLE_ARRAY: wire.SLOT_BYTES[BlockType.DOUBLE_VALUE],
+    tables.STRING_ARRAY: wire.SLOT_BYTES[BlockType.STRING_REFERENCE],
+}
+"""Bytes of a slot, by the type of the array."""
 
 
 class SharedTexts(TextColumn):
     """Values of properties, copied from their blocks at first use.
 
     Rows may share a string: ``bytes_of`` returns the same object for all rows that share a long
-    one. Threads copy one after the other, under ``lock``.
+    one.
     """
 
-    def __init__(
-        self, offsets: I64, source: I32, copy: TextCopy, shared: dict[int, bytes], lock: Lock
-    ) -> None:
+    def __init__(self, offsets: I64, source: I64, texts: Texts, shared: dict[int, bytes]) -> None:
         self.offsets = read_only(offsets)
         self._source = source
-        self._copy = copy
+        self._texts = texts
         self._shared = shared
-        self._lock = lock
 
     def read_only(self) -> TextColumn:
         """Return the column itself: to lock its bytes as others do would copy them all."""
@@ -69,60 +72,50 @@ class SharedTexts(TextColumn):
     @cached_property
     def data(self) -> NDArray[np.uint8]:  # type: ignore[override]
         """The bytes of all rows."""
-        data: NDArray[np.uint8] = arena.empty(int(self.offsets[-1]), np.uint8)
-        self._fill(self._source, self.offsets, data)
-        return read_only(data)
-
-    def _fill(self, source: I32, offsets: I64, data: NDArray[np.uint8]) -> None:
-        """Copy the texts of some blocks to where ``offsets`` says."""
-        with self._lock:
-            TextColumnFill(self._copy, source.data, offsets.data, data.data).run()
+        return read_only(self._texts.column(self._source, np.diff(self.offsets)).data)
 
     def bytes_of(self, row: int) -> bytes:
         """Return the bytes of a row."""
         nbytes = int(self.offsets[row + 1]) - int(self.offsets[row])
         if nbytes < LONG:
             return super().bytes_of(row)
-        unit = int(self._source[row])
-        found = self._shared.get(unit)
+        text = int(self._source[row])
+        found = self._shared.get(text)
         if found is None or len(found) != nbytes:
-            offsets, data = np.array([0, nbytes]), np.empty(nbytes, np.uint8)
-            self._fill(self._source[row : row + 1], offsets, data)
-            found = self._shared[unit] = data.tobytes()
+            copied = self._texts.column(self._source[row : row + 1], np.array([nbytes]))
+            found = self._shared[text] = copied.data.tobytes()
         return found
 
 
 class TreeRows:
-    """The rows of the tables of one VMO, made from its raw columns a stretch at a time."""
+    """The rows of the tables of one VMO, made from its columns a stretch at a time."""
 
-    def __init__(self, raw: RawColumns, max_memory: int) -> None:
-        self.raw = raw
-        self.nodes: I32 = np.asarray(raw.order.nodes)[: raw.node_count]
-        """Nodes by id."""
-        self.place: I32 = np.asarray(raw.order.place)
-        """Id of each node, or -1."""
-        self.rows_of_values = raw.value_rows
-        self.rows_of_links = raw.link_rows
-        self.text_bound = max_memory or max(COST * raw.nbytes, TEXT_SPARE)
-        values, rows = raw.values, self.rows_of_values
-        self.types: NDArray[np.uint8] = np.asarray(values.type)[rows]
-        sizes = np.asarray(values.length)[rows]
+    def __init__(self, vmo: Vmo, max_memory: int) -> None:
+        self.vmo = vmo
+        self.order = vmo.order
+        self.values = vmo.values
+        self.rows_of_values = vmo.value_rows
+        self.rows_of_links = vmo.link_rows()
+        self.text_bound = max_memory or max(COST * vmo.nbytes, TEXT_SPARE)
+        self.types: NDArray[np.uint8] = self.values.kinds[self.rows_of_values]
+        sizes = self.values.lengths[self.rows_of_values]
         slots = sizes * (self.types >= tables.INT_ARRAY)
-        self.first_slot: I64 = _sums(slots)
+        self.first_slot: I64 = bounds_of(slots)
         """First slot of each property; without slots, that of the next array."""
-        self.first_text: I64 = _sums(sizes - slots)
+        has_text = (self.types == tables.STRING) | (self.types == tables.BYTES)
+        self.first_text: I64 = bounds_of(sizes * has_text)
         """First byte of each property's value among those of all properties."""
+        self._seen = set(np.flatnonzero(np.bincount(self.types)).tolist())
+        """The types that occur."""
         self._paths: I32 | None = None
         self._weights: dict[str, I64 | None] = {}
         self._shared: dict[int, bytes] = {}
-        self._copying = Lock()
-        """Held while texts are copied: the copies have one state."""
 
     def count(self, name: str) -> int:
         """Return the number of rows of a table."""
         counts = {
             # An empty file has no root.
-            "nodes": self.nodes.size if self.raw.nbytes else 0,
+            "nodes": self.order.count if self.vmo.nbytes else 0,
             "properties": self.rows_of_values.size,
             "inspect_slots": int(self.first_slot[-1]),
             "inspect_links": self.rows_of_links.size,
@@ -143,80 +136,87 @@ class TreeRows:
 
     def _weigh(self, name: str) -> I64 | None:
         """Return the bytes of strings before each row; None if all strings are short."""
-        used = self.raw.string_lengths[self.raw.uses > 0]
-        if name != "properties" and int(used.max(initial=0)) < LONG:
+        values = self.values
+        names = self.node_names()
+        lengths = self.vmo.pool.pool.array("lengths")
+        used = self.vmo.texts.lengths[:-1][values.uses > 0]
+        is_short = int(used.max(initial=0)) < LONG
+        if name == "properties":
+            if is_short:
+                return self.first_text
+            return self.first_text + bounds_of(lengths[self._names(self.rows_of_values)])
+        if is_short:
             return None
         if name == "nodes":
-            codes = self.node_names()
-            return _sums(self.raw.pool.pool.array("lengths")[codes])
-        if name == "properties":
-            if int(used.max(initial=0)) < LONG:
-                return self.first_text
-            codes = self.raw.value_names(self.rows_of_values)
-            return self.first_text + _sums(self.raw.pool.pool.array("lengths")[codes])
+            return bounds_of(lengths[names])
         if name == "inspect_links":
-            values, lengths = self.raw.values, self.raw.pool.pool.array("lengths")
-            both = (np.asarray(values.link_name), np.asarray(values.link_content))
-            names, contents = (self.raw.string_codes[each[self.rows_of_links]] for each in both)
-            return _sums(lengths[names] + lengths[contents])
+            contents = self.vmo.texts.codes[values.link_contents[self.vmo.link_places]]
+            return bounds_of(lengths[self._names(self.rows_of_links)] + lengths[contents])
         codes = self._slots(0, int(self.first_slot[-1]))["str"]()
-        return _sums(np.where(codes < 0, 0, self.raw.pool.pool.array("lengths")[codes]))
+        return bounds_of(np.where(codes < 0, 0, lengths[codes]))
 
     def rows(self, name: str, at: int, stop: int) -> tuple[int, Columns]:
         """Return the number of rows from ``at`` to ``stop``, and their columns except `row`."""
         return stop - at, MAKERS[name](self, at, stop)
 
+    def _names(self, rows: NDArray[Any]) -> I32:
+        """Return the codes of the names of values."""
+        codes: I32 = self.vmo.texts.codes[self.values.names[rows]]
+        return codes
+
+    def _owners(self, rows: NDArray[Any]) -> I32:
+        """Return the ids of the nodes that values belong to."""
+        owners: I32 = self.order.places[self.values.nodes[rows]]
+        return owners
+
     # --- Nodes ------------------------------------------------------------------------------------
 
     def _nodes(self, at: int, stop: int) -> Columns:
-        raw = self.raw
-        nodes = self.nodes[at:stop]
-
         def links() -> I32:
-            owners = self.place[raw.link_nodes[self.rows_of_links]]
-            return np.bincount(owners, minlength=self.nodes.size)[at:stop].astype(np.int32)
+            owners = self._owners(self.rows_of_links)
+            return np.bincount(owners, minlength=self.order.count)[at:stop].astype(np.int32)
+
+        def units() -> I32:
+            found = self.values.units[self.values.node_rows[self.order.nodes[at:stop]]]
+            found[: max(0, 1 - at)] = 0  # the root
+            return found
 
         return {
-            "offset": lambda: offsets_of(raw.node_units(nodes)),
+            "offset": lambda: offsets_of(units()),
             "id": lambda: np.arange(at, stop, dtype=np.int32),
-            "parent": lambda: self._parents(nodes),
+            "parent": lambda: self.order.parents[at:stop],
             "name": lambda: self.node_names()[at:stop],
             "path": lambda: self.paths()[at:stop],
             "links": links,
-            "inspect_block": lambda: raw.node_units(nodes).view(np.uint32),
+            "inspect_block": lambda: units().view(np.uint32),
         }
-
-    def _parents(self, nodes: I32) -> I32:
-        return taken(nodes, self.place, self.raw.values.node_parent)
 
     def node_names(self) -> I32:
         """Return the codes of the names of all nodes, by id."""
-        names = np.empty(self.nodes.size, np.int32)
-        names[:1] = self.raw.pool.intern(b"root")
-        names[1:] = taken(self.nodes[1:], self.raw.string_codes, self.raw.values.node_name)
+        names = np.empty(self.order.count, np.int32)
+        names[0] = self.vmo.pool.intern(b"root")
+        names[1:] = self._names(self.values.node_rows[self.order.nodes[1:]])
         return names
 
     def paths(self) -> I32:
         """Return the codes of the paths of all nodes, by id."""
         if self._paths is None:
-            names, parents = self.node_names(), self._parents(self.nodes)
-            self._paths = paths(self.raw.pool, self.raw.nbytes, names, parents)
+            names = self.node_names()
+            self._paths = paths(self.vmo.pool, self.vmo.nbytes, names, self.order.parents)
         return self._paths
 
     # --- Properties -------------------------------------------------------------------------------
 
     def _properties(self, at: int, stop: int) -> Columns:
-        raw, values = self.raw, self.raw.values
+        values = self.values
         rows = self.rows_of_values[at:stop]
         types = self.types[at:stop]
 
         def numbers(column: str) -> I64:
-            wanted = sum(1 << type for type in NUMBERS[column])
-            if not values.seen_types & wanted:
+            wanted = NUMBERS[column]
+            if self._seen.isdisjoint(wanted):
                 return np.broadcast_to(np.int64(0), rows.size)
-            found = SplitNumbers(values.type, values.bits, wanted, 0, rows.data)
-            found.run()
-            return np.asarray(found.out)
+            return values.bits[rows] * np.isin(types, wanted)
 
         def arrays() -> I64:
             starts = self.first_slot[at : stop + 1]
@@ -224,17 +224,17 @@ class TreeRows:
             return np.stack((first, np.diff(starts)), axis=1)
 
         return {
-            "offset": lambda: offsets_of(raw.value_units(rows)),
-            "node": lambda: taken(rows, self.place, raw.value_nodes),
-            "name": lambda: raw.value_names(rows),
+            "offset": lambda: offsets_of(values.units[rows]),
+            "node": lambda: self._owners(rows),
+            "name": lambda: self._names(rows),
             "type": types,
             "int": lambda: numbers("int"),
             "uint": lambda: numbers("uint").view(np.uint64),
             "float": lambda: numbers("float").view(np.float64),
             "text": lambda: self._text(at, stop),
             "array": arrays,
-            "inspect_block": lambda: raw.value_units(rows).view(np.uint32),
-            "inspect_format": lambda: np.asarray(values.format)[rows],
+            "inspect_block": lambda: values.units[rows].view(np.uint32),
+            "inspect_format": lambda: values.formats[rows],
         }
 
     def _text(self, at: int, stop: int) -> TextColumn:
@@ -246,43 +246,57 @@ class TreeRows:
                 f"{total} bytes together",
                 remedy="read the table in batches, or raise the limit with -o max_memory=BYTES",
             )
-        source = taken(self.rows_of_values[at:stop], self.raw.values.source)
-        return SharedTexts(offsets, source, self.raw.copy, self._shared, self._copying)
+        types = self.types[at:stop]
+        is_text = (types == tables.STRING) | (types == tables.BYTES)
+        source = np.where(is_text, self.values.bits[self.rows_of_values[at:stop]], -1)
+        return SharedTexts(offsets, source, self.vmo.texts, self._shared)
 
     # --- Slots ------------------------------------------------------------------------------------
 
     def _slots(self, at: int, stop: int) -> Columns:
-        raw, seen = self.raw, self.raw.values.seen_types
         first = int(np.searchsorted(self.first_slot, at, "right")) - 1
         last = int(np.searchsorted(self.first_slot, stop, "left"))
-        rows = self.rows_of_values[first:last]
-        units = raw.value_units(rows)
-        arrays = (units.data, self.types[first:last].data, self.first_slot[first : last + 1].data)
-        made: dict[int, SlotColumns] = {}
+        starts = self.first_slot[first : last + 1]
+        bounds = np.clip(starts, at, stop)
+        counts = np.diff(bounds)
+        """The slots of each property that are in the stretch."""
+        types = self.types[first:last]
+        units = self.values.units[self.rows_of_values[first:last]]
 
-        def columns(wanted: int) -> SlotColumns:
-            if wanted not in made:
-                codes = raw.string_codes.data
-                made[wanted] = SlotColumns(
-                    raw.scan, raw.words.data, arrays, codes, first, wanted, (at, stop)
-                )
-                made[wanted].run()
-            return made[wanted]
+        def slots() -> I64:
+            return np.arange(at, stop) - np.repeat(starts[:-1], counts)
+
+        def of_type(type: int) -> tuple[Any, I64]:
+            """Return which slots are of an array of a type, and the numbers in them."""
+            is_mine = np.repeat(types == type, counts)
+            mine: Any = slice(None) if is_mine.all() else np.flatnonzero(is_mine)
+            begins = np.repeat(offsets_of(units) + wire.SLOTS_AT, counts)[mine]
+            nbytes = SLOT_BYTES[type]
+            places = begins + nbytes * slots()[mine]
+            return mine, self.vmo.numbers.integers(places, nbytes, big=False)
 
         def numbers(wanted: int) -> I64:
-            if not seen & 1 << wanted:
+            if wanted not in self._seen:
                 return np.broadcast_to(np.int64(0), stop - at)
-            return np.asarray(columns(wanted).values)
+            found = np.zeros(stop - at, np.int64)
+            mine, bits = of_type(wanted)
+            found[mine] = bits
+            return found
 
         def codes() -> I32:
-            if not seen & 1 << tables.STRING_ARRAY:
+            if tables.STRING_ARRAY not in self._seen:
                 return np.broadcast_to(np.int32(-1), stop - at)
-            return np.asarray(columns(tables.STRING_ARRAY).numbers)
+            found = np.full(stop - at, -1, np.int32)
+            mine, targets = of_type(tables.STRING_ARRAY)
+            # What refers to no string is the empty one, of code 0.
+            strings = self.vmo.strings_at(targets)
+            found[mine] = np.where(strings < 0, 0, self.vmo.texts.codes[strings])
+            return found
 
         return {
-            "offset": lambda: np.asarray(columns(PLACES).offsets),
-            "parent": lambda: np.asarray(columns(PLACES).values),
-            "slot": lambda: np.asarray(columns(PLACES).numbers),
+            "offset": lambda: np.repeat(offsets_of(units), counts),
+            "parent": lambda: np.repeat(np.arange(first, last), counts),
+            "slot": lambda: slots().astype(np.int32),
             "int": lambda: numbers(tables.INT_ARRAY),
             "uint": lambda: numbers(tables.UINT_ARRAY).view(np.uint64),
             "float": lambda: numbers(tables.DOUBLE_ARRAY).view(np.float64),
@@ -292,16 +306,17 @@ class TreeRows:
     # --- Links ------------------------------------------------------------------------------------
 
     def _links(self, at: int, stop: int) -> Columns:
-        raw, values = self.raw, self.raw.values
+        values, codes = self.values, self.vmo.texts.codes
         rows = self.rows_of_links[at:stop]
-        state = raw.pool.intern(b"not expanded")
+        links = self.vmo.link_places[at:stop]
+        state = self.vmo.pool.intern(b"not expanded")
         return {
-            "offset": lambda: offsets_of(raw.link_units(rows)),
-            "node": lambda: taken(rows, self.place, raw.link_nodes),
-            "name": lambda: taken(rows, raw.string_codes, values.link_name),
-            "content": lambda: taken(rows, raw.string_codes, values.link_content),
-            "disposition": lambda: np.asarray(values.link_disposition)[rows],
-            "inspect_block": lambda: raw.link_units(rows).view(np.uint32),
+            "offset": lambda: offsets_of(values.units[rows]),
+            "node": lambda: self._owners(rows),
+            "name": lambda: self._names(rows),
+            "content": lambda: codes[values.link_contents[links]],
+            "disposition": lambda: values.link_dispositions[links],
+            "inspect_block": lambda: values.units[rows].view(np.uint32),
             "state": lambda: np.broadcast_to(np.int32(state), rows.size),
         }
 
@@ -321,19 +336,9 @@ def offsets_of(units: I32) -> I64:
     return np.multiply(units, wire.UNIT, out=offsets)
 
 
-def _sums(sizes: I64) -> I64:
-    """Return the sum of the sizes before each element, and of all."""
-    out = np.zeros(sizes.size + 1, np.int64)
-    np.cumsum(sizes, out=out[1:])
-    return out
-
-
 def paths(pool: StringPool, size: int, names: I32, parents: I32) -> I32:
     """Return the codes of the paths of nodes in the order of the tree; -1 if over budget.
 
     ``names`` are codes and ``parents`` ids, int32 of shape (n,); ``size`` is the size of the file.
     """
-    budget = PATHS * size + SPARE_PATHS
-    made = Paths(np.ascontiguousarray(names).data, parents.data, pool.pool, LONGEST_PATH, budget)
-    made.run()
-    return np.asarray(made.code)
+    return paths_of(pool, names, parents, LONGEST_PATH, PATHS * size + SPARE_PATHS)
