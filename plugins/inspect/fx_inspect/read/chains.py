@@ -135,9 +135,10 @@ class _Walk:
             ends = (steps < width) | (total >= wanted)
             # A chain that begins behind as many bytes as all may give is cut, whatever follows.
             before = np.cumsum(self.given) - self.given
-            ends |= before[chains] >= self.most
+            is_cut = before[chains] >= self.most
+            ends |= is_cut
             known = np.concatenate((known, more), axis=1)
-            self._end(chains, known, width + steps, ends)
+            self._end(chains, known, np.where(is_cut, 1, width + steps), ends)
             chains, known, total = chains[~ends], known[~ends], total[~ends]
             jump = jump[jump]
 

@@ -14,6 +14,7 @@ from fx_inspect.read import tables
 from fx_inspect.read.chains import bounds_of
 from fx_inspect.read.texts import Texts
 from fx_inspect.read.tree import paths_of
+from fx_inspect.read.values import Values
 from fx_inspect.read.vmo import Vmo
 from fxframework.errors import LimitError
 from fxframework.io import arena
@@ -59,9 +60,12 @@ class SharedTexts(TextColumn):
     one.
     """
 
-    def __init__(self, offsets: I64, source: I64, texts: Texts, shared: dict[int, bytes]) -> None:
+    def __init__(
+        self, offsets: I64, rows: I32, values: Values, texts: Texts, shared: dict[int, bytes]
+    ) -> None:
         self.offsets = read_only(offsets)
-        self._source = source
+        self._rows = rows
+        self._values = values
         self._texts = texts
         self._shared = shared
 
@@ -72,18 +76,25 @@ class SharedTexts(TextColumn):
     @cached_property
     def data(self) -> NDArray[np.uint8]:  # type: ignore[override]
         """The bytes of all rows."""
-        return read_only(self._texts.column(self._source, np.diff(self.offsets)).data)
+        lengths = np.diff(self.offsets)
+        rows = np.flatnonzero(lengths)
+        return read_only(self._copied(rows, lengths[rows]))
+
+    def _copied(self, rows: Any, lengths: I64) -> NDArray[np.uint8]:
+        """Return the bytes of rows that have some, one after another."""
+        texts = self._values.bits[self._rows[rows]]
+        return self._texts.column(texts, lengths).data
 
     def bytes_of(self, row: int) -> bytes:
         """Return the bytes of a row."""
         nbytes = int(self.offsets[row + 1]) - int(self.offsets[row])
         if nbytes < LONG:
             return super().bytes_of(row)
-        text = int(self._source[row])
+        text = int(self._values.bits[self._rows[row]])
         found = self._shared.get(text)
         if found is None or len(found) != nbytes:
-            copied = self._texts.column(self._source[row : row + 1], np.array([nbytes]))
-            found = self._shared[text] = copied.data.tobytes()
+            copied = self._copied(slice(row, row + 1), np.array([nbytes]))
+            found = self._shared[text] = copied.tobytes()
         return found
 
 
@@ -216,7 +227,12 @@ class TreeRows:
             wanted = NUMBERS[column]
             if self._seen.isdisjoint(wanted):
                 return np.broadcast_to(np.int64(0), rows.size)
-            return values.bits[rows] * np.isin(types, wanted)
+            bits = values.bits.take(rows)
+            if not self._seen.issubset(wanted):
+                is_wanted = np.zeros(len(tables.TYPES) + 1, bool)
+                is_wanted[list(wanted)] = True
+                bits *= is_wanted.take(types)
+            return bits
 
         def arrays() -> I64:
             starts = self.first_slot[at : stop + 1]
@@ -246,10 +262,8 @@ class TreeRows:
                 f"{total} bytes together",
                 remedy="read the table in batches, or raise the limit with -o max_memory=BYTES",
             )
-        types = self.types[at:stop]
-        is_text = (types == tables.STRING) | (types == tables.BYTES)
-        source = np.where(is_text, self.values.bits[self.rows_of_values[at:stop]], -1)
-        return SharedTexts(offsets, source, self.vmo.texts, self._shared)
+        rows = self.rows_of_values[at:stop]
+        return SharedTexts(offsets, rows, self.values, self.vmo.texts, self._shared)
 
     # --- Slots ------------------------------------------------------------------------------------
 
@@ -263,23 +277,34 @@ class TreeRows:
         types = self.types[first:last]
         units = self.values.units[self.rows_of_values[first:last]]
 
-        def slots() -> I64:
-            return np.arange(at, stop) - np.repeat(starts[:-1], counts)
+        def slots() -> I32:
+            # Counted from the first slot here, so that 32 bits hold it.
+            before = (starts[:-1] - at).astype(np.int32)
+            return np.arange(stop - at, dtype=np.int32) - np.repeat(before, counts)
 
         def of_type(type: int) -> tuple[Any, I64]:
-            """Return which slots are of an array of a type, and the numbers in them."""
-            is_mine = np.repeat(types == type, counts)
-            mine: Any = slice(None) if is_mine.all() else np.flatnonzero(is_mine)
-            begins = np.repeat(offsets_of(units) + wire.SLOTS_AT, counts)[mine]
+            """Return which slots are of arrays of a type, and the numbers in them."""
+            arrays = np.flatnonzero((types == type) & (counts > 0))
+            lengths = counts[arrays]
+            steps = np.arange(int(lengths.sum()))
+            before = np.cumsum(lengths) - lengths
             nbytes = SLOT_BYTES[type]
-            places = begins + nbytes * slots()[mine]
-            return mine, self.vmo.numbers.integers(places, nbytes, big=False)
+            skipped = bounds[arrays] - starts[arrays] - before
+            places = offsets_of(units[arrays]) + wire.SLOTS_AT + nbytes * skipped
+            numbers = self.vmo.numbers.integers(
+                np.repeat(places, lengths) + nbytes * steps, nbytes, big=False
+            )
+            if steps.size == stop - at:
+                return slice(None), numbers
+            return np.repeat(bounds[arrays] - at - before, lengths) + steps, numbers
 
         def numbers(wanted: int) -> I64:
             if wanted not in self._seen:
                 return np.broadcast_to(np.int64(0), stop - at)
-            found = np.zeros(stop - at, np.int64)
             mine, bits = of_type(wanted)
+            if bits.size == stop - at:
+                return bits
+            found = np.zeros(stop - at, np.int64)
             found[mine] = bits
             return found
 
@@ -296,7 +321,7 @@ class TreeRows:
         return {
             "offset": lambda: np.repeat(offsets_of(units), counts),
             "parent": lambda: np.repeat(np.arange(first, last), counts),
-            "slot": lambda: slots().astype(np.int32),
+            "slot": slots,
             "int": lambda: numbers(tables.INT_ARRAY),
             "uint": lambda: numbers(tables.UINT_ARRAY).view(np.uint64),
             "float": lambda: numbers(tables.DOUBLE_ARRAY).view(np.float64),

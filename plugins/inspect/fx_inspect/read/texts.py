@@ -17,6 +17,7 @@ from fx_inspect import rules
 from fx_inspect.format import BlockType
 from fx_inspect.read.blocks import Gathered, Noted, Run
 from fx_inspect.read.chains import Extents, bounds_of, follow
+from fxframework.io import arena
 from fxframework.kernels.codes import codes_of
 from fxframework.kernels.stretches import not_utf8
 from fxframework.model.strings import StringPool, TextColumn
@@ -30,7 +31,7 @@ Mask = NDArray[np.bool_]
 IS_TEXT = np.zeros(256, bool)
 IS_TEXT[[BlockType.NAME, BlockType.STRING_REFERENCE, BlockType.BUFFER_VALUE]] = True
 """The types of blocks that have a text."""
-TOGETHER = 1 << 22
+TOGETHER = 1 << 20
 """Bytes of texts that are copied together; one text may be longer."""
 AT_ONCE = 1 << 16
 """Texts that get codes together, at most."""
@@ -184,9 +185,17 @@ class Texts:
 
     def column(self, texts: NDArray[Any], lengths: I64) -> TextColumn:
         """Return the first bytes of texts, as many as ``lengths`` says."""
-        starts, pieces = self.stretches(texts, lengths)
         offsets = bounds_of(lengths)
-        return TextColumn(offsets, TextColumn.gather(self.data, starts, pieces).data)
+        data: U8 = arena.empty(int(offsets[-1]), np.uint8)
+        at = 0
+        while at < lengths.size:
+            fitting = int(np.searchsorted(offsets, offsets[at] + TOGETHER, "right")) - 1
+            stop = max(at + 1, fitting)
+            starts, pieces = self.stretches(texts[at:stop], lengths[at:stop])
+            part = TextColumn.gather(self.data, starts, pieces).data
+            data[offsets[at] : offsets[stop]] = part
+            at = stop
+        return TextColumn(offsets, data)
 
     def stretches(self, texts: NDArray[Any], lengths: I64) -> tuple[I64, I64]:
         """Return where the first bytes of texts are: places and lengths, text by text."""

@@ -68,12 +68,12 @@ def tree_order(parents: I32) -> TreeOrder:
     """Return the order of nodes with these parents (-1: none); node 0 is the root."""
     none = parents.size
     jump = _jumps(parents)
-    sizes = np.ones(none + 1)
+    sizes = np.ones(none + 1, np.int32)
     """Nodes below each, with itself, up to as many steps away as a jump has."""
     steps = 1
     while ((jump > 0) & (jump < none)).any() and steps <= none:
-        sizes += np.bincount(jump, weights=sizes, minlength=none + 1)
-        jump = jump[jump]
+        np.add.at(sizes, jump, sizes.copy())
+        jump = jump.take(jump)
         steps *= 2
     is_below = jump[:-1] == 0
     below = np.flatnonzero(is_below)[1:]
@@ -81,8 +81,8 @@ def tree_order(parents: I32) -> TreeOrder:
     siblings = below if order is None else below[order]
     """All children, by parent."""
     owners = parents[siblings]
-    taken = np.cumsum(sizes[siblings]).astype(np.int64)
-    before = taken - sizes[siblings].astype(np.int64)
+    below_each = sizes[siblings]
+    before = np.cumsum(below_each, dtype=np.int32) - below_each
     is_first = np.append(True, owners[1:] != owners[:-1])[: owners.size]
     firsts = np.flatnonzero(is_first)
     counts = np.diff(np.append(firsts, owners.size))
@@ -91,8 +91,8 @@ def tree_order(parents: I32) -> TreeOrder:
     places[siblings] = 1 + before - np.repeat(before[firsts], counts)
     jump = _jumps(parents)
     while steps > 1:
-        places += places[jump]
-        jump = jump[jump]
+        places += places.take(jump)
+        jump = jump.take(jump)
         steps //= 2
     places = places[:-1]
     places[~is_below] = -1
@@ -110,30 +110,30 @@ def cycles_of(parents: I32) -> I64:
     while ((jump > 0) & (jump < none)).any():
         if steps > none:
             break
-        jump = jump[jump]
+        jump = jump.take(jump)
         steps *= 2
     else:
         return np.zeros(0, np.int64)
-    least, around = np.arange(none + 1), _jumps(parents)
+    least, around = np.arange(none + 1, dtype=np.int32), _jumps(parents)
     while steps > 0:
-        least = np.minimum(least, least[around])
-        around = around[around]
+        least = np.minimum(least, least.take(around))
+        around = around.take(around)
         steps //= 2
     leading = np.flatnonzero((jump > 0) & (jump < none))
     # Whoever has gone so far is in the cycle, the least node of which is met on the way around.
     firsts = least[jump[leading]]
     _, at = np.unique(firsts, return_index=True)
-    found: I64 = firsts[np.sort(at)]
-    return found
+    return firsts[np.sort(at)].astype(np.int64)
 
 
-def repeated(owners: I64, codes: I64, count: int) -> I64:
-    """Return the rows whose owner has a row with the same code before, in order.
+def repeated(owners: I64, codes: I32, different: int, most: int) -> tuple[I64, int]:
+    """Return the rows whose owner has a row with the same code before, and how many there are.
 
-    Rows of one owner follow one another; codes are less than ``count``.
+    Rows of one owner follow one another; codes are less than ``different``. Of the rows, which are
+    in order, those behind the first ``most`` may be left out.
     """
     found: list[I64] = [np.zeros(0, np.int64)]
-    at = 0
+    count, at = 0, 0
     while at < owners.size:
         stop = min(at + TOGETHER, owners.size)
         if stop < owners.size:
@@ -143,14 +143,16 @@ def repeated(owners: I64, codes: I64, count: int) -> I64:
                 stop = at + 1 + int(ends[-1])
             else:
                 stop = at + int(np.searchsorted(owners[at:], owners[at], "right"))
-        keys = owners[at:stop] * count + codes[at:stop]
+        keys = owners[at:stop] * different + codes[at:stop]
         in_order = np.sort(keys)
-        if (in_order[1:] == in_order[:-1]).any():
+        again = int(np.count_nonzero(in_order[1:] == in_order[:-1]))
+        if again and count < most:
             order = np.argsort(keys, kind="stable")
             is_again = keys[order[1:]] == keys[order[:-1]]
             found.append(at + np.sort(order[1:][is_again]))
+        count += again
         at = stop
-    return np.concatenate(found)
+    return np.concatenate(found)[:most], count
 
 
 def paths_of(pool: StringPool, names: I32, parents: I32, longest: int, most: int) -> I32:

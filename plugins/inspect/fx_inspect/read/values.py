@@ -78,25 +78,24 @@ class Places:
 
     def types_at(self, units: NDArray[Any]) -> NDArray[np.int8]:
         """Return the types of the blocks at units, which may be beyond the file; -1 for none."""
-        types: NDArray[np.int8] = self._types[np.minimum(units, self.units)]
-        return types
+        # The last element is for all units beyond the file.
+        return self._types.take(units, mode="clip")
 
-    def numbers_at(self, units: NDArray[Any]) -> NDArray[np.int32]:
+    def numbers_at(self, units: NDArray[Any]) -> I32:
         """Return the numbers of the blocks at units; -1 for none."""
-        numbers: I32 = self._numbers[np.minimum(units, self.units)]
-        return numbers
+        return self._numbers.take(units, mode="clip")
 
-    def texts_at(self, units: NDArray[Any]) -> NDArray[np.int32]:
+    def texts_at(self, units: NDArray[Any]) -> I32:
         """Return the texts of the names and strings at units; -1 for other blocks, and for none."""
-        places = np.minimum(units, self.units)
-        is_text = IS_NAME[self._types[places]]
-        return np.where(is_text, self._numbers[places], NOTHING)
+        places = units.astype(np.intp, copy=False)
+        is_text = IS_NAME.take(self.types_at(places))
+        return np.where(is_text, self.numbers_at(places), NOTHING)
 
-    def strings_at(self, units: NDArray[Any]) -> NDArray[np.int32]:
+    def strings_at(self, units: NDArray[Any]) -> I32:
         """Return the texts of the STRING_REFERENCEs at units; -1 for none, as at unit 0."""
-        places = np.minimum(units, self.units)
-        is_string = (self._types[places] == BlockType.STRING_REFERENCE) & (units > 0)
-        return np.where(is_string, self._numbers[places], NOTHING)
+        places = units.astype(np.intp, copy=False)
+        is_string = (self.types_at(places) == BlockType.STRING_REFERENCE) & (places > 0)
+        return np.where(is_string, self.numbers_at(places), NOTHING)
 
 
 class GatheredValues:
@@ -167,7 +166,9 @@ class Values:
     ``NO_NODE`` for none: node 0 is the root, and ``node_rows`` has the value that each is. The last
     row of all columns stands for no value, as the root is none.
 
-    ``uses`` counts what refers to each text in the tree, ``references`` whatever does.
+    ``uses`` counts what refers to each text in the tree, ``references`` whatever does. The values
+    that name a node, and a tombstone, as their parent are counted in ``node_children`` and
+    ``deleted_children``.
     """
 
     def __init__(
@@ -239,8 +240,8 @@ class Values:
         """
         texts = self._places.texts_at(targets)
         np.add.at(self.references, texts[texts >= 0], 1)
-        is_name = self._texts.lengths[texts] >= 0
-        is_name &= (targets > 0) | (self._texts.types[texts] == BlockType.NAME)
+        is_name = self._texts.lengths.take(texts) >= 0
+        is_name &= (targets > 0) | (self._texts.types.take(texts) == BlockType.NAME)
         return np.where(is_name, texts, -1)
 
     def _note_names(self, rows: I64, targets: I32) -> None:
@@ -262,7 +263,7 @@ class Values:
         """
         texts = self._places.texts_at(targets)
         np.add.at(self.references, texts[texts >= 0], 1)
-        is_string = self._texts.types[texts] == BlockType.STRING_REFERENCE
+        is_string = self._texts.types.take(texts) == BlockType.STRING_REFERENCE
         return np.where(is_string & (targets > 0), texts, -1)
 
     # --- Properties -------------------------------------------------------------------------------
@@ -363,18 +364,24 @@ class Values:
         known = np.append(known, np.int32(NO_NODE))
         self.nodes = np.full(self.units.size, NO_NODE, np.int32)
         orphans: list[I64] = [np.zeros(0, np.int64)]
+        deleted = np.count_nonzero(self.types == BlockType.TOMBSTONE)
+        self.node_children = np.zeros(self.node_rows.size, np.int64)
+        self.deleted_children = np.zeros(deleted, np.int64)
         for part in parts_of(self.count):
-            parents = self.parents[part]
-            types = self._places.types_at(parents)
-            hangs = (parents == 0) | (types == BlockType.NODE_VALUE)
-            nodes = np.where(hangs, self._places.numbers_at(parents), NO_NODE)
-            nodes[parents == 0] = 0
+            parents = self.parents[part].astype(np.intp)
+            types, numbers = self._places.types_at(parents), self._places.numbers_at(parents)
+            is_root = parents == 0
+            is_node = (types == BlockType.NODE_VALUE) & ~is_root
+            is_deleted = (types == BlockType.TOMBSTONE) & ~is_root
+            np.add.at(self.node_children, numbers[is_node], 1)
+            np.add.at(self.deleted_children, numbers[is_deleted], 1)
+            nodes = known.take(np.where(is_node, numbers, NO_NODE))
+            nodes[is_root] = 0
             is_dropped = self.names[part] < 0
-            is_lost = ~(hangs | is_dropped | (types == BlockType.TOMBSTONE))
-            orphans.append(part.start + np.flatnonzero(is_lost))
-            nodes = known[nodes]
             nodes[is_dropped] = NO_NODE
             self.nodes[part] = nodes
+            is_lost = ~(is_root | is_node | is_deleted | is_dropped)
+            orphans.append(part.start + np.flatnonzero(is_lost))
         lost = np.concatenate(orphans)
         is_node, is_property = self.types[lost] == BlockType.NODE_VALUE, self.kinds[lost] > 0
         return lost[is_node], lost[is_property], lost[~(is_node | is_property)]
@@ -388,22 +395,6 @@ class Values:
     def forget_parents(self) -> None:
         """Drop the units of parents, once the nodes are found and compared."""
         self.parents = self.parents[:0]
-
-    def children(self) -> tuple[I64, I64]:
-        """Return how many values name each node, and each tombstone, as their parent.
-
-        Both are in the order of the file.
-        """
-        counts = []
-        for type in (BlockType.NODE_VALUE, BlockType.TOMBSTONE):
-            found = np.zeros(1 + np.count_nonzero(self.types == type), np.int64)
-            for part in parts_of(self.count):
-                parents = self.parents[part]
-                mine = parents[(parents > 0) & (self._places.types_at(parents) == type)]
-                np.add.at(found, self._places.numbers_at(mine), 1)
-            counts.append(found)
-        nodes, tombstones = counts
-        return nodes[1:], tombstones[:-1]
 
 
 def parts_of(count: int) -> Iterator[slice]:

@@ -216,8 +216,10 @@ class Vmo:
         note = noted.add
         values, texts = self.values, self.texts
         deleted = np.flatnonzero(values.types == BlockType.TOMBSTONE)
-        parents: list[NDArray[Any]] = [values.node_rows[1:], deleted]
-        for rows, counts in zip(parents, values.children(), strict=True):
+        nodes = values.node_rows[1:]
+        for rows, counts in (
+            (nodes, values.node_children[1:]), (deleted, values.deleted_children)
+        ):  # fmt: skip
             wrong = rows[values.bits[rows] != counts]
             note(rules.NODE_COUNT, values.units[wrong], values.bits[wrong])
         references = values.references
@@ -267,9 +269,11 @@ class Vmo:
     def _note_repeated(self, rule: Any, owners: I32, rows: NDArray[Any]) -> None:
         """Report the values that have a name again; their owners are in order."""
         codes = self.texts.codes[self.values.names[rows]]
-        again = repeated(owners.astype(np.int64), codes.astype(np.int64), len(self.pool))
+        most = self._most_findings or owners.size
+        again, count = repeated(owners.astype(np.int64), codes, len(self.pool), most)
         noted = self._noted()
         noted.add(rule, self.values.units[rows[again]], 0)
+        noted.beyond[int(rule)] += count - again.size
         self._report(noted, as_added=True)
 
     def strings_at(self, units: I64) -> I32:
