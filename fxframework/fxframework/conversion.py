@@ -127,6 +127,8 @@ class ConversionReport:
     """The greatest severity among the findings of the inputs and of the writer."""
     alignments: tuple[Alignment, ...] = ()
     """How each input was aligned to one clock; empty if times are unchanged."""
+    skipped: Mapping[str, int] = attrs.field(factory=dict)
+    """Counts of the slices of the part that its selection skips, by the reason."""
     renumbered: Mapping[int, int] = attrs.field(factory=dict)
     """Ids in the output, with the original ids that its format cannot represent."""
 
@@ -358,8 +360,17 @@ class Conversion:
             findings=outcome.findings,
             worst=max(severities, default=None),
             alignments=self.alignments,
+            skipped=self._skipped(),
             renumbered=outcome.renumbered,
         )
+
+    def _skipped(self) -> Mapping[str, int]:
+        """Count the slices that the parts skip, by the reason."""
+        counts: Counter[str] = Counter()
+        for capture, part in zip(self.captures, self.parts, strict=True):
+            if part is not None and part.skips:
+                counts.update(capture.select(part).skipped_counts())
+        return counts
 
 
 # --- One capture, in its own format ------------------------------------------------------------

@@ -184,6 +184,7 @@ def note_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> Non
 def _show(session: Session, report: ConversionReport) -> None:
     screen = session.screen
     note_dropped(session, report.to, report.dropped)
+    screen.skipped(report.skipped)
     if report.outside:
         counts = ", ".join(f"{count:,} {what}" for what, count in report.outside.items())
         screen.detail(f"outside of the part: {counts}")
@@ -196,7 +197,7 @@ def _show(session: Session, report: ConversionReport) -> None:
                 "inputs": [attrs.asdict(input) for input in report.inputs],
                 **fields(report, "out to"),
                 "action": str(report.action),
-                **fields(report, "bytes=nbytes dropped left_out=outside"),
+                **fields(report, "bytes=nbytes dropped left_out=outside skipped"),
                 "renumbered": {str(id): own for id, own in report.renumbered.items()},
             },
         )
