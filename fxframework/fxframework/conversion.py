@@ -35,6 +35,7 @@ from fxframework.model.turns import held
 from fxframework.registry import (
     EVERY_CAPTURE,
     LIMIT_OPTIONS,
+    SHORTEN,
     Exporter,
     Option,
     Writer,
@@ -486,11 +487,15 @@ class _Tables(Conversion):
         """Return the parts of the captures, on one clock. Raises WriteRefusedError without rows."""
         from fxframework.model.timeline import aligned
 
-        chosen_parts = [
+        chosen_parts: list[Capture] = [
             capture if part is None else capture.select(part)
             for capture, part in zip(self.captures, self.parts, strict=True)
         ]
         self._check_rows(chosen_parts)
+        if self.options.get(SHORTEN.name):
+            from fxframework.kit.short_names import ShortNames
+
+            chosen_parts = [ShortNames(part) for part in chosen_parts]
         if not self.alignments:
             return chosen_parts
         return [

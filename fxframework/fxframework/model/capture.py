@@ -48,9 +48,11 @@ __all__ = [
     "Entry",
     "OpenRequest",
     "Record",
+    "SameRows",
     "Summary",
     "View",
     "Window",
+    "is_part",
     "kind_of",
     "under_views",
 ]
@@ -650,6 +652,29 @@ class View(Capture):
             part = self._part(batch)
             if part is batch or len(part):
                 yield part
+
+
+class SameRows(View):
+    """A view of all rows and records of another capture, some of whose values differ."""
+
+    def records(self) -> Iterator[Record]:
+        """Return the records of the whole capture, as they are there."""
+        return self.whole.records()
+
+    def row_counts(self) -> Mapping[str, int]:
+        """As in the whole capture."""
+        return self.whole.row_counts()
+
+    def summary(self) -> Summary:
+        """As in the whole capture."""
+        return self.whole.summary()
+
+
+def is_part(capture: Capture) -> bool:
+    """Return whether a capture is a view of some rows of another one."""
+    while isinstance(capture, SameRows):
+        capture = capture.whole
+    return isinstance(capture, View)
 
 
 def under_views(capture: Capture) -> Capture:
