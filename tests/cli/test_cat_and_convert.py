@@ -419,6 +419,20 @@ def test_slices_that_are_skipped_are_counted_and_said(tmp_path: Path) -> None:
     assert "is not a length" in wrong.stderr
 
 
+def test_a_capture_in_parts(tmp_path: Path) -> None:
+    out = tmp_path / "boot.fxt"
+    result = run_cli("convert", BOOT, out, "--split", "3", "--thread", "render", "--json")
+    names = [str(tmp_path / f"boot-00{number}.fxt") for number in (1, 2, 3)]
+    assert [part["out"] for part in result.json()["parts"]] == names
+    assert result.stderr.count("note: wrote") == 3
+    for arguments in (
+        ("convert", BOOT, BOOT, out, "--split", "3"),
+        ("convert", BOOT, out, "--split", "3", "--align", "boot:offset=1"),
+        ("convert", BOOT, out, "--split", "three"),
+    ):
+        assert run_cli(*arguments).exit_code == ExitCode.USAGE
+
+
 def test_what_was_written_is_said(host: Host, sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "a.csv"
     result = run_cli("convert", sample, out, host=host)
