@@ -235,6 +235,15 @@ EXPORTERS = (
         options=(BY, SHORTEN),
     ),
     Exporter(
+        name="firefox",
+        title="a profile for the Firefox Profiler: stacks with their lengths, instants as markers",
+        accepts=frozenset({"slices", "instants"}),
+        suffixes=(".firefox.json", ".firefox.json.gz"),
+        open=lazy("fxframework.exporters.firefox:FirefoxExport"),
+        streams=False,
+        options=(BY, SHORTEN),
+    ),
+    Exporter(
         name="otlp-traces",
         title="OpenTelemetry traces, as OTLP/JSON: a span a slice",
         accepts=CALLS,
