@@ -304,6 +304,14 @@ EXPORTERS = (
         binary=True,
     ),
     Exporter(
+        name="callgrind",
+        title="functions with their own and inclusive times, for callgrind_annotate, KCachegrind",
+        accepts=CALLS,
+        suffixes=(".callgrind", ".callgrind.gz"),
+        open=lazy("fxframework.exporters.callgrind:CallgrindExport"),
+        options=(BY, DEPTH, SHORTEN),
+    ),
+    Exporter(
         name="dot",
         title="who calls whom, for Graphviz",
         accepts=CALLS,
