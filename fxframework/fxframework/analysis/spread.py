@@ -61,8 +61,9 @@ class Spread:
 class Spreads(LazySequence[Spread]):
     """Spreads of n groups, stored as columns of their fields: int64 of shape (n,).
 
-    Counts and sums are stored, and deviations, float64. Order statistics are read from the lengths, which are stored group
-    by group with each order statistic at its rank; they are -1 for a group without ended calls.
+    Counts, sums and deviations (float64) are stored. Order statistics are read from the lengths,
+    which are stored group by group with each order statistic at its rank; they are -1 for a group
+    without ended calls.
     """
 
     def __init__(self, sums: Mapping[str, NDArray[Any]], lengths: I64, starts: I64) -> None:
