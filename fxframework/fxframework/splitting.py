@@ -23,7 +23,7 @@ from fxframework.kit.steps import nanoseconds
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.selection import Selection
-from fxframework.targets import Target, find_target, longest_suffix
+from fxframework.targets import Target, find_target, matching_suffix
 
 __all__ = ["MOST_PARTS", "Split", "split"]
 
@@ -130,9 +130,10 @@ def _stem_and_suffix(out: str, target: Target) -> tuple[str, str]:
     """Return the name of the output in two pieces, between which the number of a part goes."""
     if out == "-" or names_folder(out):
         raise UsageError("parts are files of their own", remedy="name a file, such as part.fxt")
-    suffix, _ = longest_suffix([target], out)
-    suffix = suffix or os.path.splitext(out)[1]  # noqa: PTH122 (a name, not always a path)
-    return out[: len(out) - len(suffix)], out[len(out) - len(suffix) :]
+    # Behind the suffix of the target there may be that of a packed file.
+    suffix = matching_suffix(out, target) or os.path.splitext(out)[1]  # noqa: PTH122 (no path)
+    stem_length = out.lower().rindex(suffix.lower())
+    return out[:stem_length], out[stem_length:]
 
 
 def _too_many(count: str, capture: Capture) -> UsageError:
@@ -184,12 +185,12 @@ class _Moments(Sequence[int]):
 
     def selection(self, start: int, stop: int) -> Selection:
         """Return the part from the moment at index ``start`` up to that at ``stop``."""
-        ends: dict[str, int] = {}
+        part = self._selection
         if start > 0:
-            ends["start_ns"] = self[start]
+            part = attrs.evolve(part, start_ns=self[start])
         if stop < len(self):
-            ends["stop_ns"] = self[stop]
-        return attrs.evolve(self._selection, **ends)
+            part = attrs.evolve(part, stop_ns=self[stop])
+        return part
 
     def starts(self, how: Split) -> list[int]:
         """Return the indices at which parts of a length, or so many of them, begin."""
@@ -220,7 +221,7 @@ class _Moments(Sequence[int]):
         # Each part has at least one moment, and leaves one for each of those after it.
         numbers = np.arange(count)
         starts = np.maximum.accumulate(starts - numbers) + numbers
-        return np.minimum(starts, len(self) - count + numbers).tolist()
+        return [int(start) for start in np.minimum(starts, len(self) - count + numbers)]
 
 
 def _write_sized(

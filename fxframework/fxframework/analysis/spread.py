@@ -95,7 +95,7 @@ class Spreads(LazySequence[Spread]):
 def _spread(
     sums: Mapping[str, memoryview], lengths: memoryview, starts: memoryview, group: int
 ) -> Spread:
-    figures = {name: column[group] for name, column in sums.items()}
+    figures: dict[str, Any] = {name: column[group] for name, column in sums.items()}
     count = figures["count"]
     if not count:
         figures["deviation"] = None

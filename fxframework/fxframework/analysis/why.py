@@ -20,7 +20,7 @@ from fxframework.analysis.scheduling import (
     ThreadStates,
     state_name,
 )
-from fxframework.analysis.spans import flow_points
+from fxframework.analysis.spans import flow_steps
 from fxframework.errors import UsageError, checked_type, did_you_mean
 from fxframework.model.capture import Capture, under_views
 from fxframework.model.schema import ASYNC
@@ -489,17 +489,8 @@ class _Meanwhile:
         flows = self._capture.table("flows")
         slices = flows.array("slice")
         ts = flows.array("ts")
-        # Points go by their own number, where they lie in a slice.
-        numbers = np.where(slices >= 0, np.arange(slices.size), -1)
-        columns = {name: flows.array(name) for name in ("ts", "id", "phase")}
-        points, flow, _ = flow_points({**columns, "slice": numbers})
-        by_flow = np.argsort(flow, kind="stable")
-        points = points[by_flow]
-        flow = flow[by_flow]
-        # Each pair of points of one flow that follow one another.
-        sent = points[:-1]
-        arrived = points[1:]
-        comes_in = (flow[1:] == flow[:-1]) & self._slices.are_within(slices[arrived], row)
+        sent, arrived = flow_steps(flows)
+        comes_in = self._slices.are_within(slices[arrived], row)
         comes_in &= flows.array("thread")[sent] != thread
         sent = sent[comes_in]
         arrived = arrived[comes_in]

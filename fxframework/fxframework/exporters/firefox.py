@@ -252,15 +252,17 @@ class FirefoxExport(Export):
         arguments = json_arguments(templates, capture.strings, self._argument)
         none = np.zeros(0, np.int64)
         written: Counter[str] = Counter()
-        columns = [(none.astype(np.int32), none, none, none, none, none)]
+        columns: list[tuple[NDArray[Any], ...]] = [
+            (none.astype(np.int32), none, none, none, none, none)
+        ]
         texts: list[TextColumn] = []
-        for name in ("instants", "slices"):
-            if name not in capture.schemas:
+        for table in ("instants", "slices"):
+            if table not in capture.schemas:
                 continue
-            members = ArgumentMembers(capture, name, arguments)
-            for batch, bounds in members.parts(capture.batches(name)):
+            members = ArgumentMembers(capture, table, arguments)
+            for batch, bounds in members.parts(capture.batches(table)):
                 rows = np.arange(len(batch))
-                if name == "slices":
+                if table == "slices":
                     rows = np.flatnonzero(batch.array("kind") == ASYNC)
                 else:
                     written["rows of instants"] += rows.size
@@ -270,8 +272,8 @@ class FirefoxExport(Export):
                 lines.put(rows, head, (MEMBERS, starts), (MEMBERS_END, stops), b"}")
                 texts.append(lines.joined()[0])
                 columns.append(self._marker_columns(batch, rows))
-        data = _joined(texts)
-        return _Markers(*map(np.concatenate, zip(*columns, strict=True)), data, written)
+        thread, time, end, phase, name, category = map(np.concatenate, zip(*columns, strict=True))
+        return _Markers(thread, time, end, phase, name, category, _joined(texts), written)
 
     def _marker_columns(self, batch: Table, rows: I64) -> tuple[NDArray[Any], ...]:
         """Return the columns of ``_Markers`` before ``data`` for some rows of a table."""
@@ -351,7 +353,8 @@ class FirefoxExport(Export):
         """Return times in milliseconds after the first one."""
         # Their difference may need all 64 bits.
         since_origin = (times - np.int64(self._origin or 0)).view(np.uint64)
-        return since_origin / PER_MS
+        in_ms: NDArray[np.float64] = since_origin / PER_MS
+        return in_ms
 
     def _tables(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the shared tables: their names and columns."""

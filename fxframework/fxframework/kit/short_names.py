@@ -78,12 +78,14 @@ class ShortNames(SameRows):
 
     def __init__(self, whole: Capture) -> None:
         super().__init__(whole)
-        self._tables = {"slices"} | ({whole.calls.functions} if whole.calls is not None else set())
+        self._named_tables = {"slices"}
+        if whole.calls is not None:
+            self._named_tables.add(whole.calls.functions)
         self._short_codes = np.zeros(1, np.int32)
         """Code of the short name by that of the name, 0 where it is not known yet."""
 
     def _part(self, table: Table) -> Table:
-        if table.name not in self._tables:
+        if table.name not in self._named_tables:
             return table
         return table.replaced(name=self._short(table.array("name")))
 

@@ -33,8 +33,8 @@ def selections_of(capture: Capture) -> Iterator[Selection]:
     yield Selection(start_ns=first_ns, stop_ns=first_ns + 1)
     for label in list(thread_labels(capture).values())[:2]:
         yield Selection(threads=(label,))
-    slices = capture.table("slices") if "slices" in capture.schemas else ()
-    if len(slices):
+    if "slices" in capture.schemas and len(capture.table("slices")):
+        slices = capture.table("slices")
         lengths = np.sort(slices.array("dur"))
         yield Selection(min_duration_ns=max(int(lengths[len(lengths) // 2]), 0) + 1)
         names = [name for name in slices.texts("name")[:1] if name is not None]
