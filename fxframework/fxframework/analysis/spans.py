@@ -179,7 +179,8 @@ def flow_steps(flows: Table) -> tuple[I64, I64]:
     columns = {name: flows.array(name) for name in ("ts", "id", "phase")}
     points, flow, _ = flow_points({**columns, "slice": numbers})
     by_flow = np.argsort(flow, kind="stable")
-    points, flow = points[by_flow], flow[by_flow]
+    points = points[by_flow]
+    flow = flow[by_flow]
     goes_on = flow[1:] == flow[:-1]
     return points[:-1][goes_on], points[1:][goes_on]
 

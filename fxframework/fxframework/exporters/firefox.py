@@ -10,6 +10,7 @@ and src/types/profile.ts there); newer viewers upgrade it.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -165,13 +166,17 @@ class FirefoxExport(Export):
         is_end = rows < 0
         rows = np.where(is_end, ~rows, rows)
         by_thread = np.argsort(thread[rows], kind="stable")
-        rows, times, is_end = rows[by_thread], times[by_thread], is_end[by_thread]
-        deepest = capture.request.limits.max_depth
-        stacks = self._stacks(thread[rows], frames[rows], is_end, thread_ids.size, deepest)
+        rows = rows[by_thread]
+        times = times[by_thread]
+        is_end = is_end[by_thread]
         thread = thread[rows]
+        deepest = capture.request.limits.max_depth
+        stacks = self._stacks(thread, frames[rows], is_end, thread_ids.size, deepest)
         # A stack is there until the next change of it in the thread; the last one is empty.
-        is_last = np.append(thread[1:] != thread[:-1], np.ones(min(thread.size, 1), np.bool_))
-        lengths = np.where(is_last, 0, np.append(times[1:], times[-1:]) - times)
+        is_last = np.ones(thread.size, np.bool_)
+        np.not_equal(thread[1:], thread[:-1], out=is_last[:-1])
+        lengths = np.diff(times, append=times[-1:])
+        lengths[is_last] = 0
         is_sample = (lengths > 0) | is_last
         return _Samples(
             thread_ids[thread[is_sample]].astype(np.int32),
@@ -184,7 +189,8 @@ class FirefoxExport(Export):
         """Return the lengths of calls; one that never ended ends with its thread."""
         bounded = np.minimum(dur, NS_MAX - np.maximum(start, 0))
         ends = start + np.maximum(bounded, 0)
-        last_end = np.full(int(thread.max(initial=-1)) + 1, start.min(initial=0), np.int64)
+        thread_count = int(thread.max(initial=-1)) + 1
+        last_end = np.full(thread_count, start.min(initial=0), np.int64)
         np.maximum.at(last_end, thread, ends)
         is_open = dur < 0
         self._dropped[UNFINISHED] += int(np.count_nonzero(is_open))
@@ -205,15 +211,16 @@ class FirefoxExport(Export):
         for first in range(0, thread.size, CHUNK):
             part = slice(first, first + CHUNK)
             what = np.where(is_end[part], END, BEGIN).astype(np.uint8)
-            unused = np.zeros(what.size, np.int64)
             names = frames[part].astype(np.uint32)
-            marks = unused.view(np.uint8)[: what.size]
-            nesting.nest(what, thread[part], names, unused, unused, marks)
+            # Times, places and marks are those that a reader asks for.
+            unused = np.zeros(what.size, np.int64)
+            unused_marks = np.zeros(what.size, np.uint8)
+            nesting.nest(what, thread[part], names, unused, unused, unused_marks)
             stacks = np.asarray(nesting.stacks)
             # Deeper calls have the stack at the limit, also after one of them ended.
-            is_popped = is_end[part] & (nesting.depths <= deepest)
-            is_deep_begin = ~is_end[part] & (nesting.depths > deepest)
-            self._dropped[DEEP] += int(np.count_nonzero(is_deep_begin))
+            is_deep = nesting.depths > deepest
+            is_popped = is_end[part] & ~is_deep
+            self._dropped[DEEP] += int(np.count_nonzero(is_deep & ~is_end[part]))
             below = np.append(nesting.stack_parents, -1)
             after[part] = np.where(is_popped, below[stacks], stacks)
         parents = np.array(nesting.stack_parents)
@@ -241,7 +248,8 @@ class FirefoxExport(Export):
             self._frames.setdefault((pair >> 32, pair & 0xFFFFFFFF), len(self._frames))
             for pair in distinct.tolist()
         ]
-        return np.array(numbers, np.int64)[index_of_row.reshape(-1)]
+        frames: I64 = np.array(numbers, np.int64)[index_of_row.reshape(-1)]
+        return frames
 
     # --- Markers ---------------------------------------------------------------------------------
 
@@ -322,15 +330,15 @@ class FirefoxExport(Export):
 
     def _write_samples(self, samples: _Samples, rows: slice) -> None:
         """Write the samples of a thread, or an empty one, which each thread needs."""
-        times, lengths, stacks = samples.time[rows], samples.length[rows], samples.stack[rows]
-        if not times.size:
-            times = np.full(1, self._origin or 0)
-            lengths, stacks = np.zeros(1, np.int64), np.full(1, -1)
-        columns = {
-            "stack": stacks,
-            "time": self._in_ms(times),
-            "weight": lengths / PER_MS,
-        }
+        times = samples.time[rows]
+        if times.size:
+            columns = {
+                "stack": samples.stack[rows],
+                "time": self._in_ms(times),
+                "weight": samples.length[rows] / PER_MS,
+            }
+        else:
+            columns = {"stack": np.full(1, -1), "time": np.zeros(1), "weight": np.zeros(1)}
         self._sink.write(b'"samples":{"weightType":"tracing-ms",')
         self._sink.write(b",".join(_columns(columns)) + b"},\n")
 
@@ -419,6 +427,8 @@ class FirefoxExport(Export):
             {"key": key, "label": label, "format": "string"}
             for key, label in self._argument_names.items()
         ]
+        # The first category is that of everything else.
+        colors = itertools.chain(["grey"], itertools.cycle(COLORS))
         schema = {
             "name": MARKER,
             "display": ["marker-chart", "marker-table", "timeline-overview"],
@@ -440,12 +450,8 @@ class FirefoxExport(Export):
             "sourceCodeIsNotOnSearchfox": True,
             "extensions": {"id": [], "name": [], "baseURL": [], "length": 0},
             "categories": [
-                {
-                    "name": name,
-                    "color": COLORS[index % len(COLORS)] if index else "grey",
-                    "subcategories": ["Other"],
-                }
-                for name, index in self._categories.items()
+                {"name": name, "color": color, "subcategories": ["Other"]}
+                for name, color in zip(self._categories, colors, strict=False)
             ],
             "markerSchema": [schema],
             "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"},

@@ -15,7 +15,9 @@ from fxframework.model.table import Table
 __all__ = ["Runs", "arrows", "cpu_runs", "thread_states"]
 
 I64 = NDArray[np.int64]
-RAN, COULD_RUN, WAITED = range(3)
+RAN = 0
+COULD_RUN = 1
+WAITED = 2
 """States as the page draws them."""
 
 
@@ -96,7 +98,8 @@ def arrows(
     place = np.minimum(np.searchsorted(rows, flows.array("slice")), rows.size - 1)
     is_there = rows[place] == flows.array("slice")
     is_known = is_there[sent] & is_there[arrived]
-    sent, arrived = sent[is_known], arrived[is_known]
+    sent = sent[is_known]
+    arrived = arrived[is_known]
     tracks = np.full(int(thread.max(initial=-1)) + 2, -1, np.int64)  # index -1: no thread
     for id, track in track_of_thread.items():
         if id >= 0:
