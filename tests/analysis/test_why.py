@@ -412,6 +412,8 @@ def test_the_command_says_that_there_is_no_scheduling() -> None:
     assert result.exit_code == ExitCode.OK
     assert "no scheduling data: waiting cannot be told from running" in result.text
     assert run_cli("why", path, "2", "--function", "2").exit_code == ExitCode.OK
+    assert run_cli("why", path, "2", "--exclude-function", "1").exit_code == ExitCode.OK
+    assert run_cli("why", path, "2", "--exclude-function", "2").exit_code == ExitCode.USAGE
     assert run_cli("why", path, "no such name").exit_code == ExitCode.USAGE
 
 
