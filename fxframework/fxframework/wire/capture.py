@@ -380,10 +380,11 @@ def memory_factor(format: Format) -> int:
 
 def capture_class(format: Format) -> type[DeclaredCapture]:
     """Return the class of captures of a format."""
-    schemas: dict[str, TableSchema] = {}
+    base = format.capture or DeclaredCapture
+    # A class of the format's own may make further tables, which it has the schemas of.
+    schemas: dict[str, TableSchema] = dict(base.schemas)
     for rows in format.tables:
         schemas[rows.table] = rows.schema(schemas.get(rows.table))
-    base = format.capture or DeclaredCapture
     have_rows = {rows.record.record for rows in format.tables}
     tables = {each.table for each in format.tables}
     plain = len(tables) == 1 and all(each.items is None for each in format.tables)

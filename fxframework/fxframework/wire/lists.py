@@ -50,7 +50,7 @@ class Listed(Field):
         self.count = None if count is None else expression(count)
         self.in_rows = False
         """Whether columns are made of the items."""
-        self.walk: tuple[int, ...] | None = None
+        self.walk: tuple[Any, ...] | None = None
         """How a loop finds the parts (``framing.walk_of``), which a plan says; None if none can."""
         if not isinstance(item, Integer | Float) and not hasattr(item, "layout"):
             raise PluginError(f"a list has parts or numbers, not {item!r}")
