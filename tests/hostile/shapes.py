@@ -72,7 +72,7 @@ def noise(nbytes: int) -> bytes:
 
 for _format in (
     "trace", "trace-buffer", "log", "log-legacy-stream", "log-ring", "inspect", "xray",
-    "xray-basic", "llvm-yaml", "records",
+    "xray-basic", "xray-profile", "llvm-yaml", "records",
 ):  # fmt: skip
     for _make in (zeros, ones, noise):
         SHAPES[f"{_format}-{_make.__name__}"] = _format, _make
@@ -542,6 +542,34 @@ def basic_threads(nbytes: int) -> bytes:
     """Calls of as many functions, on as many threads."""
     count = nbytes // 32
     return _basic(0, *(_numbers(count) + np.uint64(1),) * 2, count)
+
+
+PROFILE = struct.pack("<QQQQ", 0x7872617970726F66, 0x20180424, 1, 2)
+
+
+def _profile(paths: bytes) -> bytes:
+    return PROFILE + struct.pack("<IIQ", 16 + len(paths), 0, 1) + paths
+
+
+@shape("xray-profile")
+def profile_paths(nbytes: int) -> bytes:
+    """As many paths of one function as fit, each of another one."""
+    count = nbytes // 24
+    functions = (_numbers(count) + np.uint64(1)) & np.uint64(0xFFFFFFFF)
+    return _profile(_rows(count, functions, 1, 1))
+
+
+@shape("xray-profile")
+def profile_deep(nbytes: int) -> bytes:
+    """One path of as many functions."""
+    return _profile(struct.pack("<I", 1) * (nbytes // 4 - 10) + struct.pack("<IQQ", 0, 1, 1))
+
+
+@shape("xray-profile")
+def profile_empty_blocks(nbytes: int) -> bytes:
+    """Blocks without paths, of as many threads."""
+    count = nbytes // 16
+    return PROFILE + _rows(count, 16, _numbers(count))
 
 
 # --- texts ---------------------------------------------------------------------------------------
