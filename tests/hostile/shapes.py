@@ -72,7 +72,7 @@ def noise(nbytes: int) -> bytes:
 
 for _format in (
     "trace", "trace-buffer", "log", "log-legacy-stream", "log-ring", "inspect", "xray",
-    "xray-basic", "xray-profile", "llvm-yaml", "records",
+    "xray-basic", "xray-profile", "llvm-yaml", "records", "chrome-json",
 ):  # fmt: skip
     for _make in (zeros, ones, noise):
         SHAPES[f"{_format}-{_make.__name__}"] = _format, _make
@@ -573,6 +573,38 @@ def profile_empty_blocks(nbytes: int) -> bytes:
 
 
 # --- texts ---------------------------------------------------------------------------------------
+
+
+@shape("chrome-json")
+def chrome_begins(nbytes: int) -> bytes:
+    """Slices inside each other that never end."""
+    return b"[" + b'{"ph":"B","ts":1,"name":"a"},' * (nbytes // 29)
+
+
+@shape("chrome-json")
+def chrome_deep(nbytes: int) -> bytes:
+    """Arrays inside each other."""
+    return b'[{"ph":"i","ts":1,"args":{"a":' + b"[" * nbytes
+
+
+@shape("chrome-json")
+def chrome_quotes(nbytes: int) -> bytes:
+    """Events that do not end, each with another behind it."""
+    return b"[" + b'{"a":"},{"' * (nbytes // 10)
+
+
+@shape("chrome-json")
+def chrome_long_string(nbytes: int) -> bytes:
+    """A name that fills the file."""
+    return b'[{"ph":"i","ts":1,"name":"' + b"a" * nbytes + b'"}]'
+
+
+@shape("chrome-json")
+def chrome_odd(nbytes: int) -> bytes:
+    """Events that orjson refuses, with times that are texts."""
+    return b"[" + b'{"ph":"X","ts":"1.5","dur":NaN,"tid":[]},' * (nbytes // 41)
+
+
 
 YAML = (
     b"---\nheader:\n  version: 1\n  type: 0\n  constant-tsc: true\n  nonstop-tsc: true\n"
