@@ -30,6 +30,10 @@ def order_of(big: bool) -> Literal["big", "little"]:
 NOTHING: Mapping[Any, bytes] = {}
 
 
+BELOW_LEAST = 110
+"""The rule of a length that is less than what it counts at least."""
+
+
 class ShortError(Exception):
     """The fields of a record do not fit into it, by the rule with this number.
 
@@ -104,6 +108,8 @@ class Cursor:
 
     def short(self, nbytes: int) -> ShortError:
         """Return the error for a record that has not the next ``nbytes`` bytes."""
+        if nbytes < 0:
+            return ShortError(BELOW_LEAST)
         return ShortError(needed=self.at + nbytes)
 
     def take(self, nbytes: int) -> memoryview:

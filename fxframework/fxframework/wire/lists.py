@@ -78,7 +78,7 @@ class Listed(Field):
         if count is None:
             count = -(-room // nbytes)
         if not 0 <= count * nbytes <= room:
-            raise c.short(room - room % nbytes + nbytes)
+            raise c.short(-1 if count < 0 else room - room % nbytes + nbytes)
         c.at = end = begin + count * nbytes
         order = order_of(c.big)
         signed = isinstance(self.item, Integer) and self.item.signed
