@@ -23,6 +23,7 @@ from fx_xray.read.elf_stream import Stream
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import UnreadableError
 from fxframework.io.source import Source
+from fxframework.registry import lazy
 
 if TYPE_CHECKING:
     from fx_xray.read.source_lines import SourceLines
@@ -31,6 +32,12 @@ __all__ = ["Fault", "Function", "Functions", "InstrumentationMap", "SledKind", "
 
 SECTION: Final = "xray_instr_map"
 ELF_MAGIC: Final = b"\x7fELF"
+MACHO_MAGICS: Final = tuple(
+    bytes.fromhex(magic)
+    for magic in ("cffaedfe", "cafebabe", "cafebabf", "cefaedfe", "feedface", "feedfacf")
+)
+"""Of images, of files of several slices, and of images of 32 bits or another byte order."""
+_read_macho = lazy("fx_xray.read.macho:read_macho")
 RELATIVE_VERSION: Final = 2
 """From this version of an entry on, its addresses are relative to where they are."""
 REMEDY: Final = (
@@ -238,10 +245,9 @@ def _map_in(source: Source, path: str) -> InstrumentationMap:
     head = source.read(0, 256)
     if head.startswith(ELF_MAGIC):
         return _Elf(source, path).read()
-    from fx_xray.read.macho import MACHO_MAGICS, read_macho
-
     if head.startswith(MACHO_MAGICS):
-        return read_macho(source.data, path)
+        found: InstrumentationMap = _read_macho(source.data, path)
+        return found
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith((b"---", b"- ", b"[", b"#")):
         return _from_yaml(source.data.tobytes(), path)

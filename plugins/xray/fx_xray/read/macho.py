@@ -30,7 +30,7 @@ from fx_xray.read.instr_map import (
 )
 from fxframework.errors import UnreadableError
 
-__all__ = ["MACHO_MAGICS", "read_macho"]
+__all__ = ["read_macho"]
 
 U1 = NDArray[np.uint8]
 MAGIC: Final = b"\xcf\xfa\xed\xfe"
@@ -42,9 +42,6 @@ FAT: Final = {
 FAT_HEADER: Final = 8
 MOST_SLICES: Final = 32
 """More are a class file of Java, which has the same magic and a version there."""
-OTHER_MAGICS: Final = (b"\xce\xfa\xed\xfe", b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf")
-"""Of 32 bits, or big-endian."""
-MACHO_MAGICS: Final = (MAGIC, *FAT, *OTHER_MAGICS)
 HEADER: Final = struct.Struct("<8I")
 COMMAND: Final = struct.Struct("<2I")
 SEGMENT: Final = struct.Struct("<2I16s4Q4I")
