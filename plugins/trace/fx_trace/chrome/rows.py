@@ -55,6 +55,7 @@ TABLES: Final = ("slices", "instants", "flows")
 NULL, INT64, UINT64, DOUBLE, STRING, BOOL = 0, 3, 4, 5, 6, 9
 """Types of arguments."""
 NO_VALUE: Final = -1
+TOO_DEEP: Final = "(nested too deeply)"
 SPREAD: Final = 0x9E3779B97F4A7C15
 """Sets ids of different contexts apart."""
 EXACT: Final = 2.0**51
@@ -200,8 +201,7 @@ class Rows:
         texts = Texts(data, starts, stops, timed)
         ts, has_time = times("ts", column(texts.of(present), "ts"), texts)
         for index in timed[~has_time].tolist():
-            value = present[index].get("ts")
-            self._report(rules.NO_TIME, int(starts[index]), f"{value!a:.40}")
+            self._report(rules.NO_TIME, int(starts[index]), shown(present[index].get("ts")))
         texts.places = timed = timed[has_time]
         if timed.size:
             kinds = types[timed].astype(np.uint8)
@@ -281,7 +281,7 @@ class Rows:
     def _report_odd(self, key: str, values: Sequence[Any], offsets: I64) -> None:
         for index, value in enumerate(values):
             if value is not None and not isinstance(value, str):
-                self._report(rules.INVALID_MEMBER, int(offsets[index]), f"{key} is {value!a:.40}")
+                self._report(rules.INVALID_MEMBER, int(offsets[index]), f"{key} is {shown(value)}")
 
     def _add_lengths(self, events: list[Event], columns: Columns, texts: Texts) -> None:
         """Compute when complete events end; one without a length has none."""
@@ -291,7 +291,7 @@ class Rows:
         lengths, is_valid = times("dur", values, of_complete)
         for place in np.flatnonzero(~is_valid).tolist():
             start = int(columns["offset"][index[place]])
-            self._report(rules.INVALID_MEMBER, start, f"dur is {values[place]!a:.40}")
+            self._report(rules.INVALID_MEMBER, start, f"dur is {shown(values[place])}")
         starts = columns["ts"][index]
         ends = starts + lengths
         ends[(lengths > 0) & (ends < starts)] = NS_MAX
@@ -625,8 +625,20 @@ def as_json(value: Any) -> str:
     """Return a value as text of JSON."""
     try:
         return orjson.dumps(value).decode()
-    except TypeError:  # orjson takes no lone surrogates, and no integers beyond 64 bits
+    except TypeError:  # orjson takes no lone surrogates, and fewer levels than it reads
+        pass
+    try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        return TOO_DEEP
+
+
+def shown(value: Any) -> str:
+    """Return the beginning of a value, as a finding has it."""
+    try:
+        return ascii(value)[:40]
+    except RecursionError:
+        return TOO_DEEP
 
 
 def encoded(text: str) -> bytes:
