@@ -356,9 +356,10 @@ class DeclaredCapture(BlockCapture):
 
     def _number_threads(self, cells: Cells) -> None:
         """Give rows the threads that two of their columns name."""
-        columns = [cells[name] for name in self.declared.task_columns if name in cells]
-        if self.tasks is not None and len(columns) == len(self.declared.task_columns):
-            cells["thread"] = self.tasks.of(*columns, cells["offset"])
+        columns = self.declared.task_columns
+        if self.tasks is not None and cells.keys() >= {*columns}:
+            process, thread = (cells[name] for name in columns)
+            cells["thread"] = self.tasks.of(process, thread, cells["offset"])
 
     def _joined(self, name: str, block: Block) -> Cells:
         """Return the columns of a table in a block, which has them in parts."""

@@ -205,7 +205,11 @@ class Rows:
         texts.places = timed = timed[has_time]
         if timed.size:
             kinds = types[timed].astype(np.uint8)
-            shared = {"offset": starts[timed], "ts": ts[has_time], "thread": threads[timed]}
+            shared: Columns = {
+                "offset": starts[timed],
+                "ts": ts[has_time],
+                "thread": threads[timed],
+            }
             self._add_timed(texts.of(present), kinds, shared, texts)
         if self.codes.cut:
             self._report(rules.TOO_LONG, int(starts[0]), f"{self.codes.cut} strings")

@@ -85,7 +85,7 @@ class Scanner:
         """Yield all stretches and blocks in order."""
         if not self._size:
             return
-        begin = len(BOM) if self._bytes[: len(BOM)] == BOM else 0
+        begin = len(BOM) if bytes(self._bytes[: len(BOM)]) == BOM else 0
         opening = self._behind(SPACE, begin)
         first = bytes(self._bytes[opening : opening + 1])
         if first not in {b"[", b"{"}:
@@ -126,7 +126,7 @@ class Scanner:
                 yield Stretch("damaged", at, self._size, rule)
                 return
             value = colon.end()
-            is_array = self._bytes[value : value + 1] == b"["
+            is_array = bytes(self._bytes[value : value + 1]) == b"["
             if is_array and key_of(self._bytes[at:key_stop]) == EVENTS:
                 behind = self._behind(SPACE, value + 1)
                 yield Stretch("member", at, behind)

@@ -186,8 +186,8 @@ class MachO:
         places = np.arange(rows.size, dtype=np.uint64) * np.uint64(entry.itemsize)
         places += np.uint64(section.address)
         fields = []
-        for name in ("address", "function"):
-            base = places + np.uint64(entry.fields[name][1])  # type: ignore[index]
+        for offset, name in ((0, "address"), (8, "function")):
+            base = places + np.uint64(offset)
             fields.append(np.where(relative, rows[name] + base, rows[name]))
         known = rows["kind"] <= max(SledKind)
         for row in np.flatnonzero(~known).tolist():

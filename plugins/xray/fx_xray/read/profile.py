@@ -85,7 +85,7 @@ class Paths:
             # Zeros before the path are in the figures of the path before it.
             if zero < first or end > words.size:
                 continue
-            calls, ticks = FIGURES.unpack_from(data, (zero + 1) * WORD_BYTES)
+            calls, ticks = FIGURES.unpack_from(data.data, (zero + 1) * WORD_BYTES)
             path = self._path(words[first:zero].tolist(), thread, offset)
             if path is not None:
                 path.calls += calls
