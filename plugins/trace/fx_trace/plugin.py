@@ -22,7 +22,8 @@ from fxframework.registry import (
 
 SUFFIXES = (".fxt", ".fxt.gz")
 BUFFER_SUFFIXES = (".tbuf",)
-CHROME_SUFFIXES = (".json", ".json.gz")
+CHROME_SUFFIXES = (".trace.json", ".trace.json.gz")
+"""Not `.json`, which says nothing: in a folder, other files of that name are left out."""
 CHROME_BEGINS = b"\xef\xbb\xbf \t\r\n"
 """What may be before the first bracket of JSON."""
 FORMATS = ("trace", "trace-buffer")

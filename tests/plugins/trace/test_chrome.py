@@ -431,12 +431,25 @@ def test_limits_are_kept() -> None:
 
 
 def test_it_is_detected_also_if_packed(tmp_path: Path) -> None:
-    for name, data in (("a.json", OBJECT), ("b", ARRAY), ("c.json.gz", gzip.compress(OBJECT))):
+    files = {
+        "a.json": OBJECT,
+        "b": ARRAY,
+        "c.json.gz": gzip.compress(OBJECT),
+        "d.trace.json": ARRAY,
+    }
+    for name, data in files.items():
         path = tmp_path / name
         path.write_bytes(data)
         with fxf.open(path) as capture:
             assert capture.format == "chrome-json"
             assert len(capture.table("slices")) == 4
+
+
+def test_other_json_of_a_folder_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text('{"steps": []}')
+    (tmp_path / "a.json").write_bytes(OBJECT)
+    done = run_cli("batch", tmp_path, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
 
 
 def test_it_becomes_a_trace(tmp_path: Path) -> None:
