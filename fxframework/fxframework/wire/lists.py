@@ -78,7 +78,8 @@ class Listed(Field):
         if count is None:
             count = -(-room // nbytes)
         if not 0 <= count * nbytes <= room:
-            raise c.short(-1 if count < 0 else room - room % nbytes + nbytes)
+            needed = c.at + room - room % nbytes + nbytes
+            raise ShortError(needed=needed, is_negative=count < 0)
         c.at = end = begin + count * nbytes
         order = order_of(c.big)
         signed = isinstance(self.item, Integer) and self.item.signed

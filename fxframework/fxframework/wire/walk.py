@@ -12,7 +12,7 @@ from fxframework.io.source import Source
 from fxframework.io.words import FieldView, explain_stretch, view_of
 from fxframework.kit.explain import check_offset
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.wire.cursor import BELOW_LEAST, ShortError
+from fxframework.wire.cursor import ShortError
 from fxframework.wire.format import Damaged, Format, Magic, Note, Padding, Unknown
 from fxframework.wire.framing import CUT, NO_ORDER, PADDING, UNKNOWN, frames_of
 from fxframework.wire.records import Record
@@ -21,6 +21,8 @@ from fxframework.wire.state import State
 __all__ = ["Walk", "explain"]
 
 CUT_OFF, UNKNOWN_KIND, SIZE_RULE = 102, 103, 104
+BELOW_LEAST = 110
+"""The rule of a length that is less than what it counts at least."""
 OTHER_VERSION, OTHER_VERSION_LOST = 111, 112
 """Rules of a kind of which no class fits the registers: with a size, and without one."""
 MORE = 64
@@ -142,7 +144,7 @@ class Walk:
             may_follow = not most or problem.needed <= at + most
             if frames.growing and problem.needed > self.source.size and may_follow:
                 return self.unfinished()
-            return self.lost(BELOW_LEAST if problem.number == BELOW_LEAST else CUT_OFF)
+            return self.lost(BELOW_LEAST if problem.is_negative else CUT_OFF)
 
     def most_of(self, cls: Any) -> int:
         """Return the most bytes of a record of a class; 0 for any number."""
