@@ -50,7 +50,7 @@ class Listed(Field):
         self.count = None if count is None else expression(count)
         self.in_rows = False
         """Whether columns are made of the items."""
-        self.walk: tuple[int, ...] | None = None
+        self.walk: tuple[Any, ...] | None = None
         """How a loop finds the parts (``framing.walk_of``), which a plan says; None if none can."""
         if not isinstance(item, Integer | Float) and not hasattr(item, "layout"):
             raise PluginError(f"a list has parts or numbers, not {item!r}")
@@ -78,7 +78,8 @@ class Listed(Field):
         if count is None:
             count = -(-room // nbytes)
         if not 0 <= count * nbytes <= room:
-            raise c.short(room - room % nbytes + nbytes)
+            needed = c.at + room - room % nbytes + nbytes
+            raise ShortError(needed=needed, is_negative=count < 0)
         c.at = end = begin + count * nbytes
         order = order_of(c.big)
         signed = isinstance(self.item, Integer) and self.item.signed
