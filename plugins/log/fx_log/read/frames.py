@@ -293,19 +293,21 @@ class FramedFile:
 
     def logs(self, begin: I64, size: I64, entry: I64) -> Frames:
         """Return the stretches of structured records, each with the suffix behind it."""
-        is_suffix = entry == BEHIND
-        followed = np.flatnonzero(is_suffix[1:])
-        followed -= np.arange(followed.size)  # as many suffixes come before each record
-        suffix_begin = begin[is_suffix]
-        suffix_end = suffix_begin + size[is_suffix]
-        begin, size, entry = (column[~is_suffix] for column in (begin, size, entry))
         end = begin + size
-        end[followed] = suffix_end
         suffix = np.full(begin.size, -1)
-        suffix[followed] = suffix_begin
-        is_whole_word = begin < self.frames.total
-        head = np.zeros(begin.size, np.int64)
-        head[is_whole_word] = self.words[begin[is_whole_word] // WORD]
+        if self.suffixed:
+            is_suffix = entry == BEHIND
+            followed = np.flatnonzero(is_suffix[1:])
+            followed -= np.arange(followed.size)  # as many suffixes come before each record
+            suffix_begin = begin[is_suffix]
+            suffix_end = end[is_suffix]
+            begin, size, entry, end, suffix = (
+                column[~is_suffix] for column in (begin, size, entry, end, suffix)
+            )
+            end[followed] = suffix_end
+            suffix[followed] = suffix_begin
+        is_odd = begin >= self.frames.total
+        head = self.words[np.where(is_odd, 0, begin) // WORD] if self.words.size else begin * 0
         fault = np.zeros(begin.size, np.int64)
         value = wire.SIZE.get(head)
         if (entry < 0).any() or self.most > 0:
@@ -320,7 +322,7 @@ class FramedFile:
                 (rules.NOT_A_RECORD, (entry < 0) & (type_of != wire.RECORD_TYPE), type_of),
                 (rules.NOT_A_RECORD, entry == HIDING, type_of),
                 (rules.ZERO_WORDS, entry == PADDING, size // WORD),
-                (rules.ODD_BYTES, ~is_whole_word, size),
+                (rules.ODD_BYTES, is_odd, size),
             ):
                 fault[where] = rule
                 value[where] = shown[where]
@@ -328,12 +330,11 @@ class FramedFile:
             "begin": begin, "end": end, "start": begin, "size": size, "suffix": suffix,
             "tag": wire.HEADER_TAG.get(head), "fault": fault,
         }  # fmt: skip
-        room = self.frames.total - end
-        lacks_suffix = (fault == 0) & (suffix < 0) & (room >= SUFFIX_BYTES)
         frames = self.framed(columns, value)
-        if not self.suffixed or not lacks_suffix.any():
+        if not self.suffixed:
             return frames
-        rows = np.flatnonzero(lacks_suffix)
+        room = self.frames.total - end
+        rows = np.flatnonzero((fault == 0) & (suffix < 0) & (room >= SUFFIX_BYTES))
         nbytes = np.array(
             [wire.suffix_size(word) for word in self.words[end[rows] // WORD].tolist()]
         )
