@@ -188,22 +188,24 @@ cdef class Items:
         """
         cdef int64_t rows = starts.shape[0], row, at, limit, fault = 0, used = 0
         cdef int64_t room = 8 * rows + 64
-        cdef const uint8_t* octets
         items = np.empty((4, room), np.int64)
         cdef int64_t[:, ::1] column = items
+        cdef int64_t* row_of = &column[0, 0]
+        cdef const uint8_t* octets = &data[0] if data.shape[0] else NULL
         for row in range(rows):
             at, limit = starts[row], limits[row]
+            # With this, reading up to the limit is safe.
             if not 0 <= at <= limit <= data.shape[0]:
                 raise IndexError(f"a list at bytes {at} to {limit} of {data.shape[0]}")
             while at < limit:
-                # Safe here and below: the stretch was compared with the data.
-                octets = &data[0]
                 if used == room:
                     items = np.concatenate((items, np.empty_like(items)), axis=1)
                     room, column = 2 * room, items
-                column[0, used], column[1, used] = row, at
+                    row_of = &column[0, 0]
+                # Safe: each of the four rows has ``room`` numbers.
+                row_of[used], row_of[room + used] = row, at
                 at = self.end_of(octets, at, limit, &fault)
-                column[2, used], column[3, used] = at, fault
+                row_of[2 * room + used], row_of[3 * room + used] = at, fault
                 used += 1
         return items[:, :used]
 
