@@ -281,28 +281,29 @@ def resumption_of(base: type[Record], classes: list[type[Record]]) -> Resumption
         return None
     layout = classes[0].layout
     places = {field.name: (0, place) for field, place in layout.places().items()}
-    items, items_at = None, 0
+    items = None
+    items_at = 0
     holds = resume.holds
     if holds is None and isinstance(layout.rest, Listed):
         holds = layout.rest.item
     if holds is not None:
         items = items_of(holds.layout)
-        # They are what no field before them has.
-        fields = layout.fields[:-1]
-        items_at = sum(fixed_bytes(layout, field) or 0 for field in fields)
-        if None in [fixed_bytes(layout, field) for field in fields]:
+        sizes = [fixed_bytes(layout, field) for field in layout.fields[:-1]]
+        if None in sizes:
             raise declaration_error(base, None, "resume: its items have no fixed place")
+        items_at = sum(filter(None, sizes))
         # A record that holds one item is as likely as that.
-        places = {
-            field.name: (items_at, place) for field, place in holds.layout.places().items()
-        } | places
+        of_item = {field.name: (items_at, place) for field, place in holds.layout.places().items()}
+        places = of_item | places
     likely = []
     for name, numbers in resume.likely.items():
         if name not in places or not numbers or numbers.step != 1:
             raise declaration_error(base, None, f"resume: {name} is not a number with a range")
-        before, place = places[name]
-        rest = wrapped(place.mask), wrapped(numbers.start), wrapped(len(numbers) - 1)
-        likely.append((before + place.offset, place.nbytes, place.shift, *rest))
+        begin, place = places[name]
+        least = wrapped(numbers.start)
+        span = wrapped(len(numbers) - 1)
+        mask = wrapped(place.mask)
+        likely.append((begin + place.offset, place.nbytes, place.shift, mask, least, span))
     return Resumption(
         likely=np.array(likely, np.int64).reshape(-1, 6),
         alone=int(resume.alone),
@@ -452,6 +453,25 @@ def walk_of(layout: Layout) -> tuple[int, ...] | None:
 # --- Items that have parts ------------------------------------------------------------------------
 
 
+class StatedSize(NamedTuple):
+    """Bits of the first word of items that state their size; without any bits they do not."""
+
+    nbytes: int = 0
+    shift: int = 0
+    mask: int = 0
+    unit: int = 1
+    plus: int = 0
+
+
+class ItemShape(NamedTuple):
+    """The parts of items by kind, which the number ``tag`` tells; without it all are of kind 0."""
+
+    tag: Number | None
+    by_kind: dict[int, list[ItemPart]]
+    of_others: list[ItemPart] | None
+    """The parts of items of other kinds; None if there are no such items."""
+
+
 def items_of(layout: Layout) -> Items:
     """Return what finds items by the numbers in their first words. Raises PluginError if none can.
 
@@ -461,66 +481,56 @@ def items_of(layout: Layout) -> Items:
     """
     from fxframework.kernels.frames import Items
 
-    family = layout.family
-    refused = declaration_error(layout.cls, None, "no loop finds items like this one")
-    tag: Number | None = None
-    others: list[ItemPart] | None = None
-    place, unit, plus = stated_by(layout)
-    if family.size is not None and not family.power:
-        place, unit, plus = family.places[family.size], family.unit, family.plus
-        tag = family.kinds[0] if family.kinds else None
-        choices = {
-            cls.layout.kind[0]: [ItemPart(STATED, plus=cls.layout.least)] for cls in family.members
-        }
-    else:
-        parts = parts_of(layout)
-        if parts is None:
-            raise refused
-        tag, choices, others = parts
+    is_record = layout.family.size is not None
+    shape = shape_of_records(layout) if is_record else shape_of(layout)
+    if shape is None:
+        raise declaration_error(layout.cls, None, "no loop finds items like this one")
     kind_at = 0
     kinds = 1
-    if tag is not None:
-        kind_place = layout.places()[tag]
+    if shape.tag is not None:
+        kind_place = layout.places()[shape.tag]
         kind_at = kind_place.shift
         kinds = kind_place.mask + 1
         if kind_place.end > WORD or kinds > MOST_KINDS:
-            raise refused
-    width = max(map(len, [*choices.values(), others or []]))
-    rows = [*choices.values(), *([others] if others is not None else [])]
-    ways = np.full(kinds, -1 if others is None else len(choices), np.int32)
-    for row, number in enumerate(choices):
-        ways[number if tag is not None else 0] = row
+            raise declaration_error(layout.cls, shape.tag, "the kind is not in the first word")
+    # A row of parts for each kind; the last one is that of all other kinds, if there are any.
+    rows = list(shape.by_kind.values())
+    ways = np.full(kinds, -1, np.int32)
+    if shape.of_others is not None:
+        ways[:] = len(rows)
+        rows.append(shape.of_others)
+    ways[list(shape.by_kind)] = np.arange(len(shape.by_kind))
+    width = max(map(len, rows))
     numbers = [[*row, *[ItemPart(NO_PART)] * (width - len(row))] for row in rows]
-    return Items(
-        0, WORD, 1, False, 0, 0 if place is None else WORD, 0 if place is None else place.shift,
-        0 if place is None else place.mask, unit, plus, kind_at, ways,
-        np.array(numbers, np.int64), len(choices),
-    )  # fmt: skip
+    stated = stated_by(layout)
+    parts = np.array(numbers, np.int64)
+    return Items(0, WORD, 1, False, 0, *stated, kind_at, ways, parts, len(shape.by_kind))
 
 
-def parts_of(
-    layout: Layout,
-) -> tuple[Number | None, dict[int, list[ItemPart]], list[ItemPart] | None] | None:
-    """Return the parts of items by kind, and those of other kinds; None if no loop can read them.
+def shape_of_records(layout: Layout) -> ItemShape | None:
+    """Return the parts of items that are records of a family: each goes up to its own end."""
+    family = layout.family
+    if family.power or not family.kinds:
+        return None
+    parts = {
+        cls.layout.kind[0]: [ItemPart(STATED, plus=cls.layout.least)] for cls in family.members
+    }
+    return ItemShape(family.kinds[0], parts, None)
 
-    First comes the number that tells the kind; without one all are of kind 0.
-    """
+
+def shape_of(layout: Layout) -> ItemShape | None:
+    """Return the parts of items of a layout; None if no loop can read them."""
     common: list[ItemPart] = []
     plus = 0
     for field in layout.fields:
         if field.when is not None or field.tail:
             return None
         if isinstance(field, Choice):
-            ways = {
-                number: with_part(layout, common, plus, each)
-                for number, each in field.kinds.items()
-            }
-            others = None if field.other is None else with_part(layout, common, plus, field.other)
-            chosen = {number: way for number, way in ways.items() if way is not None}
-            is_whole = len(chosen) == len(ways) and (others is None) == (field.other is None)
-            return (field.tag, chosen, others) if is_whole and field is layout.fields[-1] else None
+            is_end = field is layout.fields[-1]
+            return shape_of_choice(layout, common, plus, field) if is_end else None
         nbytes = fixed_bytes(layout, field)
         if nbytes is not None:
+            # The next part that has a size of its own takes them along.
             plus += nbytes
             continue
         part = part_of(layout, plus, field)
@@ -529,23 +539,37 @@ def parts_of(
         common.append(part)
         plus = 0
     if plus:
-        common.append(ItemPart(COUNTED, plus, align=1))
-    return None, {0: common}, None
+        common.append(ItemPart(COUNTED, plus))
+    return ItemShape(None, {0: common}, None)
 
 
-def with_part(
+def shape_of_choice(
+    layout: Layout, common: list[ItemPart], plus: int, field: Choice
+) -> ItemShape | None:
+    """Return the parts of items that end with a choice, behind ``plus`` bytes of no part."""
+    by_kind: dict[int, list[ItemPart]] = {}
+    for number, kind in field.kinds.items():
+        parts = with_value(layout, common, plus, kind)
+        if parts is None:
+            return None
+        by_kind[number] = parts
+    if field.other is None:
+        return ItemShape(field.tag, by_kind, None)
+    of_others = with_value(layout, common, plus, field.other)
+    return None if of_others is None else ItemShape(field.tag, by_kind, of_others)
+
+
+def with_value(
     layout: Layout, common: list[ItemPart], plus: int, field: Field | None
 ) -> list[ItemPart] | None:
     """Return the parts of items that end with a field, or with none; None if no loop can."""
-    nbytes = 0 if field is None else fixed_bytes(layout, field)
-    if nbytes is None:
-        assert field is not None  # noqa: S101 (no field has 0 bytes)
-        part = part_of(layout, plus, field)
-        return None if part is None else [*common, part]
-    if not plus + nbytes:
-        return common
-    rules = {} if field is None else field.rules
-    return [*common, ItemPart(COUNTED, plus + nbytes, short=rules.get(104, 104))]
+    if field is None:
+        return [*common, ItemPart(COUNTED, plus)]
+    nbytes = fixed_bytes(layout, field)
+    if nbytes is not None:
+        return [*common, ItemPart(COUNTED, plus + nbytes, short=field.rules.get(104, 104))]
+    part = part_of(layout, plus, field)
+    return None if part is None else [*common, part]
 
 
 def part_of(layout: Layout, plus: int, field: Field) -> ItemPart | None:
@@ -556,34 +580,41 @@ def part_of(layout: Layout, plus: int, field: Field) -> ItemPart | None:
         return ItemPart(TEXTS, plus, mask=field.longest, inline=field.most, **rules)
     if not isinstance(field, Span):
         return None
-    if field.until:
-        is_plain = field.aligned == 1
-        return ItemPart(UNTIL, plus, mask=field.until[0], **rules) if is_plain else None
+    if field.until and field.aligned == 1:
+        return ItemPart(UNTIL, plus, mask=field.until[0], **rules)
     length = field.nbytes
     inline = 0
     if isinstance(field, Text) and field.entry is not None:
         length = field.entry.index
         inline = field.inline
+    places = layout.places()
     if isinstance(length, Calculation) and length.symbol == "-" and length.right is AT:
-        leaf, *factors = length.left.linear() or (length, 0, 0)
-        place, unit, _ = stated_by(layout)
-        is_end = place is not None and factors == [unit, 0]
-        is_end = is_end and layout.places().get(leaf) == place  # type: ignore[call-overload]
-        return ItemPart(STATED, plus, **rules) if is_end else None
-    place = None if length is None else layout.places().get(length)  # type: ignore[call-overload]
+        # ``size - AT`` is all that the item has left, if the item states this size.
+        leaf, unit, plus_of_size = length.left.linear() or (length, 0, 0)
+        stated = stated_by(layout)
+        place = places.get(leaf)  # type: ignore[call-overload]
+        if place is None or (unit, plus_of_size) != (stated.unit, stated.plus):
+            return None
+        is_stated = (place.shift, place.mask) == (stated.shift, stated.mask)
+        return ItemPart(STATED, plus, **rules) if is_stated else None
+    place = places.get(length)  # type: ignore[call-overload]
     if place is None or place.end > WORD or place.mask >= FARTHEST:
         return None
     return ItemPart(COUNTED, plus, place.shift, place.mask, inline, field.aligned, **rules)
 
 
-def stated_by(layout: Layout) -> tuple[Place | None, int, int]:
-    """Return where items state their size, and in what unit; no place if they do not."""
+def stated_by(layout: Layout) -> StatedSize:
+    """Return where items state their size."""
+    family = layout.family
+    if family.size is not None:
+        place = family.places[family.size]
+        return StatedSize(WORD, place.shift, place.mask, family.unit, family.plus)
     for field, place in layout.places().items():
         equals: Any = getattr(field, "equals", None)
         if equals is SIZE:
-            return place, 1, 0
+            return StatedSize(WORD, place.shift, place.mask)
         if not isinstance(equals, Calculation) or equals.left is not SIZE:
             continue
         if equals.symbol == ">>" and isinstance(equals.right, Constant):
-            return place, 1 << equals.right.number, 0
-    return None, 1, 0
+            return StatedSize(WORD, place.shift, place.mask, 1 << equals.right.number)
+    return StatedSize()

@@ -40,6 +40,7 @@ from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, view_of
+from fxframework.kernels.frames import Items
 from fxframework.kit.explain import Explainer, check_offset
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.wire.framing import (
@@ -54,7 +55,15 @@ from fxframework.wire.framing import (
 )
 from fxframework.wire.state import State
 
-__all__ = ["STATE", "Arguments", "FramedFile", "Frames", "Records", "explain"]
+__all__ = [
+    "STATE",
+    "Arguments",
+    "FramedFile",
+    "Frames",
+    "Records",
+    "behind_records",
+    "explain",
+]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -138,12 +147,14 @@ class Frames:
 
     def with_notes(self, rule: Rule | I64, rows: I64, offset: I64, value: I64) -> Frames:
         """Return them with findings about some rows; of one rule, or each of its own."""
-        found = np.empty((rows.size, FINDING_FIELDS), np.int64)
-        found[:, 0] = rule
-        found[:, 1] = offset
-        found[:, 2] = self.index[rows]
-        found[:, 3] = value
-        return attrs.evolve(self, notes=np.concatenate((self.notes, found))) if rows.size else self
+        if not rows.size:
+            return self
+        notes = np.empty((rows.size, FINDING_FIELDS), np.int64)
+        notes[:, 0] = rule
+        notes[:, 1] = offset
+        notes[:, 2] = self.index[rows]
+        notes[:, 3] = value
+        return attrs.evolve(self, notes=np.concatenate((self.notes, notes)))
 
     def kinds(self, record: str) -> Counter[str]:
         """Return how many records there are of each kind; ``record`` is that of sound stretches."""
@@ -190,6 +201,11 @@ class Arguments:
         return Arguments(self.record[rows], self.begin[rows], self.end[rows], self.fault[rows])
 
 
+def behind_records(*, suffixed: bool) -> Items | None:
+    """Return what follows each structured record: a suffix, if the file has them."""
+    return items_of(Attribution.layout) if suffixed else None
+
+
 class FramedFile:
     """A file of logs: the bytes that its records lie in, in the order of reading.
 
@@ -207,25 +223,31 @@ class FramedFile:
         splits: bool = False,
     ) -> None:
         self.form = form
-        self.ring = Ring(data) if form == "log-ring" else None
+        self.ring: Ring | None = None
         self.whole = data
         """The file."""
         self.data = data
         """The file; of a ring, what lies between its tail and its head, a copy if it wraps."""
-        if self.ring is not None:
+        if form == "log-ring":
+            self.ring = Ring(data)
             self.data = self.ring.line(0, max(0, self.ring.used))
         self.suffixed = form == "log" and bool(options.get("suffix"))
         self.has_arguments = form in ("log", "log-ring")
         self.record = {"log": "log", "log-ring": "ring_entry"}.get(form, "legacy_packet")
         """The kind of sound records."""
-        self.most = limits.max_record if form == "log" else 0
+        self.most = 0
         """The most bytes of a record; 0 for any number."""
+        if form == "log":
+            self.most = limits.max_record
         self.splits = splits
-        framed = self.data[: self.data.size // WORD * WORD] if self.has_arguments else self.data
-        self.words = framed.view("<i8") if self.has_arguments else np.zeros(0, np.int64)
+        framed = self.data
+        self.words = np.zeros(0, np.int64)
         """The whole words of the data; none of packets, which are at any byte."""
-        suffixes = items_of(Attribution.layout) if self.suffixed else None
-        self.frames = frames_of_records(framed, FAMILIES[form], behind=suffixes)
+        if self.has_arguments:
+            framed = self.data[: self.data.size // WORD * WORD]
+            self.words = framed.view("<i8")
+        behind = behind_records(suffixed=self.suffixed)
+        self.frames = frames_of_records(framed, FAMILIES[form], behind=behind)
         self.frames.splitting = int(splits)
         self.position = 0
         """The bytes of ``data`` whose stretches were found."""
@@ -263,8 +285,8 @@ class FramedFile:
         frames = self.frames
         if self.form == "log-legacy":  # one packet, without a length before it
             self.position = self.data.size
-            whole = np.zeros(min(1, self.data.size), np.int64)
-            return whole, whole + self.data.size, whole
+            begin = np.zeros(min(1, self.data.size), np.int64)
+            return begin, begin + self.data.size, begin
         count, reason = frames.read(self.position, ROOM, until)
         begin = frames.places[:count].copy()
         size = frames.sizes[:count].copy()
@@ -306,26 +328,28 @@ class FramedFile:
             )
             end[followed] = suffix_end
             suffix[followed] = suffix_begin
-        is_odd = begin >= self.frames.total
-        head = self.words[np.where(is_odd, 0, begin) // WORD] if self.words.size else begin * 0
+        is_odd = begin >= self.frames.total  # bytes behind the last whole word
         fault = np.zeros(begin.size, np.int64)
+        head = fault.copy()
+        head[~is_odd] = self.words[begin[~is_odd] // WORD]
         value = wire.SIZE.get(head)
         if (entry < 0).any() or self.most > 0:
             type_of = wire.TYPE.get(head)
             stated = wire.SIZE.get(head)
-            left = (self.frames.total - begin) // WORD
-            for rule, where, shown in (
+            words_left = (self.frames.total - begin) // WORD
+            # Of several rules that hold, the last one is that of the stretch.
+            for rule, is_fault, number in (
                 (rules.OVER_MAX_RECORD, (entry >= 0) & (self.most > 0) & (size > self.most), size),
                 (rules.RECORD_TRUNCATED, entry < 0, stated),
                 (rules.RECORD_TOO_SMALL, (entry < 0) & (stated < wire.MIN_RECORD_WORDS), stated),
-                (rules.TIME_TRUNCATED, (entry < 0) & (left == 1), stated),
+                (rules.TIME_TRUNCATED, (entry < 0) & (words_left == 1), stated),
                 (rules.NOT_A_RECORD, (entry < 0) & (type_of != wire.RECORD_TYPE), type_of),
                 (rules.NOT_A_RECORD, entry == HIDING, type_of),
                 (rules.ZERO_WORDS, entry == PADDING, size // WORD),
                 (rules.ODD_BYTES, is_odd, size),
             ):
-                fault[where] = rule
-                value[where] = shown[where]
+                fault[is_fault] = rule
+                value[is_fault] = number[is_fault]
         columns = {
             "begin": begin, "end": end, "start": begin, "size": size, "suffix": suffix,
             "tag": wire.HEADER_TAG.get(head), "fault": fault,
@@ -343,10 +367,10 @@ class FramedFile:
     def entries(self, begin: I64, size: I64, entry: I64) -> Frames:
         """Return the entries of a ring, with the record in each."""
         words = self.words
-        first = begin // WORD
-        left = words.size - first
+        first_word = begin // WORD
+        has_header = first_word + 2 <= words.size
         length = np.zeros(begin.size, np.int64)
-        length[left >= 2] = words[first[left >= 2] + 1]
+        length[has_header] = words[first_word[has_header] + 1]
         start = begin + wire.RING_ENTRY
         head = np.zeros(begin.size, np.int64)
         has_head = (entry >= 0) & (length >= wire.MIN_RECORD_WORDS * WORD)
@@ -357,29 +381,31 @@ class FramedFile:
         fault = np.zeros(begin.size, np.int64)
         fault[~is_record] = rules.ENTRY_WITHOUT_RECORD
         fault[entry < 0] = rules.ENTRY_TOO_LONG
-        fault[(entry < 0) & (left < 2)] = rules.ENTRY_TOO_SMALL
+        fault[~has_header] = rules.ENTRY_TOO_SMALL
         columns = {
             "begin": begin, "end": begin + size, "start": start,
             "size": np.where(is_record, record_size, 0), "suffix": np.full(begin.size, -1),
-            "tag": words[first], "fault": fault,
+            "tag": words[first_word], "fault": fault,
         }  # fmt: skip
         frames = self.framed(columns, length)
-        behind = length - record_size
-        has_more = np.flatnonzero(is_record & (behind > 0))
+        trailing = length - record_size
+        has_more = np.flatnonzero(is_record & (trailing > 0))
         padded = np.flatnonzero((entry >= 0) & (length % WORD != 0))
         last_words = words[(begin + size)[padded] // WORD - 1]
         padded = padded[last_words >> length[padded] % WORD * 8 != 0]
         nothing = np.zeros(padded.size, np.int64)
         return frames.with_notes(
-            rules.ENTRY_TRAILING_BYTES, has_more, frames.offset[has_more], behind[has_more]
+            rules.ENTRY_TRAILING_BYTES, has_more, frames.offset[has_more], trailing[has_more]
         ).with_notes(rules.ENTRY_PADDING_NOT_ZERO, padded, frames.offset[padded], nothing)
 
     def packets(self, begin: I64, size: I64, entry: I64) -> Frames:
         """Return legacy packets; those of a container have their length before them."""
-        before = 0 if self.form == "log-legacy" else STREAM_LENGTH
-        start = begin + before
-        length = size - before
+        start = begin
+        length = size
         end = begin + size
+        if self.form == "log-legacy-stream":
+            start = begin + STREAM_LENGTH
+            length = size - STREAM_LENGTH
         # The rules in descending order: the last one that holds of a packet is that of its fault.
         fault = np.zeros(begin.size, np.int64)
         is_there = (entry >= 0) & (length >= wire.MIN_PACKET)
@@ -391,7 +417,9 @@ class FramedFile:
         fault[entry < 0] = rules.PACKET_TRUNCATED
         for row in np.flatnonzero(entry < 0).tolist():
             stated = self.data[begin[row] : start[row]].tobytes()
-            length[row] = int.from_bytes(stated, "little") if len(stated) == STREAM_LENGTH else 0
+            length[row] = 0
+            if len(stated) == STREAM_LENGTH:
+                length[row] = int.from_bytes(stated, "little")
         nothing = np.zeros_like(begin)
         columns = {
             "begin": begin, "end": end, "start": start, "size": length, "suffix": nothing - 1,
