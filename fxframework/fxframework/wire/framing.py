@@ -48,6 +48,8 @@ __all__ = [
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
+Entry = tuple[int, int, "type[Record]"]
+"""The first and the second number of a kind, and its class."""
 NOWHERE = (0, 0, 0, 0)
 ROOM = 1 << 16
 """Most rows that are found at a time."""
