@@ -300,9 +300,8 @@ class Blocks:
         self._room = min(ROOM, max(LEAST_ROOM, self.units // PART))
         self._max_record = limits.max_record or data.size
         base = wire.FAMILIES[self.layout]
-        # The frames of a small image need no more room than it has records.
-        room = min(ROOM, 1 + self.units)
-        self._frames = frames_of_records(data[: wire.UNIT * self.units], base, room=room)
+        whole = data[: wire.UNIT * self.units]
+        self._frames = frames_of_records(whole, base, room=self._room)
         self._frames.asking = 1  # where damage ends, the reader knows
 
     def runs(self) -> Iterator[Run]:
