@@ -27,7 +27,7 @@ from fxframework.io.words import WORD, to_i64
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.findings import FIELDS
 from fxframework.wire.floats import Float
-from fxframework.wire.framing import frames_of_family
+from fxframework.wire.framing import frames_of_records
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
 
 __all__ = ["Blocks", "Columns", "Gathered", "Noted", "Run"]
@@ -298,7 +298,9 @@ class Blocks:
         self._room = min(ROOM, max(LEAST_ROOM, self.units // PART))
         self._max_record = limits.max_record or data.size
         base = wire.FAMILIES[self.layout]
-        self._frames = frames_of_family(base, data[: wire.UNIT * self.units], "inspect")
+        whole = data[: wire.UNIT * self.units]
+        self._frames = frames_of_records(whole, base, room=self._room)
+        self._frames.asking = 1  # where damage ends, the reader knows
 
     def runs(self) -> Iterator[Run]:
         """Yield all records, up to some ``ROOM`` of them together, or a few more."""
