@@ -116,6 +116,8 @@ class Calls:
     """Number of asynchronous slices."""
     marked: NDArray[np.bool_] | None = None
     """Marks the asynchronous slices; None if there are none in these columns."""
+    stands_for: I64 | None = None
+    """How many calls each of them stands for, whose lengths are added up; None if each is one."""
 
     @classmethod
     def of(cls, capture: Capture, by: str = "", *, with_asynchronous: bool = False) -> Calls:
@@ -130,7 +132,9 @@ class Calls:
         Raises UsageError if there are no slices or no such column.
         """
         column, length_name, per_second = measured(capture, by)
-        columns = _columns(capture, {column.name, length_name, "parent", "thread", "kind"})
+        wanted = {column.name, length_name, "parent", "thread", "kind"}
+        counted = capture.calls.count if capture.calls is not None else ""
+        columns = _columns(capture, wanted | {counted} if counted else wanted)
         is_asynchronous = columns["kind"] == ASYNC
         asynchronous = int(np.count_nonzero(is_asynchronous))
         leaves_out = asynchronous > 0 and not with_asynchronous
@@ -159,6 +163,7 @@ class Calls:
             per_second=per_second,
             asynchronous=asynchronous,
             marked=marked,
+            stands_for=columns[counted] if counted else None,
         )
 
     def __len__(self) -> int:
@@ -209,6 +214,8 @@ class CallBatches:
 
     def __init__(self, capture: Capture, by: str = "", calls: Calls | None = None) -> None:
         self._capture = capture
+        self.stands_for: I64 | None = None
+        """How many calls each stands for (``Calls.stands_for``), if they are one part."""
         self._spilled: list[Spill] = []
         """Columns of the current part, while it waits for callers that come later."""
         self._whole: Calls | None = None
@@ -218,6 +225,7 @@ class CallBatches:
             self.functions = self._whole.functions
             self.threads: NDArray[Any] = dense(self._whole.thread)[1]
             """Ids of the threads that have calls, ascending."""
+            self.stands_for = self._whole.stands_for
             self.per_second = self._whole.per_second
             self.asynchronous = self._whole.asynchronous
             return

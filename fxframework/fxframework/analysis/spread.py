@@ -33,7 +33,8 @@ BLOCK = 1 << 14
 class Spread:
     """Statistics of the lengths of calls that ended, in the units of ``Calls.length``.
 
-    If no call ended, counts and sums are 0 and the other figures are None.
+    If no call ended, counts and sums are 0 and the other figures are None. They are None also if
+    only the sums of several calls are known.
     """
 
     count: int
@@ -63,7 +64,7 @@ class Spreads(LazySequence[Spread]):
 
     Counts, sums and deviations (float64) are stored. Order statistics are read from the lengths,
     which are stored group by group with each order statistic at its rank; they are -1 for a group
-    without ended calls.
+    without ended calls, and if there are no lengths, because each is the sum of several calls.
     """
 
     def __init__(self, sums: Mapping[str, NDArray[Any]], lengths: I64, starts: I64) -> None:
@@ -80,7 +81,7 @@ class Spreads(LazySequence[Spread]):
             return self._sums[name]
         counts = self._sums["count"]
         column: I64 = np.full(counts.size, -1, np.int64)
-        groups = np.flatnonzero(counts)
+        groups = np.flatnonzero(counts if self.lengths.size else 0)
         counts = counts[groups]
         ranks = np.minimum((counts * SHARES[name]).astype(np.int64), counts - 1)
         column[groups] = self.lengths[self.starts[groups] + ranks]
@@ -97,7 +98,7 @@ def _spread(
 ) -> Spread:
     figures: dict[str, Any] = {name: column[group] for name, column in sums.items()}
     count = figures["count"]
-    if not count:
+    if not count or not len(lengths):
         figures["deviation"] = None
     else:
         for name, rank in _ranks(count).items():
@@ -119,12 +120,13 @@ def spreads(
     chosen: NDArray[np.uint8] = ALL,
     summed: NDArray[np.uint8] = ALL,
     ordered: bool = False,
+    stands_for: I64 | None = None,
 ) -> Spreads:
     """Return the spreads of ``groups`` groups of calls; with ``ordered``, all lengths are sorted.
 
     ``group`` is the group of each call; ``parent`` and ``length`` are as in ``Calls``. ``chosen``
     marks the calls that count, ``summed`` those whose lengths are added up. Self times cover all
-    calls.
+    calls. ``stands_for`` is as in ``Calls``: then the lengths of single calls are not known.
     """
     counts = np.zeros(groups, np.int64)
     unfinished = np.zeros(groups, np.int64)
@@ -144,6 +146,19 @@ def spreads(
         )
     own = np.subtract(totals_of_all, nested, out=nested)
     np.maximum(own, 0, out=own)
+    if stands_for is not None:
+        counted = np.flatnonzero(chosen if chosen.size else np.ones(group.size, np.uint8))
+        counts[:] = 0
+        np.add.at(counts, group[counted], stands_for[counted])
+        unknown = np.full(groups, -1.0)
+        sums = {
+            "count": counts,
+            "unfinished": unfinished,
+            "sum": totals,
+            "own": own,
+            "deviation": unknown,
+        }
+        return Spreads(sums, np.zeros(0, np.int64), np.zeros(groups, np.int64))
     starts = np.cumsum(counts) - counts
     lengths = arena.empty(int(counts.sum()), np.int64)
     next_place = starts.copy()

@@ -164,6 +164,12 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
     if top < 1:
         raise UsageError(f"top is {top}, and must be at least 1", remedy="give 1 or more")
     require_slices(capture)
+    if capture.has_summed_calls:
+        raise UsageError(
+            f"a slice of {capture.format} captures is the sum of several calls, not one of them",
+            path=capture.name,
+            remedy="`fxf account` and `fxf stack` show the sums",
+        )
     slices = capture.table("slices")
     names = slices.array("name")  # texts may be known only once a column is made
     code = slices.pool.code(name)

@@ -38,7 +38,7 @@ def left_out(capture: Capture) -> Counter[str]:
     known_columns = {column.name for column in STANDARD_TABLES["slices"].all_columns}
     if calls is not None:
         used_tables.add(calls.functions)
-        known_columns |= {calls.function, calls.ticks, calls.ended}
+        known_columns |= {calls.function, calls.ticks, calls.ended, calls.count}
     for name, rows in capture.row_counts().items():
         if not rows:
             continue

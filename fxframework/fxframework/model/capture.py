@@ -116,6 +116,8 @@ class CallColumns:
     """Column of `slices`: how the call ended."""
     functions: str
     """Table of functions: ``id`` is the number, ``name`` and ``source`` are codes."""
+    count: str = ""
+    """Column of `slices`: how many calls a slice stands for; empty if each is one call."""
 
 
 @attrs.frozen(kw_only=True)
@@ -259,6 +261,11 @@ class Capture(Opened, abc.ABC):
         None if the lengths of slices are known only in nanoseconds.
         """
         return None
+
+    @property
+    def has_summed_calls(self) -> bool:
+        """Whether a slice stands for several calls, of which only the sum is known."""
+        return self.calls is not None and bool(self.calls.count)
 
     def resume(self) -> tuple[int, bytes] | None:
         """Return where to continue reading once the file has grown.
