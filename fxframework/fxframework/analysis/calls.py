@@ -16,7 +16,7 @@ from fxframework.errors import UsageError, did_you_mean
 from fxframework.io import arena
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
-from fxframework.model.capture import Capture, View, under_views
+from fxframework.model.capture import Capture, is_part, under_views
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import ASYNC, Column
 from fxframework.model.strings import StringPool
@@ -140,7 +140,7 @@ class Calls:
         leaves_out = asynchronous > 0 and not with_asynchronous
         # Callers are known by row; the index of a row is another one in a part of a capture, and
         # where rows were left out.
-        if leaves_out or isinstance(capture, View):
+        if leaves_out or is_part(capture):
             columns |= _columns(capture, {"row"})
         if leaves_out:
             columns = {name: values[~is_asynchronous] for name, values in columns.items()}
@@ -208,7 +208,7 @@ class CallBatches:
     """The calls of a capture in parts, for captures that do not fit into memory.
 
     Together the parts are what ``Calls.of`` returns. The caller of a call is in the same part or in
-    an earlier one. A ``View``, or a capture that fits into memory, is one part. If calls come long
+    an earlier one. A part, or a capture that fits into memory, is one part. If calls come long
     before their callers, a part is kept in temporary files; ``release`` drops it from memory.
     """
 
@@ -220,7 +220,7 @@ class CallBatches:
         """Columns of the current part, while it waits for callers that come later."""
         self._whole: Calls | None = None
         """All calls, if they are one part; then the private attributes below do not exist."""
-        if calls is not None or isinstance(capture, View) or capture.fits_memory:
+        if calls is not None or is_part(capture) or capture.fits_memory:
             self._whole = calls or Calls.of(capture, by)
             self.functions = self._whole.functions
             self.threads: NDArray[Any] = dense(self._whole.thread)[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import attrs
 import numpy as np
@@ -48,8 +49,10 @@ class Spread:
     p90: int | None = None
     p99: int | None = None
     max: int | None = None
+    deviation: float | None = None
+    """Standard deviation: the root of the mean squared distance from the mean length."""
 
-    def to_json(self) -> dict[str, int | None]:
+    def to_json(self) -> dict[str, int | float | None]:
         """Return the figures by name; ``own`` is called ``self``."""
         return {
             {"own": "self"}.get(name, name): value for name, value in attrs.asdict(self).items()
@@ -59,12 +62,12 @@ class Spread:
 class Spreads(LazySequence[Spread]):
     """Spreads of n groups, stored as columns of their fields: int64 of shape (n,).
 
-    Counts and sums are stored. Order statistics are read from the lengths, which are stored group
-    by group with each order statistic at its rank; they are -1 for a group without ended calls, and
-    if there are no lengths, because each is the sum of several calls.
+    Counts, sums and deviations (float64) are stored. Order statistics are read from the lengths,
+    which are stored group by group with each order statistic at its rank; they are -1 for a group
+    without ended calls, and if there are no lengths, because each is the sum of several calls.
     """
 
-    def __init__(self, sums: Mapping[str, I64], lengths: I64, starts: I64) -> None:
+    def __init__(self, sums: Mapping[str, NDArray[Any]], lengths: I64, starts: I64) -> None:
         self._sums = sums
         self.lengths = lengths
         self.starts = starts
@@ -72,7 +75,7 @@ class Spreads(LazySequence[Spread]):
         # A bound method would create a reference cycle.
         super().__init__(starts.size, partial(_spread, views, lengths.data, starts.data))
 
-    def column(self, name: str) -> I64:
+    def column(self, name: str) -> NDArray[Any]:
         """Return the column of a field. Raises KeyError for an unknown name."""
         if name in self._sums:
             return self._sums[name]
@@ -93,9 +96,11 @@ class Spreads(LazySequence[Spread]):
 def _spread(
     sums: Mapping[str, memoryview], lengths: memoryview, starts: memoryview, group: int
 ) -> Spread:
-    figures = {name: column[group] for name, column in sums.items()}
+    figures: dict[str, Any] = {name: column[group] for name, column in sums.items()}
     count = figures["count"]
-    if count and len(lengths):
+    if not count or not len(lengths):
+        figures["deviation"] = None
+    else:
         for name, rank in _ranks(count).items():
             figures[name] = lengths[starts[group] + rank]
     return Spread(**figures)
@@ -145,15 +150,53 @@ def spreads(
         counted = np.flatnonzero(chosen if chosen.size else np.ones(group.size, np.uint8))
         counts[:] = 0
         np.add.at(counts, group[counted], stands_for[counted])
-        sums = {"count": counts, "unfinished": unfinished, "sum": totals, "own": own}
+        unknown = np.full(groups, -1.0)
+        sums = {
+            "count": counts,
+            "unfinished": unfinished,
+            "sum": totals,
+            "own": own,
+            "deviation": unknown,
+        }
         return Spreads(sums, np.zeros(0, np.int64), np.zeros(groups, np.int64))
     starts = np.cumsum(counts) - counts
     lengths = arena.empty(int(counts.sum()), np.int64)
     next_place = starts.copy()
     kernels.sort_out(group.data, length.data, chosen.data, next_place.data, lengths.data)
     _place_ranks(lengths, starts, counts, ordered=ordered)
-    sums = {"count": counts, "unfinished": unfinished, "sum": totals, "own": own}
+    sums = {
+        "count": counts,
+        "unfinished": unfinished,
+        "sum": totals,
+        "own": own,
+        "deviation": _deviations(lengths, starts, counts),
+    }
     return Spreads(sums, lengths, starts)
+
+
+def _deviations(lengths: I64, starts: I64, counts: I64) -> NDArray[np.float64]:
+    """Return the standard deviation of each group of lengths; -1 for a group without any."""
+    deviations = np.full(counts.size, -1.0)
+    groups = np.flatnonzero(counts)
+    counts = counts[groups]
+    if not groups.size:
+        return deviations
+    # Distances from an integer near the mean are exact, and so small that their squares lose
+    # nothing that shows, however large the lengths are. The sum of all lengths fits.
+    means = np.add.reduceat(lengths, starts[groups]) // counts
+    distances = np.zeros(groups.size)
+    squares = np.zeros(groups.size)
+    of_length = np.repeat(np.arange(groups.size, dtype=np.int32), counts)
+    for first in range(0, lengths.size, BLOCK):
+        group = of_length[first : first + BLOCK]
+        lowest = int(group[0])  # groups follow one another
+        distance = (lengths[first : first + BLOCK] - means[group]).astype(np.float64)
+        some = slice(lowest, int(group[-1]) + 1)
+        distances[some] += np.bincount(group - lowest, distance)
+        squares[some] += np.bincount(group - lowest, distance * distance)
+    variances = (squares - distances * distances / counts) / counts
+    deviations[groups] = np.sqrt(np.maximum(variances, 0))
+    return deviations
 
 
 def _place_ranks(lengths: I64, starts: I64, counts: I64, *, ordered: bool) -> None:

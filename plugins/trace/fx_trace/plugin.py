@@ -8,6 +8,7 @@ from typing import Literal
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
 from fxframework.registry import (
+    SHORTEN,
     Confidence,
     Exporter,
     Option,
@@ -225,6 +226,7 @@ def fx_exporters() -> Iterable[Exporter]:
             rows=EVENTS,
             suffixes=(".txt",),
             open=lazy("fx_trace.export.text:TextExport"),
+            options=(SHORTEN,),
         ),
         *exporters_of(
             FORMATS,
@@ -241,6 +243,7 @@ def fx_exporters() -> Iterable[Exporter]:
                     "(lines that Perfetto reads), or both",
                     choices=("both", "fuchsia", "ftrace"),
                 ),
+                SHORTEN,
             ),
         ),
         Exporter(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
 from fxframework.registry import (
+    SHORTEN,
     Confidence,
     Exporter,
     Option,
@@ -203,6 +204,7 @@ TEXT_OPTIONS = (
         False,
         "also show records that are not events, each beside its event",
     ),
+    SHORTEN,
 )
 JSON_OPTIONS = (
     Option(
@@ -212,6 +214,7 @@ JSON_OPTIONS = (
         " names",
     ),
     Option("events", True, "with strings=no, also write arguments, custom events and typed events"),
+    SHORTEN,
 )
 YAML_OPTIONS = (
     YAML_VERSION,
