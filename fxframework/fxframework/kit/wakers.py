@@ -26,20 +26,23 @@ class Wakers:
     def __init__(self, capture: Capture) -> None:
         rows = [np.zeros(0, np.int64)]
         tids = [np.zeros(0, np.uint64)]
-        for batch in capture.batches("args") if "args" in capture.schemas else ():
+        batches = capture.batches("args") if "args" in capture.schemas else ()
+        for batch in batches:
             is_waker = batch.array("name") == batch.pool.code(NAME)
             is_waker &= batch.array("table") == TABLE_CODES["sched"]
             is_waker &= np.isin(batch.array("type"), TYPES) & (batch.array("parent") >= 0)
             if is_waker.any():
                 rows.append(batch.array("parent")[is_waker].astype(np.int64))
                 tids.append(batch.array("uint")[is_waker])
-        self._rows, first = np.unique(np.concatenate(rows), return_index=True)
-        self.tids: NDArray[np.uint64] = np.concatenate(tids)[first]
+        # Of several such arguments of a row, the first one counts.
+        self._rows, first_places = np.unique(np.concatenate(rows), return_index=True)
+        self.tids: NDArray[np.uint64] = np.concatenate(tids)[first_places]
         """The tid of each waker, uint64 of shape (wakeups with a waker,)."""
 
     def of(self, rows: I64) -> I64:
         """Return the places in ``tids`` for rows of `sched`; -1 for a row without a waker."""
         if not self._rows.size:
             return np.full(rows.size, -1, np.int64)
-        places = np.minimum(np.searchsorted(self._rows, rows), self._rows.size - 1)
+        places = np.searchsorted(self._rows, rows)
+        places = np.minimum(places, self._rows.size - 1)  # rows after the last one with a waker
         return np.where(self._rows[places] == rows, places, -1)
