@@ -192,15 +192,17 @@ def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifferen
     suffix = _common_prefix(a[::-1], b[::-1])
     # Of AA and AAA, the common prefix and suffix overlap in the shorter one.
     suffix = min(suffix, min(counts) - prefix)
-    only_a, only_b = _surplus(a[prefix : a.size - suffix], b[prefix : b.size - suffix])
+    middle_a = a[prefix : a.size - suffix]
+    middle_b = b[prefix : b.size - suffix]
+    only_a, only_b = _surplus(middle_a, middle_b)
     only_a += prefix
     only_b += prefix
-    *shown_a, first_a = _records_at(side_a, [*only_a[:show].tolist(), prefix])
-    *shown_b, first_b = _records_at(side_b, [*only_b[:show].tolist(), prefix])
+    shown_a, first_a = _records_to_show(side_a, only_a[:show], prefix)
+    shown_b, first_b = _records_to_show(side_b, only_b[:show], prefix)
     return RecordDifference(
         counts,
         only=(_counts(side_a, only_a), _counts(side_b, only_b)),
-        shown=(tuple(filter(None, shown_a)), tuple(filter(None, shown_b))),
+        shown=(shown_a, shown_b),
         reordered=not (only_a.size or only_b.size),
         first=(first_a, first_b),
         all_counts=all_counts,
@@ -416,12 +418,24 @@ def _perhaps_surplus(a: U64, b: U64) -> tuple[I64, I64]:
     return np.flatnonzero(is_unequal[a & low_bits]), np.flatnonzero(is_unequal[b & low_bits])
 
 
-def _records_at(side: _Side, positions: Sequence[int]) -> list[ShownRecord | None]:
-    """Return the compared records at these positions; None for one after the last."""
-    present = [position for position in positions if position < side.lines.size]
-    lines_wanted = side.lines[np.unique(np.array(present, np.int64))]
-    records: dict[int, ShownRecord] = {}
-    last_line = int(lines_wanted[-1]) if lines_wanted.size else -1
+def _records_to_show(
+    side: _Side, positions: I64, first_unequal: int
+) -> tuple[tuple[ShownRecord, ...], ShownRecord | None]:
+    """Return the records at some positions, and the one at ``first_unequal``.
+
+    The latter is None if the capture ends before it.
+    """
+    all_positions = np.append(positions, first_unequal)
+    all_positions = np.unique(all_positions[all_positions < side.lines.size])
+    records = dict(zip(all_positions.tolist(), _records_at(side, all_positions), strict=True))
+    shown_records = tuple(records[position] for position in positions.tolist())
+    return shown_records, records.get(first_unequal)
+
+
+def _records_at(side: _Side, positions: I64) -> list[ShownRecord]:
+    """Return the records at these positions, which are ascending."""
+    lines_wanted = side.lines[positions]
+    records: list[ShownRecord] = []
     # The JSON of all records is made again, but only until the last one that is wanted.
     chunks = side.capture.records_json() if lines_wanted.size else ()
     bounds = zip(side.chunk_starts[:-1], side.chunk_starts[1:], strict=True)
@@ -429,14 +443,11 @@ def _records_at(side: _Side, positions: Sequence[int]) -> list[ShownRecord | Non
         first, end = np.searchsorted(lines_wanted, (start, stop))
         if first < end:
             lines = [line for line in chunk.split(b"\n") if line]
-            for number in lines_wanted[first:end].tolist():
-                records[number] = _shown(lines[number - start])
-        if stop > last_line:
+            lines_of_chunk = (lines_wanted[first:end] - start).tolist()
+            records += [_shown(lines[number]) for number in lines_of_chunk]
+        if len(records) == lines_wanted.size:
             break
-    return [
-        records[int(side.lines[position])] if position < side.lines.size else None
-        for position in positions
-    ]
+    return records
 
 
 def _shown(line: bytes) -> ShownRecord:
@@ -468,20 +479,14 @@ def _compare_entries(pair: tuple[Capture, Capture], show: int) -> EntryDifferenc
     changed_b = common_b[is_changed][order]
     only_a = np.setdiff1d(np.arange(names_a.size), common_a, assume_unique=True)
     only_b = np.setdiff1d(np.arange(names_b.size), common_b, assume_unique=True)
-    entries_a = _entries_at(pair[0], np.concatenate((changed_a[:show], only_a[:show])))
-    entries_b = _entries_at(pair[1], np.concatenate((changed_b[:show], only_b[:show])))
-    changed_numbers = zip(changed_a[:show].tolist(), changed_b[:show].tolist(), strict=True)
+    shown_a, changes_a = _entries_to_show(pair[0], only_a[:show], changed_a[:show])
+    shown_b, changes_b = _entries_to_show(pair[1], only_b[:show], changed_b[:show])
     return EntryDifference(
         counts=(names_a.size, names_b.size),
         only=(only_a.size, only_b.size),
         changed=int(order.size),
-        shown=(
-            tuple(entries_a[number] for number in only_a[:show].tolist()),
-            tuple(entries_b[number] for number in only_b[:show].tolist()),
-        ),
-        changes=tuple(
-            (entries_a[number_a], entries_b[number_b]) for number_a, number_b in changed_numbers
-        ),
+        shown=(shown_a, shown_b),
+        changes=tuple(zip(changes_a, changes_b, strict=True)),
     )
 
 
@@ -505,13 +510,17 @@ def _entry_digests(capture: Capture) -> tuple[U64, U64] | None:
     return unique_digests, np.frombuffer(bytes(content_bytes), np.uint64)
 
 
-def _entries_at(capture: Capture, numbers: I64) -> dict[int, Entry]:
-    """Return the entries with these numbers."""
-    wanted_numbers = set(numbers.tolist())
+def _entries_to_show(
+    capture: Capture, only: I64, changed: I64
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """Return the entries with these two lists of numbers, from one pass over the capture."""
+    wanted_numbers = {*only.tolist(), *changed.tolist()}
     entries: dict[int, Entry] = {}
     for number, entry in enumerate(capture.entries() or ()):
         if len(entries) == len(wanted_numbers):
             break
         if number in wanted_numbers:
             entries[number] = entry
-    return entries
+    only_entries = tuple(entries[number] for number in only.tolist())
+    changed_entries = tuple(entries[number] for number in changed.tolist())
+    return only_entries, changed_entries

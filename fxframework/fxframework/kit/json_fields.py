@@ -216,9 +216,8 @@ class JsonFields:
         if isinstance(value, str):
             if value in numbers:
                 return value
-            raise refusal(
-                self.rules.name, f"{self.what}: no {key} {value!r}{did_you_mean(value, numbers)}"
-            )
+            suggestion = did_you_mean(value, numbers)
+            raise refusal(self.rules.name, f"{self.what}: no {key} {value!r}{suggestion}")
         if type(value) is not int:
             raise self.wrong(key, "a name or an integer")
         if not 0 <= value <= limit:

@@ -110,9 +110,10 @@ class PieceCapture(Capture):
                 if table == name:
                     table_rows.append({**piece_values, **values})
                 elif table not in self.schemas:
+                    suggestion = did_you_mean(table, self.schemas)
                     raise BadCallError(
                         f"rows() gives a row of table {table!r}, which is not in schemas"
-                        f"{did_you_mean(table, self.schemas)}",
+                        f"{suggestion}",
                         remedy=f"schemas has {', '.join(self.schemas)}",
                     )
         return table_rows

@@ -72,10 +72,13 @@ def json_string(text: str) -> str:
 
 def printable_json(text: str) -> str:
     """Return the text as a JSON string with all unprintable characters escaped."""
-    return "".join(
-        character if character.isprintable() else _json_escape(character)
-        for character in orjson.dumps(text).decode()
+    quoted = orjson.dumps(text).decode()
+    if quoted.isprintable():
+        return quoted
+    characters = (
+        character if character.isprintable() else _json_escape(character) for character in quoted
     )
+    return "".join(characters)
 
 
 def _json_escape(character: str) -> str:
@@ -415,6 +418,7 @@ class ArgumentTexts:
             return Numbered(templates, lambda code: name(code) + before, shared=shared)
 
         self._names = {form.before: named(form.before) for form in forms.values()}
+        """The names with the text before the value, by that text."""
 
     def of(self, args: Any, kinds: NDArray[np.integer]) -> list[I64]:
         """Return arguments as columns of ``Templates.hold``; ``kinds`` has the form of each."""
