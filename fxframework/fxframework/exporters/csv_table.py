@@ -215,7 +215,8 @@ def _is_valid(letters: NDArray[np.uint8], bounds: I64) -> bool:
     except UnicodeDecodeError:
         return False
     # All bytes together are valid; so is each text, if none starts within a character.
-    starts = bounds[:-1][bounds[:-1] < bounds[1:]]
+    is_empty = bounds[:-1] == bounds[1:]
+    starts = bounds[:-1][~is_empty]
     return not bool((letters[starts] & CONTINUATION_MASK == CONTINUED).any())
 
 

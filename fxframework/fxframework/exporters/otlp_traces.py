@@ -311,9 +311,11 @@ class _Spans:
         link_counts = end - begin
         # The links of each place one after another: begin, begin + 1, …, end - 1.
         links_before = np.cumsum(link_counts) - link_counts
-        chosen = np.repeat(begin - links_before, link_counts) + np.arange(link_counts.sum())
+        chosen = np.arange(link_counts.sum())
+        chosen += np.repeat(begin - links_before, link_counts)
         sources = self._link_sources[chosen]
-        link_ids = np.stack((spans.trace[sources], spans.span[sources]), axis=1).reshape(-1)
+        link_pairs = np.stack((spans.trace[sources], spans.span[sources]), axis=1)
+        link_ids = link_pairs.reshape(-1)
         before_ids = [text(f'{{"traceId":"{spans.prefix}'.encode()), text(b'"spanId":"')]
         behind_ids = [text(b'"'), text(b'"}')]
         before_parents = np.full(parents.size, text(b',"parentSpanId":"'))

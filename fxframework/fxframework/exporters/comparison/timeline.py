@@ -66,7 +66,8 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     ids, thread_index = np.unique(threads[rows], return_inverse=True)
     thread_index = thread_index.reshape(-1)
     # The busiest threads become tracks: slices within others add nothing to their time.
-    outermost_time = np.bincount(thread_index, length[rows] * (depth[rows] == 0), ids.size)
+    outermost_length = np.where(depth[rows] == 0, length[rows], 0)
+    outermost_time = np.bincount(thread_index, outermost_length, ids.size)
     busiest = np.argsort(-outermost_time, kind="stable")[:TRACKS]
     track_of_thread = np.full(ids.size, -1, np.int64)
     track_of_thread[busiest] = np.arange(busiest.size)
@@ -79,16 +80,16 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
         tracks = tracks[longest]
     thread_names = ThreadNames(capture)
     codes, name_index = np.unique(table.array("name")[rows], return_inverse=True)
-    columns = (tracks, depth[rows], name_index.reshape(-1), start[rows] - zero_time, length[rows])
+    columns = np.stack(
+        (tracks, depth[rows], name_index.reshape(-1), start[rows] - zero_time, length[rows]), axis=1
+    )
+    track_names = [thread_names.get(thread, "no thread") for thread in ids[busiest].tolist()]
+    slice_names = [table.pool[code] if code >= 0 else "(no name)" for code in codes.tolist()]
     return {
         "name": capture.name,
-        "tracks": [
-            thread_names.get(int(ids[index]), "no thread")[:LONGEST] for index in busiest.tolist()
-        ],
-        "names": [
-            table.pool[code][:LONGEST] if code >= 0 else "(no name)" for code in codes.tolist()
-        ],
-        "slices": [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)],
+        "tracks": [name[:LONGEST] for name in track_names],
+        "names": [name[:LONGEST] for name in slice_names],
+        "slices": columns.tolist(),
     }
 
 

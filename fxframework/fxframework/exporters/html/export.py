@@ -382,7 +382,8 @@ def _last_end(start: I64, dur: I64) -> int:
     end = int(start.max())
     for first in range(0, start.size, BLOCK):
         begins = start[first : first + BLOCK]
-        lengths = np.minimum(np.maximum(dur[first : first + BLOCK], 0), NS_MAX - begins)
+        lengths = np.maximum(dur[first : first + BLOCK], 0)
+        lengths = np.minimum(lengths, NS_MAX - begins)
         end = max(end, int((begins + lengths).max()))
     return end
 
@@ -409,7 +410,8 @@ def _longest(length: I64, is_candidate: NDArray[np.bool_], most: int) -> I64:
     shortest = candidates[candidates.size - most]
     del candidates
     longer = np.flatnonzero(is_candidate & (length > shortest))
-    equal = np.flatnonzero(is_candidate & (length == shortest))[: most - longer.size].copy()
+    equal = np.flatnonzero(is_candidate & (length == shortest))
+    equal = equal[: most - longer.size].copy()
     return np.sort(np.append(longer, equal))
 
 
@@ -422,7 +424,8 @@ def _busy(begin: I64, length: I64) -> dict[str, Any]:
     # end.
     edges = first + width * np.arange(BUCKETS + 1, dtype=np.float64)
     filled = _sum_before(begin, edges) - _sum_before(end, edges)
-    share = np.clip(np.diff(filled) / width * 100, 0, 100).astype(np.int64)
+    percent = np.diff(filled) / width * 100
+    share = np.clip(percent, 0, 100).astype(np.int64)
     return {"from": first, "width": width, "share": share.tolist()}
 
 
