@@ -332,8 +332,8 @@ def _spool(
 ) -> Source:
     """Collect pieces in memory, or, if they are large, in an unlinked file that is mapped.
 
-    ``stored`` returns for the number of collected bytes what ``Progress`` is told about the stored
-    ones. ``option`` names the limit.
+    ``stored`` is called with the number of collected bytes, and returns the last two arguments of
+    ``progress``. ``option`` names the limit.
     """
     total_bytes = 0
     most_bytes: int = getattr(limits, option)
