@@ -189,7 +189,7 @@ LIMIT_OPTIONS = tuple(
 _BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
 _BOOLEANS |= {"0": False, "false": False, "no": False, "off": False}
 _KINDS = {bool: "yes or no", int: "an integer", float: "a number", str: "a string"}
-_UNITS = {
+_UNITS: dict[str, int] = {
     letter + tail: base**power
     for power, letter in enumerate("kmgt", 1)
     for tail, base in (("", 1000), ("b", 1000), ("i", 1024), ("ib", 1024))
