@@ -39,7 +39,8 @@ def sizes_of(texts: Sequence[bytes]) -> I64:
 
 def starts_of(lengths: NDArray[Any]) -> NDArray[Any]:
     """Return where each of consecutive stretches of these lengths begins, counted from 0."""
-    return np.cumsum(lengths) - lengths
+    starts: NDArray[Any] = np.cumsum(lengths) - lengths
+    return starts
 
 
 def first_of_runs(values: NDArray[Any]) -> I64:

@@ -247,7 +247,7 @@ def _first_siblings(parents: I32) -> I64:
 def _left_edges(widths: F64, parents: I32, left_of_parents: F64) -> F64:
     """Return the left edges of nodes: siblings are beside one another within their parent."""
     firsts = _first_siblings(parents)
-    before = starts_of(widths)
+    before: F64 = starts_of(widths)
     sibling_counts = np.diff(firsts, append=widths.size)
     before_siblings = np.repeat(before[firsts], sibling_counts)
     return left_of_parents + before - before_siblings
