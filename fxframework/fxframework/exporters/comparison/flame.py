@@ -37,7 +37,8 @@ def colour(before: float, after: float) -> str:
     elif not after:
         share = -1.0  # it is gone
     else:
-        share = max(min(math.log(after / before) / FULL, 1.0), -1.0)
+        share = math.log(after / before) / FULL
+        share = max(-1.0, min(share, 1.0))
     darkest = RED if share > 0 else BLUE
     channels = [
         round(pale + (dark - pale) * abs(share)) for pale, dark in zip(PALE, darkest, strict=True)
@@ -55,7 +56,8 @@ def picture(comparison: Comparison, widths: str) -> Picture:
     own_after = comparison.after.path_means("own", size)
     own = own_before if widths == "before" else own_after
     pool = StringPool()
-    names = [pool.intern(paths.name(path).encode("utf-8", "replace")) for path in range(size)]
+    texts = (paths.name(path).encode("utf-8", "replace") for path in range(size))
+    names = [pool.intern(text) for text in texts]
     parents = np.array(paths.parents, np.int32)
     # Node 0 is the root, and node 1 + path that of a path, whose parent is -1 at the top.
     parent_nodes = np.append(-1, np.maximum(parents, -1) + 1)

@@ -60,9 +60,12 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     length = table.array("dur")
     threads = table.array("thread")
     depth = table.array("depth")
-    zero_time = int(start.min()) if anchor is None else _start_of(anchor, capture.name, table)
-    is_drawable = (table.array("kind") != ASYNC) & (length >= 0) & (depth < DEEPEST)
-    rows = np.flatnonzero(is_drawable)
+    if anchor is None:
+        zero_time = int(start.min())
+    else:
+        zero_time = _start_of(anchor, capture.name, table)
+    is_call = (table.array("kind") != ASYNC) & (length >= 0)
+    rows = np.flatnonzero(is_call & (depth < DEEPEST))
     ids, thread_index = np.unique(threads[rows], return_inverse=True)
     thread_index = thread_index.reshape(-1)
     # The busiest threads become tracks: slices within others add nothing to their time.
@@ -75,7 +78,8 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     rows = rows[tracks >= 0]
     tracks = tracks[tracks >= 0]
     if rows.size > MOST:
-        longest = np.sort(np.argpartition(-length[rows], MOST)[:MOST])
+        by_length = np.argpartition(-length[rows], MOST)
+        longest = np.sort(by_length[:MOST])
         rows = rows[longest]
         tracks = tracks[longest]
     thread_names = ThreadNames(capture)
@@ -98,7 +102,9 @@ def _start_of(anchor: str, path: str, table: Table) -> int:
     codes = table.array("name")
     pool = table.pool
     code = pool.code(anchor.encode())
-    rows = np.flatnonzero(codes == code) if code >= 0 else np.zeros(0, np.int64)
+    rows = np.zeros(0, np.int64)
+    if code >= 0:
+        rows = np.flatnonzero(codes == code)
     if not rows.size:
         known = [pool[code] for code in np.unique(codes).tolist() if code >= 0]
         raise UsageError(
