@@ -17,6 +17,7 @@ __all__ = [
     "Target",
     "find_target",
     "longest_suffix",
+    "matching_suffix",
     "nothing_to_write",
     "passed_over",
     "preferred_writer",
@@ -86,7 +87,7 @@ def target_names(targets: Iterable[Target]) -> str:
     return ", ".join(sorted({target_name(target) for target in targets})) or "none"
 
 
-def _matching_suffix(name: str, target: Target) -> str:
+def matching_suffix(name: str, target: Target) -> str:
     """Return the longest suffix of a target that a file name ends in; empty if there is none."""
     name = name.lower()
     bare = bare_name(name)  # without the suffix of a compression
@@ -101,7 +102,7 @@ def longest_suffix(targets: Iterable[T], name: str) -> tuple[str, list[T]]:
     longest = ""
     targets_with_longest: list[T] = []
     for target in targets:
-        suffix = _matching_suffix(name, target)
+        suffix = matching_suffix(name, target)
         if len(suffix) > len(longest):
             longest = suffix
             targets_with_longest = [target]
@@ -162,13 +163,13 @@ def _exporter_of_suffix(
 
 def passed_over(host: Host, captures: Sequence[Capture], out: str, target: Target) -> list[str]:
     """Return the exporters that have the suffix of ``out`` in common with the writer ``target``."""
-    suffix = _matching_suffix(out, target)
+    suffix = matching_suffix(out, target)
     if not suffix or not isinstance(target, Writer):
         return []
     return sorted(
         choice.name
         for choice in _choices(host, captures)
-        if isinstance(choice, Exporter) and _matching_suffix(out, choice) == suffix
+        if isinstance(choice, Exporter) and matching_suffix(out, choice) == suffix
     )
 
 

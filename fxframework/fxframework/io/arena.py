@@ -32,7 +32,7 @@ SLACK = 8
 KEEP_OF_ONE = 16 << 20
 """The most to keep in a program that reads one capture: the blocks of a few batches."""
 HEAP = 64 << 20
-"""Free bytes for ``keep_small`` to leave with the C library: the columns of a few blocks."""
+"""Free bytes that ``keep_small`` lets the C library keep: the columns of a few blocks."""
 IN_HEAP = 8 << 20
 """After ``keep_small``, arrays of fewer bytes come from the heap, others from the system."""
 TRIM_THRESHOLD = -1

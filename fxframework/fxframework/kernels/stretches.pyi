@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +32,7 @@ class Items:
         mask: int = 0,
         unit: int = 1,
         plus: int = 0,
+        kinds: Sequence[int] = (),
     ) -> None: ...
     def walk(
         self, data: U8, starts: I64, places: I64, limits: I64, counts: I64

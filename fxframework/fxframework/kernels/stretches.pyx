@@ -193,16 +193,21 @@ cdef class Items:
     """The items of the lists of many records, one list after another.
 
     An item is ``size`` bytes long, or as long as a number in its first ``head`` bytes says:
-    ``place``, ``nbytes``, ``shift``, ``mask``, then ``unit`` and ``plus`` bytes. Behind each comes
-    padding to a multiple of ``pad`` from the start of its record.
+    ``place``, ``nbytes``, ``shift``, ``mask``, then ``unit`` and ``plus`` bytes. Where the number is
+    a kind, ``kinds`` has pairs of kind and size, one after another, and ``plus`` is the size of all
+    other kinds, 0 if there are none. Behind each item comes padding to a multiple of ``pad`` from
+    the start of its record.
     """
 
     cdef int64_t size, head, pad, place, nbytes, shift, mask, unit, plus
     cdef int64_t pad_mask  # of a gap, where ``pad`` is a power of two; else 0
     cdef int head_bits     # 2 to this power is at most the bytes of the shortest item
     cdef bint big
+    cdef const int64_t[::1] kinds
 
-    def __init__(self, size, head, pad, big, place=0, nbytes=0, shift=0, mask=0, unit=1, plus=0):
+    def __init__(self, size, head, pad, big, place=0, nbytes=0, shift=0, mask=0, unit=1, plus=0,
+                 kinds=()):
+        self.kinds = np.array(kinds, np.int64)
         self.size, self.head, self.pad, self.big = size, head, pad, big
         self.place, self.nbytes, self.shift, self.mask = place, nbytes, shift, mask
         self.unit, self.plus = unit, plus
@@ -270,6 +275,13 @@ cdef class Items:
                     else:
                         word |= <uint64_t>item[index] << 8 * index
             number = <int64_t>(word >> self.shift) & self.mask
+            if self.kinds.shape[0]:
+                size = self.plus
+                for index in range(0, self.kinds.shape[0] - 1, 2):
+                    if self.kinds[index] == number:
+                        size = self.kinds[index + 1]
+                        break
+                return size if self.head <= size <= limit - at else 0
             if number < 0 or number > limit - at:
                 return 0
             # A division takes longer than all else here.

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         table,
         text,
         texts,
+        threads,
         u8,
         u16,
         u32,
@@ -121,6 +122,7 @@ __all__ = [
     "table",
     "text",
     "texts",
+    "threads",
     "u8",
     "u16",
     "u32",
@@ -133,8 +135,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "fxframework.wire.declarations": "AT SIZE always bits byte_order byte_sum byte_xor "
         "checksum choice computed crc32 f32 f64 field finding flag flag_of i8 i16 i32 i64 integer "
-        "kind listed number_of octets register rows size spare surplus table text texts u8 u16 u32 "
-        "u64",
+        "kind listed number_of octets register rows size spare surplus table text texts threads u8 "
+        "u16 u32 u64",
         "fxframework.wire.columns": "Rows",
         "fxframework.wire.format": "Format",
         "fxframework.wire.plugins": "reader writer",

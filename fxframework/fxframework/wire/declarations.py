@@ -15,7 +15,7 @@ from fxframework.errors import PluginError
 from fxframework.model.schema import Column
 from fxframework.wire.beside import Computed, Spare, Surplus
 from fxframework.wire.choices import Again, Check, Choice, Flag
-from fxframework.wire.columns import Always, Rows
+from fxframework.wire.columns import Always, Rows, ThreadIds
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Checksum, Named, Register
 from fxframework.wire.fields import Bits, Integer, Mark, Number
@@ -63,6 +63,7 @@ __all__ = [
     "table",
     "text",
     "texts",
+    "threads",
     "u8",
     "u16",
     "u32",
@@ -323,3 +324,11 @@ def rows(
     describes those that are not fields. ``doc`` says what a row of an own table is.
     """
     return Rows(table, record, columns, doc, tuple(own))
+
+
+def threads(process: str, thread: str) -> ThreadIds:
+    """Columns of the tables, with the ids of a row's process and thread, make the row's ``thread``.
+
+    It is one of the ``tables`` of a format. `threads` and `processes` are made of all ids.
+    """
+    return ThreadIds(process, thread)

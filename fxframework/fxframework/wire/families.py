@@ -26,6 +26,8 @@ __all__ = ["OTHER", "Family", "Fields", "Place", "declaration_error"]
 OTHER = -1
 """The kind of the class for all numbers that no other class of a family has."""
 WORD = 8
+LARGEST_CLAIM = 1 << 40
+"""More than this, in units, is as much as this."""
 LARGEST_POWER = 31
 """Sizes that are powers of two are ``unit << 31`` at most; a greater number says no more."""
 
@@ -201,6 +203,17 @@ class Family:
         if self.power:
             return np.where(fits, self.unit << (claimed & LARGEST_POWER), -1)
         return np.where(fits, claimed * self.unit + self.plus, -1)
+
+    def needed_of_many(self, c: Any) -> NDArray[np.int64]:
+        """Return the bytes that parts of a stated size go up to, which do not fit."""
+        assert self.size is not None  # noqa: S101 (asked only then)
+        claimed = self.places[self.size].get_many(c)
+        if self.power:
+            sizes = self.unit << np.clip(claimed, 0, LARGEST_POWER)
+        else:
+            sizes = np.clip(claimed, 0, LARGEST_CLAIM) * self.unit + self.plus
+        needed: NDArray[np.int64] = c.start + np.maximum(sizes, self.head)
+        return needed
 
     def check(self, cls: Any, data: memoryview, state: State | None, big: bool) -> None:
         """Raise RefusalError if bytes of a class would be read as those of another one."""

@@ -32,7 +32,7 @@ from fxframework.wire.spans import Span, Text
 
 if TYPE_CHECKING:
     from fxframework.kernels.frames import Frames
-    from fxframework.wire.families import Place
+    from fxframework.wire.families import Family, Place
     from fxframework.wire.records import Layout
 
 __all__ = [
@@ -293,7 +293,7 @@ def steady_size(layout: Layout) -> int | None:
     return found.plus if found is not None and steady else None
 
 
-def walk_of(layout: Layout) -> tuple[int, ...] | None:
+def walk_of(layout: Layout) -> tuple[Any, ...] | None:
     """Return how ``kernels.stretches.Items`` finds the parts of a layout; None if it cannot.
 
     Their size and head; or 0, the head, and place and meaning of the number that tells the size.
@@ -301,13 +301,15 @@ def walk_of(layout: Layout) -> tuple[int, ...] | None:
     family = layout.family
     if family.power:
         return None
+    if family.kinds and family.size is None and not family.nbytes:
+        return walk_by_kinds(family)
     if family.size is not None:
         place, unit, plus = family.places[family.size], family.unit, family.plus
         head = family.head
     elif family.nbytes:
         return family.nbytes, family.nbytes
     else:
-        prefix = None if family.kinds else prefix_of(layout)
+        prefix = prefix_of(layout)
         if prefix is None or prefix.until >= 0:
             return None
         if prefix.leaf is None:
@@ -315,3 +317,21 @@ def walk_of(layout: Layout) -> tuple[int, ...] | None:
         place, unit, plus = layout.places()[prefix.leaf], prefix.unit, prefix.plus
         head = prefix.least
     return 0, head, place.offset, place.nbytes, place.shift, wrapped(place.mask), unit, plus
+
+
+def walk_by_kinds(family: Family) -> tuple[Any, ...] | None:
+    """Return how ``Items`` finds parts whose kind tells their size; None if it does not."""
+    place = family.places[family.kinds[0]]
+    if len(family.kinds) > 1 or family.versioned:
+        return None
+    pairs: list[int] = []
+    for cls in family.members:
+        size = steady_size(cls.layout)
+        if size is None or cls.layout.size:
+            return None
+        pairs += wrapped(cls.layout.kind[0]), size
+    size_of_others = 0 if family.other is None else steady_size(family.other.layout)
+    if size_of_others is None:
+        return None
+    where = place.offset, place.nbytes, place.shift, wrapped(place.mask)
+    return 0, family.head, *where, 1, size_of_others, pairs

@@ -168,6 +168,26 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
 
         return choose(self, selectors)
 
+    def tree(self) -> dict[str, Any]:
+        """Return the tree as plain values: what the root has, by name.
+
+        A node is a dictionary, an array a list, a histogram a dictionary of its parameters and
+        ``counts``. Strings that are not UTF-8 are bytes. A name that occurs again has ``#2`` and so
+        on behind it.
+        """
+        from fx_inspect.read.entries import plain_tree
+
+        return plain_tree(self)
+
+    def value(self, selector: str) -> Any:
+        """Return the plain value of the only property that a selector selects (``tree``).
+
+        Raises UsageError for an invalid selector, and for one of no property or of several.
+        """
+        from fx_inspect.read.entries import plain_value
+
+        return plain_value(self, selector)
+
     def entries(self) -> Iterator[Entry]:
         """Yield nodes, properties and links by path, for the comparison of two VMOs."""
         from fx_inspect.read.entries import entries
