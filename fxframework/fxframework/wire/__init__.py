@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         number_of,
         octets,
         register,
+        resume,
         rows,
         size,
         spare,
@@ -115,6 +116,7 @@ __all__ = [
     "octets",
     "reader",
     "register",
+    "resume",
     "rows",
     "size",
     "spare",
@@ -135,7 +137,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "fxframework.wire.declarations": "AT SIZE always bits byte_order byte_sum byte_xor "
         "checksum choice computed crc32 f32 f64 field finding flag flag_of i8 i16 i32 i64 integer "
-        "kind listed number_of octets register rows size spare surplus table text texts threads u8 "
+        "kind listed number_of octets register resume rows size spare surplus table text texts "
+        "threads u8 "
         "u16 u32 u64",
         "fxframework.wire.columns": "Rows",
         "fxframework.wire.format": "Format",

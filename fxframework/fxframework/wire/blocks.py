@@ -45,6 +45,7 @@ from fxframework.wire.format import Format
 from fxframework.wire.framing import (
     BAD_SIZE,
     CUT,
+    HIDING,
     NO_ORDER,
     PADDING,
     ROOM,
@@ -483,8 +484,8 @@ class Run:
         if (entries == first).all():
             by_entry = {first: np.arange(self.rows)}
         else:
-            counts = np.bincount(entries - PADDING)
-            present = (np.flatnonzero(counts) + PADDING).tolist()
+            counts = np.bincount(entries - HIDING)
+            present = (np.flatnonzero(counts) + HIDING).tolist()
             by_entry = {entry: np.flatnonzero(entries == entry) for entry in present}
         for entry, rows in by_entry.items():
             if entry >= 0:

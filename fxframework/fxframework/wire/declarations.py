@@ -18,6 +18,7 @@ from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.columns import Always, Rows, ThreadIds
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Checksum, Named, Register
+from fxframework.wire.families import Resume
 from fxframework.wire.fields import Bits, Integer, Mark, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
@@ -56,6 +57,7 @@ __all__ = [
     "number_of",
     "octets",
     "register",
+    "resume",
     "rows",
     "size",
     "spare",
@@ -250,6 +252,18 @@ def size(number: Any, *, unit: int = 1, plus: int = 0, power: bool = False) -> A
     if power and made.default is attrs.NOTHING:
         made.default = None
     return made
+
+
+def resume(*, alone: bool = False, holds: Any = None, most: int = 64, **likely: range) -> Any:
+    """Where reading goes on after damage, as an option of a family: ``resume=wire.resume(…)``.
+
+    It goes on at the next multiple of ``align`` where three records in a row have a known kind, a
+    possible size and likely numbers (``severity=range(1, 128)``, by the names of their fields), or
+    fewer up to the end of the file. ``holds`` is the class of the items that fill a record, by
+    default that of its last list: such records are believed ``alone``, or else only they are
+    believed. ``most`` items are looked at. Records of other kinds are damage.
+    """
+    return Resume(likely, alone, holds, most)
 
 
 def _with_role(number: Any, role: str) -> Any:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = ["OTHER", "Family", "Fields", "Place", "declaration_error"]
+__all__ = ["OTHER", "Family", "Fields", "Place", "Resume", "declaration_error"]
 
 # A layout is a ``fxframework.wire.records.Layout``.
 
@@ -83,6 +83,20 @@ class Place:
         return 8 * self.nbytes - self.nbits - self.shift if mirrored and self.nbits else self.shift
 
 
+@attrs.frozen
+class Resume:
+    """Where reading goes on after damage, as a family declares it (``wire.resume``)."""
+
+    likely: Mapping[str, range]
+    """What numbers of a record's head are likely to be."""
+    alone: bool
+    """Whether a record is believed that its items fill, whatever follows it."""
+    holds: Any
+    """The class of the items; None for those of the list that the record has left."""
+    most: int
+    """The most items that are looked at to see whether they fill the record."""
+
+
 class Family:
     """What the records of a format, or the items of a list, have in common."""
 
@@ -102,6 +116,8 @@ class Family:
         """The greatest size of a record; 0 for none."""
         self.rules: Mapping[int, int] = options.get("rules", {})
         """The format's own rules, by the numbers of those that they take the place of."""
+        self.resume: Resume | None = options.get("resume")
+        """Where reading goes on after damage; by default where two records fit."""
         self.name: str = options.get("name", "")
         """The name of its records, if they have one name."""
         self.section: str = options.get("section", "")

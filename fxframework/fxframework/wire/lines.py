@@ -666,13 +666,16 @@ class ShownRows:
     def referring(self) -> Iterator[tuple[Any, Mask]]:
         """Yield the fields that refer to tables, with the rows that do so by number."""
         for field in self.many.layout.referring:
+            kinds = field.fields if isinstance(field, Choice) else [field]
+            if not any(map(refers_by_number, kinds)):
+                continue
             there = self.mask((field, THERE), otherwise=True)
-            pairs = [(field, there)]
+            pairs: list[tuple[Any, Mask]] = [(field, there)]
             if isinstance(field, Choice):
                 pairs = list(variants(field, self.column(field.tag)))
             for variant, rows in pairs:
                 referring_rows = rows & there
-                if variant is None or not is_reference(variant) or not referring_rows.any():
+                if variant is None or not refers_by_number(variant) or not referring_rows.any():
                     continue
                 yield variant, referring_rows & self.by_number(variant)
 
@@ -741,6 +744,13 @@ def text_of(strings: StringPool, code: int) -> str:
 def index_of(field: Any) -> Any:
     """Return the number of a reference, an expression."""
     return field if isinstance(field, Number) else field.index
+
+
+def refers_by_number(field: Field) -> bool:
+    """Return whether sound records may have a number for a text of another record."""
+    # Numbers of a closed table, in which nothing is declared, are damage.
+    is_closed = isinstance(field, Text) and field.entry is not None and field.entry.table.closed
+    return is_reference(field) and not is_closed
 
 
 def variants(field: Choice, tags: I64) -> Iterator[tuple[Any, Mask]]:

@@ -39,6 +39,13 @@ def stretches_of() -> ModuleType:
     return stretches
 
 
+def frames_of() -> ModuleType:
+    """Return the compiled loops over records and items, likewise."""
+    from fxframework.kernels import frames
+
+    return frames
+
+
 class Listed(Field):
     """A list: of parts (``wire.Part``) or of numbers; counted, or all that the record has left."""
 
@@ -255,7 +262,7 @@ def read_lists(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None
         read_in_turns(c, field, counts)
         return
     size, head, *number = field.walk
-    walker = stretches_of().Items(size, head, family.pad, c.big, *number)
+    walker = frames_of().Items(size, head, family.pad, c.big, *number)
     at = c.at()
     limit = np.maximum(c.limit, at)
     many = np.full(at.size, -1) if counts is None else np.maximum(counts, 0)

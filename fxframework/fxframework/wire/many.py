@@ -288,7 +288,8 @@ class Many:
             self.reading, self.layout, self.own, self.start[index], self.limit[index],
             rows=self.rows_at(index), big=self.big,
         )  # fmt: skip
-        part.origin = self.origin[index]
+        if self.origin is not self.start:  # parts, whose records begin elsewhere
+            part.origin = self.origin[index]
         part.base = self.at()[index]
         part.losing, part.top = self.losing, self.top
         part.index = None if self.index is None else self.index[index]
