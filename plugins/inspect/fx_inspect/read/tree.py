@@ -59,7 +59,7 @@ class TreeOrder:
 
 
 def _jumps(parents: I32) -> I32:
-    """Return the parent of each node, where the root is its own, and their count is no node."""
+    """Return the parent of each node, where the root is its own; their count stands for none."""
     jumps = np.append(parents, np.int32(parents.size))
     jumps[jumps < 0] = parents.size
     jumps[0] = 0
@@ -116,7 +116,7 @@ def cycles_of(parents: I32) -> I64:
         least = np.minimum(least, least.take(jump))
         jump = jump.take(jump)
     leading = np.flatnonzero((jump > 0) & (jump < none))
-    # Whoever has gone so far is in the cycle, and has gone around it.
+    # So many steps from a node lead into its cycle, and around it.
     firsts = least[jump[leading]]
     _, at = np.unique(firsts, return_index=True)
     return firsts[np.sort(at)].astype(np.int64)
