@@ -13,7 +13,6 @@ from fxframework.exporters.perfetto import wire
 from fxframework.exporters.perfetto.ids import Ids, SortedMap
 from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.wire import Messages
-from fxframework.testing.kernels import plain_kernels
 
 U64 = st.integers(0, (1 << 64) - 1)
 
@@ -158,13 +157,6 @@ def test_slices_a_few_at_a_time_have_the_events_of_all_at_once(
     found, again, _ = nested(rows, events, at_once)
     assert by_lane(found) == by_lane(expected)
     assert again == cut
-
-
-@given(SLICES)
-def test_the_plain_body_does_the_same(rows: list[tuple[int, int, int]]) -> None:
-    compiled = nested(rows, 3, 5)
-    with plain_kernels():
-        assert nested(rows, 3, 5) == compiled
 
 
 def test_what_overlaps_everywhere_is_cut_short() -> None:

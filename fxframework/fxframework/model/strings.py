@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.kernels.buffers import view
 from fxframework.kernels.columns import CopiedStretches
-from fxframework.kernels.native import is_compiled
 from fxframework.kernels.pools import NOWHERE, Pool
 
 __all__ = ["StringPool", "TextColumn", "read_only"]
@@ -197,10 +196,6 @@ class TextColumn(Sequence[str]):
         offsets[0] = 0
         np.cumsum(lengths, out=offsets[1:])
         total = int(offsets[-1])
-        if not is_compiled("fxframework.kernels.columns"):  # numpy is faster than plain Python
-            index = np.arange(total, dtype=np.int64)
-            index += np.repeat(starts - offsets[:-1], lengths)
-            return cls(offsets, source[index])
         data = arena.empty(total, np.uint8)
         stretches = view(source, np.uint8), view(starts, np.int64)
         if not CopiedStretches(*stretches, offsets.data, data.data).run():

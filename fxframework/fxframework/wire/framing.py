@@ -12,13 +12,11 @@ among its fields (``Prefix``). Where only reading all fields tells it, the loop 
 from __future__ import annotations
 
 import abc
-import importlib.util
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import PluginError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.wire.beside import Computed
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAD_SIZE", "CUT", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN", "ListedFrames",
-    "check_compiled", "frames_of", "has_loops", "item_size", "uncompiled", "walk_of",
+    "frames_of", "item_size", "walk_of",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -158,8 +156,7 @@ def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[i
 
 
 def frames_of(format: Format, source: Source, limits: Limits | None = None) -> Frames:
-    """Return the framing of a format's files. Raises PluginError if it is not compiled."""
-    check_compiled(format)
+    """Return the framing of a format's files."""
     from fxframework.kernels.frames import Frames
 
     numbers, kinds = numbers_of(format, limits)
@@ -180,25 +177,6 @@ def frames_of(format: Format, source: Source, limits: Limits | None = None) -> F
     frames.big = int(format.order == "big")
     frames.asking = int(format.choosy)
     return frames
-
-
-def check_compiled(format: Format) -> None:
-    """Raise PluginError if the loops that reading needs are not compiled."""
-    if not has_loops():
-        raise uncompiled(f"files of {format.name}")
-
-
-def has_loops() -> bool:
-    """Return whether the compiled loops are there."""
-    return importlib.util.find_spec("fxframework.kernels.frames") is not None
-
-
-def uncompiled(what: str) -> PluginError:
-    """Return the error for what needs compiled loops, where there are none."""
-    return PluginError(
-        f"{what} need compiled loops, which this installation does not have",
-        remedy="install fxframework where there is a C compiler, and without FXF_NATIVE=never",
-    )
 
 
 def prefix_numbers(format: Format, cls: Any) -> tuple[int, ...]:

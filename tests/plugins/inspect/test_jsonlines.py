@@ -7,7 +7,6 @@ import json
 import math
 import random
 import struct
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_inspect import format as wire
-from fx_inspect.read import capture, lines
+from fx_inspect.read import lines
 from fx_inspect.read.capture import InspectCapture
 from fx_inspect.read.decoder import Walk
 from fx_inspect.sample import sample
@@ -144,12 +143,3 @@ def test_blocks_are_not_decoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(pieces) > 20
     assert max(map(len, pieces)) < 32_000
     assert decoded == [0]
-
-
-def test_without_compiled_loops_objects_make_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = sample(4000)
-    wanted = b"".join(InspectCapture(Source.open(data), OpenRequest()).records_json())
-    monkeypatch.setattr(capture, "has_loops", lambda: False)
-    monkeypatch.delitem(sys.modules, "fx_inspect.read.lines")
-    monkeypatch.setitem(sys.modules, "fxframework.wire.lines", None)
-    assert b"".join(InspectCapture(Source.open(data), OpenRequest()).records_json()) == wanted

@@ -26,7 +26,6 @@ from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
 from fxframework.model.capture import Capture, Entry, OpenRequest, Record
 from fxframework.model.schema import TableSchema
 from fxframework.model.table import Table
-from fxframework.wire.framing import has_loops
 
 __all__ = ["InspectCapture"]
 
@@ -107,9 +106,6 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same records as JSON lines, written many at a time (``lines``)."""
-        if not has_loops():
-            yield from super().records_json()
-            return
         from fx_inspect.read.decoder import RecordDecoder
         from fx_inspect.read.lines import LineWriter
 

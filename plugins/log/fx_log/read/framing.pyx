@@ -540,12 +540,12 @@ cdef class LogJudge(Judge):
         Judge.__init__(self)
         self.framer = LogFramer(np.asarray(self.words), 0, Notes(0, 1), 0, suffixed)
 
-    cdef long long whole(self, long long at) noexcept nogil:
+    cdef int64_t whole(self, int64_t at) noexcept nogil:
         """Return the words of the record at word ``at`` that its arguments fill; 0 if none is."""
         cdef int64_t size = self.stated(at)
         return size if size and self.framer.chained(at) else 0
 
-    cdef long long stated(self, long long at) noexcept nogil:
+    cdef int64_t stated(self, int64_t at) noexcept nogil:
         """Return the words of a record by the header at word ``at``, which few words look like."""
         cdef int64_t size
         self.framer.total = self.total

@@ -1,0 +1,16 @@
+import numpy as np
+from numpy.typing import NDArray
+
+class Notes:
+    limit: int
+    totals: memoryview[int]
+    rows: memoryview[int]
+    room: int
+    used: int
+    def __init__(self, codes: int, limit: int) -> None: ...
+    def add(self, code: int, offset: int, record: int, value: int) -> int: ...
+    def count(self, code: int) -> int: ...
+    @property
+    def findings(self) -> NDArray[np.int64]: ...
+    @property
+    def counts(self) -> NDArray[np.int64]: ...
