@@ -8,7 +8,10 @@ that decodes many captures pays that once. At most ``KEEP`` bytes of free blocks
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import mmap
+import os
 import threading
 import weakref
 from typing import Any
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["KEEP", "KEEP_OF_ONE", "empty", "keep", "release"]
+__all__ = ["KEEP", "KEEP_OF_ONE", "empty", "keep", "keep_small", "release"]
 
 SMALL = 1 << 20
 """Arrays of fewer bytes come from numpy's allocator."""
@@ -28,6 +31,14 @@ SLACK = 8
 """Free blocks may add this part of the most bytes in use to them."""
 KEEP_OF_ONE = 16 << 20
 """The same for a program that reads one capture: the blocks of a few batches."""
+HEAP = 64 << 20
+"""Free bytes that ``keep_small`` lets the C library keep: the columns of a few blocks of records."""
+IN_HEAP = 8 << 20
+"""Arrays of fewer bytes come from its heap then, others from the system."""
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+"""Parameters of glibc's ``mallopt``."""
+CHOSEN = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
+"""Variables of the environment by which users choose them."""
 
 _kept = KEEP
 _free: list[mmap.mmap] = []
@@ -58,6 +69,22 @@ def keep(nbytes: int) -> None:
         _kept = nbytes
         if sum(map(len, _free)) > nbytes:
             _free.clear()
+
+
+@functools.cache
+def keep_small() -> None:
+    """Let the C library keep ``HEAP`` bytes that numpy's arrays have freed, from now on.
+
+    By default glibc returns most of them to the system, and numpy asks for them again a moment
+    later: reading records by the block then takes twice the time. Users' own choice counts, and
+    with another C library nothing happens.
+    """
+    if any(name in os.environ for name in CHOSEN):
+        return
+    with contextlib.suppress(OSError, AttributeError):  # it is not glibc
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(TRIM_THRESHOLD, HEAP)
+        mallopt(MMAP_THRESHOLD, IN_HEAP)
 
 
 def release() -> None:

@@ -22,6 +22,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.source import RELEASED, Source
 from fxframework.kernels.codes import codes_of
@@ -150,6 +151,7 @@ class BlockReader:
         seen: Callable[[LosslessRecord], None] = lambda _: None,
         growing: bool = False,
     ) -> None:
+        arena.keep_small()
         self.format = format
         self.tables = tables
         self.source = source
