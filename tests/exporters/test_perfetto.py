@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fxframework.exporters.nesting import OPEN, Nesting
 from fxframework.exporters.perfetto import wire
 from fxframework.exporters.perfetto.ids import Ids, SortedMap
-from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.wire import Messages
 
 U64 = st.integers(0, (1 << 64) - 1)
@@ -80,7 +80,7 @@ def nested(
     rows: list[tuple[int, int, int]], events: int = 1 << 15, at_once: int = 1 << 15
 ) -> tuple[list[Event], int, list[int]]:
     """What the kernel makes of (track, start, length), -1 for never closed; the end of each."""
-    from fxframework.exporters.perfetto import nest
+    from fxframework.exporters import nesting as nest
 
     track, start, length = (np.array([row[n] for row in rows], np.int64) for n in range(3))
     end = np.where(length < 0, OPEN, start + length)

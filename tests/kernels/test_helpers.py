@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxframework.kernels import columns, maps, notes, parts, pools, sorting, templates, utf8
+from fxframework.kernels import parts, pools, sorting, templates
 from fxframework.kernels.behind import WORTHWHILE
+from fxframework.kernels.rows import Notes, copied
 
 from ..cases import cases
 
@@ -29,7 +30,7 @@ def numbers(values: list[int]) -> memoryview:
 
 @given(keys=st.lists(st.tuples(INT64, st.integers(-3, 3)), max_size=200))
 def test_a_map_is_a_dict(keys: list[tuple[int, int]]) -> None:
-    found = maps.PairMap(1)
+    found = pools.PairMap(1)
     expected: dict[tuple[int, int], int] = {}
     for key in keys:
         assert found.get(*key) == expected.get(key, -1)
@@ -44,7 +45,7 @@ def test_a_map_is_a_dict(keys: list[tuple[int, int]]) -> None:
 
 
 def test_a_map_grows() -> None:
-    found = maps.PairMap()
+    found = pools.PairMap()
     for number in range(20_000):
         assert found.number(number << 40, -number) == number
     assert all(found.get(number << 40, -number) == number for number in range(20_000))
@@ -52,7 +53,7 @@ def test_a_map_grows() -> None:
 
 @given(steps=st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=300))
 def test_counts_are_those_of_a_counter(steps: list[tuple[int, bool]]) -> None:
-    found = maps.CountMap()
+    found = pools.CountMap()
     expected: Counter[int] = Counter()
     for number, more in steps:
         key = number << 38
@@ -134,7 +135,7 @@ PIECES = [bytes([byte]) for byte in bytes.fromhex(EDGES)]
 )
 def test_utf8_is_what_python_decodes(value: bytes, before: bytes) -> None:
     data = before + value + b"\x80"
-    checker = utf8.Utf8(memoryview(data))
+    checker = pools.Utf8(memoryview(data))
     assert checker.valid(len(before), len(value)) == is_text(value)
 
 
@@ -143,7 +144,7 @@ def test_utf8_is_what_python_decodes(value: bytes, before: bytes) -> None:
 
 @given(codes=st.lists(st.integers(0, 4), max_size=120), limit=st.integers(0, 30))
 def test_notes_count_all_and_keep_the_first(codes: list[int], limit: int) -> None:
-    found = notes.Notes(5, limit)
+    found = Notes(5, limit)
     seen: Counter[int] = Counter()
     expected = []
     for place, code in enumerate(codes):
@@ -221,29 +222,6 @@ def test_an_order_of_halves_side_by_side_is_numpys(most: int) -> None:
 # --- Columns -----------------------------------------------------------------------------------
 
 
-@given(
-    rows=st.lists(st.tuples(st.integers(0, 12), INT64), max_size=40), wanted=st.integers(0, 8191)
-)
-def test_values_are_split_by_type(rows: list[tuple[int, int]], wanted: int) -> None:
-    types = np.array([kind for kind, _ in rows], np.uint8)
-    values = np.array([value for _, value in rows], np.int64)
-    split = columns.SplitNumbers(types.data, values.data, wanted, -5)
-    split.run()
-    expected = [value if wanted >> kind & 1 else -5 for kind, value in rows]
-    assert np.asarray(split.out).tolist() == expected
-    chosen = np.arange(len(rows), dtype=np.int32)[::-2].copy()
-    split = columns.SplitNumbers(types.data, values.data, wanted, -5, chosen.data)
-    split.run()
-    assert np.asarray(split.out).tolist() == expected[::-2]
-    codes = values % 1000
-    small = columns.SplitCodes(types.data, codes.data, wanted, -1)
-    small.run()
-    assert np.asarray(small.out).tolist() == [
-        code if wanted >> kind & 1 else -1
-        for (kind, _), code in zip(rows, codes.tolist(), strict=True)
-    ]
-
-
 @given(stretches=st.lists(st.tuples(st.integers(-2, 12), st.integers(0, 12)), max_size=8))
 def test_stretches_are_copied_or_refused(stretches: list[tuple[int, int]]) -> None:
     source = bytes(range(100, 110))
@@ -251,26 +229,10 @@ def test_stretches_are_copied_or_refused(stretches: list[tuple[int, int]]) -> No
     offsets = np.concatenate([[0], np.cumsum([size for _, size in stretches])]).astype(np.int64)
     out = np.zeros(int(offsets[-1]), np.uint8)
     fits = all(not size or 0 <= start <= 10 - size for start, size in stretches)
-    copied = columns.CopiedStretches(memoryview(source), starts, offsets.data, out.data)
-    assert copied.run() == fits
+    assert copied(np.frombuffer(source, np.uint8), starts, offsets, out) == fits
     if fits:
         assert out.tobytes() == b"".join(source[start : start + size] if size else b""
                                          for start, size in stretches)  # fmt: skip
-
-
-@given(
-    rows=st.lists(st.integers(-2, 9), max_size=40),
-    through=st.lists(st.integers(-2, 9), min_size=10, max_size=10),
-)
-def test_numbers_are_taken(rows: list[int], through: list[int]) -> None:
-    given, values, between = (np.array(each, np.int32) for each in (rows, range(100, 110), through))
-    direct = columns.Taken(given.data, values.data)
-    direct.run()
-    assert np.asarray(direct.out).tolist() == [100 + row if row >= 0 else -1 for row in rows]
-    indirect = columns.Taken(given.data, values.data, between.data)
-    indirect.run()
-    places = [through[row] if row >= 0 else -1 for row in rows]
-    assert np.asarray(indirect.out).tolist() == [100 + at if at >= 0 else -1 for at in places]
 
 
 # --- Templates ---------------------------------------------------------------------------------

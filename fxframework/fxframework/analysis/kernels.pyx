@@ -26,7 +26,6 @@ __all__ = [
     "sort_out",
 ]
 
-LOW64 = 0xFFFFFFFFFFFFFFFF
 
 cdef enum:
     UNKNOWN = -1  # In place of a node: the row has none yet.

@@ -1,5 +1,9 @@
-from fxframework.kernels.maps import PairMap
+from fxframework.kernels.pools import PairMap
 from fxframework.kernels.rows import Rows
+
+class JsonText:
+    def __init__(self) -> None: ...
+    def read_from(self, data: bytes) -> None: ...
 
 class LineRows(Rows):
     digest: memoryview[int]

@@ -1,8 +1,10 @@
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+I64: TypeAlias = NDArray[np.int64]
 
 class Output:
     bounds: memoryview[int]
@@ -23,3 +25,10 @@ class Output:
     def take(self) -> bytes: ...
 
 def escapes() -> memoryview: ...
+
+class RowWriter:
+    bounds: memoryview[int]
+    def __init__(self, out: Output, marks_of: NDArray[np.uint8], width: int) -> None: ...
+    def hold(self, befores: I64, kinds: I64, values: I64, behinds: I64) -> None: ...
+    def load(self, rows: int, parts: I64, values: I64, marks: I64) -> None: ...
+    def run(self, ends: I64, most: int) -> int: ...

@@ -1,5 +1,10 @@
+# distutils: extra_compile_args = -O2
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
-"""The output buffer of kernels: writes literals, numbers and JSON strings."""
+"""Text that kernels write: literals, numbers and JSON strings, and rows of templates.
+
+Bounds are not checked: room is made before each write, and the Python that loads rows
+(``templates.py``) makes sure of texts, members and stretches.
+"""
 
 cimport cython
 from libc.stdint cimport int64_t, uint64_t, uint8_t
@@ -8,33 +13,49 @@ from libc.string cimport memcpy
 import numpy as np
 import orjson
 
+from fxframework.kernels import parts
 from fxframework.kernels.buffers import full, grown, room, view
-
-__all__ = ["Output"]
 
 BEGIN = 1 << 16
 FEW = 64
 
+cdef int64_t CLOCK = parts.CLOCK, COPIED = parts.COPIED, HEX = parts.HEX, HEX16 = parts.HEX16
+cdef int64_t ITEMS = parts.ITEMS, LENGTH = parts.LENGTH, MARK = parts.MARK, MEMBERS = parts.MEMBERS
+cdef int64_t MICROS = parts.MICROS, NATURAL = parts.NATURAL, QUOTED = parts.QUOTED
+cdef int64_t REAL = parts.REAL, SECONDS = parts.SECONDS, SIGNED = parts.SIGNED, SKIP = parts.SKIP
+cdef int64_t STRETCH = parts.STRETCH, STRETCH_HEX = parts.STRETCH_HEX, TEXT = parts.TEXT
+
 cdef enum:
     DIGITS = 20
     LONGEST_ESCAPE = 6
-cdef uint64_t LOW64 = 0xFFFFFFFFFFFFFFFFULL
-
-cdef enum:
-    QUOTE = 0x22
-    BACKSLASH = 0x5C
+    PLACES = 9
+    # Characters.
     BLANK = 0x20
-    ZERO = 0x30
+    QUOTE = 0x22
+    APOSTROPHE = 0x27
     MINUS = 0x2D
     POINT = 0x2E
-    PLACES = 9
-cdef double LEAST_REAL = 1e-4
-cdef double MOST_REAL = 1e15
-
-cdef enum:
+    ZERO = 0x30
+    BACKSLASH = 0x5C
     LETTER_A = 0x61
-# A byte that is stored may be any byte of the object, as far as C knows: a loop of bytes loads the
-# places of both arrays again for each.
+    LETTER_M = 0x6D
+    LETTER_N = 0x6E
+    LETTER_S = 0x73
+    LETTER_U = 0x75
+    # Whether rows are left.
+    END = 0
+    MORE = 1
+    # Marks of a byte.
+    SPECIAL = 1
+    FORMULA = 2
+    # Literals around members.
+    BEFORE = 0
+    BETWEEN = 1
+    BEHIND = 2
+
+cdef double LEAST_REAL = 1e-4, MOST_REAL = 1e15
+
+
 @cython.final
 cdef class Output:
     """A growing buffer with ``used`` bytes.
@@ -149,7 +170,7 @@ cdef class Output:
         self.data[self.used] = MINUS
         self.used += 1
         # The magnitude of the least signed number fits an unsigned number.
-        return self.natural(<uint64_t>(LOW64 - (<uint64_t>value) + 1))
+        return self.natural(0 - <uint64_t>value)
 
     cdef int padded(self, uint64_t value, int64_t places) except -1 nogil:
         """Write the last ``places`` digits of an unsigned number, with leading zeros."""
@@ -306,3 +327,293 @@ def escapes():
         start = LONGEST_ESCAPE * character
         table[start : start + len(quoted) - 2] = quoted[1 : len(quoted) - 1]
     return view(np.frombuffer(bytes(table), np.uint8), np.uint8)
+
+
+@cython.final
+cdef class RowWriter:
+    """Writes rows of a template to ``out``; ``fxframework.kernels.templates`` loads them.
+
+    Arrays are int64. ``marks_of`` (uint8) has SPECIAL and FORMULA of each byte; ``width`` is that
+    of whole seconds. ``bounds`` are those of the texts of COPIED and QUOTED in ``out.texts``.
+    """
+
+    cdef Output out
+    cdef int64_t[::1] bits, ends, marks
+    cdef double[::1] doubles
+    cdef const uint8_t[::1] marks_of
+    cdef const int64_t[::1] leads, kinds, places, steps, values
+    cdef const int64_t[::1] befores, member_kinds, members_held, behinds
+    cdef public const int64_t[::1] bounds
+    cdef int64_t parts, row, rows, most, width
+
+    def __init__(self, Output out, const uint8_t[::1] marks_of, int64_t width):
+        self.out = out
+        self.marks_of = marks_of
+        self.width = width
+        self.bits = full(1, "i8")
+        self.doubles = np.asarray(self.bits).view("f8")
+        self.bounds = np.zeros(1, np.int64)
+        self.hold(self.bounds, self.bounds, self.bounds, self.bounds)
+
+    def hold(self, const int64_t[::1] befores, const int64_t[::1] kinds,
+             const int64_t[::1] values, const int64_t[::1] behinds):
+        """Set the members: numbers of a text, the kind and value, and numbers of another text."""
+        self.befores = befores
+        self.member_kinds = kinds
+        self.members_held = values
+        self.behinds = behinds
+
+    def load(self, int64_t rows, const int64_t[:, ::1] parts, const int64_t[::1] values,
+             int64_t[::1] marks):
+        """Set the template and its columns.
+
+        ``parts`` are, for each part: the text before it (-1: none), its kind, where its values
+        begin, and the step from row to row. ``marks`` gets the places of MARK, by row.
+        """
+        self.leads = parts[0]
+        self.kinds = parts[1]
+        self.places = parts[2]
+        self.steps = parts[3]
+        self.values = values
+        self.marks = marks
+        self.parts = parts.shape[1]
+        self.row = 0
+        self.rows = rows
+
+    def run(self, int64_t[::1] ends, int64_t most):
+        """Write rows until ``most`` bytes are there; set their ends, and return whether any are left."""
+        self.ends = ends
+        self.most = most
+        cdef int64_t result
+        with nogil:
+            result = self.step()
+        return result
+
+    cdef int64_t step(self) except? -9 nogil:
+        """Write rows until ``most`` bytes are written."""
+        cdef int64_t row, part, lead, value
+        while self.row < self.rows:
+            if self.out.used >= self.most:
+                return MORE
+            row = self.row
+            part = 0
+            while part < self.parts:
+                lead = self.leads[part]
+                if lead >= 0:
+                    self.out.literal(lead)
+                value = self.values[self.places[part] + self.steps[part] * row]
+                if self.kinds[part] == SKIP:
+                    part += value
+                else:
+                    self.cell(part, value, row)
+                part += 1
+            self.ends[row] = self.out.used
+            self.row = row + 1
+        return END
+
+    cdef inline int cell(self, int64_t part, int64_t value, int64_t row) except -1 nogil:
+        """Write the value of a part."""
+        cdef int64_t kind, stop
+        kind = self.kinds[part]
+        if kind == MARK:
+            self.marks[row] = self.out.used
+        elif kind in (MEMBERS, ITEMS):
+            stop = self.values[self.places[part + 1] + self.steps[part + 1] * row]
+            self.members(value, stop, kind == MEMBERS)
+        elif kind in (STRETCH, STRETCH_HEX):
+            stop = self.values[self.places[part + 1] + self.steps[part + 1] * row]
+            if kind == STRETCH:
+                self.out.json_text(value, stop - value)
+            else:
+                self.out.hexadecimal(value, stop - value)
+        else:
+            self.value(kind, value)
+        return 0
+
+    cdef inline int value(self, int64_t kind, int64_t value) except -1 nogil:
+        """Write a value of a kind."""
+        if kind == TEXT:
+            self.out.literal(value)
+        elif kind == SIGNED:
+            self.out.signed(value)
+        elif kind == NATURAL:
+            self.out.natural(value)
+        elif kind == COPIED:
+            self.out.text(self.bounds[value], self.bounds[value + 1])
+        elif kind == QUOTED:
+            self.quote(self.bounds[value], self.bounds[value + 1])
+        elif kind == REAL:
+            self.bits[0] = value
+            self.out.real(self.doubles[0], value)
+        elif kind == HEX:
+            self.hexadecimal(value, 1)
+        elif kind == HEX16:
+            self.hexadecimal(value, 16)
+        elif kind == MICROS:
+            self.micros(value)
+        elif kind == SECONDS:
+            self.seconds(value)
+        elif kind == LENGTH:
+            self.length(value)
+        elif kind == CLOCK:
+            self.clock(value)
+        return 0
+
+    cdef int members(self, int64_t first, int64_t stop, bint surrounded) except -1 nogil:
+        """Write members; nothing if there are none."""
+        cdef int64_t at
+        if first >= stop:
+            return 0
+        if surrounded:
+            self.out.literal(BEFORE)
+        at = first
+        while at < stop:
+            if surrounded and at > first:
+                self.out.literal(BETWEEN)
+            self.out.literal(self.befores[at])
+            self.value(self.member_kinds[at], self.members_held[at])
+            self.out.literal(self.behinds[at])
+            at += 1
+        if surrounded:
+            self.out.literal(BEHIND)
+        return 0
+
+    cdef int quote(self, int64_t start, int64_t end) except -1 nogil:
+        """Write a text of the columns, quoted if it is empty or has a special byte."""
+        cdef int64_t formula, quoted, at, used, byte
+        formula = 0
+        if start < end and self.marks_of[self.out.texts[start]] & FORMULA:
+            formula = 1
+        quoted = 1 if start == end else 0
+        at = start
+        while at < end:
+            if self.marks_of[self.out.texts[at]] & SPECIAL:
+                quoted = 1
+                break
+            at += 1
+        if self.out.used + 2 * (end - start) + 3 > self.out.size:
+            self.out.grow(2 * (end - start) + 3)
+        used = self.out.used
+        if quoted:
+            self.out.data[used] = QUOTE
+            used += 1
+        if formula:
+            self.out.data[used] = APOSTROPHE
+            used += 1
+        at = start
+        while at < end:
+            byte = self.out.texts[at]
+            if byte == QUOTE:
+                self.out.data[used] = QUOTE
+                used += 1
+            self.out.data[used] = byte
+            used += 1
+            at += 1
+        if quoted:
+            self.out.data[used] = QUOTE
+            used += 1
+        self.out.used = used
+        return 0
+
+    cdef int letter(self, int64_t letter) except -1 nogil:
+        """Write a character."""
+        if self.out.used + 1 > self.out.size:
+            self.out.grow(1)
+        self.out.data[self.out.used] = letter
+        self.out.used += 1
+        return 0
+
+    cdef int hexadecimal(self, int64_t value, int64_t digits) except -1 nogil:
+        """Write an unsigned number in hex, in at least so many digits."""
+        cdef uint64_t left
+        cdef int64_t digit
+        left = <uint64_t>value
+        while digits < 16 and left >> (4 * digits):
+            digits += 1
+        while digits > 0:
+            digits -= 1
+            digit = (left >> (4 * digits)) & 15
+            self.letter(ZERO + digit if digit < 10 else LETTER_A + digit - 10)
+        return 0
+
+    cdef int micros(self, int64_t ns) except -1 nogil:
+        """Write nanoseconds as exact microseconds."""
+        cdef uint64_t size
+        size = self.magnitude(ns)
+        if ns < 0:
+            self.letter(MINUS)
+        self.out.natural(size // 1000)
+        self.letter(POINT)
+        self.out.padded(size % 1000, 3)
+        return 0
+
+    cdef uint64_t magnitude(self, int64_t value) noexcept nogil:
+        """Return the absolute value."""
+        if value < 0:
+            return 0 - <uint64_t>value
+        return value
+
+    cdef int seconds(self, int64_t ns) except -1 nogil:
+        """Write nanoseconds as exact seconds, padded with blanks."""
+        cdef uint64_t size, whole, left
+        cdef int64_t letters
+        size = self.magnitude(ns)
+        whole = size // 1000000000
+        letters = 1 + (ns < 0)
+        left = whole // 10
+        while left:
+            letters += 1
+            left //= 10
+        while letters < self.width:
+            self.letter(BLANK)
+            letters += 1
+        if ns < 0:
+            self.letter(MINUS)
+        self.out.natural(whole)
+        self.letter(POINT)
+        self.out.padded(size % 1000000000, 9)
+        return 0
+
+    cdef int clock(self, int64_t ns) except -1 nogil:
+        """Write nanoseconds as seconds in at least five digits, with six decimals."""
+        cdef int64_t micros, whole
+        micros = ns // 1000 if ns > 0 else 0
+        whole = micros // 1000000
+        if whole < 100000:
+            self.out.padded(whole, 5)
+        else:
+            self.out.natural(whole)
+        self.letter(POINT)
+        self.out.padded(micros - 1000000 * whole, 6)
+        return 0
+
+    cdef int length(self, int64_t ns) except -1 nogil:
+        """Write nanoseconds exactly, in the largest unit that fits."""
+        if ns >= 1000000000:
+            self.fraction(ns // 1000000000, ns % 1000000000, 9)
+        elif ns >= 1000000:
+            self.fraction(ns // 1000000, ns % 1000000, 6)
+            self.letter(LETTER_M)
+        elif ns >= 1000:
+            self.fraction(ns // 1000, ns % 1000, 3)
+            self.letter(LETTER_U)
+        else:
+            self.out.signed(ns)
+            self.letter(LETTER_N)
+        self.letter(LETTER_S)
+        return 0
+
+    cdef int fraction(self, uint64_t whole, uint64_t rest, int64_t places) except -1 nogil:
+        """Write a number and its decimals without trailing zeros."""
+        cdef uint64_t left
+        self.out.natural(whole)
+        if rest == 0:
+            return 0
+        left = rest // 10
+        while left * 10 == rest:
+            rest = left
+            left = rest // 10
+            places -= 1
+        self.letter(POINT)
+        self.out.padded(rest, places)
+        return 0

@@ -1,5 +1,6 @@
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 class Rows:
@@ -13,3 +14,24 @@ class Rows:
     def resize(self, size: int) -> None: ...
     def taken(self, size: int = 64) -> dict[str, NDArray[Any]]: ...
     def filled(self) -> dict[str, NDArray[Any]]: ...
+
+class Notes:
+    limit: int
+    totals: memoryview[int]
+    rows: memoryview[int]
+    room: int
+    used: int
+    def __init__(self, codes: int, limit: int) -> None: ...
+    def add(self, code: int, offset: int, record: int, value: int) -> int: ...
+    def count(self, code: int) -> int: ...
+    @property
+    def findings(self) -> NDArray[np.int64]: ...
+    @property
+    def counts(self) -> NDArray[np.int64]: ...
+
+def copied(
+    source: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> bool: ...

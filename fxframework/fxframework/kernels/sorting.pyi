@@ -1,16 +1,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-class Range:
-    keys: memoryview[int]
-    def __init__(self, keys: memoryview) -> None: ...
-    def run(self) -> int: ...
+def range_of(keys: memoryview) -> tuple[int, int, int]: ...
 
 class StableOrder:
-    keys: memoryview[int]
-    order: memoryview[int]
-    in_order: memoryview[int]
-    places: memoryview[int]
     whole: bool
     def __init__(
         self, keys: memoryview, low: int, high: int, order: memoryview, in_order: memoryview

@@ -10,8 +10,6 @@ from fxframework.io import arena
 from fxframework.kernels.behind import WORTHWHILE, Behind
 from fxframework.kernels.buffers import full, view
 
-__all__ = ["Range", "StableOrder", "order_and_keys", "stable_order"]
-
 cdef uint64_t LOW64 = 0xFFFFFFFFFFFFFFFFULL
 
 cdef enum:
@@ -25,44 +23,17 @@ SMALL = 4096
 """Fewer keys are sorted by numpy, because each pass also clears its table of digits."""
 
 
-@cython.final
-cdef class Range:
-    """The least and the greatest of ``keys``, and how many are less than the one before."""
-
-    cdef readonly const int64_t[::1] keys
-    cdef int64_t count, low, high, steps_back
-
-    def __init__(self, keys):
-        self.keys = keys
-        self.count = len(keys)
-        self.low = 0
-        self.high = 0
-        self.steps_back = 0
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
-
-    cdef int64_t step(self) except? -9 nogil:
-        """Look at all of them; there must be one."""
-        cdef int64_t low, high, before, steps_back, row, key
-        low = high = before = self.keys[0]
-        steps_back = 0
-        row = 1
-        while row < self.count:
-            key = self.keys[row]
+def range_of(const int64_t[::1] keys):
+    """Return the least and the greatest of at least one key, and how many are less than before."""
+    cdef int64_t low = keys[0], high = keys[0], before = keys[0], steps_back = 0, row, key
+    with nogil:
+        for row in range(1, keys.shape[0]):
+            key = keys[row]
             steps_back += key < before
             before = key
             low = min(key, low)
             high = max(key, high)
-            row += 1
-        self.low = low
-        self.high = high
-        self.steps_back = steps_back
-        return 0
+    return low, high, steps_back
 
 
 @cython.final
@@ -227,14 +198,13 @@ def order_and_keys(keys):
             return None, keys
         return np.argsort(keys, kind="stable"), None
     held = view(keys, "i8")
-    found = Range(held)
-    found.run()
-    if not found.steps_back:
+    lowest, highest, steps_back = range_of(held)
+    if not steps_back:
         return None, keys
-    if found.steps_back == keys.size - 1:
+    if steps_back == keys.size - 1:
         return np.arange(keys.size - 1, -1, -1), np.flip(keys).copy()
     order, in_order = arena.empty(keys.size, "i8"), arena.empty(keys.size, "i8")
-    middle, lower = found.low, 0
+    middle, lower = lowest, 0
     if keys.nbytes >= WORTHWHILE:
         # The lower and the upper keys side by side.
         middle = int(np.median(keys[:: keys.size // SAMPLED]))
@@ -248,6 +218,6 @@ def order_and_keys(keys):
 
     with Behind(keys.nbytes) as behind:
         if lower:
-            behind.do(sort, slice(0, lower), found.low, middle - 1)
-        sort(slice(lower, keys.size), middle, found.high)
+            behind.do(sort, slice(0, lower), lowest, middle - 1)
+        sort(slice(lower, keys.size), middle, highest)
     return order, in_order if all(whole) else None

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.spans import WITHOUT_SLICE, flow_points
+from fxframework.exporters.nesting import OPEN, Nesting
 from fxframework.exporters.perfetto.arguments import (
     INTERNED,
     NEEDED,
@@ -24,7 +25,6 @@ from fxframework.exporters.perfetto.arguments import (
     Interned,
     Tails,
 )
-from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.order import (
     START,
     TAIL,

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.exporters.perfetto.nest import OPEN
+from fxframework.exporters.nesting import OPEN
 from fxframework.io.temporary import TemporaryFile
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.capture import Capture

@@ -17,7 +17,6 @@ from fx_inspect.read.slots import PLACES, SlotColumns
 from fx_inspect.read.texts import TextColumnFill, TextCopy
 from fxframework.errors import LimitError
 from fxframework.io import arena
-from fxframework.kernels.columns import SplitNumbers
 from fxframework.model.strings import StringPool, TextColumn, read_only
 
 __all__ = ["TreeRows", "paths"]
@@ -214,9 +213,9 @@ class TreeRows:
             wanted = sum(1 << type for type in NUMBERS[column])
             if not values.seen_types & wanted:
                 return np.broadcast_to(np.int64(0), rows.size)
-            found = SplitNumbers(values.type, values.bits, wanted, 0, rows.data)
-            found.run()
-            return np.asarray(found.out)
+            is_wanted = np.array([wanted >> type & 1 for type in range(256)], bool)
+            types, bits = np.asarray(values.type)[rows], np.asarray(values.bits)[rows]
+            return np.where(is_wanted[types], bits, 0)
 
         def arrays() -> I64:
             starts = self.first_slot[at : stop + 1]

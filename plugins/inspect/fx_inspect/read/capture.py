@@ -21,7 +21,7 @@ from fx_inspect.read.links import JoinedRows, join_linked_trees
 from fx_inspect.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import RELEASED, Source
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Notes
 from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
 from fxframework.model.capture import Capture, Entry, OpenRequest, Record
 from fxframework.model.schema import TableSchema

@@ -16,8 +16,7 @@ from fx_inspect.read.values import Validator, Values
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
-from fxframework.kernels.columns import Taken
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Notes
 from fxframework.model.strings import StringPool
 
 __all__ = ["RawColumns", "arranged", "record_scan", "tree_order"]
@@ -56,10 +55,11 @@ def arranged(owners: I32, order: TreeOrder) -> I32:
 
 
 def taken(rows: Any, values: Any, through: Any = None) -> I32:
-    """Return values at rows, as computed by ``fxframework.kernels.columns.Taken``."""
-    kernel = Taken(memoryview(rows), values, through)
-    kernel.run()
-    return np.asarray(kernel.out)
+    """Return values at rows, or at what ``through`` has there; -1 stays -1."""
+    for table in (values,) if through is None else (through, values):
+        table = np.append(np.asarray(table), np.int32(-1))
+        rows = table[np.asarray(rows)]
+    return rows
 
 
 def scan_of(data: U8, limits: Limits, notes: Notes, *, places: bool) -> Scan:

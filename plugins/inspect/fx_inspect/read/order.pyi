@@ -1,8 +1,8 @@
 from collections.abc import Sequence
 
 from fx_inspect.read.scan import Scan
-from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
+from fxframework.kernels.rows import Notes
 
 class TreeOrder:
     parents: memoryview[int]

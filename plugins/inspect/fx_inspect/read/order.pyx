@@ -5,7 +5,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fx_inspect.read.scan cimport Scan
-from fxframework.kernels.notes cimport Notes
+from fxframework.kernels.rows cimport Notes
 from fxframework.kernels.pools cimport Pool
 
 from fx_inspect import format as wire

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fxframework.kernels.notes cimport Notes
+from fxframework.kernels.rows cimport Notes
 
 @cython.final
 cdef class Scan:

@@ -1,4 +1,4 @@
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Notes
 
 class Scan:
     words: memoryview[int]

@@ -9,7 +9,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fxframework.kernels.fields cimport Field, field, get
-from fxframework.kernels.notes cimport Notes
+from fxframework.kernels.rows cimport Notes
 
 from fx_inspect import format as wire
 from fx_inspect import rules

@@ -2,8 +2,8 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fx_inspect.read.scan cimport Scan
-from fxframework.kernels.notes cimport Notes
-from fxframework.kernels.utf8 cimport Utf8
+from fxframework.kernels.rows cimport Notes
+from fxframework.kernels.pools cimport Utf8
 
 @cython.final
 cdef class TextCopy:

@@ -1,6 +1,6 @@
 from fx_inspect.read.scan import Scan
-from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
+from fxframework.kernels.rows import Notes
 
 class TextCopy:
     words: memoryview[int]

@@ -9,9 +9,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fx_inspect.read.scan cimport Scan
 from fxframework.kernels.fields cimport Field, field, get
-from fxframework.kernels.notes cimport Notes
-from fxframework.kernels.pools cimport Pool
-from fxframework.kernels.utf8 cimport Utf8
+from fxframework.kernels.rows cimport Notes
+from fxframework.kernels.pools cimport Pool, Utf8
 
 from fx_inspect import format as wire
 from fx_inspect import rules

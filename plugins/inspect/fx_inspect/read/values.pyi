@@ -1,6 +1,6 @@
 from fx_inspect.read.scan import Scan
 from fx_inspect.read.texts import Texts
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Notes
 
 class Values:
     words: memoryview[int]

@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 from fx_inspect.read.scan cimport Scan
 from fx_inspect.read.texts cimport Texts
 from fxframework.kernels.fields cimport Field, field, get
-from fxframework.kernels.notes cimport Notes
+from fxframework.kernels.rows cimport Notes
 
 from fx_inspect import format as wire
 from fx_inspect import rules

@@ -36,7 +36,7 @@ from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, view_of
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Notes
 from fxframework.kit.explain import Explainer, check_offset
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.wire.state import State

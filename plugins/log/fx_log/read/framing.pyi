@@ -2,7 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.kernels.alignment import Judge
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Notes
 
 COLUMNS: tuple[str, ...]
 

@@ -10,7 +10,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from fxframework.kernels.alignment cimport Judge
-from fxframework.kernels.notes cimport Notes
+from fxframework.kernels.rows cimport Notes
 
 import numpy as np
 

@@ -7,9 +7,8 @@ from fx_trace.read.rows cimport (
     ArgRows, BlobRows, CounterRows, EventRows, LogRows, NoteRows, ObjectRows, ProfilerRows,
     SchedRows,
 )
-from fxframework.kernels.notes cimport Notes
-from fxframework.kernels.pools cimport Pool
-from fxframework.kernels.utf8 cimport Utf8
+from fxframework.kernels.rows cimport Notes
+from fxframework.kernels.pools cimport Pool, Utf8
 
 cdef class FieldReader:
     cdef public const int64_t[::1] words, streams

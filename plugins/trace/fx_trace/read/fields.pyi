@@ -13,9 +13,8 @@ from fx_trace.read.rows import (
     ProfilerRows,
     SchedRows,
 )
-from fxframework.kernels.notes import Notes
-from fxframework.kernels.pools import Pool
-from fxframework.kernels.utf8 import Utf8
+from fxframework.kernels.pools import Pool, Utf8
+from fxframework.kernels.rows import Notes
 
 class FieldReader:
     words: memoryview[int]

@@ -13,9 +13,8 @@ from fx_trace.read.rows cimport (
     SchedRows,
 )
 from fxframework.kernels.fields cimport Field, field, get
-from fxframework.kernels.notes cimport Notes
-from fxframework.kernels.pools cimport Pool
-from fxframework.kernels.utf8 cimport Utf8
+from fxframework.kernels.rows cimport Notes
+from fxframework.kernels.pools cimport Pool, Utf8
 
 from fx_trace import format as wire
 from fx_trace import rules

@@ -1,9 +1,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fxframework.kernels.maps import PairMap
-from fxframework.kernels.notes import Notes
-from fxframework.kernels.rows import Rows
+from fxframework.kernels.pools import PairMap
+from fxframework.kernels.rows import Notes, Rows
 
 class PassingRows(Rows): ...
 

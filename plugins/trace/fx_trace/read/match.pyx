@@ -7,9 +7,8 @@ It adds no rows: those of events come from ``scan.py``, and ``batches.py`` picks
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fxframework.kernels.maps cimport PairMap
-from fxframework.kernels.notes cimport Notes
-from fxframework.kernels.rows cimport Rows
+from fxframework.kernels.pools cimport PairMap
+from fxframework.kernels.rows cimport Notes, Rows
 
 from fx_trace import format as wire
 from fx_trace import rules

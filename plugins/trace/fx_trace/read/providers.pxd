@@ -5,9 +5,8 @@ from fx_trace.read.rows cimport (
     ClockRows, EventRows, LogRows, ProfilerRows, ProviderRows, SchedRows, SegmentRows,
     ThreadRows,
 )
-from fxframework.kernels.maps cimport PairMap
-from fxframework.kernels.notes cimport Notes
-from fxframework.kernels.pools cimport Pool
+from fxframework.kernels.pools cimport PairMap, Pool
+from fxframework.kernels.rows cimport Notes
 
 @cython.final
 cdef class Providers:

@@ -8,9 +8,8 @@ from fx_trace.read.rows import (
     SegmentRows,
     ThreadRows,
 )
-from fxframework.kernels.maps import PairMap
-from fxframework.kernels.notes import Notes
-from fxframework.kernels.pools import Pool
+from fxframework.kernels.pools import PairMap, Pool
+from fxframework.kernels.rows import Notes
 
 class Providers:
     pool: Pool

@@ -8,9 +8,8 @@ from fx_trace.read.rows cimport (
     ClockRows, EventRows, LogRows, ProfilerRows, ProviderRows, SchedRows, SegmentRows,
     ThreadRows,
 )
-from fxframework.kernels.maps cimport PairMap
-from fxframework.kernels.notes cimport Notes
-from fxframework.kernels.pools cimport Pool
+from fxframework.kernels.pools cimport PairMap, Pool
+from fxframework.kernels.rows cimport Notes
 
 from fx_trace import rules
 from fxframework.kernels.buffers import full

@@ -1,8 +1,8 @@
 from typing import Any
 
 from fx_trace.read.other_records import OtherRecords
-from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
+from fxframework.kernels.rows import Notes
 
 class Scan(OtherRecords):
     limit: int

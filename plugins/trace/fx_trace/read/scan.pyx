@@ -12,9 +12,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fx_trace.read.other_records cimport OtherRecords
 from fxframework.kernels.fields cimport Field, field, get, put
-from fxframework.kernels.maps cimport PairMap
-from fxframework.kernels.notes cimport Notes
-from fxframework.kernels.pools cimport Pool
+from fxframework.kernels.pools cimport PairMap, Pool
+from fxframework.kernels.rows cimport Notes
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from fxframework.kernels.maps cimport PairMap
+from fxframework.kernels.pools cimport PairMap
 
 @cython.final
 cdef class Registrations:

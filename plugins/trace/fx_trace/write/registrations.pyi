@@ -1,4 +1,4 @@
-from fxframework.kernels.maps import PairMap
+from fxframework.kernels.pools import PairMap
 
 class Registrations:
     strings: PairMap

@@ -4,7 +4,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from fxframework.kernels.maps cimport PairMap
+from fxframework.kernels.pools cimport PairMap
 
 from fx_trace import format as wire
 from fxframework.kernels.buffers import full

@@ -36,7 +36,6 @@ __all__ = ["SoundRecords", "TraceJudge"]
 
 cdef enum:
     INLINE = 0x8000
-LOW32, LOW64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 # Words of a record that is not large.
 cdef int64_t MOST_WORDS = SIZE.limit
 # Ticks between two events that follow one another in a file, at most.

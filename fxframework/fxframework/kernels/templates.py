@@ -1,0 +1,187 @@
+"""Rows of text from templates: sequences of parts filled from columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kernels.output import Output, RowWriter
+from fxframework.kernels.parts import MARK, NOTHING, STRETCH_END
+
+__all__ = ["Cell", "Templates", "signed"]
+
+I64 = NDArray[np.int64]
+Cell = bytes | tuple[int, NDArray[np.generic] | int]
+"""A part of a template: a constant text, or a kind (``parts.py``) with its column or a constant
+value."""
+
+PIECE = 1 << 20
+"""Bytes of rows that are given at a time."""
+ENDLESS = 1 << 62
+SPECIAL, FORMULA = 1, 2
+"""Marks of a byte, as ``output.pyx`` has them."""
+NONE = -1
+NO_SOURCE = memoryview(bytes(8))
+
+
+class Templates:
+    """Writes rows of templates to ``out``.
+
+    ``before``, ``between`` and ``behind`` surround the members of a row, if there are any. Numbers
+    of texts (``text``) are valid until ``forget`` changes ``version``. A text of the kind QUOTED is
+    quoted if it is empty or has a byte of ``special``; one that begins with a byte of ``formulas``
+    gets an apostrophe. Whole seconds are padded with blanks to ``width`` characters. Stretches are
+    of ``source`` (uint8).
+    """
+
+    def __init__(
+        self,
+        before: bytes,
+        between: bytes,
+        behind: bytes,
+        *,
+        special: bytes = b"",
+        formulas: bytes = b"",
+        width: int = 6,
+        source: memoryview = NO_SOURCE,
+    ) -> None:
+        self._braces = [before, between, behind]
+        self.out = Output(self._braces, source)
+        marks_of = np.zeros(256, np.uint8)
+        marks_of[list(special)] |= SPECIAL
+        marks_of[list(formulas)] |= FORMULA
+        self._writer = RowWriter(self.out, marks_of, width)
+        self._numbers: dict[bytes, int] = {}
+        self._columns: list[tuple[NDArray[np.uint8], I64]] = []
+        self._held = 0
+        self.version = 0
+        self.marks = np.zeros(0, np.int64)
+
+    def text(self, text: bytes) -> int:
+        """Return the number of a text."""
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = self.out.add(text)
+        return number
+
+    def texts(self, texts: Sequence[bytes]) -> I64:
+        """Return numbers of texts that are used once, int64 of shape (texts,)."""
+        return self.out.add_all(texts) + np.arange(len(texts))
+
+    def column(self, data: NDArray[np.uint8], bounds: I64) -> I64:
+        """Hold texts, given by their bytes and bounds, until ``forget``; return their numbers.
+
+        The numbers are for the kinds COPIED and QUOTED, int64 of shape (texts,).
+        """
+        first = self._held
+        self._columns.append((data, bounds))
+        self._held = first + bounds.size
+        return np.arange(first, first + bounds.size - 1)
+
+    def forget(self, most: int = ENDLESS) -> bool:
+        """Forget all rows and columns of texts; also the texts if they take over ``most`` bytes."""
+        self.out.used = 0
+        self.forget_columns()
+        if self.out.held() <= most:
+            return False
+        self.out.forget(len(self._braces))
+        self._numbers.clear()
+        self.version += 1
+        return True
+
+    def forget_columns(self) -> None:
+        """Forget all columns of texts; what was written with them stays."""
+        self._columns = []
+        self._held = 0
+
+    def letters(self) -> NDArray[np.uint8]:
+        """Return everything written since ``forget``, as a view."""
+        return self.out.written()
+
+    def hold(self, befores: I64, kinds: I64, values: I64, behinds: I64) -> None:
+        """Set the members, by columns of shape (members,).
+
+        A member is a text, a value of a kind, and another text.
+        """
+        columns = (befores, kinds, values, behinds)
+        self._writer.hold(*(np.ascontiguousarray(column, np.int64) for column in columns))
+
+    def write(self, rows: int, *parts: Cell) -> tuple[I64, I64]:
+        """Write rows; return begin and end of each in ``letters``, both of shape (rows,).
+
+        Columns have the shape (rows,); those of MEMBERS and MEMBERS_END are indexes of members.
+        Raises IndexError if a stretch lies outside of the source.
+        """
+        bounds = np.empty(rows + 1, np.int64)
+        bounds[0] = self.out.used
+        if rows:
+            self._load(rows, parts)
+            self._writer.run(bounds[1:], ENDLESS)
+        return bounds[:rows], bounds[1:]
+
+    def pieces(self, rows: int, *parts: Cell, most: int = PIECE) -> Iterator[bytes]:
+        """Write rows as ``write`` does; yield them in pieces of about ``most`` bytes."""
+        if rows:
+            self._load(rows, parts)
+            ends = np.empty(rows, np.int64)
+            while self._writer.run(ends, most):
+                yield self.out.take()
+        yield self.out.take()
+
+    def _load(self, rows: int, parts: Sequence[Cell]) -> None:
+        """Set the template and its columns."""
+        found: list[tuple[int, int, int, int]] = []
+        columns: list[NDArray[Any]] = []
+        size = 0
+        lead = b""
+        starts = np.zeros(0, np.int64)
+        for part in (*parts, (NOTHING, 0)):
+            if isinstance(part, bytes):
+                lead += part
+                continue
+            kind, column = part
+            values = np.asarray(column)
+            found.append((self.text(lead) if lead else NONE, kind, size, int(values.ndim > 0)))
+            lead = b""
+            columns.append(values)
+            if kind == STRETCH_END:
+                self._check_stretches(starts, values)
+            elif kind == MARK:
+                self.marks = np.zeros(rows, np.int64)
+            size += values.size
+            starts = values
+        filled = np.empty(size, np.int64)
+        for (_, _, place, _), values in zip(found, columns, strict=True):
+            filled[place : place + values.size] = signed(values)
+        if self._columns:
+            self._join()
+        parts_of = np.ascontiguousarray(np.array(found, np.int64).T)
+        self._writer.load(rows, parts_of, filled, self.marks)
+
+    def _check_stretches(self, starts: NDArray[Any], ends: NDArray[Any]) -> None:
+        """Raise IndexError if a stretch lies outside of the source."""
+        total = len(self.out.source)
+        if starts.size and (starts.min() < 0 or ends.max() > total or (starts > ends).any()):
+            msg = f"a stretch lies outside of {total} bytes"
+            raise IndexError(msg)
+
+    def _join(self) -> None:
+        """Make one column of all that are held."""
+        if len(self._columns) > 1:
+            places, start = [], 0
+            for data, bounds in self._columns:
+                places.append(bounds + start)
+                start += data.size
+            letters = np.concatenate([data for data, _ in self._columns])
+            self._columns = [(letters, np.concatenate(places))]
+        data, bounds = self._columns[0]
+        self.out.texts = (data if data.size else np.zeros(1, np.uint8)).data
+        self._writer.bounds = np.ascontiguousarray(bounds, np.int64).data
+
+
+def signed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers so that they can be stored as int64: uint64 by their bits."""
+    return values.view(np.int64) if values.dtype == np.uint64 else values
