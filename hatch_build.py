@@ -1,7 +1,6 @@
 """The build hook: compiles the loops, Cython's ``.pyx`` files, into the wheel or in place.
 
-``python hatch_build.py`` compiles in place what was edited, as an editable install does;
-``FXF_SANITIZE=address,undefined`` for tests under sanitizers.
+``python hatch_build.py`` compiles in place; FXF_SANITIZE=address,undefined for sanitizers.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SHARED = "fxframework.kernels._cython"  # what Cython needs in every module (its memoryviews), once
-DIRECTIVES = {"language_level": 3, "initializedcheck": False, "auto_pickle": False}
+DIRECTIVES = {"language_level": 3, "initializedcheck": False, "auto_pickle": False,
+              "emit_code_comments": False}  # fmt: skip
 MSVC = sysconfig.get_platform().startswith("win") and not os.environ.get("CC")
 FLAGS = ["/utf-8"] if MSVC else ["-fwrapv", "-g0", "-Wno-unused-function"]
 NO_COMPILER = """fxframework compiles its loops when it is installed, and found no C compiler:
@@ -63,33 +63,33 @@ def compile_loops(root: Path, folders: list[str], work: Path) -> dict[str, Path]
         os.environ |= {"CC": zig, "LDSHARED": f"{zig} -shared"}
     extra = [f"-fsanitize={SANITIZERS}", "-fno-sanitize-recover=undefined"] if SANITIZERS else []
     options = {"extra_compile_args": FLAGS + extra, "extra_link_args": extra, **INTERFACE}
-    # Halves the time of compiling; the loops that need more say so (``# distutils``).
-    os.environ.setdefault("CFLAGS", "-O1")
+    os.environ.setdefault("CFLAGS", "-O1")  # the loops that need more say so (``# distutils``)
     os.chdir(root)
-    parents = [Path(folder).parent for folder in folders]
-    sources = {SHARED: "_cython.c"}
-    for folder, parent in zip(folders, parents, strict=True):
-        for path in sorted(Path(folder).rglob("*.pyx")):
-            sources[".".join(path.with_suffix("").relative_to(parent).parts)] = str(path)
+    sources = {SHARED: Path(folders[0], "kernels", "_cython.c")}
+    for folder in map(Path, folders):
+        for path in sorted(folder.rglob("*.pyx")):
+            sources[".".join(path.with_suffix("").relative_to(folder.parent).parts)] = path
     loops = cythonize(
-        [Extension(name, [source], **options) for name, source in sources.items()],
+        [Extension(name, [str(source)], **options) for name, source in sources.items()],
         shared_utility_qualified_name=SHARED, build_dir=str(work), compiler_directives=DIRECTIVES,
-        include_path=[*map(str, parents)], nthreads=os.cpu_count() if hasattr(os, "fork") else 0,
+        include_path=[str(Path(folder).parent) for folder in folders],
+        nthreads=os.cpu_count() if hasattr(os, "fork") else 0,
     )  # fmt: skip
     command = Distribution({"ext_modules": loops}).get_command_obj("build_ext")
     command.build_lib, command.build_temp = str(work / "library"), str(work / "objects")
     command.parallel = os.cpu_count()
     command.ensure_finalized()
     command.run()
-    built = [Path(command.get_ext_filename(name)) for name in sources]
-    above = {Path(folder).name: parent for folder, parent in zip(folders, parents, strict=True)}
-    return {(above[file.parts[0]] / file).as_posix(): work / "library" / file for file in built}
+    built = [Path(command.get_ext_fullpath(name)) for name in sources]
+    return {str(path.with_name(so.name)): so for path, so in zip(sources.values(), built)}  # noqa: B905
 
 
 def compile_in_place(root: Path, folders: list[str]) -> None:
-    """Compile all loops to where an editable install imports them from."""
-    work = "loops-sanitized" if SANITIZERS else "loops"
-    for place, file in compile_loops(root, folders, root / "build" / work).items():
+    """Compile all loops to where an editable install imports them from, and remove other ones."""
+    files = compile_loops(root, folders, root / "build" / ("sanitized" if SANITIZERS else "loops"))
+    for gone in {str(so) for each in folders for so in Path(each).rglob("*.abi3.so")} - {*files}:
+        Path(gone).unlink()
+    for place, file in files.items():
         shutil.copy2(file, f"{place}.new")
         Path(f"{place}.new").replace(place)  # a process that runs the old one keeps it
 

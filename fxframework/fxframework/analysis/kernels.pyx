@@ -1,4 +1,6 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: a parent is compared with the number of rows before it is followed, and
+# groups and functions are numbers that the caller counted.
 """Kernels of the analysis of calls: loops over columns that have one row a call.
 
 Calls are in any order. ``parent`` is the place of the enclosing call in the same columns, and

@@ -1,4 +1,5 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: lanes, slots and rows are numbers of what was made here, with room for it.
 """Begins and ends of calls and slices, nested, in order of time."""
 
 cimport cython

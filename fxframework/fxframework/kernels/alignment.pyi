@@ -1,8 +1,6 @@
 from typing import Any
 
 class Judge:
-    words: memoryview[int]
-    total: int
     def __init__(self) -> None: ...
 
 class Alignment:

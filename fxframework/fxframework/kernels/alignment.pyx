@@ -1,4 +1,5 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: every word is compared with ``total`` before it is read.
 """Alignment: finds records of whole words that do not begin at multiples of 8 bytes."""
 
 cimport cython
@@ -73,7 +74,7 @@ cdef class Alignment:
     cdef bint mirrored
     cdef readonly int64_t size
     cdef int64_t first
-    cdef public int64_t pos
+    cdef readonly int64_t pos
     cdef int64_t before, earlier
     cdef public int64_t until
     cdef int64_t searched

@@ -1,4 +1,5 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: no loop goes beyond a newline, with which the lines end.
 """Digests of record JSON: one number per line for the contents of a record, wherever it is."""
 
 cimport cython

@@ -5,7 +5,8 @@ from libc.stdint cimport int64_t, uint64_t, uint8_t
 cdef class Output:
     cdef public int64_t[::1] bounds
     cdef uint8_t[::1] literals
-    cdef public const uint8_t[::1] source, texts
+    cdef public const uint8_t[::1] texts
+    cdef readonly const uint8_t[::1] source
     cdef const uint8_t[::1] escapes
     cdef public uint8_t[::1] data
     cdef readonly uint8_t[::1] digits

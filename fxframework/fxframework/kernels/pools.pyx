@@ -1,5 +1,7 @@
 # distutils: extra_compile_args = -O2
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: tables are as long as their masks say, and a reader compares a stretch
+# with its source before it interns it.
 """What is found by its hash: the pool of distinct byte strings, and maps from numbers to numbers."""
 
 cimport cython

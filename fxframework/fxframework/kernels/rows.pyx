@@ -1,4 +1,5 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: room is made before a row is written, and codes are those of a catalogue.
 """What a scan fills: rows, growing columns with a class per table, and findings, as numbers."""
 
 cimport cython

@@ -1,4 +1,5 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: a digit is less than DIGITS, and places count up to the number of keys.
 """Stable sorting of many numbers, in time independent of their order."""
 
 cimport cython

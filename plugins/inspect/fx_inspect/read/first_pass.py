@@ -56,10 +56,10 @@ def arranged(owners: I32, order: TreeOrder) -> I32:
 
 def taken(rows: Any, values: Any, through: Any = None) -> I32:
     """Return values at rows, or at what ``through`` has there; -1 stays -1."""
+    found: I32 = np.asarray(rows)
     for table in (values,) if through is None else (through, values):
-        table = np.append(np.asarray(table), np.int32(-1))
-        rows = table[np.asarray(rows)]
-    return rows
+        found = np.append(np.asarray(table), np.int32(-1))[found]
+    return found
 
 
 def scan_of(data: U8, limits: Limits, notes: Notes, *, places: bool) -> Scan:

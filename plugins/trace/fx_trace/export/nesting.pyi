@@ -19,26 +19,15 @@ class Opened(Rows):
 
 class Nesting:
     out: Output
-    opened: Opened
-    index: memoryview[int]
     ends: memoryview[int]
     data: memoryview[int]
     starts: memoryview[int]
     sizes: memoryview[int]
     times: memoryview[int]
-    what: memoryview[int]
     thread: memoryview[int]
     parent: memoryview[int]
     row: memoryview[int]
     until: memoryview[int]
-    tail: memoryview[int]
-    free: int
-    mask: int
-    used: int
-    live: int
-    most: int
-    at: int
-    count: int
     comma: bool
     def __init__(self, threads: int, most: int) -> None: ...
     def load(self, events: tuple[NDArray[np.uint8], I64, I64, I64], places: I64) -> None: ...

@@ -1,4 +1,5 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: rows are numbers of what was opened here, with room for it.
 """Chrome JSON in order: events that come in order of time, and the ends of slices between them."""
 
 cimport cython
@@ -27,7 +28,7 @@ cdef enum:
     SPARE = 1 << 20
 FEW = 1 << 10
 # When a slice ends that was never closed.
-cdef int64_t ENDLESS = -0x8000000000000000LL
+cdef int64_t ENDLESS = <int64_t>(1ULL << 63)
 
 
 @cython.final
@@ -48,17 +49,18 @@ cdef class Nesting:
     gives them. ``comma`` is 0 until the first one is written.
     """
 
-    cdef public Output out
-    cdef readonly Opened opened
+    cdef readonly Output out
+    cdef Opened opened
     cdef int64_t[::1] tops
-    cdef public int64_t[::1] index
-    cdef public uint8_t[::1] ends
-    cdef public const uint8_t[::1] data
+    cdef int64_t[::1] index
+    cdef readonly uint8_t[::1] ends
+    cdef readonly const uint8_t[::1] data
     cdef readonly const int64_t[::1] starts, sizes
-    cdef public const int64_t[::1] times, what, thread, parent, row, until
-    cdef readonly const int64_t[::1] tail
-    cdef readonly int64_t free, mask
-    cdef public int64_t used, live, most, at, count
+    cdef readonly const int64_t[::1] times, thread, parent, row
+    cdef const int64_t[::1] what, until
+    cdef const int64_t[::1] tail
+    cdef int64_t free, mask
+    cdef int64_t used, live, most, at, count
     cdef public bint comma
 
     def __init__(self, threads, most):

@@ -15,15 +15,12 @@ class OpenBegins(PassingRows):
 
 class Match:
     notes: Notes
-    max_depth: int
     count: int
     unclosed: int
-    numbered: bool
     kind: memoryview[int]
     thread: memoryview[int]
     time: memoryview[int]
     finish: memoryview[int]
-    order: memoryview[int]
     name: memoryview[int]
     category: memoryview[int]
     offset: memoryview[int]
@@ -36,10 +33,6 @@ class Match:
     flows: memoryview[int]
     depth: memoryview[int]
     threads: int
-    open_slices: memoryview[int]
-    last: memoryview[int]
-    innermost: memoryview[int]
-    begins: OpenBegins
     unnamed: PairMap
     links: PairMap
     def __init__(
@@ -69,7 +62,6 @@ class TiedRows(PassingRows):
     end: memoryview[int]
 
 class Tied:
-    order: memoryview[int]
     times: memoryview[int]
     kinds: memoryview[int]
     threads: memoryview[int]
@@ -80,7 +72,6 @@ class Tied:
 class Durations:
     time: memoryview[int]
     end: memoryview[int]
-    out: memoryview[int]
     count: int
     def __init__(self, time: Any, end: Any, out: Any) -> None: ...
     def run(self) -> int: ...

@@ -1,4 +1,5 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: rows, ordinals and threads are counted by the reader, which makes room.
 """The match: which begin an end closes, what encloses a slice, and how deep it is.
 
 It adds no rows: those of events come from ``scan.py``, and ``batches.py`` picks the slices.
@@ -115,31 +116,31 @@ cdef class Match:
     have to be taken in order of time, by a new ``Match``.
     """
 
-    cdef public Notes notes
-    cdef readonly int64_t max_depth
+    cdef readonly Notes notes
+    cdef int64_t max_depth
     cdef bint by_name
     cdef public int64_t count
     cdef int64_t slice_row, end_row, flow_row, last_async
     cdef readonly int64_t unclosed
     cdef bint natural
-    cdef readonly bint numbered
-    cdef public const uint8_t[::1] kind
-    cdef public const int32_t[::1] thread
-    cdef public const int64_t[::1] time
+    cdef bint numbered
+    cdef readonly const uint8_t[::1] kind
+    cdef readonly const int32_t[::1] thread
+    cdef readonly const int64_t[::1] time
     cdef readonly const int64_t[::1] finish
-    cdef public const int64_t[::1] order
-    cdef public const int32_t[::1] name
+    cdef const int64_t[::1] order
+    cdef readonly const int32_t[::1] name
     cdef readonly const int32_t[::1] category
-    cdef public const int64_t[::1] offset, word, refs, pids
+    cdef readonly const int64_t[::1] offset, word, refs, pids
     cdef public int64_t[::1] end, parent, ends, flows
     cdef public int32_t[::1] depth
-    cdef public int64_t threads
+    cdef readonly int64_t threads
     cdef int64_t[::1] top
     cdef int64_t[::1] open_slices, last, last_end, innermost
-    cdef readonly OpenBegins begins
+    cdef OpenBegins begins
     cdef PairMap operations, open_async, open_names
     cdef readonly PairMap unnamed
-    cdef public PairMap links
+    cdef readonly PairMap links
 
     def __init__(self, notes, max_depth, unnamed, *, by_name):
         self.notes = notes
@@ -564,8 +565,8 @@ cdef class Placing:
     Slices that nothing encloses are left as they are there.
     """
 
-    cdef public const int64_t[::1] rows
-    cdef public int64_t first
+    cdef readonly const int64_t[::1] rows
+    cdef readonly int64_t first
     cdef readonly int64_t stop
     cdef const int64_t[::1] found_end, found_parent
     cdef const int32_t[::1] found_depth
@@ -623,12 +624,12 @@ cdef class Tied:
     events, ``found`` has the places in the order, a number for each time and thread, and the ends.
     """
 
-    cdef public int64_t[::1] order
+    cdef int64_t[::1] order
     cdef public const int64_t[::1] times
     cdef readonly const uint8_t[::1] kinds
-    cdef public const int32_t[::1] threads
+    cdef readonly const int32_t[::1] threads
     cdef const int64_t[::1] ends_of
-    cdef public TiedRows found
+    cdef readonly TiedRows found
 
     def __init__(self, order, times, columns):
         self.order = order
@@ -715,8 +716,9 @@ cdef class Durations:
     greatest that does.
     """
 
-    cdef public const int64_t[::1] time, end
-    cdef public int64_t[::1] out
+    cdef public const int64_t[::1] end
+    cdef readonly const int64_t[::1] time
+    cdef int64_t[::1] out
     cdef public int64_t count
 
     def __init__(self, time, end, out):

@@ -87,7 +87,7 @@ cdef enum:
     CODE = 0x1FFFFFFF
 # Bits of an event's header.
 cdef int64_t CATEGORY_INLINE = 1 << 47
-cdef int64_t NAME_INLINE = -(1 << 63)
+cdef int64_t NAME_INLINE = <int64_t>(1ULL << 63)
 # Where ``kinds`` counts events, by type.
 cdef int64_t EVENTS_AT = 16 * RECORD_EVENT
 

@@ -6,14 +6,11 @@ from fx_trace.write.items import ArgumentItems, Items, RecordRows, Slotted
 class CountUses:
     count: int
     args: int
-    codes: int
     kind: memoryview[int]
-    arg_type: memoryview[int]
     category: memoryview[int]
     name: memoryview[int]
     thread: memoryview[int]
     order: memoryview[int]
-    strings: memoryview[int]
     threads: memoryview[int]
     def __init__(
         self, items: Items, args: ArgumentItems, order: Any, strings: Any, threads: Any
@@ -26,18 +23,14 @@ class Unfold:
     dur: memoryview[int]
     parent: memoryview[int]
     thread: memoryview[int]
-    form: memoryview[int]
     count: int
     threads: int
-    made: int
-    link: memoryview[int]
     events: memoryview[int]
     def __init__(self, order: Any, columns: Mapping[str, Any], form: Any, threads: int) -> None: ...
     def run(self) -> int: ...
 
 class Pack:
     kind: memoryview[int]
-    arg_type: memoryview[int]
     message: memoryview[int]
     time: memoryview[int]
     word: memoryview[int]
@@ -47,7 +40,6 @@ class Pack:
     bits: memoryview[int]
     prev: memoryview[int]
     next: memoryview[int]
-    strings: memoryview[int]
     words: memoryview[int]
     starts: memoryview[int]
     lengths: memoryview[int]
@@ -56,19 +48,12 @@ class Pack:
     tids: memoryview[int]
     order: memoryview[int]
     first: memoryview[int]
-    out: memoryview[int]
     dropped: memoryview[int]
     shift: int
     done: int
     count: int
     args: int
-    most: int
-    arg: int
-    at: int
     start: int
-    head: int
-    counts: int
-    last: int
     def __init__(
         self,
         items: Items,

@@ -1,4 +1,6 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: columns are of equal length, and room is made before a record is
+# written.
 """Bulk writing: encodes columns as the words of records."""
 
 cimport cython
@@ -56,16 +58,19 @@ cdef class CountUses:
     ``run`` gives 0 where a code is not one of the pool's; threads have been looked at.
     """
 
-    cdef public int64_t count, args
-    cdef readonly int64_t codes
+    cdef public int64_t args
+    cdef readonly int64_t count
+    cdef int64_t codes
     cdef bint natural
-    cdef public const uint8_t[::1] kind
-    cdef readonly const uint8_t[::1] arg_type
+    cdef readonly const uint8_t[::1] kind
+    cdef const uint8_t[::1] arg_type
     cdef readonly const int32_t[::1] category
-    cdef public const int32_t[::1] name, thread
+    cdef public const int32_t[::1] thread
+    cdef readonly const int32_t[::1] name
     cdef public const int64_t[::1] order
     cdef const int64_t[::1] arg_name, arg_text
-    cdef public int64_t[::1] strings, threads
+    cdef readonly int64_t[::1] threads
+    cdef int64_t[::1] strings
 
     def __init__(self, items, args, order, strings, threads):
         rows = len(items.time)
@@ -137,12 +142,13 @@ cdef class Unfold:
 
     cdef public const int64_t[::1] order, time
     cdef readonly const int64_t[::1] dur
-    cdef public const int64_t[::1] parent
+    cdef readonly const int64_t[::1] parent
     cdef public const int32_t[::1] thread
     cdef bint natural
-    cdef public uint8_t[::1] form
-    cdef public int64_t count, threads, made
-    cdef readonly int64_t[::1] link
+    cdef uint8_t[::1] form
+    cdef readonly int64_t count, threads
+    cdef int64_t made
+    cdef int64_t[::1] link
     cdef int64_t[::1] top
     cdef public int64_t[::1] events
 
@@ -240,29 +246,35 @@ cdef class Pack:
     of ``count`` records are.
     """
 
-    cdef public const uint8_t[::1] kind
-    cdef readonly const uint8_t[::1] arg_type
-    cdef public const uint8_t[::1] message
+    cdef readonly const uint8_t[::1] kind
+    cdef const uint8_t[::1] arg_type
+    cdef readonly const uint8_t[::1] message
     cdef public const int64_t[::1] time, word
     cdef public const int32_t[::1] thread
     cdef readonly const int32_t[::1] category
-    cdef public const int32_t[::1] name
+    cdef readonly const int32_t[::1] name
     cdef const int64_t[::1] arg_item, arg_name, arg_whole, arg_real, arg_text
-    cdef public const int64_t[::1] bits
+    cdef readonly const int64_t[::1] bits
     cdef readonly const int64_t[::1] prev
-    cdef public const int64_t[::1] next
+    cdef readonly const int64_t[::1] next
     cdef const int64_t[::1] starts_of_rows, lengths_of_rows
-    cdef public const int64_t[::1] strings, words
+    cdef readonly const int64_t[::1] words
+    cdef const int64_t[::1] strings
     cdef readonly const int64_t[::1] starts, lengths
-    cdef public const int64_t[::1] threads, pids, tids, order, first
-    cdef public int64_t[::1] out, dropped
+    cdef public const int64_t[::1] pids, tids, order, first
+    cdef readonly const int64_t[::1] threads
+    cdef public int64_t[::1] dropped
+    cdef int64_t[::1] out
     cdef public int64_t shift
     cdef readonly int64_t done
-    cdef public int64_t count, args, most
-    cdef readonly int64_t arg
-    cdef public int64_t at, start
-    cdef readonly int64_t head, counts
-    cdef public int64_t last
+    cdef public int64_t args
+    cdef readonly int64_t count
+    cdef int64_t most
+    cdef int64_t arg
+    cdef readonly int64_t start
+    cdef int64_t at
+    cdef int64_t head, counts
+    cdef int64_t last
     cdef bint natural, has_last
 
     def __init__(self, items, args, rows, slotted, order, first, out):

@@ -11,7 +11,6 @@ class EventColumns:
     thread: memoryview[int]
     size: memoryview[int]
     left_out: memoryview[int]
-    count: int
     def __init__(
         self,
         kind: memoryview,
@@ -26,8 +25,6 @@ class EventColumns:
     ) -> None: ...
 
 class ThreadBuffers:
-    process: memoryview[int]
-    number: memoryview[int]
     start: memoryview[int]
     room: memoryview[int]
     fill: memoryview[int]
@@ -41,9 +38,6 @@ class ThreadBuffers:
 class FdrPack:
     version: int
     size: int
-    limit: int
-    head: int
-    wrap: int
     buffers: ThreadBuffers
     events: EventColumns
     arena: memoryview[int]

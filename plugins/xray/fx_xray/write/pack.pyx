@@ -1,4 +1,6 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: columns are of equal length, and room is made before a record is
+# written.
 """The pack: encodes columns of events as records, without a Python object per event.
 
 Time stamps are kept exactly, also where records around them in the original file are gone.
@@ -93,13 +95,13 @@ cdef enum:
 cdef class EventColumns:
     """The events to be packed, as columns; time stamps and values are the bits of uint64."""
 
-    cdef public const uint8_t[::1] kind, payloads
-    cdef public const uint32_t[::1] function
-    cdef public const int64_t[::1] tsc, value
-    cdef public const uint16_t[::1] cpu
-    cdef public const int32_t[::1] thread, size
+    cdef readonly const uint8_t[::1] kind, payloads
+    cdef readonly const uint32_t[::1] function
+    cdef readonly const int64_t[::1] tsc, value
+    cdef readonly const uint16_t[::1] cpu
+    cdef readonly const int32_t[::1] thread, size
     cdef readonly uint8_t[::1] left_out
-    cdef public int64_t count
+    cdef int64_t count
 
     def __init__(self, kind, function, tsc, cpu, thread, value, size, payloads, left_out):
         self.kind = kind
@@ -119,10 +121,10 @@ cdef class EventColumns:
 cdef class ThreadBuffers:
     """The current buffer of each thread."""
 
-    cdef public const int64_t[::1] process, number
-    cdef public int64_t[::1] start, room
+    cdef const int64_t[::1] process, number
+    cdef readonly int64_t[::1] start, room
     cdef readonly int64_t[::1] fill
-    cdef public int64_t[::1] base, cpu, call, wall
+    cdef readonly int64_t[::1] base, cpu, call, wall
     cdef readonly int64_t[::1] rank
     cdef uint8_t[::1] skewed
 
@@ -153,9 +155,10 @@ cdef class FdrPack:
     stamp that it is made of. The caller makes room, empties ``out`` and calls ``run()`` again.
     """
 
-    cdef public int64_t version, size, limit, head
+    cdef readonly int64_t version, size
+    cdef int64_t limit, head
     cdef int64_t preamble
-    cdef readonly int64_t wrap
+    cdef int64_t wrap
     cdef public ThreadBuffers buffers
     cdef public EventColumns events
     cdef public uint8_t[::1] arena, out
@@ -164,7 +167,7 @@ cdef class FdrPack:
     cdef readonly int64_t[::1] counts
     cdef public int64_t row, written, made
     cdef readonly int64_t needed
-    cdef public int64_t thread
+    cdef readonly int64_t thread
     cdef int64_t ranks
 
     def __init__(self, *, version, size, limit, head, preamble, wrap):
@@ -570,7 +573,7 @@ cdef class FdrPack:
 cdef class BasicPack:
     """Packs events as records of basic mode into ``out`` (uint32), until it is full."""
 
-    cdef public int64_t version
+    cdef readonly int64_t version
     cdef public uint32_t[::1] out
     cdef public const int64_t[::1] processes, numbers
     cdef public EventColumns events
