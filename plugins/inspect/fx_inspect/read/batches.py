@@ -213,9 +213,8 @@ class TreeRows:
             wanted = sum(1 << type for type in NUMBERS[column])
             if not values.seen_types & wanted:
                 return np.broadcast_to(np.int64(0), rows.size)
-            is_wanted = np.array([wanted >> type & 1 for type in range(256)], bool)
-            types, bits = np.asarray(values.type)[rows], np.asarray(values.bits)[rows]
-            return np.where(is_wanted[types], bits, 0)
+            is_wanted = np.isin(np.asarray(values.type)[rows], [*map(int, NUMBERS[column])])
+            return np.where(is_wanted, np.asarray(values.bits)[rows], 0)
 
         def arrays() -> I64:
             starts = self.first_slot[at : stop + 1]
