@@ -1,21 +1,34 @@
 def mark_numbers(values: memoryview[int], low: int, is_present: memoryview[int]) -> None: ...
 def look_up(
+    values: memoryview[int], low: int, table: memoryview[int], out: memoryview[int]
 ) -> None: ...
 def pair_up(
     function: memoryview[int], parent: memoryview[int], functions: int, out: memoryview[int]
 ) -> None: ...
 def nearest_chosen(
+    rows: memoryview[int],
     parent: memoryview[int],
+    place: memoryview[int],
+    shortcut: memoryview[int],
+    out: memoryview[int],
 ) -> None: ...
 def account(
+    group: memoryview[int],
     parent: memoryview[int],
     length: memoryview[int],
+    chosen: memoryview[int],
+    summed: memoryview[int],
     counts: memoryview[int],
     opened: memoryview[int],
     totals: memoryview[int],
+    nested: memoryview[int],
 ) -> None: ...
 def sort_out(
+    group: memoryview[int],
     length: memoryview[int],
+    chosen: memoryview[int],
+    following: memoryview[int],
+    out: memoryview[int],
 ) -> None: ...
 def link_children(
     parent: memoryview[int], first_child: memoryview[int], next_sibling: memoryview[int]
@@ -23,6 +36,11 @@ def link_children(
 def find_recursion(
     function: memoryview[int],
     parent: memoryview[int],
+    first_child: memoryview[int],
+    next_sibling: memoryview[int],
+    active: memoryview[int],
+    inner: memoryview[int],
+    recursive: memoryview[int],
 ) -> None: ...
 
 class TreeBuilder:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fx_inspect import format as wire
 from fx_inspect.read import lines
 from fx_inspect.read.capture import InspectCapture
-from fx_inspect.read.decoder import Walk
+from fx_inspect.read.decoder import Objects
 from fx_inspect.sample import sample
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -131,13 +131,13 @@ def test_blocks_are_not_decoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(lines, "BLOCK_BYTES", 2000)
     whole = InspectCapture(Source.open(sample(50_000)), OpenRequest())
     decoded: list[int] = []
-    single = Walk.record
+    single = Objects.record
 
-    def record(walk: Walk, number: int) -> Any:
-        decoded.append(number)
-        return single(walk, number)
+    def record(objects: Objects, row: int) -> Any:
+        decoded.append(objects.run.first + row)
+        return single(objects, row)
 
-    monkeypatch.setattr(Walk, "record", record)
+    monkeypatch.setattr(Objects, "record", record)
     pieces = list(whole.records_json())
     assert b"".join(pieces).count(b"\n") > 400
     assert len(pieces) > 20

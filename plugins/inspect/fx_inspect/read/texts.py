@@ -1,0 +1,254 @@
+"""Texts: the bytes of names, strings and buffers, some of them in chains of extents.
+
+They stay where they are in the file, as places and lengths, until they are asked for. Those that
+the tree uses as names and in slots get codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_inspect import format as wire
+from fx_inspect import rules
+from fx_inspect.format import BlockType
+from fx_inspect.read.blocks import Gathered, Noted, Run
+from fx_inspect.read.chains import Extents, bounds_of, follow
+from fxframework.io import arena
+from fxframework.kernels.codes import codes_of
+from fxframework.kernels.stretches import not_utf8
+from fxframework.model.strings import StringPool, TextColumn
+
+__all__ = ["IS_TEXT", "GatheredTexts", "Texts"]
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+U8 = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+IS_TEXT = np.zeros(256, bool)
+IS_TEXT[[BlockType.NAME, BlockType.STRING_REFERENCE, BlockType.BUFFER_VALUE]] = True
+"""The types of blocks that have a text."""
+TOGETHER = 1 << 20
+"""Bytes of texts that are copied together; one text may be longer."""
+AT_ONCE = 1 << 16
+"""Texts that get codes together, at most."""
+
+
+class GatheredTexts:
+    """The texts of run after run, before their chains are followed.
+
+    Texts are numbered in the order of the file. Those with a next extent are listed besides.
+    """
+
+    def __init__(self, data: U8) -> None:
+        self.data = data
+        self.count = 0
+        self.columns = Gathered(units=np.int32, types=np.uint8, lengths=np.int64, claims=np.int32)
+        self.chained = Gathered(texts=np.int64, first=np.int32, wanted=np.int64, is_text=bool)
+        self.not_utf8: list[I64] = []
+
+    def add(self, run: Run) -> None:
+        """Take the texts of a run."""
+        is_text = IS_TEXT[run.types]
+        rows = np.flatnonzero(is_text)
+        if not rows.size:
+            return
+        places = np.cumsum(is_text) - 1
+        """The place of each text among those of the run, by row."""
+        units = run.units[rows]
+        lengths = np.zeros(rows.size, np.int64)
+        claims = np.zeros(rows.size, np.int64)
+        first, wanted = np.zeros(rows.size, np.int64), np.zeros(rows.size, np.int64)
+        is_bytes = np.zeros(rows.size, bool)
+        for type, columns in run.columns.items():
+            if not IS_TEXT[type]:
+                continue
+            mine = places[columns.rows]
+            if type == BlockType.BUFFER_VALUE:
+                in_extents = columns["format"] < wire.BUFFER_STRING_REFERENCE
+                first[mine] = columns["extent"] * in_extents
+                wanted[mine] = columns["total_length"] * in_extents
+                is_bytes[mine] = columns["format"] == wire.BUFFER_BYTES
+                continue
+            room = columns.sizes - wire.PAYLOAD_AT[type]
+            if type == BlockType.NAME:
+                stated = columns["length"]
+                # A name that says more than there is has a length below 0, which tells how much.
+                lengths[mine] = np.where(stated > room, ~stated, stated)
+            else:
+                stated = columns["total_length"]
+                lengths[mine] = np.minimum(stated, room)
+                first[mine] = columns["next_extent"]
+                wanted[mine] = stated - lengths[mine]
+                claims[mine] = columns["reference_count"]
+            whole = mine[(wanted[mine] == 0) & (lengths[mine] > 0)]
+            begins = wire.UNIT * units[whole] + wire.PAYLOAD_AT[type]
+            wrong = whole[not_utf8(self.data, begins, lengths[whole])]
+            self.not_utf8.append(self.count + wrong[units[wrong] > 0])
+        if not units[0]:
+            first[0] = wanted[0] = 0  # index 0 has no chain, whatever its block is
+        types = run.types[rows]
+        self.columns.add(units=units, types=types, lengths=lengths, claims=claims)
+        linked = np.flatnonzero((first != 0) | (wanted > 0))
+        self.chained.add(
+            texts=self.count + linked,
+            first=first[linked],
+            wanted=wanted[linked],
+            is_text=~is_bytes[linked],
+        )
+        self.count += rows.size
+
+
+class Texts:
+    """The texts of a file by number, in the order of the file.
+
+    ``lengths`` has the bytes that are kept of each; below 0, it is ``~`` the length that a name
+    states and its block does not hold. The last row of all columns is that of the text -1, which
+    stands for none.
+    """
+
+    def __init__(self, gathered: GatheredTexts, max_string: int) -> None:
+        self.data = gathered.data
+        self.count = gathered.count
+        none = np.zeros(1, np.int64)
+        gathered.columns.add(units=none, types=none, lengths=~none, claims=none)
+        self.units: I32 = gathered.columns.joined("units")
+        self.types: U8 = gathered.columns.joined("types")
+        self.lengths: I64 = gathered.columns.joined("lengths")
+        self.claims: I32 = gathered.columns.joined("claims")
+        """How many uses a STRING_REFERENCE says that it has."""
+        self.codes: I32 = np.full(self.count + 1, -1, np.int32)
+        """The code of each name and string; -1 for one without uses."""
+        self.chained: I64 = gathered.chained.joined("texts")
+        """The texts that name an extent, in order."""
+        self.max_string = max_string or int(np.iinfo(np.int64).max)
+        self.inline = self.lengths[self.chained]
+        """The bytes of each of them that are in its own block."""
+        self.first: I32 = gathered.chained.joined("first")
+        self._wanted = gathered.chained.joined("wanted")
+        self._is_text = gathered.chained.joined("is_text")
+        self._not_utf8 = gathered.not_utf8
+
+    def settle(self, extents: Extents, first: I32, noted: Noted) -> None:
+        """Follow all chains, and report findings about texts.
+
+        ``first`` has the number of the first extent of each chain, or their count.
+        """
+        self.extents = extents
+        units = self.first.astype(np.int64)
+        self.chains = chains = follow(extents, units, first, self._wanted, self.data.size)
+        linked, given = self.chained, chains.given
+        self.lengths[linked] += given
+
+        def note(rule: Any, texts: I64, values: Any) -> None:
+            noted.add(rule, self.units[texts], values)
+
+        broken = np.flatnonzero(chains.faults)
+        goes_on = (int(rules.CHAIN_WITHOUT_EXTENT), int(rules.CHAIN_CYCLE))
+        missing = self._wanted[broken] - given[broken]
+        values = np.where(np.isin(chains.faults[broken], goes_on), chains.goes_on[broken], missing)
+        note(chains.faults[broken], linked[broken], values)
+        is_whole = chains.faults == 0
+        joined = linked[is_whole & self._is_text & (given > 0)]
+        for part, texts in self.parts(joined, self.lengths[joined]):
+            starts = texts.offsets[:-1]
+            self._not_utf8.append(part[not_utf8(texts.data, starts, np.diff(texts.offsets))])
+        note(rules.NOT_UTF8, np.sort(np.concatenate([linked[:0], *self._not_utf8])), 0)
+        too_long = np.flatnonzero(is_whole & (chains.goes_on != 0))
+        note(rules.CHAIN_TOO_LONG, linked[too_long], chains.goes_on[too_long])
+        over = np.flatnonzero((self.lengths > self.max_string) & self._has_limit())
+        note(rules.STRING_OVER_LIMIT, over, self.lengths[over])
+        self.lengths[over] = self.max_string
+
+    def _has_limit(self) -> Mask:
+        """Return which texts the limit applies to: not to a string at index 0."""
+        has_limit: Mask = (self.units > 0) | (self.types == BlockType.NAME)
+        return has_limit
+
+    def visited(self) -> I64:
+        """Return how many chains each extent is in."""
+        return np.bincount(self.chains.visits, minlength=self.extents.count)
+
+    # --- Bytes ------------------------------------------------------------------------------------
+
+    def begins(self, texts: NDArray[Any]) -> I64:
+        """Return where the bytes of texts begin in their own blocks."""
+        is_name = self.types[texts] == BlockType.NAME
+        name_at, string_at = (
+            wire.PAYLOAD_AT[type] for type in (BlockType.NAME, BlockType.STRING_REFERENCE)
+        )
+        begins: I64 = wire.UNIT * self.units[texts].astype(np.int64)
+        return begins + np.where(is_name, name_at, string_at)
+
+    def column(self, texts: NDArray[Any], lengths: I64) -> TextColumn:
+        """Return the first bytes of texts, as many as ``lengths`` says."""
+        offsets = bounds_of(lengths)
+        data: U8 = arena.empty(int(offsets[-1]), np.uint8)
+        at = 0
+        while at < lengths.size:
+            fitting = int(np.searchsorted(offsets, offsets[at] + TOGETHER, "right")) - 1
+            stop = max(at + 1, fitting)
+            starts, pieces = self.stretches(texts[at:stop], lengths[at:stop])
+            part = TextColumn.gather(self.data, starts, pieces).data
+            data[offsets[at] : offsets[stop]] = part
+            at = stop
+        return TextColumn(offsets, data)
+
+    def stretches(self, texts: NDArray[Any], lengths: I64) -> tuple[I64, I64]:
+        """Return where the first bytes of texts are: places and lengths, text by text."""
+        begins = self.begins(texts)
+        if not self.chained.size:
+            return begins, lengths
+        found = np.minimum(np.searchsorted(self.chained, texts), self.chained.size - 1)
+        is_chained = self.chained[found] == texts
+        bounds = self.chains.bounds
+        in_chain = np.where(is_chained, bounds[found + 1] - bounds[found], 0)
+        inline = np.where(is_chained, np.minimum(self.inline[found], lengths), lengths)
+        counts = 1 + in_chain
+        first = np.cumsum(counts) - counts
+        starts, pieces = np.empty((2, int(counts.sum())), np.int64)
+        starts[first] = begins
+        pieces[first] = inline
+        is_extent = np.ones(starts.size, bool)
+        is_extent[first] = False
+        steps = np.arange(int(in_chain.sum()))
+        """The extents of all, counted from those of each."""
+        before_each = np.cumsum(in_chain) - in_chain
+        extents = self.chains.visits[steps + np.repeat(bounds[found] - before_each, in_chain)]
+        capacities = self.extents.capacities[extents].astype(np.int64)
+        passed = np.cumsum(capacities) - capacities
+        begun = np.append(passed, 0)[np.minimum(before_each, passed.size)]
+        left = np.repeat(lengths - inline + begun, in_chain) - passed
+        starts[is_extent] = wire.UNIT * self.extents.units[extents].astype(np.int64) + PAYLOAD
+        pieces[is_extent] = np.clip(left, 0, capacities)
+        return starts, pieces
+
+    def parts(self, texts: I64, lengths: I64) -> Iterator[tuple[I64, TextColumn]]:
+        """Yield texts with their bytes, some ``TOGETHER`` at a time."""
+        behind = np.cumsum(lengths)
+        at = 0
+        while at < texts.size:
+            before = int(behind[at - 1]) if at else 0
+            stop = int(np.searchsorted(behind, before + TOGETHER, "right"))
+            stop = min(max(stop, at + 1), at + AT_ONCE)
+            yield texts[at:stop], self.column(texts[at:stop], lengths[at:stop])
+            at = stop
+
+    def enter(self, uses: NDArray[Any], pool: StringPool) -> None:
+        """Give codes of a pool to the texts that have uses, in the order of the file."""
+        used = np.flatnonzero(uses)
+        if not self.chained.size:
+            lengths = self.lengths[used]
+            with pool.lock:
+                self.codes[used] = codes_of(pool.pool, self.data, self.begins(used), lengths)
+            return
+        for part, texts in self.parts(used, self.lengths[used]):
+            with pool.lock:
+                starts, lengths = texts.offsets[:-1], np.diff(texts.offsets)
+                self.codes[part] = codes_of(pool.pool, texts.data, starts, lengths)
+
+
+PAYLOAD = wire.PAYLOAD_AT[BlockType.EXTENT]

@@ -1,0 +1,403 @@
+"""Values: the nodes, properties and links of a VMO, and the nodes that they belong to.
+
+They are rows in the order of the file, tombstones too. What is wrong with one drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_inspect import format as wire
+from fx_inspect import rules
+from fx_inspect.format import BlockType
+from fx_inspect.read import tables
+from fx_inspect.read.blocks import Gathered, Noted, Run
+from fx_inspect.read.texts import IS_TEXT, Texts
+from fxframework.errors import Rule
+from fxframework.wire.many import FileNumbers
+
+__all__ = ["GatheredValues", "Places", "Values"]
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+U8 = NDArray[np.uint8]
+NO_NODE: Final = -1
+NOTHING: Final = -1
+IS_NAME: Final = np.zeros(256, bool)
+IS_NAME[[BlockType.NAME, BlockType.STRING_REFERENCE]] = True
+"""The types of blocks that can be a name."""
+ROWS: Final = 1 << 16
+"""Rows, or slots of arrays, that are looked at together."""
+VALUES: Final = {
+    BlockType.NODE_VALUE: "reference_count",
+    BlockType.TOMBSTONE: "reference_count",
+    BlockType.INT_VALUE: "value",
+    BlockType.UINT_VALUE: "value",
+    BlockType.DOUBLE_VALUE: "value",
+    BlockType.BOOL_VALUE: "value",
+    BlockType.BUFFER_VALUE: "",
+    BlockType.ARRAY_VALUE: "",
+    BlockType.LINK_VALUE: "",
+}
+"""The types of values, with the name of the field that is their number."""
+KINDS: Final = np.zeros(256, np.uint8)
+"""The type of property, by the type of block; 0 for other types, and those of several."""
+KINDS[BlockType.INT_VALUE] = tables.INT
+KINDS[BlockType.UINT_VALUE] = tables.UINT
+KINDS[BlockType.DOUBLE_VALUE] = tables.DOUBLE
+KINDS[BlockType.BOOL_VALUE] = tables.BOOL
+ARRAYS: Final = np.zeros(16, np.uint8)
+"""The type of property of an array, by the type of its slots; 0 for an unknown one."""
+ARRAYS[BlockType.INT_VALUE] = tables.INT_ARRAY
+ARRAYS[BlockType.UINT_VALUE] = tables.UINT_ARRAY
+ARRAYS[BlockType.DOUBLE_VALUE] = tables.DOUBLE_ARRAY
+ARRAYS[BlockType.STRING_REFERENCE] = tables.STRING_ARRAY
+IS_VALUE: Final = np.zeros(256, bool)
+IS_VALUE[list(VALUES)] = True
+
+
+class Places:
+    """The type of the block that begins at each unit, and its number among those of its kind."""
+
+    def __init__(self, units: int) -> None:
+        self.units = units
+        self._types = np.full(units + 1, NOTHING, np.int8)
+        self._numbers = np.full(units + 1, NOTHING, np.int32)
+
+    def enter(self, units: I64, types: NDArray[np.uint8]) -> None:
+        """Enter blocks of known types."""
+        self._types[units] = types
+
+    def number(self, units: I64, numbers: Any) -> None:
+        """Give numbers to some of them."""
+        self._numbers[units] = numbers
+
+    def types_at(self, units: NDArray[Any]) -> NDArray[np.int8]:
+        """Return the types of the blocks at units, which may be beyond the file; -1 for none."""
+        # The last element is for all units beyond the file.
+        return self._types.take(units, mode="clip")
+
+    def numbers_at(self, units: NDArray[Any]) -> I32:
+        """Return the numbers of the blocks at units; -1 for none."""
+        return self._numbers.take(units, mode="clip")
+
+    def texts_at(self, units: NDArray[Any]) -> I32:
+        """Return the texts of the names and strings at units; -1 for other blocks, and for none."""
+        places = units.astype(np.intp, copy=False)
+        is_text = IS_NAME.take(self.types_at(places))
+        return np.where(is_text, self.numbers_at(places), NOTHING)
+
+    def strings_at(self, units: NDArray[Any]) -> I32:
+        """Return the texts of the STRING_REFERENCEs at units; -1 for none, as at unit 0."""
+        places = units.astype(np.intp, copy=False)
+        is_string = (self.types_at(places) == BlockType.STRING_REFERENCE) & (places > 0)
+        return np.where(is_string, self.numbers_at(places), NOTHING)
+
+
+class GatheredValues:
+    """The values of run after run, before they are looked up: indexes as they are in the file."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.columns = Gathered(
+            units=np.int32, types=np.uint8, parents=np.int32, names=np.int32, bits=np.int64
+        )
+        self.buffers = Gathered(rows=np.int64, formats=np.uint8, targets=np.int32, texts=np.int32)
+        self.arrays = Gathered(
+            rows=np.int64, entries=np.uint8, formats=np.uint8, counts=np.int64, room=np.int64
+        )
+        self.links = Gathered(rows=np.int64, targets=np.int32, dispositions=np.uint8)
+
+    def add(self, run: Run, first_text: int) -> None:
+        """Take the values of a run, the texts of which have numbers from one on."""
+        is_value = IS_VALUE[run.types]
+        if not run.first:
+            is_value[0] = False  # index 0 is the root, whatever its block is
+        rows = np.flatnonzero(is_value)
+        if not rows.size:
+            return
+        places = np.cumsum(is_value) - 1
+        parents, names = np.empty((2, rows.size), np.int32)
+        bits = np.zeros(rows.size, np.int64)
+        for type, number in VALUES.items():
+            if type not in run.columns:
+                continue
+            columns = run.columns[type]
+            is_mine: Any = slice(None) if run.first else is_value[columns.rows]
+            mine = places[columns.rows[is_mine]]
+            parents[mine] = columns["parent"][is_mine]
+            names[mine] = columns["name"][is_mine]
+            found = {"rows": self.count + mine}
+            if number:
+                values = columns[number][is_mine]
+                bits[mine] = values != 0 if type == BlockType.BOOL_VALUE else values
+            elif type == BlockType.BUFFER_VALUE:
+                texts = first_text + np.cumsum(IS_TEXT[run.types]) - 1
+                found["formats"] = columns["format"][is_mine]
+                found["targets"] = columns["extent"][is_mine]
+                found["texts"] = texts[columns.rows[is_mine]]
+                self.buffers.add(**found)
+            elif type == BlockType.ARRAY_VALUE:
+                found["entries"] = columns["entry_type"][is_mine]
+                found["formats"] = columns["format"][is_mine]
+                found["counts"] = columns["count"][is_mine]
+                found["room"] = columns.sizes[is_mine] - wire.SLOTS_AT
+                self.arrays.add(**found)
+            else:
+                found["targets"] = columns["content"][is_mine]
+                found["dispositions"] = columns["disposition"][is_mine]
+                self.links.add(**found)
+        units, types = run.units[rows], run.types[rows]
+        self.columns.add(units=units, types=types, parents=parents, names=names, bits=bits)
+        self.count += rows.size
+
+
+class Values:
+    """The values of a file, in its order.
+
+    ``units`` and ``types`` are those of their blocks. ``names`` are texts, -1 for a value that was
+    dropped. Properties have a type (``kinds``, 0 for other values, and dropped ones), a
+    format (``formats``), a number, which for strings and bytes is the text (``bits``), and the
+    bytes of the text, or the slots (``lengths``). ``nodes`` is the node that each value belongs to,
+    ``NO_NODE`` for none: node 0 is the root, and ``node_rows`` has the value that each is. The last
+    row of all columns stands for no value, as the root is none.
+
+    ``uses`` counts what refers to each text in the tree, ``references`` whatever does. The values
+    that name a node, and a tombstone, as their parent are counted in ``node_children`` and
+    ``deleted_children``.
+    """
+
+    def __init__(
+        self,
+        gathered: GatheredValues,
+        places: Places,
+        texts: Texts,
+        numbers: FileNumbers,
+        noted: Noted,
+    ) -> None:
+        self._places = places
+        self._texts = texts
+        self._numbers = numbers
+        self._noted = noted
+        columns = gathered.columns
+        none = np.zeros(1, np.int64)
+        columns.add(units=none, types=none, parents=none, names=~none, bits=none)
+        self.count = gathered.count
+        self.units: I32 = columns.joined("units")
+        self.types: U8 = columns.joined("types")
+        self.parents: I32 = columns.joined("parents")
+        """The unit of the parent of each."""
+        self.names: I32 = columns.joined("names")
+        self.bits: I64 = columns.joined("bits")
+        self.kinds: U8 = KINDS[self.types]
+        self.formats = np.zeros(self.units.size, np.uint8)
+        self.lengths = np.zeros(self.units.size, np.uint32)
+        self.uses = np.zeros(texts.count, np.int64)
+        self.references = np.zeros(texts.count, np.int64)
+        self._look_up_names()
+        self._read_buffers(gathered.buffers)
+        self._read_arrays(gathered.arrays)
+        self._read_links(gathered.links)
+        kept = np.flatnonzero(self.names >= 0)
+        for part in parts_of(kept.size):
+            np.add.at(self.uses, self.names[kept[part]], 1)
+        self.kinds[self.names < 0] = 0
+
+    def _note(self, rule: Rule | I64, rows: I64, values: Any) -> None:
+        """Report a finding about values; ``rule`` may be a column of numbers."""
+        self._noted.add(rule, self.units[rows], values)
+
+    def _drop(self, rule: Rule | I64, rows: I64, values: Any) -> None:
+        """Drop values, with a finding about each."""
+        self._note(rule, rows, values)
+        self.names[rows] = -1
+
+    # --- Names ------------------------------------------------------------------------------------
+
+    def _look_up_names(self) -> None:
+        """Find the text that is the name of each value."""
+        deleted = np.flatnonzero(self.types == BlockType.TOMBSTONE)
+        self._note(rules.DELETED_WITH_VALUES, deleted, self.bits[deleted])
+        for part in parts_of(self.count):
+            targets = self.names[part].copy()
+            texts = self._named(targets)
+            texts[self.types[part] == BlockType.TOMBSTONE] = -1
+            wrong = np.flatnonzero(texts < 0)
+            self.names[part] = texts
+            if wrong.size:
+                rows = part.start + wrong
+                nameless = self.types[rows] != BlockType.TOMBSTONE
+                self._note_names(rows[nameless], targets[wrong[nameless]])
+
+    def _named(self, targets: I32) -> I32:
+        """Return the texts that are the names at units; -1 where there is none.
+
+        Whatever text is there counts as referred to.
+        """
+        texts = self._places.texts_at(targets)
+        np.add.at(self.references, texts[texts >= 0], 1)
+        is_name = self._texts.lengths.take(texts) >= 0
+        is_name &= (targets > 0) | (self._texts.types.take(texts) == BlockType.NAME)
+        return np.where(is_name, texts, -1)
+
+    def _note_names(self, rows: I64, targets: I32) -> None:
+        """Report why values have no name."""
+        numbers = np.full(rows.size, int(rules.NAME_OF_ANOTHER_TYPE))
+        values = targets.astype(np.int64)
+        numbers[self._places.types_at(targets) < 0] = int(rules.NAME_WITHOUT_BLOCK)
+        texts = self._places.texts_at(targets)
+        lengths = self._texts.lengths[texts]
+        is_past = (texts >= 0) & (lengths < 0)
+        numbers[is_past] = int(rules.NAME_PAST_ITS_BLOCK)
+        values[is_past] = ~lengths[is_past]
+        self._note(numbers, rows, values)
+
+    def _strings(self, targets: Any) -> I32:
+        """Return the STRING_REFERENCEs at units; -1 where there is none, as at unit 0.
+
+        Whatever text is there counts as referred to.
+        """
+        texts = self._places.texts_at(targets)
+        np.add.at(self.references, texts[texts >= 0], 1)
+        is_string = self._texts.types.take(texts) == BlockType.STRING_REFERENCE
+        return np.where(is_string & (targets > 0), texts, -1)
+
+    # --- Properties -------------------------------------------------------------------------------
+
+    def _read_buffers(self, gathered: Gathered) -> None:
+        """Read strings and bytes."""
+        rows, formats = gathered.joined("rows"), gathered.joined("formats")
+        targets, texts = gathered.joined("targets"), gathered.joined("texts")
+        in_string = np.flatnonzero(formats == wire.BUFFER_STRING_REFERENCE)
+        texts[in_string] = self._strings(targets[in_string])
+        is_named = self.names[rows] >= 0
+        unknown = np.flatnonzero(is_named & (formats > wire.BUFFER_STRING_REFERENCE))
+        missing = np.flatnonzero(is_named & (texts < 0))
+        self._drop(rules.UNKNOWN_FORMAT, rows[unknown], formats[unknown])
+        self._drop(rules.NO_STRING, rows[missing], targets[missing])
+        self.kinds[rows] = np.where(formats == wire.BUFFER_BYTES, tables.BYTES, tables.STRING)
+        self.formats[rows] = formats
+        self.bits[rows] = texts
+        self.lengths[rows] = self._texts.lengths[texts]
+
+    def _read_arrays(self, gathered: Gathered) -> None:
+        """Read arrays, which may be histograms."""
+        rows, entries = gathered.joined("rows"), gathered.joined("entries")
+        formats, counts = gathered.joined("formats"), gathered.joined("counts")
+        room = gathered.joined("room")
+        of_strings = entries == BlockType.STRING_REFERENCE
+        is_known = ARRAYS[entries] > 0
+        too_many = is_known & (counts > room // np.where(of_strings, 4, 8))
+        is_empty = is_known & ~too_many & (counts == 0) & (formats != wire.ARRAY_FLAT)
+        is_named = self.names[rows] >= 0
+        numbers = np.select(
+            [~is_known, too_many, is_empty],
+            [int(rules.UNKNOWN_ENTRIES), int(rules.TOO_MANY_SLOTS), int(rules.EMPTY_HISTOGRAM)],
+        )
+        wrong = np.flatnonzero(is_named & (numbers > 0))
+        self._drop(numbers[wrong], rows[wrong], np.where(is_known, counts, entries)[wrong])
+        self._look_up_slots(rows, np.where(of_strings & ~too_many, counts, 0))
+        kept = self.names[rows] >= 0
+        odd = (formats > wire.ARRAY_EXPONENTIAL) | (of_strings & (formats != wire.ARRAY_FLAT))
+        few = (formats == wire.ARRAY_LINEAR) & (counts < wire.LINEAR_SLOTS)
+        few |= (formats == wire.ARRAY_EXPONENTIAL) & (counts < wire.EXPONENTIAL_SLOTS)
+        unknown, short = np.flatnonzero(kept & odd), np.flatnonzero(kept & few & ~odd)
+        self._note(rules.UNKNOWN_ARRAY_FORMAT, rows[unknown], formats[unknown])
+        self._note(rules.FEW_SLOTS, rows[short], counts[short])
+        self.kinds[rows] = ARRAYS[entries]
+        self.formats[rows] = np.where(odd, wire.ARRAY_FLAT, formats)
+        self.lengths[rows] = counts
+
+    def _look_up_slots(self, rows: I64, counts: I64) -> None:
+        """Count what the slots of arrays of strings refer to, and report those of nothing."""
+        behind = np.cumsum(counts)
+        at = 0
+        while at < rows.size:
+            before = int(behind[at - 1]) if at else 0
+            stop = max(at + 1, int(np.searchsorted(behind, before + ROWS, "right")))
+            arrays = np.repeat(np.arange(at, stop), counts[at:stop])
+            slots = before + np.arange(arrays.size) - (behind - counts)[arrays]
+            starts = wire.UNIT * self.units[rows[arrays]].astype(np.int64) + wire.SLOTS_AT
+            targets = self._numbers.integers(starts + 4 * slots, 4, big=False)
+            strings = self._strings(targets)
+            is_kept = self.names[rows[arrays]] >= 0
+            np.add.at(self.uses, strings[is_kept & (strings >= 0)], 1)
+            wrong = np.flatnonzero(is_kept & (targets != 0) & (strings < 0))
+            first = wrong[np.append(True, arrays[wrong][1:] != arrays[wrong][:-1])[: wrong.size]]
+            self._note(rules.SLOT_WITHOUT_STRING, rows[arrays[first]], slots[first])
+            at = stop
+
+    # --- Links ------------------------------------------------------------------------------------
+
+    def _read_links(self, gathered: Gathered) -> None:
+        """Read links."""
+        rows, targets = gathered.joined("rows"), gathered.joined("targets")
+        dispositions = gathered.joined("dispositions")
+        contents = self._named(targets)
+        is_named = self.names[rows] >= 0
+        missing = np.flatnonzero(is_named & (contents < 0))
+        self._drop(rules.NO_CONTENT, rows[missing], targets[missing])
+        kept = np.flatnonzero(is_named & (contents >= 0))
+        odd = kept[dispositions[kept] > wire.INLINE]
+        self._note(rules.UNKNOWN_DISPOSITION, rows[odd], dispositions[odd])
+        np.add.at(self.uses, contents[kept], 1)
+        self.link_rows: I64 = rows[kept]
+        self.link_contents: I32 = contents[kept]
+        self.link_dispositions: U8 = dispositions[kept]
+
+    # --- Nodes ------------------------------------------------------------------------------------
+
+    def attach(self) -> tuple[I64, I64, I64]:
+        """Find the nodes that values belong to.
+
+        Return the nodes, the properties and the links whose parent is none.
+        """
+        nodes = np.flatnonzero(self.types == BlockType.NODE_VALUE).astype(np.int32)
+        self.node_rows: I32 = np.append(np.int32(-1), nodes)
+        is_node = self.names[self.node_rows] >= 0
+        is_node[0] = True
+        known = np.where(is_node, np.arange(is_node.size, dtype=np.int32), NO_NODE)
+        known = np.append(known, np.int32(NO_NODE))
+        self.nodes = np.full(self.units.size, NO_NODE, np.int32)
+        orphans: list[I64] = [np.zeros(0, np.int64)]
+        deleted = np.count_nonzero(self.types == BlockType.TOMBSTONE)
+        self.node_children = np.zeros(self.node_rows.size, np.int64)
+        self.deleted_children = np.zeros(deleted, np.int64)
+        for part in parts_of(self.count):
+            parents = self.parents[part].astype(np.intp)
+            types, numbers = self._places.types_at(parents), self._places.numbers_at(parents)
+            is_root = parents == 0
+            is_node = (types == BlockType.NODE_VALUE) & ~is_root
+            is_deleted = (types == BlockType.TOMBSTONE) & ~is_root
+            np.add.at(self.node_children, numbers[is_node], 1)
+            np.add.at(self.deleted_children, numbers[is_deleted], 1)
+            nodes = known.take(np.where(is_node, numbers, NO_NODE))
+            nodes[is_root] = 0
+            is_dropped = self.names[part] < 0
+            nodes[is_dropped] = NO_NODE
+            self.nodes[part] = nodes
+            is_lost = ~(is_root | is_node | is_deleted | is_dropped)
+            orphans.append(part.start + np.flatnonzero(is_lost))
+        lost = np.concatenate(orphans)
+        is_node, is_property = self.types[lost] == BlockType.NODE_VALUE, self.kinds[lost] > 0
+        return lost[is_node], lost[is_property], lost[~(is_node | is_property)]
+
+    def node_parents(self) -> I32:
+        """Return the node that each node belongs to."""
+        parents = self.nodes[self.node_rows]
+        parents[0] = NO_NODE
+        return parents
+
+    def forget_parents(self) -> None:
+        """Drop the units of parents, once the nodes are found and compared."""
+        self.parents = self.parents[:0]
+
+
+def parts_of(count: int) -> Iterator[slice]:
+    """Yield slices of so many rows, ``ROWS`` at a time."""
+    for at in range(0, count, ROWS):
+        yield slice(at, min(at + ROWS, count))
