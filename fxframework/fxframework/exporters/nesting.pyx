@@ -104,26 +104,33 @@ cdef class Pairing:
 
     cdef int enter(self, int64_t index) except -1 nogil:
         """End the calls that a call is not in, and begin it."""
-        cdef int64_t begin, took, parent, end, held, top, ended, row
+        cdef int64_t begin, duration, parent, end, top, top_end, row
+        cdef bint parent_is_open
         begin = self.start[index]
-        took = self.length[index]
+        duration = self.length[index]
         parent = self.parents[index]
+        # A call that does not end lasts to the last time. Compared so that no sum overflows.
         end = self.last
-        if took >= 0 and (begin < 0 or took <= self.last - begin):
-            end = min(begin + took, self.last)
-        held = 0 <= parent < self.size and self.inside[parent]
+        if duration >= 0 and (begin < 0 or duration <= self.last - begin):
+            end = min(begin + duration, self.last)
+        parent_is_open = 0 <= parent < self.size and self.inside[parent]
         while self.open.rows:
             top = self.open.rows - 1
-            ended = self.open.end[top]
-            if self.open.place[top] == parent or (ended > begin and parent >= 0 and not held):
+            top_end = self.open.end[top]
+            if self.open.place[top] == parent:
                 break
-            if ended > begin:
+            # A call whose parent was left out, or has ended, stays in what goes on.
+            if top_end > begin and parent >= 0 and not parent_is_open:
+                break
+            # Calls end in reverse order of their begins: one that is to go on ends here.
+            if top_end > begin:
                 self.overlaps += 1
-            self.now = max(self.now, min(ended, begin))
+            self.now = max(self.now, min(top_end, begin))
             self.leave()
-            held = 0 <= parent < self.size and self.inside[parent]
+            parent_is_open = 0 <= parent < self.size and self.inside[parent]
         self.now = begin
         row = self.open.rows
+        # Nor may it end after the call that it is in.
         if row and end > self.open.end[row - 1]:
             self.overlaps += 1
             end = self.open.end[row - 1]

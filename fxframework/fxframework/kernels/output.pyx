@@ -55,6 +55,68 @@ cdef enum:
 
 cdef double LEAST_REAL = 1e-4, MOST_REAL = 1e15
 
+# Texts are looked at by the word, and digits written two at a time, which took half of JSON's time.
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    #define FXF_ONES 0x0101010101010101ull
+    #define FXF_HIGH 0x8080808080808080ull
+    /* The high bit of each byte below the blank, or that is another; one behind such a byte may be
+       set, too. */
+    #define FXF_BELOW_BLANK(word) (((word) - FXF_ONES * 0x20) & ~(word) & FXF_HIGH)
+    #define FXF_ZERO(word) (((word) - FXF_ONES) & ~(word) & FXF_HIGH)
+    #define FXF_ESCAPED(word) (FXF_BELOW_BLANK(word) | FXF_ZERO((word) ^ FXF_ONES * 0x22) \\
+                               | FXF_ZERO((word) ^ FXF_ONES * 0x5c))
+
+    static inline uint64_t fxf_word(const unsigned char *bytes, int64_t nbytes) {
+        uint64_t word = 0;
+        uint32_t low, high;
+        if (nbytes >= 8) {
+            memcpy(&word, bytes, 8);
+        } else if (nbytes >= 4) {  /* the two halves overlap */
+            memcpy(&low, bytes, 4);
+            memcpy(&high, bytes + nbytes - 4, 4);
+            word = low | (uint64_t)high << 32;
+        } else if (nbytes > 0) {
+            word = FXF_ONES * 'a' << 24 | (uint64_t)bytes[nbytes - 1] << 16
+                 | (uint64_t)bytes[nbytes / 2] << 8 | bytes[0];
+        }
+        return word;
+    }
+
+    static inline int64_t fxf_plain(const unsigned char *bytes, int64_t nbytes) {
+        int64_t at = 0;
+        uint64_t word;
+        for (; nbytes - at >= 8; at += 8) {
+            word = fxf_word(bytes + at, 8);
+            if (FXF_ESCAPED(word)) break;
+        }
+        word = fxf_word(bytes + at, nbytes - at);
+        if (nbytes - at < 8 && (nbytes == at || !FXF_ESCAPED(word))) return nbytes;
+        while (at < nbytes && bytes[at] >= 0x20 && bytes[at] != 0x22 && bytes[at] != 0x5c) at++;
+        return at;
+    }
+
+    static inline int64_t fxf_natural(unsigned char *to, uint64_t value) {
+        static const char pairs[] =
+            "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+            "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+            "8081828384858687888990919293949596979899";
+        unsigned char digits[40];  /* the last 20 are only copied */
+        int at = 20;
+        for (; value >= 100; value /= 100) memcpy(digits + (at -= 2), pairs + 2 * (value % 100), 2);
+        if (value >= 10) memcpy(digits + (at -= 2), pairs + 2 * value, 2);
+        else digits[--at] = (unsigned char)('0' + value);
+        memcpy(to, digits + at, 20);
+        return 20 - at;
+    }
+    """
+    # How many bytes a JSON string has as they are.
+    int64_t fxf_plain(const uint8_t* source, int64_t nbytes) noexcept nogil
+    # Write the digits of a number, for which there is room for DIGITS; return how many.
+    int64_t fxf_natural(uint8_t* to, uint64_t value) noexcept nogil
+
 
 @cython.final
 cdef class Output:
@@ -143,22 +205,9 @@ cdef class Output:
 
     cdef int natural(self, uint64_t value) except -1 nogil:
         """Write an unsigned 64-bit number."""
-        cdef uint64_t left, rest
-        cdef int64_t at, used
         if self.used + DIGITS > self.size:
             self.grow(DIGITS)
-        left = value
-        at = DIGITS
-        while True:
-            rest = left // 10
-            at -= 1
-            self.digits[at] = ZERO + (left - 10 * rest)
-            left = rest
-            if not left:
-                break
-        used = self.used
-        self.used = used + DIGITS - at
-        memcpy(&self.data[used], &self.digits[at], DIGITS - at)
+        self.used += fxf_natural(&self.data[self.used], value)
         return 0
 
     cdef int signed(self, int64_t value) except -1 nogil:
@@ -191,7 +240,7 @@ cdef class Output:
 
     cdef int json_text(self, int64_t start, int64_t nbytes) except -1 nogil:
         """Write ``nbytes`` bytes of UTF-8 from byte ``start`` of the source as a JSON string."""
-        cdef int64_t used, at, end, byte, index, stop
+        cdef int64_t used, at, end, byte, index, stop, plain
         if self.used + LONGEST_ESCAPE * nbytes + 2 > self.size:
             self.grow(LONGEST_ESCAPE * nbytes + 2)
         used = self.used
@@ -200,6 +249,12 @@ cdef class Output:
         at = start
         end = start + nbytes
         while at < end:
+            plain = fxf_plain(&self.source[at], end - at)
+            memcpy(&self.data[used], &self.source[at], plain)
+            used += plain
+            at += plain
+            if at == end:
+                break
             byte = self.source[at]
             at += 1
             if byte >= BLANK and byte not in (QUOTE, BACKSLASH):
