@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
@@ -50,6 +51,10 @@ REPORT = "report.json"
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
+DECIMAL = re.compile(r"[+-]?(\d[\d_]*(\.\d*)?|\.\d+)(e[+-]?\d{1,2})?", re.IGNORECASE | re.ASCII)
+"""A number of a duration. With longer exponents it would be exact, and take gigabytes."""
+
+
 def nanoseconds(value: object) -> Duration:
     """Convert an integer or a text such as ``2ms`` to nanoseconds. Raises ValueError for others."""
     if type(value) is int:
@@ -57,9 +62,11 @@ def nanoseconds(value: object) -> Duration:
     if isinstance(value, str):
         for unit in sorted(UNITS, key=len, reverse=True):
             number = value.removesuffix(unit).strip()
-            # A fraction such as 1/3 is a number to Fraction, but not to the author of a scenario.
-            if number == value.strip() or "/" in number:
+            if number == value.strip():
                 continue
+            # A fraction such as 1/3 is a number to Fraction, but not to the author of a scenario.
+            if not DECIMAL.fullmatch(number):
+                break
             try:
                 exact_ns = Fraction(number) * UNITS[unit]
             except (ValueError, ZeroDivisionError):

@@ -284,7 +284,10 @@ class _Found:
 
 
 class Blocks:
-    """All records of a VMO, in runs. ``data`` is uint8; of the limits ``max_record`` applies."""
+    """All records of a VMO, in runs. ``data`` is uint8; of the limits ``max_record`` applies.
+
+    Raises PluginError if the loops that find records are not compiled.
+    """
 
     def __init__(self, data: U8, limits: Limits) -> None:
         arena.keep_small()
