@@ -284,10 +284,7 @@ class _Found:
 
 
 class Blocks:
-    """All records of a VMO, in runs. ``data`` is uint8; of the limits ``max_record`` applies.
-
-    Raises PluginError if the loops that find records are not compiled.
-    """
+    """All records of a VMO, in runs. ``data`` is uint8; of the limits ``max_record`` applies."""
 
     def __init__(self, data: U8, limits: Limits) -> None:
         arena.keep_small()
