@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O2
 # cython: boundscheck=True, show_performance_hints=False
 """Heads: where records begin whose first byte tells their size, within limits that records set.
 

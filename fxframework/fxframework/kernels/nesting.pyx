@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O2
 # cython: boundscheck=False, show_performance_hints=False
 """Nesting: which end closes which slice, what encloses a slice, how deep it is; and the inverse.
 
@@ -7,7 +8,7 @@ inside of that one.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from fxframework.kernels.maps cimport CountMap, PairMap
+from fxframework.kernels.pools cimport CountMap, PairMap
 
 import numpy as np
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fx_inspect.read.chains import bounds_of
 from fxframework.kernels.codes import codes_of
-from fxframework.kernels.columns import CopiedStretches
+from fxframework.kernels.rows import copied
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.strings import StringPool
 
@@ -198,7 +198,7 @@ def paths_of(pool: StringPool, names: I32, parents: I32, longest: int, most: int
         out = np.empty(int(bounds[-1]), np.uint8)
         out[: texts.size] = texts
         offsets = texts.size + bounds_of(sizes.reshape(-1))
-        CopiedStretches(out.data, starts.reshape(-1).data, offsets.data, out.data).run()
+        copied(out, starts.reshape(-1), offsets, out)
         with pool.lock:
             codes[nodes] = codes_of(pool.pool, out, bounds[:-1], np.diff(bounds))
         at = stop

@@ -19,14 +19,9 @@ from fxframework.errors import Rule
 from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.temporary import TemporaryFile, reserve
+from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.wire.findings import Findings
-from fxframework.wire.framing import uncompiled
-
-try:
-    from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting
-except ModuleNotFoundError as problem:
-    raise uncompiled("XRay traces") from problem
 
 __all__ = ["WHAT", "Matcher", "Rows", "Spans"]
 
