@@ -265,7 +265,12 @@ OTHERWISE = {
         "write/encoder.py": "write/rewriter.py",
         "write/salvage.py": "write/copying.py",
     },
-    "inspect": {"read/record_lines.py": "read/lines.py"},
+    "inspect": {
+        "read/batches.py": "read/rows.py",
+        "read/first_pass.py": "read/vmo.py",
+        "read/record_lines.py": "read/lines.py",
+        "read/scan.py": "read/blocks.py",
+    },
     "xray": {"read/records.py": "format.py", "read/scan.py": "read/frames.py"},
 }
 """What a plugin may still have in place of one of them."""

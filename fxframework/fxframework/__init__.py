@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fxframework.model.selection import Selection
     from fxframework.model.table import Table
     from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
-    from fxframework.verbs import compare, convert, diff, salvage, sql, verify, why
+    from fxframework.verbs import compare, convert, diff, salvage, split, sql, verify, why
 
 __version__ = "0.1.0"
 
@@ -62,6 +62,7 @@ __all__ = [
     "hookimpl",
     "open",
     "salvage",
+    "split",
     "sql",
     "verify",
     "why",
@@ -82,7 +83,7 @@ __getattr__, __dir__ = lazy_names(
         "fxframework.model.selection": "Selection",
         "fxframework.model.table": "Table",
         "fxframework.registry": "Confidence Exporter Option Probe Reader Writer",
-        "fxframework.verbs": "compare convert diff salvage sql verify why",
+        "fxframework.verbs": "compare convert diff salvage split sql verify why",
     },
     gone=dict.fromkeys(
         ("predict", "Prediction", "Reference"),

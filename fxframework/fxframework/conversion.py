@@ -35,6 +35,7 @@ from fxframework.model.turns import held
 from fxframework.registry import (
     EVERY_CAPTURE,
     LIMIT_OPTIONS,
+    SHORTEN,
     Exporter,
     Option,
     Writer,
@@ -127,6 +128,8 @@ class ConversionReport:
     """The greatest severity among the findings of the inputs and of the writer."""
     alignments: tuple[Alignment, ...] = ()
     """How each input was aligned to one clock; empty if times are unchanged."""
+    skipped: Mapping[str, int] = attrs.field(factory=dict)
+    """Counts of the slices of the part that its selection skips, by the reason."""
     renumbered: Mapping[int, int] = attrs.field(factory=dict)
     """Ids in the output, with the original ids that its format cannot represent."""
 
@@ -358,8 +361,17 @@ class Conversion:
             findings=outcome.findings,
             worst=max(severities, default=None),
             alignments=self.alignments,
+            skipped=self._skipped(),
             renumbered=outcome.renumbered,
         )
+
+    def _skipped(self) -> Mapping[str, int]:
+        """Count the slices that the parts skip, by the reason."""
+        counts: Counter[str] = Counter()
+        for capture, part in zip(self.captures, self.parts, strict=True):
+            if part is not None and part.skips:
+                counts.update(capture.select(part).skipped_counts())
+        return counts
 
 
 # --- One capture, in its own format ------------------------------------------------------------
@@ -475,11 +487,15 @@ class _Tables(Conversion):
         """Return the parts of the captures, on one clock. Raises WriteRefusedError without rows."""
         from fxframework.model.timeline import aligned
 
-        chosen_parts = [
+        chosen_parts: list[Capture] = [
             capture if part is None else capture.select(part)
             for capture, part in zip(self.captures, self.parts, strict=True)
         ]
         self._check_rows(chosen_parts)
+        if self.options.get(SHORTEN.name):
+            from fxframework.kit.short_names import ShortNames
+
+            chosen_parts = [ShortNames(part) for part in chosen_parts]
         if not self.alignments:
             return chosen_parts
         return [

@@ -12,7 +12,6 @@ from fxframework.registry import HEAD, Probe
 
 __all__ = ["CHROME", "PERFETTO", "Foreign", "foreign"]
 
-PLUGIN = "the plugin {0} reads it: `pip install ./examples/plugins/{0}` in a clone of fxframework"
 UNPACK = "unpack it with `{}`, then name the files"
 PACKET = 0x0A
 """Tag of a packet in a Perfetto trace: field 1, with a length."""
@@ -73,9 +72,9 @@ def _is_text(head: bytes) -> bool:
 PERFETTO = Foreign(
     "a Perfetto trace",
     "open it at https://ui.perfetto.dev; Perfetto's `traceconv json` makes Chrome JSON of it, "
-    "which the plugin chrome-json reads (examples/plugins/chrome-json of fxframework)",
+    "which fxf reads",
 )
-CHROME = Foreign("a trace as Chrome JSON", PLUGIN.format("chrome-json"))
+CHROME = Foreign("a trace as Chrome JSON", "-f chrome-json reads it")
 _JSON = rb"^(?:\xef\xbb\xbf)?\s*[\[{]"
 _CHROME = rb'.*(?:"traceEvents"\s*:|"ph"\s*:\s*"[A-Za-z]")'
 _KINDS = (

@@ -173,6 +173,16 @@ class Option:
         )
 
 
+SHORTEN = Option(
+    "shorten",
+    "",
+    "cxx: names of C++ functions without the arguments of templates and the types of parameters",
+    choices=("", "cxx"),
+)
+"""An option of exporters that print names. Names in the captures that the host gives to an exporter
+with this option are short; the exporter itself need not do anything."""
+
+
 LIMIT_OPTIONS = tuple(
     Option(
         field.name, field.default, field.metadata["help"], type=field.metadata["type"], most=MOST

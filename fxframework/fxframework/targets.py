@@ -17,6 +17,7 @@ __all__ = [
     "Target",
     "find_target",
     "longest_suffix",
+    "matching_suffix",
     "nothing_to_write",
     "passed_over",
     "preferred_writer",
@@ -79,7 +80,7 @@ def target_names(targets: Iterable[Target]) -> str:
     return ", ".join(sorted({target_name(target) for target in targets})) or "none"
 
 
-def _matching_suffix(name: str, target: Target) -> str:
+def matching_suffix(name: str, target: Target) -> str:
     """Return the longest suffix of a target that a file name ends in; empty if there is none."""
     bare = bare_name(name.lower())
     fitting = (s for s in target.suffixes if name.lower().endswith(s) or bare.endswith(s))
@@ -88,7 +89,7 @@ def _matching_suffix(name: str, target: Target) -> str:
 
 def longest_suffix(targets: Iterable[T], name: str) -> tuple[str, list[T]]:
     """Return the longest suffix of any target that a file name ends in, and the targets with it."""
-    found = [(suffix, target) for target in targets if (suffix := _matching_suffix(name, target))]
+    found = [(suffix, target) for target in targets if (suffix := matching_suffix(name, target))]
     longest = max((suffix for suffix, _ in found), key=len, default="")
     return longest, [target for suffix, target in found if len(suffix) == len(longest)]
 
@@ -134,11 +135,11 @@ def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | Non
 
 def passed_over(host: Host, captures: Sequence[Capture], out: str, target: Target) -> list[str]:
     """Return the exporters that have the suffix of ``out`` in common with the writer ``target``."""
-    suffix = _matching_suffix(out, target)
+    suffix = matching_suffix(out, target)
     if not suffix or not isinstance(target, Writer):
         return []
     exporters = (one for one in _choices(host, captures) if isinstance(one, Exporter))
-    return sorted(one.name for one in exporters if _matching_suffix(out, one) == suffix)
+    return sorted(one.name for one in exporters if matching_suffix(out, one) == suffix)
 
 
 def _choices(host: Host, captures: Sequence[Capture]) -> list[Target]:

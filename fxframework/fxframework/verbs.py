@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.timeline import Line
 
-__all__ = ["compare", "convert", "diff", "salvage", "sql", "verify", "why"]
+__all__ = ["compare", "convert", "diff", "salvage", "split", "sql", "verify", "why"]
 
 SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, mmap, Capture)
 """Types of a single input, beside open files."""
@@ -87,6 +87,46 @@ def convert(
             report = conversion.run(sink)
         # A compressing sink knows its size only after it is closed.
         return attrs.evolve(report, nbytes=sink.written)
+
+
+def split(
+    input: Input | Capture,
+    out: str | os.PathLike[str],
+    into: str | int,
+    *,
+    to: str | None = None,
+    select: Selection | None = None,
+    format: str | None = None,
+    strict: bool = False,
+    force: bool = False,
+    **options: Any,
+) -> list[ConversionReport]:
+    """Convert a capture to several outputs, each of which can be opened by itself.
+
+    ``into`` is the size of a part (``100MB``), its length in time (``10s``), or the number of parts
+    (8). The part with number 1 of ``part.fxt`` is ``part-001.fxt``. All of them get their names at
+    the end, or none does. The rest is as in ``convert``, and so are the errors, with UsageError for
+    a capture without times and for too many parts, and WriteRefusedError where a part of that size
+    cannot hold what begins at one time.
+    """
+    from fxframework.splitting import Split
+    from fxframework.splitting import split as split_capture
+
+    checked_type(select, (Selection, NoneType), "select", "a Selection or None")
+    checked_type(into, (str, int), "into", "a str or an int")
+    with _given(input, format, options, strict=strict) as capture:
+        host = _host(capture)
+        return split_capture(
+            host,
+            capture,
+            out,
+            Split.parse(into),
+            to=to,
+            part=select,
+            options=options,
+            strict=strict,
+            open_sink=lambda name: host.sink(name, force=force),
+        )
 
 
 def salvage(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -64,8 +65,29 @@ def test_an_account_is_what_counting_gives(
             ranks = [0, len(times) // 2, int(len(times) * 0.9), int(len(times) * 0.99), -1]
             shown = [spread.min, spread.median, spread.p90, spread.p99, spread.max]
             assert shown == [unit * times[rank] for rank in ranks]
+            assert spread.deviation == pytest.approx(unit * statistics.pstdev(times))
         else:
-            assert spread.min is spread.median is spread.max is None
+            assert spread.min is spread.median is spread.max is spread.deviation is None
+
+
+@given(
+    base=st.sampled_from([0, 10**9, 2**52]),
+    lengths=st.lists(st.integers(0, 1000), min_size=1, max_size=60),
+    block=st.sampled_from([1, 7, 1 << 14]),
+)
+def test_deviations_of_long_calls_are_exact(base: int, lengths: list[int], block: int) -> None:
+    """A sum of squares would lose all of it: 2^52 squared is 2^104."""
+    calls = [Call("f" if at % 3 else "g", at, base + length) for at, length in enumerate(lengths)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fxframework.analysis.spread.BLOCK", block)
+        entries = account(Given(calls)).entries
+    for entry in entries:
+        own = [
+            length
+            for at, length in enumerate(lengths)
+            if (at % 3 > 0) == (entry.function.name == "f")
+        ]
+        assert entry.spread.deviation == pytest.approx(statistics.pstdev(own), abs=1e-6)
 
 
 @pytest.mark.parametrize("make", CAPTURES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -411,4 +412,33 @@ def test_the_command_says_that_there_is_no_scheduling() -> None:
     assert result.exit_code == ExitCode.OK
     assert "no scheduling data: waiting cannot be told from running" in result.text
     assert run_cli("why", path, "2", "--function", "2").exit_code == ExitCode.OK
+    assert run_cli("why", path, "2", "--exclude-function", "1").exit_code == ExitCode.OK
+    assert run_cli("why", path, "2", "--exclude-function", "2").exit_code == ExitCode.USAGE
     assert run_cli("why", path, "no such name").exit_code == ExitCode.USAGE
+
+
+def test_a_page_has_what_the_text_has(written: Callable[[], Path], tmp_path: Path) -> None:
+    trace = written()
+    page = tmp_path / "why.html"
+    result = run_cli("why", trace, "call", "--html", page)
+    assert f"note: wrote {page}: " in result.stderr
+    text = page.read_text()
+    data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    assert text.count("<script") == 2
+    (call,) = data["calls"]
+    assert sum(part["ns"] for part in call["parts"]) == call["ns"]
+    for part in call["parts"]:
+        for words in (part["state"], part["time"], *part["steps"]):
+            assert words in " ".join(result.text.split())
+    assert run_cli("why", trace, "call", "--html", page).exit_code != ExitCode.OK
+    assert run_cli("why", trace, "call", "--html", page, "--force").exit_code == ExitCode.OK
+
+
+def test_a_page_takes_any_name(tmp_path: Path) -> None:
+    name = "</script><img src=x onerror=alert(1)>"
+    trace = tmp_path / "a.fxt"
+    with Archive(trace) as archive:
+        archive.provider(1, "app").duration_complete("c", name, 1, 5, thread=(1, 2))
+    page = tmp_path / "why.html"
+    assert run_cli("why", trace, name, "--html", page).exit_code == ExitCode.OK
+    assert "<img" not in page.read_text()

@@ -45,7 +45,8 @@ def test_account_prints_a_table(host: Host, rows: Path) -> None:
     assert result.exit_code == ExitCode.OK
     head, first, second, third = result.text.splitlines()
     assert head.split() == [
-        "function", "calls", "sum", "self", "min", "median", "90%", "99%", "max", "unfinished",
+        "function", "calls", "sum", "self", "min", "median", "90%", "99%", "max", "deviation",
+        "unfinished",
     ]  # fmt: skip
     assert first.split()[:4] == ["one", "2", "800", "ns"]
     assert second.split()[0] == "two"
@@ -56,11 +57,12 @@ def test_account_as_csv_has_the_columns_of_llvm_xray(host: Host, rows: Path) -> 
     text = run_cli("account", "--csv", "--sort", "count", "--sort-order", "dsc", rows, host=host)
     head, first, *_ = text.text.splitlines()
     assert head == (
-        "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched,kind"
+        "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched,"
+        "kind,deviation"
     )
     assert first == (
         ",2,3.000000e-07,5.000000e-07,5.000000e-07,5.000000e-07,5.000000e-07,8.000000e-07,"
-        '"(unknown)","one",8.000000e-07,0,0,call'
+        '"(unknown)","one",8.000000e-07,0,0,call,1.000000e-07'
     )
     assert len(list(csv.reader(io.StringIO(text.text)))) == 4
 
@@ -71,6 +73,7 @@ def test_account_as_json_has_exact_figures(host: Host, rows: Path) -> None:
     assert document["functions"] == [
         {"id": None, "name": "one", "source": None, "thread": "main (11)", "count": 2, "sum": 800,
          "self": 800, "min": 300, "median": 500, "p90": 500, "p99": 500, "max": 500,
+         "deviation": 100.0,
          "unfinished": 0, "unmatched_exits": 0, "asynchronous": False}
     ]  # fmt: skip
 
@@ -82,7 +85,7 @@ def test_asynchronous_slices_are_among_the_functions_and_marked() -> None:
     assert (head[0], head[-1], first[0], first[-1]) == ("function", "kind", "launch", "async")
     assert {line[-1] for line in rest} == {"call"}
     assert not result.stderr
-    assert run_cli("account", "--csv", BOOT).text.count(",async\n") == 1
+    assert run_cli("account", "--csv", BOOT).text.count(",async,") == 1
     document = run_cli("account", "--json", BOOT).json()
     assert document["asynchronous"] == 4
     assert [one["name"] for one in document["functions"] if one["asynchronous"]] == ["launch"]

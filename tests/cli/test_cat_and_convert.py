@@ -392,8 +392,45 @@ def test_a_report_as_json(host: Host, damaged: Path, tmp_path: Path) -> None:
         "bytes": out.stat().st_size,
         "dropped": {},
         "left_out": {},
+        "skipped": {},
         "renumbered": {},
     }
+
+
+def test_slices_that_are_skipped_are_counted_and_said(tmp_path: Path) -> None:
+    skipping = ("--min-duration", "100us", "--exclude-function", "lay*")
+    for out in (tmp_path / "part.fxt", tmp_path / "part.csv"):
+        result = run_cli("convert", BOOT, out, *skipping)
+        assert "note: left out: 40 short slices, 24 calls of excluded functions\n" in result.stderr
+    report = fxf.convert(
+        BOOT, tmp_path / "again.fxt",
+        select=fxf.Selection(min_duration_ns=100_000, exclude_functions=("lay*",)),
+    )  # fmt: skip
+    assert report.skipped == {"short slices": 40, "calls of excluded functions": 24}
+    with fxf.open(tmp_path / "again.fxt") as part:
+        slices = part.table("slices")
+        assert "layout" not in slices.texts("name")
+        assert slices["dur"].min() >= 100_000
+    result = run_cli("cat", BOOT, "--table", "slices", *skipping)
+    assert "40 short slices" in result.stderr
+    assert len(result.text.splitlines()) == 1 + len(slices)
+    wrong = run_cli("cat", BOOT, "--min-duration", "@5")
+    assert wrong.exit_code == ExitCode.USAGE
+    assert "is not a length" in wrong.stderr
+
+
+def test_a_capture_in_parts(tmp_path: Path) -> None:
+    out = tmp_path / "boot.fxt"
+    result = run_cli("convert", BOOT, out, "--split", "3", "--thread", "render", "--json")
+    names = [str(tmp_path / f"boot-00{number}.fxt") for number in (1, 2, 3)]
+    assert [part["out"] for part in result.json()["parts"]] == names
+    assert result.stderr.count("note: wrote") == 3
+    for arguments in (
+        ("convert", BOOT, BOOT, out, "--split", "3"),
+        ("convert", BOOT, out, "--split", "3", "--align", "boot:offset=1"),
+        ("convert", BOOT, out, "--split", "three"),
+    ):
+        assert run_cli(*arguments).exit_code == ExitCode.USAGE
 
 
 def test_what_was_written_is_said(host: Host, sample: Path, tmp_path: Path) -> None:

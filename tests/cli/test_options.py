@@ -64,6 +64,7 @@ INPUTS = {
     "--component": "logs.fxlog", "--filter": "logs.fxlog", "--exclude": "logs.fxlog",
     "--kernel": "logs.fxlog", "--pid": "logs.fxlog", "--tid": "logs.fxlog",
     "--case-sensitive": "logs.fxlog", "--function": "spellcheck.xray",
+    "--exclude-function": "spellcheck.xray",
     "--instr-map": "spellcheck.xray", "--show": "boot.fxt",
 }  # fmt: skip
 """Options that need another input."""
@@ -74,6 +75,7 @@ VALUES = {
     "--format": None, "--option": "max_findings=20", "--since": "1us", "--until": "30ms",
     "--color": "never", "--max-time": "600", "--max-memory": "20G", "--max-output": "20G",
     "--thread": "*", "--process": "*", "--category": "*", "--function": "*",
+    "--exclude-function": "*", "--min-duration": "1ns", "--split": "2",
     "--severity": "info", "--tag": "net", "--exclude-tags": "net", "--component": "core",
     "--filter": "a", "--exclude": "zzz", "--pid": "1", "--tid": "1", "--to": "json",
     "--table": "counters", "--instr-map": "spellcheck.csv", "--by": None, "--sort": "sum",
@@ -101,8 +103,10 @@ FOREVER = {"--follow"}
 ELSEWHERE = {
     ("odd", "--instr-map"),
     ("odd", "--function"),
+    ("odd", "--exclude-function"),
     ("why", "--instr-map"),
     ("why", "--function"),
+    ("why", "--exclude-function"),
 }
 """Options that take no file, four files of one format, or (in ``test_why``) another name."""
 SERVERS = {"view"}

@@ -219,9 +219,10 @@ def test_a_trace_of_perfetto_is_served_as_it_is(
     path.write_bytes(data)
     result, trace = served(monkeypatch, path)
     assert (result.exit_code, trace) == (0, data)
-    merged = run_cli("view", TRACE, path)
-    assert merged.exit_code == 2
-    assert "cannot be merged" in merged.stderr
+    if data == PACKETS:
+        merged = run_cli("view", TRACE, path)
+        assert merged.exit_code == 2
+        assert "cannot be merged" in merged.stderr
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"\n\xff\xff\xff\x7f", b"\ntext\n", b"{}", b"[1]"])

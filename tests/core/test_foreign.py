@@ -69,10 +69,9 @@ CASES: dict[str, tuple[Callable[[Path], bytes], str, str]] = {
     "text": (lambda _: "Grüße\n\tan alle\n".encode(), "text", ""),
     "program": (lambda _: Path(sys.executable).resolve().read_bytes()[: 1 << 17], "an ELF", "-m"),
     "sqlite": (database, "a SQLite database", "sqlite3"),
-    "chrome": (made(BOOT, ".json"), "a trace as Chrome JSON", "examples/plugins/chrome-json"),
-    "chrome-array": (
-        lambda _: b'[{"name": "a", "ph": "X", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]',
-        "a trace as Chrome JSON", "examples/plugins/chrome-json",
+    "chrome": (
+        lambda _: b'{"events": [{"name": "a", "ph": "X", "ts": 1}]}',
+        "a trace as Chrome JSON", "-f chrome-json",
     ),
     "perfetto": (made(BOOT, ".pftrace"), "a Perfetto trace", "ui.perfetto.dev"),
     "speedscope": (made(BOOT, ".speedscope.json"), "a speedscope profile", "speedscope.app"),

@@ -111,6 +111,80 @@ def test_what_is_too_much_is_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(track["busy"]["share"]) > 0
 
 
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """Two threads on two CPUs, one of which sends the other a flow and is idle meanwhile."""
+    from fx_trace.write.archive import Archive
+
+    path = tmp_path / "machine.fxt"
+    with Archive(path) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        main, helper, idle = (1, 10), (1, 11), (0, 0)
+        app.process(1, "app")
+        app.thread(*main, "main")
+        app.duration_complete("c", "call", 100, 200, thread=main)
+        app.duration_complete("c", "help", 130, 180, thread=helper)
+        app.flow_begin("c", "ask", 7, timestamp=120, thread=main)
+        app.flow_end("c", "ask", 7, timestamp=150, thread=helper)
+        for ns, cpu, left, entered in (
+            (90, 0, idle, main), (125, 0, main, idle),
+            (140, 1, idle, helper), (190, 1, helper, idle),
+        ):  # fmt: skip
+            app.context_switch(cpu=cpu, outgoing_tid=left[1], incoming_tid=entered[1], ticks=ns)
+        app.wakeup(cpu=1, tid=11, ticks=130)
+        app.wakeup(cpu=0, tid=10, ticks=195)
+    return path
+
+
+def test_a_report_has_what_cpus_ran_the_states_of_threads_and_flows(machine: Path) -> None:
+    with fxf.open(machine) as capture:
+        data = data_of(page_of(capture))
+    origin = 90
+    cpus = [
+        (cpu["label"], [data["names"][name] for name in cpu["name"]],
+         [start + origin for start in cpu["start"]], cpu["dur"])
+        for cpu in data["cpus"]
+    ]  # fmt: skip
+    assert cpus == [
+        ("CPU 0", ["app / main"], [90], [35]), ("CPU 1", ["app / thread 11"], [140], [50])
+    ]  # fmt: skip
+    states = {track["label"]: track["states"] for track in data["tracks"]}
+    assert states["thread 11"] == {"start": [40, 50, 100], "dur": [10, 50, 5], "state": [1, 0, 2]}
+    assert states["main"] == {"start": [0, 35], "dur": [35, 70], "state": [0, 2]}
+    (arrow,) = data["arrows"]
+    labels = [track["label"] for track in data["tracks"]]
+    assert arrow == [
+        labels.index("main"), 0, 30, labels.index("thread 11"), 0, 60, data["names"].index("ask")
+    ]  # fmt: skip
+
+
+def test_what_is_shown_of_scheduling_is_limited(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("runs", "states"):
+        monkeypatch.setitem(export.MOST, kind, 1)
+    monkeypatch.setitem(export.MOST, "arrows", 0)
+    sink = Sink.memory()
+    session = export.HtmlExport(sink, {"title": ""})
+    with fxf.open(machine) as capture:
+        session.write(capture)
+    dropped = session.close()
+    data = data_of(sink.getvalue().decode())
+    assert [len(cpu["start"]) for cpu in data["cpus"]] == [0, 1]
+    assert not data["arrows"]
+    assert (dropped["runs of CPUs"], dropped["states of threads"], dropped["arrows of flows"]) == (
+        1, 4, 1
+    )  # fmt: skip
+
+
+def test_a_part_has_the_flows_between_its_slices(machine: Path) -> None:
+    with fxf.open(machine) as capture:
+        without = capture.select(fxf.Selection(min_duration_ns=60))
+        both = capture.select(fxf.Selection(start_ns=100))
+        assert not data_of(page_of(without))["arrows"]
+        assert len(data_of(page_of(both))["arrows"]) == 1
+
+
 def test_sums_of_times_may_have_more_than_64_bits(tmp_path: Path) -> None:
     from fx_trace.write.archive import Archive
 

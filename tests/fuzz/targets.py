@@ -525,17 +525,17 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def inspect_kernels(data: bytes) -> None:
-    """Every kernel that reads a VMO; for one input in eight all tables."""
-    from fx_inspect.read.decoder import RecordDecoder
-    from fx_inspect.read.first_pass import RawColumns
+    """All that reads a VMO; for one input in eight all tables."""
+    from fx_inspect.read.blocks import Blocks
     from fx_inspect.read.lines import LineWriter
+    from fx_inspect.read.vmo import Vmo
 
     if _choice(data, 8) == 0:
         _scanned(_named("inspect"), data)
         return
     octets = _exact(data, "u1")
-    RawColumns(octets, StringPool(), BOUND)
-    for _ in LineWriter(RecordDecoder(limits=BOUND).begin(octets)).lines():
+    Vmo(octets, StringPool(), BOUND)
+    for _ in LineWriter(Blocks(octets, BOUND), None).lines():
         pass
 
 

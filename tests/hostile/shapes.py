@@ -72,7 +72,7 @@ def noise(nbytes: int) -> bytes:
 
 for _format in (
     "trace", "trace-buffer", "log", "log-legacy-stream", "log-ring", "inspect", "xray",
-    "xray-basic", "llvm-yaml", "records",
+    "xray-basic", "xray-profile", "llvm-yaml", "records", "chrome-json",
 ):  # fmt: skip
     for _make in (zeros, ones, noise):
         SHAPES[f"{_format}-{_make.__name__}"] = _format, _make
@@ -544,7 +544,67 @@ def basic_threads(nbytes: int) -> bytes:
     return _basic(0, *(_numbers(count) + np.uint64(1),) * 2, count)
 
 
+PROFILE = struct.pack("<QQQQ", 0x7872617970726F66, 0x20180424, 1, 2)
+
+
+def _profile(paths: bytes) -> bytes:
+    return PROFILE + struct.pack("<IIQ", 16 + len(paths), 0, 1) + paths
+
+
+@shape("xray-profile")
+def profile_paths(nbytes: int) -> bytes:
+    """As many paths of one function as fit, each of another one."""
+    count = nbytes // 24
+    functions = (_numbers(count) + np.uint64(1)) & np.uint64(0xFFFFFFFF)
+    return _profile(_rows(count, functions, 1, 1))
+
+
+@shape("xray-profile")
+def profile_deep(nbytes: int) -> bytes:
+    """One path of as many functions."""
+    return _profile(struct.pack("<I", 1) * (nbytes // 4 - 10) + struct.pack("<IQQ", 0, 1, 1))
+
+
+@shape("xray-profile")
+def profile_empty_blocks(nbytes: int) -> bytes:
+    """Blocks without paths, of as many threads."""
+    count = nbytes // 16
+    return PROFILE + _rows(count, 16, _numbers(count))
+
+
 # --- texts ---------------------------------------------------------------------------------------
+
+
+@shape("chrome-json")
+def chrome_begins(nbytes: int) -> bytes:
+    """Slices inside each other that never end."""
+    return b"[" + b'{"ph":"B","ts":1,"name":"a"},' * (nbytes // 29)
+
+
+@shape("chrome-json")
+def chrome_deep(nbytes: int) -> bytes:
+    """Arrays inside each other."""
+    return b'[{"ph":"i","ts":1,"args":{"a":' + b"[" * nbytes
+
+
+@shape("chrome-json")
+def chrome_quotes(nbytes: int) -> bytes:
+    """Events that do not end, each with another behind it."""
+    return b"[" + b'{"a":"},{"' * (nbytes // 10)
+
+
+@shape("chrome-json")
+def chrome_long_string(nbytes: int) -> bytes:
+    """A name that fills the file."""
+    return b'[{"ph":"i","ts":1,"name":"' + b"a" * nbytes + b'"}]'
+
+
+@shape("chrome-json")
+def chrome_odd(nbytes: int) -> bytes:
+    """Events that orjson refuses, with times that are texts."""
+    return b"[" + b'{"ph":"X","ts":"1.5","dur":NaN,"tid":[]},' * (nbytes // 41)
+
+
 
 YAML = (
     b"---\nheader:\n  version: 1\n  type: 0\n  constant-tsc: true\n  nonstop-tsc: true\n"

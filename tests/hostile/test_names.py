@@ -245,10 +245,11 @@ STRUCTURE: dict[str, Callable[[bytes], Any]] = {
     "json": document, "records": lines, "csv": cells, "speedscope": document, "html": tags,
     "dot": statements, "folded": stacks, "otlp": document, "journald": entries,
     "tree-json": document, "llvm-yaml": yaml_lines, "flamegraph": tags, "otlp-traces": document,
+    "firefox": document,
 }  # fmt: skip
 """How the structure of what an exporter writes is seen. Other forms count the length of what they
 hold, or are text for people, which a terminal gets with escapes."""
-OF_SLICES = {"speedscope", "folded", "flamegraph", "dot", "otlp-traces"}
+OF_SLICES = {"speedscope", "folded", "flamegraph", "dot", "otlp-traces", "firefox"}
 OF_LOGS = {"otlp", "journald"}
 REFUSED = {"log": OF_SLICES, "inspect": OF_SLICES | OF_LOGS, "xray": OF_LOGS, "llvm-yaml": OF_LOGS}
 """Exporters that write nothing of a format, because it has none of the tables that they show."""
@@ -432,7 +433,14 @@ def test_any_name_of_a_file_is_exported(format: str, target: str, tmp_path: Path
         done = run_cli("convert", path, out, "-t", target, "-f", format)
         assert "FXF0000" not in done.stderr
         assert done.exit_code == status, (kind, done.stderr)
-        if status == 0 and target in {"json", "html", "otlp", "speedscope", "flamegraph"}:
+        if status == 0 and target in {
+            "json",
+            "html",
+            "otlp",
+            "speedscope",
+            "flamegraph",
+            "firefox",
+        }:
             assert Path(out).read_bytes().decode()
 
 

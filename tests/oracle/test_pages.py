@@ -89,6 +89,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "compare", folder / "shop", "--with", folder / "pool", "--out", folder / "runs.html"
     )  # fmt: skip
     assert not done.stderr.count("error")
+    shown = run_cli("why", folder / "shop" / "checkout.fxt", "order", "--html", folder / "why.html")
+    assert not shown.stderr.count("error")
     return {path.name: path for path in folder.iterdir()}
 
 
@@ -138,6 +140,20 @@ def test_a_page_fits(name: str, width: int, pages: dict[str, Path], at_width: An
     for places in levels.values():
         for (_, end), (start, _) in itertools.pairwise(sorted(places)):
             assert end <= start + 0.01
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_of_reasons_fits(width: int, pages: dict[str, Path], at_width: Any) -> None:
+    browser = at_width(pages["why.html"], width)
+    assert not browser.errors()
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    strips = browser.evaluate(
+        "[...document.querySelectorAll('.strip')].map((strip) => "
+        "[...strip.children].reduce((sum, part) => sum + part.offsetWidth, 0))"
+    )
+    assert len(strips) == 2
+    assert strips[0] > 3 * strips[1]  # the slowest took four times as long
+    assert browser.evaluate("brokenWords()") == []
 
 
 def test_each_capture_of_a_page_has_a_flame_graph(pages: dict[str, Path], at_width: Any) -> None:

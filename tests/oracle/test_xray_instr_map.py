@@ -9,6 +9,7 @@ import pytest
 
 from fx_xray.read.demangling import demangle
 from fx_xray.read.instr_map import InstrumentationMap, read_map
+from fxframework.errors import UnreadableError
 
 from .xray_tool import clang_with_xray, llvm_xray, missing, newest, spelled
 
@@ -105,6 +106,28 @@ def test_the_map_is_the_one_that_llvm_xray_extracts(
     found = read_map(program)
     assert printed(found) == extracted(program)
     assert printed(found, demangled=False) == extracted(program, "--no-demangle")
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "arm64"])
+def test_maps_of_macos_are_those_that_llvm_xray_extracts(machine: str) -> None:
+    program = str(CONFORMANCE / "instr_map" / f"macho-{machine}")
+    found = read_map(program)
+    assert printed(found) == extracted(program)
+    assert printed(found, demangled=False) == extracted(program, "--no-demangle")
+
+
+def test_objects_of_macos_are_refused(tmp_path: Path) -> None:
+    """llvm-xray reads their relocations; we ask for what they were linked into."""
+    source, target = tmp_path / "program.cpp", tmp_path / "program.o"
+    source.write_text("__attribute__((xray_always_instrument)) int one() { return 1; }\n")
+    command = [clang_with_xray(), "-target", "arm64-apple-macos13", "-fxray-instrument", "-c"]
+    done = subprocess.run(
+        [*command, str(source), "-o", str(target)], capture_output=True, check=False, timeout=120
+    )
+    if done.returncode:
+        missing("this clang++ makes no objects of macOS with XRay")
+    with pytest.raises(UnreadableError, match="an object that is not linked"):
+        read_map(str(target))
 
 
 def test_typed_events_are_read_too(tmp_path: Path) -> None:

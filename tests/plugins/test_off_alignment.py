@@ -329,14 +329,11 @@ def test_logs_with_suffixes() -> None:
 # --- Kernels -------------------------------------------------------------------------------------
 
 
-def stretches(data: bytes, format: str) -> list[int]:
-    from fx_log.read.framing import LogJudge
+def stretches(data: bytes) -> list[int]:
     from fx_trace.write.sound import TraceJudge
     from fxframework.kernels.alignment import Alignment
 
-    walk = Alignment(
-        np.frombuffer(data, np.uint8), TraceJudge() if format == "trace" else LogJudge(0)
-    )
+    walk = Alignment(np.frombuffer(data, np.uint8), TraceJudge())
     found: list[int] = []
     while walk.pos < walk.size:
         count = walk.run()
@@ -348,10 +345,10 @@ def test_compiled_and_plain_agree() -> None:
     """What tells where records of logs are has no plain twin."""
     format = "trace"
     bad, _ = torn(sample(format, 100_000), 3, 20, put=False)
-    compiled = stretches(bad, format)
+    compiled = stretches(bad)
     assert len(compiled) > 20
     with plain_kernels():
-        assert stretches(bad, format) == compiled
+        assert stretches(bad) == compiled
 
 
 def test_a_record_larger_than_a_window_is_passed() -> None:
@@ -360,8 +357,8 @@ def test_a_record_larger_than_a_window_is_passed() -> None:
     payload = bytes(1 << 20)
     words = 3 + len(payload) // 8
     large = struct.pack("<QQQ", 0xF | words << 4 | 1 << 40, 0, len(payload)) + payload
-    assert stretches(events + large + events, "trace") == []
-    found = stretches(events + large + events + b"x" + events, "trace")
+    assert stretches(events + large + events) == []
+    found = stretches(events + large + events + b"x" + events)
     assert len(found) == 2
     assert found[1] == 2 * len(events) + len(large) + 1
 

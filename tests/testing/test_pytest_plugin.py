@@ -139,6 +139,12 @@ def test_the_example_of_a_writer_of_ones_own(tmp_path: Path) -> None:
     assert "4 passed" in said, said
 
 
+def test_the_example_of_inspect_data_of_ones_own(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples" / "test_my_inspect.py", tmp_path)
+    said = run(tmp_path, "test_my_inspect.py")
+    assert "5 passed" in said, said
+
+
 def test_the_kit_is_imported_piece_by_piece() -> None:
     import fxframework.testing as kit
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wire.support import check, opened
+from tests.wire.support import check, opened, shown_by_objects
 
 from fxframework import hookimpl, wire
 from fxframework.errors import PluginError
@@ -235,3 +235,58 @@ def test_columns_of_two_lists_or_of_no_field_are_refused() -> None:
     refused("Sample has no field 'lavel'; did you mean", ts="time", bursts_level="samples.lavel")
     refused("bursts_all is a list of parts, which no column holds", bursts_all="samples")
     refused("Levels has no field 'time.x'", ts="time.x")
+
+
+class Word(wire.Part):
+    """An item whose kind alone says how long it is."""
+
+    word: int = wire.kind(wire.u32())
+
+
+class Sum(Word, kind=0):
+    """Two numbers."""
+
+    count: int = wire.u64()
+    level: float = wire.f32()
+
+
+class Mark(Word, kind=0xFFFF_FFFF):
+    """Nothing else."""
+
+
+class Step(Word, kind=wire.OTHER):
+    """Any other word."""
+
+
+class Way(wire.Record):
+    """Words of several kinds."""
+
+    _nbytes = wire.size(wire.u16())
+    number: int = wire.u8()
+    words: tuple[Word, ...] = wire.listed(Word)
+
+
+WAYS_OF_WORDS = wire.Format(
+    "words",
+    "Words: for tests",
+    Way,
+    codes="WORD",
+    tables=[wire.rows("words_blocks", Way, words_number="number")],
+)
+
+
+@given(strategies.files(WAYS_OF_WORDS), st.integers(0, 200))
+def test_kinds_tell_the_sizes_of_items(made: tuple[bytes, Any], cut: int) -> None:
+    data, records = made
+    found, _ = check(WAYS_OF_WORDS, data)
+    assert found == records
+    check(WAYS_OF_WORDS, data[: max(0, len(data) - cut)])
+
+
+@pytest.mark.parametrize("tail", [b"", b"\1", b"\0\0\0\0", bytes(15)])
+def test_items_whose_kinds_tell_their_sizes_are_read_by_columns(tail: bytes) -> None:
+    words = struct.pack("<IIQfI", 7, 0, 1, 0.5, 0xFFFF_FFFF) * 100 + tail
+    data = struct.pack("<HB", 3 + len(words), 7) + words
+    records, _ = check(WAYS_OF_WORDS, data)
+    assert shown_by_objects(WAYS_OF_WORDS, data) == []
+    assert records[0].record == ("damaged" if tail else "way")

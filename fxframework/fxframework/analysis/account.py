@@ -119,8 +119,9 @@ def account(
         else:
             summed = 1 - inner
     figures = spreads(
-        groups.of_call, len(groups), calls.parent, calls.length, chosen=counted, summed=summed
-    )
+        groups.of_call, len(groups), calls.parent, calls.length, chosen=counted, summed=summed,
+        stands_for=calls.stands_for,
+    )  # fmt: skip
     per_second = calls.per_second
     asynchronous = calls.asynchronous
     functions = calls.functions

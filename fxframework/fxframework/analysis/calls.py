@@ -16,7 +16,7 @@ from fxframework.errors import UsageError, did_you_mean
 from fxframework.io import arena
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
-from fxframework.model.capture import Capture, View, under_views
+from fxframework.model.capture import Capture, is_part, under_views
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import ASYNC, Column
 from fxframework.model.strings import StringPool
@@ -116,6 +116,8 @@ class Calls:
     """Number of asynchronous slices."""
     marked: NDArray[np.bool_] | None = None
     """Marks the asynchronous slices; None if there are none in these columns."""
+    stands_for: I64 | None = None
+    """How many calls each of them stands for, whose lengths are added up; None if each is one."""
 
     @classmethod
     def of(cls, capture: Capture, by: str = "", *, with_asynchronous: bool = False) -> Calls:
@@ -130,13 +132,15 @@ class Calls:
         Raises UsageError if there are no slices or no such column.
         """
         column, length_name, per_second = measured(capture, by)
-        columns = _columns(capture, {column.name, length_name, "parent", "thread", "kind"})
+        wanted = {column.name, length_name, "parent", "thread", "kind"}
+        counted = capture.calls.count if capture.calls is not None else ""
+        columns = _columns(capture, wanted | {counted} if counted else wanted)
         is_asynchronous = columns["kind"] == ASYNC
         asynchronous = int(np.count_nonzero(is_asynchronous))
         leaves_out = asynchronous > 0 and not with_asynchronous
         # Callers are known by row; the index of a row is another one in a part of a capture, and
         # where rows were left out.
-        if leaves_out or isinstance(capture, View):
+        if leaves_out or is_part(capture):
             columns |= _columns(capture, {"row"})
         if leaves_out:
             columns = {name: values[~is_asynchronous] for name, values in columns.items()}
@@ -159,6 +163,7 @@ class Calls:
             per_second=per_second,
             asynchronous=asynchronous,
             marked=marked,
+            stands_for=columns[counted] if counted else None,
         )
 
     def __len__(self) -> int:
@@ -203,21 +208,24 @@ class CallBatches:
     """The calls of a capture in parts, for captures that do not fit into memory.
 
     Together the parts are what ``Calls.of`` returns. The caller of a call is in the same part or in
-    an earlier one. A ``View``, or a capture that fits into memory, is one part. If calls come long
+    an earlier one. A part, or a capture that fits into memory, is one part. If calls come long
     before their callers, a part is kept in temporary files; ``release`` drops it from memory.
     """
 
     def __init__(self, capture: Capture, by: str = "", calls: Calls | None = None) -> None:
         self._capture = capture
+        self.stands_for: I64 | None = None
+        """How many calls each stands for (``Calls.stands_for``), if they are one part."""
         self._spilled: list[Spill] = []
         """Columns of the current part, while it waits for callers that come later."""
         self._whole: Calls | None = None
         """All calls, if they are one part; then the private attributes below do not exist."""
-        if calls is not None or isinstance(capture, View) or capture.fits_memory:
+        if calls is not None or is_part(capture) or capture.fits_memory:
             self._whole = calls or Calls.of(capture, by)
             self.functions = self._whole.functions
             self.threads: NDArray[Any] = dense(self._whole.thread)[1]
             """Ids of the threads that have calls, ascending."""
+            self.stands_for = self._whole.stands_for
             self.per_second = self._whole.per_second
             self.asynchronous = self._whole.asynchronous
             return

@@ -6,7 +6,9 @@ __all__ = ["FIELDS", "FIGURES", "RECURSIONS", "SORTS"]
 
 FIGURES = ("none", "count", "min", "med", "90p", "99p", "max", "sum", "self")
 """Figures that labels and colours of a graph can show: those of llvm-xray, and ``self``."""
-SORTS = ("funcid", "count", "min", "med", "90p", "99p", "max", "sum", "self", "func")
+SORTS = (
+    "funcid", "count", "min", "med", "90p", "99p", "max", "sum", "self", "deviation", "func"
+)  # fmt: skip
 """Sort keys of an account: the id of a function, its name (``func``), or a figure."""
 FIELDS = {"med": "median", "90p": "p90", "99p": "p99", "self": "own"}
 """Fields of ``analysis.spread.Spread``, by name of the figure, if the two names differ."""

@@ -94,8 +94,9 @@ def call_graph(capture: Capture, *, by: str = "") -> CallGraph:
     numbers = np.arange(1, count + 1)
     if ids is not None and bool((ids > 0).all()) and np.unique(ids).size == count:
         numbers = ids
-    node_spreads = spreads(calls.function, count, calls.parent, calls.length)
-    edge_spreads = spreads(pair_of_call, distinct_pairs.size, calls.parent, calls.length)
+    columns = calls.parent, calls.length
+    node_spreads = spreads(calls.function, count, *columns, stands_for=calls.stands_for)
+    edge_spreads = spreads(pair_of_call, distinct_pairs.size, *columns, stands_for=calls.stands_for)
     return CallGraph(
         nodes=_Nodes(numbers, functions, node_spreads),
         edges=_Edges(numbers, distinct_pairs, edge_spreads),

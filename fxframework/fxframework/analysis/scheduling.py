@@ -144,6 +144,16 @@ class CpuRuns:
             entered = sched.array("next")[own]
             self._switches[cpu] = _Switches(ts[own], self._rank[own], left, entered)
 
+    @property
+    def cpus(self) -> list[int]:
+        """The CPUs that switch, ascending."""
+        return list(self._switches)
+
+    def entered(self, cpu: int) -> tuple[I64, I32]:
+        """Return the times of the switches of a CPU that switches, and the threads that it ran."""
+        switches = self._switches[cpu]
+        return switches.ts, switches.entered
+
     def thread_before(self, row: int) -> int:
         """Return the thread that ran on the CPU of a row when that happened; -1 if unknown."""
         switches = self._switches.get(self.cpu(row))

@@ -168,6 +168,23 @@ def flow_points(
     return np.array(point_slices, np.int64), np.array(point_flows, np.uint64), taken
 
 
+def flow_steps(flows: Table) -> tuple[I64, I64]:
+    """Return the rows of points from which flows go on, and of those at which they then arrive.
+
+    Points outside of slices are left out, as in ``flow_points``.
+    """
+    slices = flows.array("slice")
+    # Points go by their own number, where they lie in a slice.
+    numbers = np.where(slices >= 0, np.arange(slices.size), -1)
+    columns = {name: flows.array(name) for name in ("ts", "id", "phase")}
+    points, flow, _ = flow_points({**columns, "slice": numbers})
+    by_flow = np.argsort(flow, kind="stable")
+    points = points[by_flow]
+    flow = flow[by_flow]
+    goes_on = flow[1:] == flow[:-1]
+    return points[:-1][goes_on], points[1:][goes_on]
+
+
 def links(flows: Table, spans: Spans) -> tuple[I64, I64, int]:
     """Return the pairs of slices that flows connect, and the number of points without a flow.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import attrs
 import numpy as np
@@ -32,7 +33,8 @@ BLOCK = 1 << 14
 class Spread:
     """Statistics of the lengths of calls that ended, in the units of ``Calls.length``.
 
-    If no call ended, counts and sums are 0 and the other figures are None.
+    If no call ended, counts and sums are 0 and the other figures are None. They are None also if
+    only the sums of several calls are known.
     """
 
     count: int
@@ -47,8 +49,10 @@ class Spread:
     p90: int | None = None
     p99: int | None = None
     max: int | None = None
+    deviation: float | None = None
+    """Standard deviation: the root of the mean squared distance from the mean length."""
 
-    def to_json(self) -> dict[str, int | None]:
+    def to_json(self) -> dict[str, int | float | None]:
         """Return the figures by name; ``own`` is called ``self``."""
         return {
             {"own": "self"}.get(name, name): value for name, value in attrs.asdict(self).items()
@@ -58,11 +62,12 @@ class Spread:
 class Spreads(LazySequence[Spread]):
     """Spreads of n groups, stored as columns of their fields: int64 of shape (n,).
 
-    Counts and sums are stored. Order statistics are read from the lengths, which are stored group
-    by group with each order statistic at its rank; they are -1 for a group without ended calls.
+    Counts, sums and deviations (float64) are stored. Order statistics are read from the lengths,
+    which are stored group by group with each order statistic at its rank; they are -1 for a group
+    without ended calls, and if there are no lengths, because each is the sum of several calls.
     """
 
-    def __init__(self, sums: Mapping[str, I64], lengths: I64, starts: I64) -> None:
+    def __init__(self, sums: Mapping[str, NDArray[Any]], lengths: I64, starts: I64) -> None:
         self._sums = sums
         self.lengths = lengths
         self.starts = starts
@@ -70,13 +75,13 @@ class Spreads(LazySequence[Spread]):
         # A bound method would create a reference cycle.
         super().__init__(starts.size, partial(_spread, views, lengths.data, starts.data))
 
-    def column(self, name: str) -> I64:
+    def column(self, name: str) -> NDArray[Any]:
         """Return the column of a field. Raises KeyError for an unknown name."""
         if name in self._sums:
             return self._sums[name]
         counts = self._sums["count"]
         column: I64 = np.full(counts.size, -1, np.int64)
-        groups = np.flatnonzero(counts)
+        groups = np.flatnonzero(counts if self.lengths.size else 0)
         counts = counts[groups]
         ranks = np.minimum((counts * SHARES[name]).astype(np.int64), counts - 1)
         column[groups] = self.lengths[self.starts[groups] + ranks]
@@ -91,9 +96,11 @@ class Spreads(LazySequence[Spread]):
 def _spread(
     sums: Mapping[str, memoryview], lengths: memoryview, starts: memoryview, group: int
 ) -> Spread:
-    figures = {name: column[group] for name, column in sums.items()}
+    figures: dict[str, Any] = {name: column[group] for name, column in sums.items()}
     count = figures["count"]
-    if count:
+    if not count or not len(lengths):
+        figures["deviation"] = None
+    else:
         for name, rank in _ranks(count).items():
             figures[name] = lengths[starts[group] + rank]
     return Spread(**figures)
@@ -113,12 +120,13 @@ def spreads(
     chosen: NDArray[np.uint8] = ALL,
     summed: NDArray[np.uint8] = ALL,
     ordered: bool = False,
+    stands_for: I64 | None = None,
 ) -> Spreads:
     """Return the spreads of ``groups`` groups of calls; with ``ordered``, all lengths are sorted.
 
     ``group`` is the group of each call; ``parent`` and ``length`` are as in ``Calls``. ``chosen``
     marks the calls that count, ``summed`` those whose lengths are added up. Self times cover all
-    calls.
+    calls. ``stands_for`` is as in ``Calls``: then the lengths of single calls are not known.
     """
     counts = np.zeros(groups, np.int64)
     unfinished = np.zeros(groups, np.int64)
@@ -138,13 +146,57 @@ def spreads(
         )
     own = np.subtract(totals_of_all, nested, out=nested)
     np.maximum(own, 0, out=own)
+    if stands_for is not None:
+        counted = np.flatnonzero(chosen if chosen.size else np.ones(group.size, np.uint8))
+        counts[:] = 0
+        np.add.at(counts, group[counted], stands_for[counted])
+        unknown = np.full(groups, -1.0)
+        sums = {
+            "count": counts,
+            "unfinished": unfinished,
+            "sum": totals,
+            "own": own,
+            "deviation": unknown,
+        }
+        return Spreads(sums, np.zeros(0, np.int64), np.zeros(groups, np.int64))
     starts = np.cumsum(counts) - counts
     lengths = arena.empty(int(counts.sum()), np.int64)
     next_place = starts.copy()
     kernels.sort_out(group.data, length.data, chosen.data, next_place.data, lengths.data)
     _place_ranks(lengths, starts, counts, ordered=ordered)
-    sums = {"count": counts, "unfinished": unfinished, "sum": totals, "own": own}
+    sums = {
+        "count": counts,
+        "unfinished": unfinished,
+        "sum": totals,
+        "own": own,
+        "deviation": _deviations(lengths, starts, counts),
+    }
     return Spreads(sums, lengths, starts)
+
+
+def _deviations(lengths: I64, starts: I64, counts: I64) -> NDArray[np.float64]:
+    """Return the standard deviation of each group of lengths; -1 for a group without any."""
+    deviations = np.full(counts.size, -1.0)
+    groups = np.flatnonzero(counts)
+    counts = counts[groups]
+    if not groups.size:
+        return deviations
+    # Distances from an integer near the mean are exact, and so small that their squares lose
+    # nothing that shows, however large the lengths are. The sum of all lengths fits.
+    means = np.add.reduceat(lengths, starts[groups]) // counts
+    distances = np.zeros(groups.size)
+    squares = np.zeros(groups.size)
+    of_length = np.repeat(np.arange(groups.size, dtype=np.int32), counts)
+    for first in range(0, lengths.size, BLOCK):
+        group = of_length[first : first + BLOCK]
+        lowest = int(group[0])  # groups follow one another
+        distance = (lengths[first : first + BLOCK] - means[group]).astype(np.float64)
+        some = slice(lowest, int(group[-1]) + 1)
+        distances[some] += np.bincount(group - lowest, distance)
+        squares[some] += np.bincount(group - lowest, distance * distance)
+    variances = (squares - distances * distances / counts) / counts
+    deviations[groups] = np.sqrt(np.maximum(variances, 0))
+    return deviations
 
 
 def _place_ranks(lengths: I64, starts: I64, counts: I64, *, ordered: bool) -> None:

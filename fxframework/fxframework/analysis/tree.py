@@ -188,6 +188,9 @@ def call_tree(
     total = np.asarray(builder.totals)[:size]
     time_in_unfinished = np.asarray(builder.loose)[:size]
     deep = builder.deep
+    if batches.stands_for is not None:
+        count[:] = 0
+        np.add.at(count, node_of_call.array[: batches.stands_for.size] >> 1, batches.stands_for)
     functions = batches.functions
     per_second = batches.per_second
     asynchronous = batches.asynchronous

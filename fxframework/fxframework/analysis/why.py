@@ -20,9 +20,8 @@ from fxframework.analysis.scheduling import (
     ThreadStates,
     state_name,
 )
-from fxframework.analysis.spans import flow_points
+from fxframework.analysis.spans import flow_steps
 from fxframework.errors import UsageError, checked_type, did_you_mean
-from fxframework.kit.wakers import Wakers
 from fxframework.model.capture import Capture, under_views
 from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
@@ -165,6 +164,12 @@ def why(capture: Capture, name: str, *, top: int = 1) -> Why:
     if top < 1:
         raise UsageError(f"top is {top}, and must be at least 1", remedy="give 1 or more")
     require_slices(capture)
+    if capture.has_summed_calls:
+        raise UsageError(
+            f"a slice of {capture.format} captures is the sum of several calls, not one of them",
+            path=capture.name,
+            remedy="`fxf account` and `fxf stack` show the sums",
+        )
     slices = capture.table("slices")
     names = slices.array("name")  # texts may be known only once a column is made
     code = slices.pool.code(name)
@@ -384,7 +389,7 @@ class _Scheduling:
     def __init__(self, capture: Capture, sched: Table) -> None:
         self.states = ThreadStates.of(sched)
         self.cpus = CpuRuns(sched)
-        self._wakers = Wakers(capture)
+        self._wakers = sched.array("waker")
         indexes = np.arange(self.states.state.size)
         self._latest_wait = np.maximum.accumulate(np.where(self.states.state >= 0, indexes, -1))
         """For each state the index of the last wait up to it, on whatever thread."""
@@ -413,9 +418,9 @@ class _Scheduling:
             return None
         row = int(self.states.row[following])
         ns = int(self.states.ts[following])
-        waker = int(self._wakers.of(np.array([row]))[0])
-        if waker >= 0:
-            thread = self._thread_of_tid.get(int(self._wakers.tids[waker]), -1)
+        waker = int(self._wakers[row])
+        if waker:
+            thread = self._thread_of_tid.get(waker, -1)
             return _Wakeup(ns, thread, is_inferred=False)
         return _Wakeup(ns, self.cpus.thread_before(row), is_inferred=True)
 
@@ -490,17 +495,8 @@ class _Meanwhile:
         flows = self._capture.table("flows")
         slices = flows.array("slice")
         ts = flows.array("ts")
-        # Points go by their own number, where they lie in a slice.
-        numbers = np.where(slices >= 0, np.arange(slices.size), -1)
-        columns = {name: flows.array(name) for name in ("ts", "id", "phase")}
-        points, flow, _ = flow_points({**columns, "slice": numbers})
-        by_flow = np.argsort(flow, kind="stable")
-        points = points[by_flow]
-        flow = flow[by_flow]
-        # Each pair of points of one flow that follow one another.
-        sent = points[:-1]
-        arrived = points[1:]
-        comes_in = (flow[1:] == flow[:-1]) & self._slices.are_within(slices[arrived], row)
+        sent, arrived = flow_steps(flows)
+        comes_in = self._slices.are_within(slices[arrived], row)
         comes_in &= flows.array("thread")[sent] != thread
         sent = sent[comes_in]
         arrived = arrived[comes_in]

@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from fxframework.model.selection import Selection
 
 CSV_HEADER = (
-    "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched,kind"
+    "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched,kind,"
+    "deviation"
 )
 """llvm-xray's columns, followed by ours."""
 KINDS = ("call", "async")
 """Kinds of entries: calls, and asynchronous slices."""
 UNKNOWN = "(unknown)"
-SPARE = ("source", "min", "90%", "99%", "median", "unmatched", "thread")
+SPARE = ("source", "deviation", "min", "90%", "99%", "median", "unmatched", "thread")
 """Columns that are left out on a narrow terminal, in this order."""
 TIMES = {"sum": "sum", "self": "own", "min": "min", "median": "median", "90%": "p90", "99%": "p99",
-         "max": "max"}  # fmt: skip
+         "max": "max", "deviation": "deviation"}  # fmt: skip
 """Columns of times, with the fields of a Spread that they show."""
 ASCENDING = ("funcid", "func")
 """Sort keys whose default order is ascending."""
@@ -148,7 +149,7 @@ def _csv(table: Account, entries: Sequence[Entry], *, per_thread: bool) -> Itera
     """Yield the lines of llvm-xray's CSV, with our columns appended."""
     yield CSV_HEADER + (",thread" if per_thread else "")
 
-    def seconds(value: int | None) -> str:
+    def seconds(value: float | None) -> str:
         return "" if value is None else f"{value / (table.per_second or 1):e}"
 
     for entry in entries:
@@ -169,6 +170,7 @@ def _csv(table: Account, entries: Sequence[Entry], *, per_thread: bool) -> Itera
             str(spread.unfinished),
             str(entry.unmatched),
             KINDS[entry.asynchronous],
+            seconds(spread.deviation),
         ]
         if per_thread:
             cells.append(_quoted(entry.thread or ""))

@@ -123,10 +123,11 @@ def read_each(
     return statuses
 
 
-def length(value: int | None, per_second: int) -> str:
-    """Format a length of time, in ticks if their rate is unknown."""
-    if value is None:
+def length(exact: float | None, per_second: int) -> str:
+    """Format a length of time, rounded to whole ticks, and in ticks if their rate is unknown."""
+    if exact is None:
         return "–"
+    value = round(exact)
     if not per_second:
         return f"{value:,} ticks"
     return duration(value * NANOSECONDS // per_second)

@@ -52,6 +52,11 @@ if TYPE_CHECKING:
     metavar="NAME:HOW",
     help="Align an input's clock: offset=NS, FROM=TO (ns; twice for drift), or tsc; repeatable.",
 )
+@click.option(
+    "--split",
+    metavar="INTO",
+    help="Write parts of this size (100MB) or length (10s), or so many (8): OUT-001, OUT-002, …",
+)
 @click.option("--force", is_flag=True, help="Replace OUT; print binary output to a terminal.")
 @click.option(
     "--list", "listing", is_flag=True, help="List the possible outputs of IN; takes no OUT."
@@ -65,6 +70,7 @@ def command(
     to: str | None,
     table: str | None,
     align: tuple[str, ...],
+    split: str | None,
     force: bool,
     listing: bool,
     paths: tuple[str, ...],
@@ -77,7 +83,8 @@ def command(
     with --force.
 
     --since, --until and the options under Parts and Log options select a part of each capture. A
-    part in the capture's own format keeps everything that it needs.
+    part in the capture's own format keeps everything that it needs. With --split, each part is a
+    file that can be opened by itself.
     """
     if listing:
         return session.each(paths, lambda text: _list(session, text))
@@ -93,6 +100,8 @@ def command(
         raise UsageError(
             "--json reports on standard output, where the output goes", remedy="name a file as OUT"
         )
+    if split is not None:
+        return _split(session, inputs, out, split, to, align, names, force=force)
     # Open all captures at once: they become one output, on one timeline.
     with contextlib.ExitStack() as stack:
         captures = [stack.enter_context(session.open(text, also=None)) for text in inputs]
@@ -110,12 +119,63 @@ def command(
                 remedy="send it to a file or a pipe, or give --force",
             )
         report = carry_out(session, conversion, out, force=force)
+        return _finished(session, captures, [report], _as_json(report))
+
+
+def _split(
+    session: Session,
+    inputs: Sequence[str],
+    out: str,
+    into: str,
+    to: str | None,
+    align: Sequence[str],
+    names: Selection,
+    *,
+    force: bool,
+) -> ExitCode:
+    """Convert one capture to several outputs."""
+    from fxframework.splitting import Split, split
+
+    how = Split.parse(into)
+    if len(inputs) > 1 or align:
+        raise UsageError(
+            "--split takes one capture, and no --align",
+            remedy="write the captures as one first, and split that one",
+        )
+    with session.open(inputs[0], also=None) as capture:
+        working = session.screen.working(f"splitting {capture.name}", capture.source)
+        with working:
+            reports = split(
+                session.host,
+                capture,
+                out,
+                how,
+                to=to,
+                part=session.selection(capture, names),
+                options=session.settings.options,
+                strict=session.settings.strict,
+                open_sink=lambda name: session.sink(name, force=force),
+            )
+        parts = [_as_json(report) for report in reports]
+        return _finished(session, [capture], reports, {"parts": parts})
+
+
+def _finished(
+    session: Session,
+    captures: Sequence[Capture],
+    reports: Sequence[ConversionReport],
+    body: Mapping[str, Any],
+) -> ExitCode:
+    """Print what was written, with ``body`` as JSON; return the exit status."""
+    statuses = [session.status(capture) for capture in captures]
+    for report in reports:
         _show(session, report)
         warn_of_findings(session, report.findings)
-        statuses = [session.status(capture) for capture in captures]
         if any(finding.severity >= Severity.DATA_LOSS for finding in report.findings):
             statuses.append(ExitCode.FINDINGS)
-        return worst(*statuses)
+    if session.settings.json:
+        session.screen.json("convert", body)
+    return worst(*statuses)
 
 
 def planned(
@@ -184,22 +244,22 @@ def note_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> Non
 def _show(session: Session, report: ConversionReport) -> None:
     screen = session.screen
     note_dropped(session, report.to, report.dropped)
+    screen.skipped(report.skipped)
     if report.outside:
         counts = ", ".join(f"{count:,} {what}" for what, count in report.outside.items())
         screen.detail(f"outside of the part: {counts}")
     if report.out != "<stdout>":
         screen.note(f"wrote {report.out}: {report.to}, {amount(report.nbytes, 'byte')}")
-    if session.settings.json:
-        screen.json(
-            "convert",
-            {
-                "inputs": [attrs.asdict(input) for input in report.inputs],
-                **fields(report, "out to"),
-                "action": str(report.action),
-                **fields(report, "bytes=nbytes dropped left_out=outside"),
-                "renumbered": {str(id): own for id, own in report.renumbered.items()},
-            },
-        )
+
+
+def _as_json(report: ConversionReport) -> dict[str, Any]:
+    return {
+        "inputs": [attrs.asdict(input) for input in report.inputs],
+        **fields(report, "out to"),
+        "action": str(report.action),
+        **fields(report, "bytes=nbytes dropped left_out=outside skipped"),
+        "renumbered": {str(id): own for id, own in report.renumbered.items()},
+    }
 
 
 # --- Possible targets --------------------------------------------------------------------------

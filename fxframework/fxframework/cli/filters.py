@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from fxframework.cli.options import GroupedOption
+from fxframework.cli.settings import Moment
 from fxframework.errors import UsageError
 
 __all__ = ["part_options", "place_options"]
@@ -26,7 +27,7 @@ def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add only the options for threads, processes, categories and functions to a command."""
+    """Add only the options for threads, processes, categories and slices to a command."""
     return _with(command, _PLACES)
 
 
@@ -48,6 +49,13 @@ def _severity(text: str) -> int:
     from fxframework.model.selection import least_severity
 
     return least_severity(text)
+
+
+def _length(text: str) -> int:
+    length = Moment.parse(text)
+    if length.absolute:
+        raise UsageError(f"{text!r} is not a length", remedy="for example --min-duration 50us")
+    return length.ns
 
 
 def _koid(text: str) -> int:
@@ -81,6 +89,13 @@ _PLACES = (
     _option("--function", "functions",
             "Only slices of this name, or whose names match a pattern; repeatable.",
             group=PLACES, multiple=True, metavar="NAME"),
+    _option("--exclude-function", "exclude_functions",
+            "No slices of this name, or whose names match a pattern: what encloses them takes "
+            "over what they enclose; repeatable.",
+            group=PLACES, multiple=True, metavar="NAME"),
+    _option("--min-duration", "min_duration_ns",
+            "No slices shorter than this (50us), except those that enclose a longer one.",
+            group=PLACES, type=_length, metavar="TIME"),
 )  # fmt: skip
 _LOGS = (
     _option("--severity", "min_severity",

@@ -78,8 +78,8 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
 
 
 def _slowest(capture: Capture, rows: Mapping[str, int]) -> Slowest | None:
-    """Return the slowest names of a capture that has slices."""
-    if not rows.get("slices"):
+    """Return the slowest names of a capture that has slices, each of them one call."""
+    if not rows.get("slices") or capture.has_summed_calls:
         return None
     from fxframework.analysis.slowest import slowest
 

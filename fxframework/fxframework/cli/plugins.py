@@ -54,6 +54,8 @@ def _check(session: Session, plugin: str) -> ExitCode:
         raise MissingExtraError(package, "testing", purpose=purpose) from error
     results = list(kit.checkup(session.host, plugin))
     failed = [result for result in results if result.status == "failed"]
+    for advice in kit.advice_of(session.host, plugin):
+        session.screen.note(advice)
     if session.settings.json:
         document = {
             "plugin": plugin,

@@ -212,6 +212,12 @@ class Screen:
 
             self.say("".join(traceback.format_exception(error)).rstrip())
 
+    def skipped(self, counts: Mapping[str, int]) -> None:
+        """Print how many slices were skipped, by the reason, if there are any."""
+        if counts:
+            reasons = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+            self.note(f"left out: {reasons}")
+
     def losses(
         self, name: str, counts: Mapping[str, int], severity: Callable[[str], Severity]
     ) -> None:

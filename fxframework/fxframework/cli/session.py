@@ -299,10 +299,15 @@ class Session:
     def window(self, capture: Capture, names: Selection | None = None) -> Capture:
         """Return the part of a capture that ``--since``, ``--until`` and ``names`` select.
 
-        Raises UsageError if it has no times, threads, processes or logs to select by.
+        The number of slices that are skipped is printed. Raises UsageError if it has no times,
+        threads, processes or logs to select by.
         """
         selection = self.selection(capture, names)
-        return capture if selection is None else capture.select(selection)
+        if selection is None:
+            return capture
+        window = capture.select(selection)
+        self.screen.skipped(window.skipped_counts())
+        return window
 
     # --- Outcomes ---
 

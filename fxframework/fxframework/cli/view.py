@@ -92,7 +92,9 @@ def _make(
     names: Selection,
     trace: Path,
 ) -> ExitCode:
-    """Write the trace for the UI."""
+    """Write the trace for the UI; a single file that Perfetto reads stays as it is."""
+    if len(files) == 1 and _copy_perfetto_file(session, files[0], trace):
+        return ExitCode.OK
     with contextlib.ExitStack() as stack:
         captures = []
         for text in files:
@@ -101,13 +103,11 @@ def _make(
             except NoReaderError:
                 if not _copy_perfetto_file(session, text, trace):
                     raise
-                if len(files) > 1:
-                    raise UsageError(
-                        "a Perfetto trace cannot be merged with captures",
-                        path=text,
-                        remedy="show it alone",
-                    ) from None
-                return ExitCode.OK
+                raise UsageError(
+                    "a Perfetto trace cannot be merged with captures",
+                    path=text,
+                    remedy="show it alone",
+                ) from None
         conversion = planned(session, captures, str(trace), "perfetto", align, names)
         report = carry_out(session, conversion, str(trace), force=False)
         note_dropped(session, report.to, report.dropped)

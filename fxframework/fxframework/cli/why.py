@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -18,7 +18,7 @@ from fxframework.errors import ExitCode
 from fxframework.kit.shown import brief
 
 if TYPE_CHECKING:
-    from fxframework.analysis.why import Call, Part, Step, Why
+    from fxframework.analysis.why import Call, Flow, Line, Part, Step, Why
     from fxframework.model.selection import Selection
 
 LEAST_SHARE = 0.01
@@ -39,10 +39,20 @@ IDLE = "idle"
     metavar="N",
     help="The N slowest calls, not the slowest alone.",
 )
+@click.option("--html", metavar="OUT", help="Also write a page.")
+@click.option("--force", is_flag=True, help="Replace OUT.")
 @click.argument("file", shell_complete=complete.files)
 @click.argument("name")
 @place_options
-def command(session: Session, top: int, file: str, name: str, names: Selection) -> ExitCode:
+def command(
+    session: Session,
+    top: int,
+    html: str | None,
+    force: bool,
+    file: str,
+    name: str,
+    names: Selection,
+) -> ExitCode:
     """Show where the time of the slowest call of NAME went, beside the typical call of NAME.
 
     NAME is that of slices. Time is split by the innermost slice, and by what the thread did:
@@ -64,17 +74,63 @@ def command(session: Session, top: int, file: str, name: str, names: Selection) 
         else:
             _print(session, reasons)
         session.screen.flush()
+        if html is not None:
+            from fxframework.exporters.page import page
+
+            with session.sink(html, force=force) as sink:
+                sink.write(page("fxframework.exporters.reasons", "why", _page_data(reasons)))
+            session.screen.note(f"wrote {html}: {amount(sink.written, 'byte')}")
         return finished(session, whole)
+
+
+def _page_data(reasons: Why) -> dict[str, Any]:
+    """Return the data of the page, in the words of the text."""
+    typical = reasons.typical
+    calls = []
+    for call in reasons.slowest:
+        parts = [
+            {
+                "state": row.part.state,
+                "ns": row.ns,
+                "typical_ns": row.typical_ns,
+                "time": _time(row.ns),
+                "typical": _time(row.typical_ns),
+                "share": _share(row.ns, call),
+                "text": _reason(row.part),
+                "steps": [_step(step) for step in row.part.steps if row.ns],
+            }
+            for row in _PartTable.of(call, typical, shows_all=True).rows
+        ]
+        (heading,) = _heading_of_call(call, None)
+        calls.append(
+            {
+                "heading": heading,
+                "ns": call.dur_ns,
+                "time": brief(call.dur_ns),
+                "typical_ns": 0 if typical is None else typical.dur_ns,
+                "typical": "" if typical is None else brief(typical.dur_ns),
+                "parts": parts,
+                "flows": [_flow(flow) for flow in call.flows],
+                "lines": [_log_line(line) for line in call.lines],
+            }
+        )
+    return {"name": reasons.name, "subtitle": "; ".join(_summary(reasons)), "calls": calls}
+
+
+def _summary(reasons: Why) -> Iterator[str]:
+    """Yield what is to be said before all calls."""
+    heading = f"{printable(reasons.name)}: {amount(reasons.count, 'call')}"
+    if reasons.unfinished:
+        heading += f", and {reasons.unfinished:,} that never ended"
+    yield heading
+    if not reasons.has_scheduling:
+        yield "no scheduling data: waiting cannot be told from running"
 
 
 def _print(session: Session, reasons: Why) -> None:
     screen = session.screen
-    heading = f"{printable(reasons.name)}: {amount(reasons.count, 'call')}"
-    if reasons.unfinished:
-        heading += f", and {reasons.unfinished:,} that never ended"
-    screen.print(heading)
-    if not reasons.has_scheduling:
-        screen.print("no scheduling data: waiting cannot be told from running")
+    for line in _summary(reasons):
+        screen.print(line)
     shows_all = session.settings.verbose > 0
     for call in reasons.slowest:
         screen.print("")
@@ -162,9 +218,7 @@ class _PartTable:
             yield _aligned(cells, widths) + "less than 1% each: -v"
 
     def _cells(self, row: _Row) -> list[str]:
-        cells = [row.part.state, _time(row.ns), NO_TIME]
-        if row.ns:
-            cells[2] = f"{100 * row.ns / self.call.dur_ns:.0f}%"
+        cells = [row.part.state, _time(row.ns), _share(row.ns, self.call)]
         if self.typical is not None:
             cells.append(_time(row.typical_ns))
         return cells
@@ -175,6 +229,13 @@ def _time(ns: int) -> str:
     if not ns:
         return NO_TIME
     return brief(ns)
+
+
+def _share(ns: int, call: Call) -> str:
+    """Return the share of a part in a call, or what stands for none."""
+    if not ns:
+        return NO_TIME
+    return f"{100 * ns / call.dur_ns:.0f}%"
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -190,18 +251,24 @@ def _beside(call: Call, *, width: int, shows_all: bool) -> Iterator[str]:
     if shows_all:
         most = max(len(call.flows), len(call.lines))
     for flow in call.flows[:most]:
-        on_the_way = brief(flow.arrived_ns - flow.sent_ns)
-        sender = printable(flow.thread) + _in_slice(flow.slice)
-        text = f"from {sender}, {on_the_way} on the way"
-        yield from wrapped("flow  ", text, indent=6, columns=width)
+        yield from wrapped("flow  ", _flow(flow), indent=6, columns=width)
     if most < len(call.flows):
         yield f"flow  … and {len(call.flows) - most:,} more (-v)"
     for line in call.lines[:most]:
-        text = f"{brief(line.ns)} {printable(line.severity)}: {printable(line.message)}"
-        yield from wrapped("log   ", text, indent=6, columns=width)
+        yield from wrapped("log   ", _log_line(line), indent=6, columns=width)
     hidden_count = call.line_count - min(most, len(call.lines))
     if hidden_count > 0:
         yield f"log   … and {hidden_count:,} more"
+
+
+def _flow(flow: Flow) -> str:
+    """Return in words where a flow came from."""
+    on_the_way = brief(flow.arrived_ns - flow.sent_ns)
+    return f"from {printable(flow.thread)}{_in_slice(flow.slice)}, {on_the_way} on the way"
+
+
+def _log_line(line: Line) -> str:
+    return f"{brief(line.ns)} {printable(line.severity)}: {printable(line.message)}"
 
 
 def _reason(part: Part) -> str:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from fxframework.exporters.stacks import stacks_of
+from fxframework.exporters.stacks import ON_ONE_LINE, stacks_of
 from fxframework.kernels.buffers import view
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
 __all__ = ["FoldedExport"]
 
-_ENDS = [*map(chr, range(32)), "\x85", "\u2028", "\u2029"]
-_SPECIAL = str.maketrans({";": ":"} | dict.fromkeys(_ENDS, " "))
+_SPECIAL = ON_ONE_LINE | {ord(";"): ":"}
 """Replacements for separators and for all characters that may end a line."""
 CHUNK = 1 << 16
 """Characters written at a time."""

@@ -10,6 +10,7 @@ from fxframework.io.limits import MOST
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import (
     EVERY_CAPTURE,
+    SHORTEN,
     Confidence,
     Exporter,
     Option,
@@ -128,6 +129,7 @@ EXPORTERS = (
         accepts=frozenset(STANDARD_TABLES),
         suffixes=(".txt",),
         open=lazy("fxframework.exporters.text:TextExport"),
+        options=(SHORTEN,),
     ),
     Exporter(
         name="json",
@@ -135,6 +137,7 @@ EXPORTERS = (
         accepts=frozenset({"slices", "instants", "counters"}),
         suffixes=(".json",),
         open=lazy("fxframework.exporters.chrome:ChromeExport"),
+        options=(SHORTEN,),
     ),
     Exporter(
         name="csv",
@@ -156,6 +159,7 @@ EXPORTERS = (
                 False,
                 "put ' before strings that spreadsheets take for formulas: = + - @",
             ),
+            SHORTEN,
         ),
     ),
     Exporter(
@@ -204,6 +208,7 @@ EXPORTERS = (
             Option("thread", True, "begin each stack with its thread; no: sum over threads"),
             BY,
             DEPTH,
+            SHORTEN,
         ),
     ),
     Exporter(
@@ -217,6 +222,7 @@ EXPORTERS = (
             Option("thread", True, "begin with a frame for each thread; no: sum over threads"),
             BY,
             DEPTH,
+            SHORTEN,
         ),
     ),
     Exporter(
@@ -226,7 +232,16 @@ EXPORTERS = (
         suffixes=(".speedscope.json", ".speedscope.json.gz"),
         open=lazy("fxframework.exporters.speedscope:SpeedscopeExport"),
         streams=False,
-        options=(BY,),
+        options=(BY, SHORTEN),
+    ),
+    Exporter(
+        name="firefox",
+        title="a profile for the Firefox Profiler: stacks with their lengths, instants as markers",
+        accepts=frozenset({"slices", "instants"}),
+        suffixes=(".firefox.json", ".firefox.json.gz"),
+        open=lazy("fxframework.exporters.firefox:FirefoxExport"),
+        streams=False,
+        options=(BY, SHORTEN),
     ),
     Exporter(
         name="otlp-traces",
@@ -246,6 +261,7 @@ EXPORTERS = (
                 "nanoseconds from the Unix epoch to time 0 of the clock; 0: as the capture says, "
                 "if it does",
             ),
+            SHORTEN,
         ),
     ),
     Exporter(
@@ -259,6 +275,7 @@ EXPORTERS = (
             "unknown_columns_are_passed_on_or_reported": "it has no place for them",
         },
         binary=True,
+        options=(SHORTEN,),
     ),
     Exporter(
         name="html",
@@ -272,7 +289,10 @@ EXPORTERS = (
             "a_row_that_is_missing_is_noticed": "a report shows no single rows of large tables",
             "unknown_columns_are_passed_on_or_reported": "a report shows no single columns",
         },
-        options=(Option("title", "", "heading of the report; default: the names of the captures"),),
+        options=(
+            Option("title", "", "heading of the report; default: the names of the captures"),
+            SHORTEN,
+        ),
     ),
     Exporter(
         name="pprof",
@@ -280,8 +300,16 @@ EXPORTERS = (
         accepts=CALLS,
         suffixes=(".pb", ".pb.gz"),
         open=lazy("fxframework.exporters.pprof:PprofExport"),
-        options=(BY, DEPTH),
+        options=(BY, DEPTH, SHORTEN),
         binary=True,
+    ),
+    Exporter(
+        name="callgrind",
+        title="functions with their own and inclusive times, for callgrind_annotate, KCachegrind",
+        accepts=CALLS,
+        suffixes=(".callgrind", ".callgrind.gz"),
+        open=lazy("fxframework.exporters.callgrind:CallgrindExport"),
+        options=(BY, DEPTH, SHORTEN),
     ),
     Exporter(
         name="dot",
@@ -296,6 +324,7 @@ EXPORTERS = (
             _figure("vertex_label", "label of a function", "count"),
             _figure("edge_color", "measure that colours calls (darker is more)", "sum"),
             _figure("vertex_color", "measure that colours functions", "sum"),
+            SHORTEN,
         ),
     ),
 )

@@ -20,12 +20,14 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.strings import StringPool
 
-__all__ = ["Frames", "left_out", "no_calls", "place_of", "stacks_of"]
+__all__ = ["ON_ONE_LINE", "Frames", "left_out", "no_calls", "place_of", "stacks_of"]
 
 ASYNCHRONOUS = "asynchronous slices"
 UNFINISHED = "lengths of calls that never ended"
 TIMELESS = "calls that took no time"
 DEEP = "calls that are too deep, added to those above"
+ON_ONE_LINE = str.maketrans(dict.fromkeys([*map(chr, range(32)), "\x85", "\u2028", "\u2029"], " "))
+"""Blanks for all characters that may end a line, and for other control characters."""
 
 
 def left_out(capture: Capture) -> Counter[str]:
@@ -36,7 +38,7 @@ def left_out(capture: Capture) -> Counter[str]:
     known_columns = {column.name for column in STANDARD_TABLES["slices"].all_columns}
     if calls is not None:
         used_tables.add(calls.functions)
-        known_columns |= {calls.function, calls.ticks, calls.ended}
+        known_columns |= {calls.function, calls.ticks, calls.ended, calls.count}
     for name, rows in capture.row_counts().items():
         if not rows:
             continue

@@ -32,7 +32,7 @@ SLACK = 8
 KEEP_OF_ONE = 16 << 20
 """The same for a program that reads one capture: the blocks of a few batches."""
 HEAP = 64 << 20
-"""Free bytes that ``keep_small`` lets the C library keep: the columns of a few blocks of records."""
+"""Free bytes that ``keep_small`` lets the C library keep: the columns of a few blocks."""
 IN_HEAP = 8 << 20
 """Arrays of fewer bytes come from its heap then, others from the system."""
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3

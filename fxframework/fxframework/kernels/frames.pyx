@@ -1,11 +1,15 @@
 # cython: boundscheck=True, cdivision=True, show_performance_hints=False
-"""Frames: where the records of a declared format begin and end, thousands at a time.
+"""Frames: where the records of a declared format begin and end, and the items in them.
 
 ``fxframework.wire.framing`` says what the numbers are and makes a ``Frames`` for a format.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memchr
+from libc.string cimport memchr, memcpy
+
+from fxframework.kernels.alignment cimport Judge
+
+import sys
 
 import numpy as np
 
@@ -15,7 +19,7 @@ cdef enum:
     SUB_AT, SUB_BYTES, SUB_SHIFT, SUB_MASK
     SIZE_AT, SIZE_BYTES, SIZE_SHIFT, SIZE_MASK
     UNIT, PLUS, FIXED, HEAD, MOST, ALIGN, PADDED, POWER
-    MARK_KIND, MARK_AT, MARK_BYTES, MARK_VALUE, OTHER
+    MARK_KIND, MARK_AT, MARK_BYTES, MARK_VALUE, OTHER, LEAST, CLOSED
     NUMBERS
 
 cdef enum:
@@ -24,22 +28,327 @@ cdef enum:
     # Numbers of each entry of ``prefixes``.
     PREFIX_AT = 0
     PREFIX_BYTES, PREFIX_SHIFT, PREFIX_MASK, PREFIX_UNIT, PREFIX_PLUS, PREFIX_LEAST
-    PREFIX_TEXT_AT, PREFIX_UNTIL, PREFIX
+    PREFIX_TEXT_AT, PREFIX_UNTIL, PREFIX_ALIGN, PREFIX
 
 cdef enum:
+    # Numbers of each entry of ``likely``.
+    LIKELY_AT, LIKELY_BYTES, LIKELY_SHIFT, LIKELY_MASK, LIKELY_LEAST, LIKELY_SPAN, LIKELY
+
+cdef enum:
+    # Numbers of each part of an item that has parts, and what they are.
+    PART_HOW, PART_PLUS, PART_SHIFT, PART_MASK, PART_INLINE, PART_ALIGN
+    PART_SHORT, PART_BAD, PART_LONG, PART
+    COUNTED = 0     # so many bytes as a number in the head says
+    STATED          # up to where the item says that it ends
+    TEXTS           # texts, each behind a byte with its size; a size of zero ends them
+    UNTIL           # up to a byte that ends it
+    NO_PART         # the item has no more
+
+cdef enum:
+    WORD = 8
     DIRECT = 4096           # kinds below it are found in a table
-    CONFIRMED = 3           # records in a row that show that they begin off the alignment
+    CONFIRMED = 3           # records in a row that show where records begin
+    LONG_RUN = 16           # so many in a row show it wherever they end
 
 cdef int64_t LARGEST = <int64_t>1 << 40     # the largest size in a header of a growing file
 cdef int64_t LARGEST_POWER = 31             # as ``fxframework.wire.families`` has it
 cdef int64_t BEYOND = -(<int64_t>1 << 62)   # a size that no record can have
+cdef int64_t SMALL = <int64_t>1 << 31       # the product of two numbers below it does not overflow
+cdef int64_t OF_NO_KIND = -1                # the fault of an item whose kind is not declared
+cdef bint LITTLE = sys.byteorder == "little"
 
 # Why there is no record: the numbers of ``fxframework.wire.framing``.
 cdef int64_t UNKNOWN = -1, CUT = -2, BAD_SIZE = -3, NO_KIND = -4, NO_ORDER = -5, PADDING = -6
+cdef int64_t BEHIND = -7, HIDING = -8
 
 # Why ``read`` stopped.
 cdef enum:
     FULL, AT_END, ASKS
+
+
+cdef class Items:
+    """The items of the lists of many records, one list after another.
+
+    An item is ``size`` bytes long, or as long as a number in its first ``head`` bytes says:
+    ``place``, ``nbytes``, ``shift``, ``mask``, then ``unit`` and ``plus`` bytes. Where the number is
+    a kind, ``sizes`` has pairs of kind and size, one after another, and ``plus`` is the size of all
+    other kinds, 0 if there are none. Behind each comes padding to a multiple of ``pad`` from the
+    start of its record.
+
+    Or an item has ``parts`` (int64 of shape (ways, parts, PART)) behind its first word, which has
+    all numbers that say how long they are; ``ways`` (int32) has the way of each kind, -1 for kinds
+    that are not declared, by ``kind_shift`` and the size of the array, a power of two. Kinds from
+    ``way_of_others`` on are not declared either, but their items can be passed over. The size that
+    such an item states, in its first word too, has to be that of its parts.
+    """
+
+    cdef int64_t size, head, pad, place, nbytes, shift, mask, unit, plus
+    cdef int64_t pad_mask  # of a gap, where ``pad`` is a power of two; else 0
+    cdef int head_bits     # 2 to this power is at most the bytes of the shortest item
+    cdef const int64_t[::1] sizes
+    cdef int64_t kind_shift, kind_mask, way_of_others
+    cdef const int32_t[::1] ways
+    cdef const int64_t[:, :, ::1] parts
+    cdef const int32_t* first_way
+    cdef const int64_t* first_part
+    cdef int64_t width
+    cdef bint big, has_parts
+
+    def __init__(self, size, head, pad, big, place=0, nbytes=0, shift=0, mask=0, unit=1, plus=0,
+                 sizes=(), kind_shift=0, ways=None, parts=None, way_of_others=0):
+        self.sizes = np.array(sizes, np.int64)
+        self.size, self.head, self.pad, self.big = size, head, pad, big
+        self.place, self.nbytes, self.shift, self.mask = place, nbytes, shift, mask
+        self.unit, self.plus = unit, plus
+        if self.place + self.nbytes > max(self.head, self.size) or self.pad < 1:
+            raise ValueError("the size of an item is not in its head")
+        # Divisions took half of the time of ``walk``.
+        self.pad_mask = 0 if pad & pad - 1 else pad - 1
+        self.head_bits = max(1, head).bit_length() - 1
+        self.has_parts = parts is not None
+        if self.has_parts:
+            self.ways, self.parts, self.kind_shift = ways, parts, kind_shift
+            self.kind_mask, self.way_of_others = self.ways.shape[0] - 1, way_of_others
+            if self.parts.shape[2] != PART or self.kind_mask & self.ways.shape[0]:
+                raise ValueError("the numbers of an item are not as many as its parts ask for")
+            if max(ways) >= self.parts.shape[0] or big or not LITTLE:
+                raise ValueError("items with parts are read by words in little endian")
+            # Safe: a way is a row of ``parts``, and is found by as many bits as there are ways.
+            self.first_way, self.first_part = &self.ways[0], &self.parts[0, 0, 0]
+            self.width = self.parts.shape[1]
+
+    def walk(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] places,
+             const int64_t[::1] limits, const int64_t[::1] counts):
+        """Return the items of lists at ``places`` of records at ``starts``, up to ``limits``.
+
+        ``counts`` has the items of each list, -1 for as many as there is room for. The result is
+        begins and sizes of all items (int64 of shape (items,)), and by list how many there are,
+        the place behind the last and its padding, and whether all of them fit.
+        """
+        cdef int64_t rows = starts.shape[0], row, at, limit, size, used = 0, left, first
+        cdef int64_t pad = self.pad, pad_mask = self.pad_mask
+        item_counts, ends, fit = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, bool)
+        cdef int64_t[::1] count_of = item_counts, end_of = ends
+        cdef uint8_t[::1] fits_of = fit.view(np.uint8)
+        cdef int64_t room = 0
+        for row in range(rows):
+            if not 0 <= places[row] <= limits[row] <= data.shape[0]:
+                raise IndexError(f"a list at bytes {places[row]} to {limits[row]} of {data.shape[0]}")
+            size = limits[row] - places[row] >> self.head_bits
+            room += min(<uint64_t>counts[row], <uint64_t>size)  # -1 is more than there is room for
+        begins, sizes = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64)
+        cdef int64_t[::1] begin_of = begins, size_of = sizes
+        cdef const uint8_t* octets = &data[0] if data.shape[0] else NULL
+        for row in range(rows):
+            at, limit, left, first = places[row], limits[row], counts[row], used
+            fits_of[row] = True
+            while left and (left > 0 or at < limit):
+                size = self.size_at(octets + at, at, limit)
+                if size <= 0:
+                    fits_of[row] = False
+                    break
+                begin_of[used], size_of[used] = at, size
+                used += 1
+                left -= 1
+                at += size
+                if pad_mask:
+                    at = min(at + (starts[row] - at & pad_mask), limit)
+                elif pad > 1:
+                    at = min(at + (pad - (at - starts[row]) % pad) % pad, limit)
+            count_of[row], end_of[row] = used - first, at
+        return begins[:used], sizes[:used], item_counts, ends, fit
+
+    cdef inline int64_t size_at(self, const uint8_t* item, int64_t at, int64_t limit) noexcept nogil:
+        """Return the size of the item at a byte; 0 if there is no room for it."""
+        cdef uint64_t word = 0
+        cdef int64_t index, size = self.size, number
+        if limit - at < self.head or at == limit:
+            return 0
+        if self.nbytes:
+            item += self.place  # safe: the number lies within the item's head
+            if self.nbytes == WORD and not self.big and LITTLE:
+                memcpy(&word, item, WORD)
+            else:
+                for index in range(self.nbytes):
+                    if self.big:
+                        word = word << 8 | item[index]
+                    else:
+                        word |= <uint64_t>item[index] << 8 * index
+            number = <int64_t>(word >> self.shift) & self.mask
+            if self.sizes.shape[0]:
+                size = self.plus
+                for index in range(0, self.sizes.shape[0] - 1, 2):
+                    if self.sizes[index] == number:
+                        size = self.sizes[index + 1]
+                        break
+                return size if self.head <= size <= limit - at else 0
+            if number < 0 or number > limit - at:
+                return 0
+            # A division takes longer than all else here.
+            if (number >= SMALL or self.unit >= SMALL) and number > (limit - at) // self.unit:
+                return 0
+            size = number * self.unit + self.plus
+        return size if self.head <= size <= limit - at else 0
+
+    def chains(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] limits):
+        """Return the items that fill stretches of the data, from ``starts`` up to ``limits``.
+
+        Of each: the row of its stretch, its begin, the place behind it, and the rule by which it
+        cannot be read, or 0; int64 of shape (4, items). Such an item is as long as it states, or
+        all that is left.
+        """
+        cdef int64_t rows = starts.shape[0], row, at, limit, fault = 0, used = 0
+        cdef int64_t room = 8 * rows + 64
+        items = np.empty((4, room), np.int64)
+        cdef int64_t[:, ::1] column = items
+        cdef int64_t* row_of = &column[0, 0]
+        cdef const uint8_t* octets = &data[0] if data.shape[0] else NULL
+        for row in range(rows):
+            at, limit = starts[row], limits[row]
+            # With this, reading up to the limit is safe.
+            if not 0 <= at <= limit <= data.shape[0]:
+                raise IndexError(f"a list at bytes {at} to {limit} of {data.shape[0]}")
+            while at < limit:
+                if used == room:
+                    items = np.concatenate((items, np.empty_like(items)), axis=1)
+                    room, column = 2 * room, items
+                    row_of = &column[0, 0]
+                # Safe: each of the four rows has ``room`` numbers.
+                row_of[used], row_of[room + used] = row, at
+                at = self.end_of(octets, at, limit, &fault)
+                row_of[2 * room + used], row_of[3 * room + used] = at, fault
+                used += 1
+        return items[:, :used]
+
+    def faults(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] limits):
+        """Return the rules by which the first items of stretches cannot be read, or 0."""
+        cdef int64_t rows = starts.shape[0], row, fault = 0
+        out = np.empty(rows, np.int64)
+        cdef int64_t[::1] fault_of = out
+        for row in range(rows):
+            if not 0 <= starts[row] <= limits[row] <= data.shape[0]:
+                raise IndexError(f"bytes {starts[row]} to {limits[row]} of {data.shape[0]}")
+            if starts[row] < limits[row]:
+                self.end_of(&data[0], starts[row], limits[row], &fault)
+            else:
+                fault = OF_NO_KIND
+            fault_of[row] = fault
+        return out
+
+    cdef inline int64_t word_at(self, const uint8_t* octets, int64_t at) noexcept nogil:
+        """Return the first word of an item, which is within the data."""
+        cdef int64_t word
+        memcpy(&word, octets + at, WORD)  # safe: whoever calls this has compared it with the limit
+        return word
+
+    cdef inline int64_t stated_size(self, int64_t word) noexcept nogil:
+        """Return the size that the first word of an item states; 0 if it states none."""
+        return ((word >> self.shift) & self.mask) * self.unit + self.plus
+
+    cdef inline int64_t way_of(self, int64_t word) noexcept nogil:
+        """Return the way of an item with this first word; -1 if its kind is not declared."""
+        return self.first_way[(word >> self.kind_shift) & self.kind_mask]
+
+    cdef inline int64_t end_of(
+        self, const uint8_t* octets, int64_t at, int64_t limit, int64_t* fault
+    ) noexcept nogil:
+        """Return the place behind the item with parts at a byte, which ends by ``limit``.
+
+        ``fault`` is set to the rule by which it cannot be read, or 0.
+        """
+        cdef int64_t begin = at, word, way, number, length, left
+        cdef const int64_t* part
+        fault[0] = OF_NO_KIND
+        if limit - at < WORD:
+            return limit
+        word = self.word_at(octets, at)
+        way = self.way_of(word)
+        if way >= 0:
+            fault[0] = 0
+            part = self.first_part + way * self.width * PART
+            for left in range(self.width):
+                if part[PART_HOW] != COUNTED:
+                    if part[PART_HOW] == NO_PART:
+                        break
+                    at = self.end_of_part(octets, part, word, begin, at, limit, fault)
+                else:
+                    number = (word >> part[PART_SHIFT]) & part[PART_MASK]
+                    length = number
+                    if part[PART_INLINE]:
+                        # Bytes follow if this bit is set; other numbers but 0 refer to nothing.
+                        if number & part[PART_INLINE]:
+                            length = number & (part[PART_INLINE] - 1)
+                        elif number:
+                            fault[0] = part[PART_BAD]
+                            break
+                    at += part[PART_PLUS] + ((length + part[PART_ALIGN] - 1) & -part[PART_ALIGN])
+                if at > limit and fault[0] == 0:
+                    fault[0] = part[PART_SHORT]
+                if fault[0]:
+                    break
+                part += PART
+        if fault[0] == 0:
+            return at
+        length = self.stated_size(word)
+        return begin + length if 0 < length <= limit - begin else limit
+
+    cdef int64_t end_of_part(
+        self, const uint8_t* octets, const int64_t* part, int64_t word, int64_t begin,
+        int64_t at, int64_t limit, int64_t* fault
+    ) noexcept nogil:
+        """Return the place behind a part of the item that begins at byte ``begin``."""
+        cdef int64_t end
+        at += part[PART_PLUS]
+        if part[PART_HOW] == STATED:
+            end = begin + self.stated_size(word)
+            return end if end >= at else limit + 1
+        return self.end_of_texts(octets, part, at, limit, fault) if at < limit else limit + 1
+
+    cdef int64_t end_of_texts(
+        self, const uint8_t* octets, const int64_t* part, int64_t at, int64_t limit,
+        int64_t* fault
+    ) noexcept nogil:
+        """Return the place behind a text that a byte ends, or behind texts that a size of 0 ends.
+
+        ``limit + 1`` if the end is not there.
+        """
+        cdef int64_t count = 0, size
+        cdef const void* ending
+        if part[PART_HOW] == UNTIL:
+            ending = memchr(octets + at, <int>part[PART_MASK], limit - at)
+            return limit + 1 if ending == NULL else <const uint8_t*>ending - octets + 1
+        while at < limit:
+            size = octets[at]
+            at += 1
+            if size == 0:
+                return at
+            if count == part[PART_INLINE]:
+                fault[0] = part[PART_BAD]
+                return at
+            if size > part[PART_MASK]:
+                fault[0] = part[PART_LONG]
+                return at
+            count += 1
+            at += size
+        return limit + 1
+
+    cdef bint fill(
+        self, const uint8_t* octets, int64_t at, int64_t limit, int64_t most
+    ) noexcept nogil:
+        """Whether items with parts fill a stretch exactly: 1 to ``most``, each as it states."""
+        cdef int64_t word, end, count = 0, fault = 0
+        while at < limit and count < most:
+            if limit - at < WORD:
+                return False
+            word = self.word_at(octets, at)
+            end = self.end_of(octets, at, limit, &fault)
+            if fault or self.way_of(word) >= self.way_of_others:
+                return False
+            if self.nbytes and self.stated_size(word) != end - at:
+                return False
+            at = end
+            count += 1
+        return at == limit and count > 0
 
 
 cdef class Frames:
@@ -52,6 +361,10 @@ cdef class Frames:
 
     ``big`` is the byte order at hand, ``growing`` whether more bytes may follow the end of the
     data, ``asking`` whether damage is left to the caller, who knows where it ends.
+
+    ``rule`` says where reading goes on (``fxframework.wire.framing.Resumption``). With
+    ``splitting``, a record that its items do not fill ends where others begin that theirs do.
+    ``behind`` are items of which one follows each record: a row of its own.
     """
 
     cdef const uint8_t[::1] data
@@ -63,12 +376,17 @@ cdef class Frames:
     cdef uint8_t[::1] order
     cdef readonly object places, sizes, kinds_found, entries, orders
     cdef readonly int64_t next, found_size, found_kind
-    cdef public int big, growing, asking
-    cdef int64_t total, count, beyond_end
+    cdef public int big, growing, asking, splitting
+    cdef public int64_t total
+    cdef int64_t count, beyond_end, content_end
     cdef bint searching
+    cdef Items items, behind
+    cdef const int64_t[:, ::1] likely
+    cdef bint has_rule, has_items, has_behind, alone
+    cdef int64_t step, items_at, most_items
     cdef int64_t[256] absent    # by byte: from where on the data have none
 
-    def __init__(self, data, numbers, kinds, prefixes, int64_t room):
+    def __init__(self, data, numbers, kinds, prefixes, int64_t room, rule=None, behind=None):
         self.data, self.kinds, self.prefixes = data, kinds, prefixes
         self.total = self.data.shape[0]
         self.count = self.kinds.shape[0] // ENTRY
@@ -84,6 +402,7 @@ cdef class Frames:
             if 0 <= self.kinds[ENTRY * number + ENTRY_KIND] < DIRECT:
                 direct[self.kinds[ENTRY * number + ENTRY_KIND]] = number
         self.direct = direct
+        room += behind is not None  # a record and what is behind it are in one reading
         self.places = np.empty(room, np.int64)
         self.sizes = np.empty(room, np.int64)
         self.kinds_found = np.empty(room, np.int64)
@@ -91,6 +410,18 @@ cdef class Frames:
         self.orders = np.empty(room, np.uint8)
         self.place, self.size, self.kind = self.places, self.sizes, self.kinds_found
         self.entry, self.order = self.entries, self.orders
+        self.step = 1
+        self.has_rule = rule is not None
+        if self.has_rule:
+            self.likely, self.alone, self.step = rule.likely, rule.alone, rule.step
+            self.items, self.items_at, self.most_items = rule.items, rule.items_at, rule.most
+            self.has_items = self.items is not None
+            if self.likely.shape[1] != LIKELY or self.step < 1:
+                raise ValueError("the numbers of a rule are not as many as it needs")
+        self.behind = behind
+        self.has_behind = behind is not None
+        if self.has_items and not self.items.has_parts or self.has_behind and not self.behind.has_parts:
+            raise ValueError("items that fill a record, or follow it, have parts")
 
     def read(self, int64_t at, int64_t most, int64_t end):
         """Fill rows from byte ``at`` on; return how many there are, and why it stopped.
@@ -99,7 +430,8 @@ cdef class Frames:
         (0), at the end of the data (1), or before a record whose size or damage whose end only the
         caller can tell (2). ``next`` is the byte behind the last row.
         """
-        cdef int64_t rows = 0, entry, size, kind, limit = min(most, self.place.shape[0])
+        cdef int64_t rows = 0, entry, size, kind, inner, limit = min(most, self.place.shape[0] - self.has_behind)
+        cdef int64_t fault = 0
         cdef int64_t usual_kind = 0, usual_entry = 0, usual_size = 0
         cdef int why = FULL, big = self.big
         # Whether the kind at hand has come before, so that entry and size need not be looked up:
@@ -151,6 +483,11 @@ cdef class Frames:
                                 break
                             else:
                                 size = self.find(at + 1, at) - at
+                if self.splitting and self.has_items and entry >= 0:
+                    inner = self.hidden(at, size)
+                    if inner:
+                        entry = HIDING
+                        size = inner - at
                 self.place[rows] = at
                 self.size[rows] = size
                 self.kind[rows] = kind
@@ -158,6 +495,16 @@ cdef class Frames:
                 self.order[rows] = <uint8_t>big
                 rows += 1
                 at += size
+                if self.has_behind and entry >= 0 and at < self.total:
+                    size = self.behind.end_of(&self.data[0], at, self.total, &fault) - at
+                    if fault == 0:
+                        self.place[rows] = at
+                        self.size[rows] = size
+                        self.kind[rows] = 0
+                        self.entry[rows] = <int32_t>BEHIND
+                        self.order[rows] = <uint8_t>big
+                        rows += 1
+                        at += size
         if why == FULL and at >= self.total:
             why = AT_END
         self.next = at
@@ -224,6 +571,8 @@ cdef class Frames:
                 return NO_ORDER
             self.big = order
         entry = self.entry_of(at, kind)
+        if entry < 0 and self.numbers[CLOSED]:
+            return self.not_framed(at, NO_KIND)
         size = self.numbers[FIXED]
         if self.numbers[SIZE_BYTES]:
             size = self.announced(at)
@@ -236,6 +585,7 @@ cdef class Frames:
         if size > rest:
             return self.not_framed(at, BAD_SIZE if self.growing and entry < 0 else CUT)
         self.found_size = size
+        self.content_end = at + size
         if entry >= 0:
             return entry
         return self.not_framed(at, UNKNOWN if size else NO_KIND)
@@ -259,6 +609,8 @@ cdef class Frames:
         if self.prefixes[first + PREFIX_UNTIL] >= 0:
             size += self.text_length(at + self.prefixes[first + PREFIX_TEXT_AT],
                                      <int>self.prefixes[first + PREFIX_UNTIL])
+        self.content_end = at + size
+        size = (size + self.prefixes[first + PREFIX_ALIGN] - 1) & -self.prefixes[first + PREFIX_ALIGN]
         if size < least or size > rest or 0 < self.kinds[ENTRY * entry + ENTRY_MOST] < size:
             return 0
         # Behind the last record of a growing file there may be more of it.
@@ -280,7 +632,7 @@ cdef class Frames:
     cdef bint possible(self, int64_t entry, int64_t size) noexcept nogil:
         """Whether the head of a record may say this size."""
         cdef int64_t most
-        if size < self.numbers[HEAD] or size <= 0 or size & (self.numbers[ALIGN] - 1):
+        if size < self.numbers[LEAST] or size <= 0 or size & (self.numbers[ALIGN] - 1):
             return False
         most = self.numbers[MOST] if entry < 0 else self.kinds[ENTRY * entry + ENTRY_MOST]
         return most == 0 or size <= most
@@ -340,14 +692,21 @@ cdef class Frames:
 
         A record fits if its kind is known, its size possible, and if another one of a known kind,
         or the end of the data, follows. Off the alignment, which counts from ``origin``, it is the
-        first of CONFIRMED records.
+        first of CONFIRMED records. A format's own rule says it otherwise (``goes_on``).
         """
         cdef int big = self.big
         cdef int64_t kind = self.found_kind, wanted
         self.searching = True
         self.beyond_end = 0
+        if self.has_rule:
+            at += (self.step - (at - origin) % self.step) % self.step
         while at < self.total:
             self.big = big
+            if self.has_rule:
+                if self.goes_on(at):
+                    break
+                at += self.step
+                continue
             wanted = CONFIRMED if (at - origin) & (self.numbers[ALIGN] - 1) else 2
             if self.follow(at, wanted):
                 break
@@ -355,7 +714,95 @@ cdef class Frames:
         self.searching = False
         self.big = big
         self.found_kind = kind
-        return at
+        return min(at, self.total)
+
+    cdef bint goes_on(self, int64_t at) noexcept nogil:
+        """Whether reading may go on at a byte, by the rule of the format.
+
+        A record that its items fill is enough, if it is enough ``alone``. Else records follow that
+        are likely, or without that, filled: CONFIRMED, or fewer up to the end of the data.
+        """
+        cdef int64_t count = 0, size
+        cdef bint is_full
+        while count < CONFIRMED and at < self.total:
+            size = self.likely_size(at)
+            if size == 0:
+                return False
+            if self.has_items and (count == 0 or not self.alone):
+                is_full = self.filled(at)
+                if self.alone and is_full:
+                    return True
+                if not self.alone and not is_full:
+                    return False
+            at += size
+            count += 1
+        return True
+
+    cdef int64_t likely_size(self, int64_t at) noexcept nogil:
+        """Return the size of the record at a byte if its head is likely; 0 if none is there."""
+        cdef int64_t entry = self.frame(at), size = self.found_size, number, place, value
+        if entry < 0:
+            return 0
+        if size == 0:
+            size = self.by_prefix(at, entry)
+        for number in range(self.likely.shape[0] if size else 0):
+            place = at + self.likely[number, LIKELY_AT]
+            if self.likely[number, LIKELY_BYTES] > self.total - place:
+                return 0
+            value = self.load(place, self.likely[number, LIKELY_BYTES], self.big)
+            value = <int64_t>(<uint64_t>value >> self.likely[number, LIKELY_SHIFT])
+            # Without a sign: a number below the least is a very large one.
+            value = (value - self.likely[number, LIKELY_LEAST]) & self.likely[number, LIKELY_MASK]
+            if <uint64_t>value > <uint64_t>self.likely[number, LIKELY_SPAN]:
+                return 0
+        return size
+
+    cdef bint filled(self, int64_t at) noexcept nogil:
+        """Whether its items fill the record at a byte, whose size was just found."""
+        return self.items.fill(&self.data[0], at + self.items_at, self.content_end, self.most_items)
+
+    cdef int64_t hidden(self, int64_t begin, int64_t size) noexcept nogil:
+        """Return the byte at which others begin within a record of a damaged size; 0 if none do.
+
+        Their items fill them, its own do not; LONG_RUN follow one another, or CONFIRMED, which pass
+        its end. If no record is likely but for its items, CONFIRMED do, or fewer that end with it.
+        """
+        cdef int64_t end = begin + size, first = begin, at, count
+        cdef int big = self.big
+        cdef int64_t entry = self.frame(begin)
+        if self.found_size == 0:
+            self.by_prefix(begin, entry)
+        if self.filled(begin):
+            return 0
+        self.searching = True
+        while True:
+            first += self.step
+            if first >= end:
+                break
+            at = first
+            count = 0
+            while count < LONG_RUN and (count < CONFIRMED or at < end) and at < self.total:
+                size = self.likely_size(at)
+                if size == 0 or not self.filled(at):
+                    break
+                at = self.behind_all(at + size)
+                count += 1
+                if not self.alone and (count == CONFIRMED or at == end):
+                    break
+            if count == LONG_RUN or (count >= CONFIRMED and (at >= end or not self.alone)) or (
+                    count and not self.alone and (at == end or at == self.total)):
+                break
+        self.searching = False
+        self.big = big
+        return first if first < end else 0
+
+    cdef int64_t behind_all(self, int64_t at) noexcept nogil:
+        """Return the place behind what follows a record that ends at a byte."""
+        cdef int64_t fault = 0, end
+        if not self.has_behind or at >= self.total:
+            return at
+        end = self.behind.end_of(&self.data[0], at, self.total, &fault)
+        return self.total + WORD if fault else end
 
     cdef bint follow(self, int64_t at, int64_t wanted) noexcept nogil:
         """Whether so many records follow from a byte; the last may be one that cannot be seen.
@@ -374,3 +821,35 @@ cdef class Frames:
         if self.growing and count and entry == CUT:
             self.beyond_end = self.total
         return False
+
+
+cdef class FramesJudge(Judge):
+    """Tells where the records of a format lie on an alignment, by the rule of its ``Frames``.
+
+    ``make`` returns them for the bytes of a window, whose records are whole words.
+    """
+
+    cdef Frames frames
+
+    def __init__(self, make):
+        Judge.__init__(self)
+        self.frames = make(np.asarray(self.window))
+        self.frames.searching = True
+        if not self.frames.has_items:
+            raise ValueError("a judge needs items that fill records")
+
+    cdef long long whole(self, long long at) noexcept nogil:
+        """Return the words of the record at word ``at`` that its items fill; 0 if none is."""
+        cdef int64_t size = self.size_at(at)
+        return size if size and self.frames.filled(WORD * at) else 0
+
+    cdef long long stated(self, long long at) noexcept nogil:
+        """Return the words of a record by the header at word ``at``, which few words look like."""
+        return self.size_at(at)
+
+    cdef int64_t size_at(self, int64_t at) noexcept nogil:
+        """Return the words of the likely record at a word, with what is behind it; 0 for none."""
+        cdef int64_t size
+        self.frames.total = WORD * self.total
+        size = self.frames.likely_size(WORD * at)
+        return (self.frames.behind_all(WORD * at + size) // WORD - at) if size else 0

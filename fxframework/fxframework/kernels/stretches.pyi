@@ -17,21 +17,3 @@ TEXT_FLAGS: dict[str, int]
 def texts(
     data: U8, starts: I64, stated: I64, limits: I64, origins: I64, unit: int
 ) -> tuple[I64, I64, U8 | None]: ...
-
-class Items:
-    def __init__(
-        self,
-        size: int,
-        head: int,
-        pad: int,
-        big: bool,
-        place: int = 0,
-        nbytes: int = 0,
-        shift: int = 0,
-        mask: int = 0,
-        unit: int = 1,
-        plus: int = 0,
-    ) -> None: ...
-    def walk(
-        self, data: U8, starts: I64, places: I64, limits: I64, counts: I64
-    ) -> tuple[I64, I64, I64, I64, Mask]: ...

@@ -1,5 +1,5 @@
 # cython: boundscheck=True, wraparound=False, show_performance_hints=False
-"""Stretches: what is asked of many stretches of a file at once, and items that follow one another.
+"""Stretches: what is asked of many stretches of a file at once.
 
 All arrays are one-dimensional and contiguous; places and lengths are int64. A stretch that is not
 within the data raises IndexError.
@@ -8,12 +8,7 @@ within the data raises IndexError.
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-import sys
-
 import numpy as np
-
-cdef enum:
-    WORD = 8
 
 cdef enum:
     # What ``texts`` says of one; ``TEXT_FLAGS`` has their names.
@@ -44,10 +39,6 @@ cdef inline uint64_t every_bit(const uint8_t* octets, int64_t length, int64_t be
     for index in range(length):
         every |= <uint64_t>octets[index] << 8 * index
     return every
-
-
-cdef int64_t SMALL = <int64_t>1 << 31   # the product of two numbers below it does not overflow
-cdef bint LITTLE = sys.byteorder == "little"
 
 
 cdef int check(const uint8_t[::1] data, int64_t start, int64_t length) except -1:
@@ -187,93 +178,3 @@ cdef bint is_utf8(const uint8_t* octets, int64_t length) noexcept nogil:
             index += 1
             more -= 1
     return True
-
-
-cdef class Items:
-    """The items of the lists of many records, one list after another.
-
-    An item is ``size`` bytes long, or as long as a number in its first ``head`` bytes says:
-    ``place``, ``nbytes``, ``shift``, ``mask``, then ``unit`` and ``plus`` bytes. Behind each comes
-    padding to a multiple of ``pad`` from the start of its record.
-    """
-
-    cdef int64_t size, head, pad, place, nbytes, shift, mask, unit, plus
-    cdef int64_t pad_mask  # of a gap, where ``pad`` is a power of two; else 0
-    cdef int head_bits     # 2 to this power is at most the bytes of the shortest item
-    cdef bint big
-
-    def __init__(self, size, head, pad, big, place=0, nbytes=0, shift=0, mask=0, unit=1, plus=0):
-        self.size, self.head, self.pad, self.big = size, head, pad, big
-        self.place, self.nbytes, self.shift, self.mask = place, nbytes, shift, mask
-        self.unit, self.plus = unit, plus
-        if self.place + self.nbytes > max(self.head, self.size) or self.pad < 1:
-            raise ValueError("the size of an item is not in its head")
-        # Divisions took half of the time of ``walk``.
-        self.pad_mask = 0 if pad & pad - 1 else pad - 1
-        self.head_bits = max(1, head).bit_length() - 1
-
-    def walk(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] places,
-             const int64_t[::1] limits, const int64_t[::1] counts):
-        """Return the items of lists at ``places`` of records at ``starts``, up to ``limits``.
-
-        ``counts`` has the items of each list, -1 for as many as there is room for. The result is
-        begins and sizes of all items (int64 of shape (items,)), and by list how many there are,
-        the place behind the last and its padding, and whether all of them fit.
-        """
-        cdef int64_t rows = starts.shape[0], row, at, limit, size, used = 0, left, first
-        cdef int64_t pad = self.pad, pad_mask = self.pad_mask
-        item_counts, ends, fit = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, bool)
-        cdef int64_t[::1] count_of = item_counts, end_of = ends
-        cdef uint8_t[::1] fits_of = fit.view(np.uint8)
-        cdef int64_t room = 0
-        for row in range(rows):
-            if not 0 <= places[row] <= limits[row] <= data.shape[0]:
-                raise IndexError(f"a list at bytes {places[row]} to {limits[row]} of {data.shape[0]}")
-            size = limits[row] - places[row] >> self.head_bits
-            room += min(<uint64_t>counts[row], <uint64_t>size)  # -1 is more than there is room for
-        begins, sizes = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64)
-        cdef int64_t[::1] begin_of = begins, size_of = sizes
-        cdef const uint8_t* octets = &data[0] if data.shape[0] else NULL
-        for row in range(rows):
-            at, limit, left, first = places[row], limits[row], counts[row], used
-            fits_of[row] = True
-            while left and (left > 0 or at < limit):
-                size = self.size_at(octets + at, at, limit)
-                if size <= 0:
-                    fits_of[row] = False
-                    break
-                begin_of[used], size_of[used] = at, size
-                used += 1
-                left -= 1
-                at += size
-                if pad_mask:
-                    at = min(at + (starts[row] - at & pad_mask), limit)
-                elif pad > 1:
-                    at = min(at + (starts[row] - at) % pad, limit)
-            count_of[row], end_of[row] = used - first, at
-        return begins[:used], sizes[:used], item_counts, ends, fit
-
-    cdef inline int64_t size_at(self, const uint8_t* item, int64_t at, int64_t limit) noexcept nogil:
-        """Return the size of the item at a byte; 0 if there is no room for it."""
-        cdef uint64_t word = 0
-        cdef int64_t index, size = self.size, number
-        if limit - at < self.head or at == limit:
-            return 0
-        if self.nbytes:
-            item += self.place  # safe: the number lies within the item's head
-            if self.nbytes == WORD and not self.big and LITTLE:
-                memcpy(&word, item, WORD)
-            else:
-                for index in range(self.nbytes):
-                    if self.big:
-                        word = word << 8 | item[index]
-                    else:
-                        word |= <uint64_t>item[index] << 8 * index
-            number = <int64_t>(word >> self.shift) & self.mask
-            if number < 0 or number > limit - at:
-                return 0
-            # A division takes longer than all else here.
-            if (number >= SMALL or self.unit >= SMALL) and number > (limit - at) // self.unit:
-                return 0
-            size = number * self.unit + self.plus
-        return size if self.head <= size <= limit - at else 0

@@ -33,6 +33,7 @@ from fxframework.model.opened import Opened
 from fxframework.model.rows import Bools, RowMarks, category_mask, function_mask, thread_mask
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.selection import Selection
+from fxframework.model.skipped import SkippedSlices
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import ColumnData, Table, html_table
 
@@ -47,9 +48,11 @@ __all__ = [
     "Entry",
     "OpenRequest",
     "Record",
+    "SameRows",
     "Summary",
     "View",
     "Window",
+    "is_part",
     "kind_of",
     "under_views",
 ]
@@ -113,6 +116,8 @@ class CallColumns:
     """Column of `slices`: how the call ended."""
     functions: str
     """Table of functions: ``id`` is the number, ``name`` and ``source`` are codes."""
+    count: str = ""
+    """Column of `slices`: how many calls a slice stands for; empty if each is one call."""
 
 
 @attrs.frozen(kw_only=True)
@@ -256,6 +261,11 @@ class Capture(Opened, abc.ABC):
         None if the lengths of slices are known only in nanoseconds.
         """
         return None
+
+    @property
+    def has_summed_calls(self) -> bool:
+        """Whether a slice stands for several calls, of which only the sum is known."""
+        return self.calls is not None and bool(self.calls.count)
 
     def resume(self) -> tuple[int, bytes] | None:
         """Return where to continue reading once the file has grown.
@@ -475,7 +485,7 @@ class Capture(Opened, abc.ABC):
         """
         return self.select(Selection(start_ns=start_ns, stop_ns=stop_ns))
 
-    def select(self, selection: Selection) -> Capture:
+    def select(self, selection: Selection) -> Window:
         """Return a view of the rows and records that a selection chooses; see ``Window``.
 
         Raises UsageError for a thread or process that the capture does not have, and for a
@@ -572,6 +582,8 @@ class View(Capture):
         self.source = whole.source
         self.request = whole.request
         self.strings = whole.strings
+        self.skipped: SkippedSlices | None = whole.skipped if isinstance(whole, View) else None
+        """Slices that its selection skips; None if it skips none."""
         self._shown_rows: dict[str, RowMarks] = {}
         """Rows that are shown, by table, once they are known."""
 
@@ -649,6 +661,29 @@ class View(Capture):
                 yield part
 
 
+class SameRows(View):
+    """A view of all rows and records of another capture, some of whose values differ."""
+
+    def records(self) -> Iterator[Record]:
+        """Return the records of the whole capture, as they are there."""
+        return self.whole.records()
+
+    def row_counts(self) -> Mapping[str, int]:
+        """As in the whole capture."""
+        return self.whole.row_counts()
+
+    def summary(self) -> Summary:
+        """As in the whole capture."""
+        return self.whole.summary()
+
+
+def is_part(capture: Capture) -> bool:
+    """Return whether a capture is a view of some rows of another one."""
+    while isinstance(capture, SameRows):
+        capture = capture.whole
+    return isinstance(capture, View)
+
+
 def under_views(capture: Capture) -> Capture:
     """Return the capture of which views, if there are any, show a part."""
     while isinstance(capture, View):
@@ -664,7 +699,8 @@ class Window(View):
     matches if either of its threads does; `threads` and `processes` then include the other one.
     If categories are selected, rows of other categories or without one do not match. If functions
     are selected, of the rows with a time only slices and instants of these names match; if logs
-    are selected, only logs.
+    are selected, only logs. Slices that are skipped do not match, and enclose nothing: `depth` and
+    `parent` of the others, and `slice` of flows, are as if they had not been.
 
     `args` follow the rows that they belong to, as do the rows of detail tables
     (``TableSchema.parent_table``). Other tables (`blobs`, `diagnostics`, …) and records without a
@@ -680,7 +716,9 @@ class Window(View):
         self._logs = LogFilter(selection, whole) if selection.by_logs else None
         self._threads = thread_mask(selection, whole)
         self._categories = category_mask(selection, whole)
-        self._functions = function_mask(selection, whole)
+        self._functions = function_mask(selection.functions, whole)
+        if selection.skips:
+            self.skipped = SkippedSlices(selection, whole)
         self._koids = [] if self._threads is None else self._koids_of(self._threads)
         self._counter_offsets: NDArray[np.int64] | None = None
         """Offsets of the records of counters that are shown, once they are known."""
@@ -704,8 +742,8 @@ class Window(View):
             )
         if not self.selection.by_time_alone:
             raise UsageError(
-                "records cannot be chosen by thread, process, category or function, nor by what "
-                "logs say",
+                "records cannot be chosen by thread, process, category, function or length, nor by "
+                "what logs say",
                 remedy="cut the capture first: `fxf convert IN OUT` with OUT in its own format",
             )
         return self._timed_records()
@@ -752,7 +790,16 @@ class Window(View):
 
     def _part(self, table: Table) -> Table:
         mask = self._mask(table)
-        return table if mask is None else table.select(mask)
+        part = table if mask is None else table.select(mask)
+        return part if self.skipped is None else self.skipped.relinked(part)
+
+    def skipped_counts(self) -> Mapping[str, int]:
+        """Return how many slices are skipped that the other criteria choose, by the reason."""
+        if self.skipped is None:
+            return {}
+        rest = attrs.evolve(self.selection, exclude_functions=(), min_duration_ns=None)
+        slices = Window(self.whole, rest).batches("slices")
+        return self.skipped.counts(batch.array("row") for batch in slices)
 
     def _mask(self, table: Table) -> Bools | None:
         """Return which rows match; None if all do."""
@@ -768,6 +815,7 @@ class Window(View):
             self._thread_mask(table),
             self._category_mask(table),
             self._function_mask(table),
+            self._skip_mask(table),
             self._log_mask(table),
         )
         masks = [mask for mask in criteria if mask is not None]
@@ -842,6 +890,11 @@ class Window(View):
             return np.zeros(len(table), np.bool_)
         is_chosen = np.append(self._functions, False)  # index -1: no name
         return np.asarray(is_chosen[table.array("name")])
+
+    def _skip_mask(self, table: Table) -> Bools | None:
+        if self.skipped is None or table.name != "slices":
+            return None
+        return ~self.skipped.among(table.array("row"))
 
     def _log_mask(self, table: Table) -> Bools | None:
         if self._logs is None or "ts" not in table:

@@ -14,7 +14,14 @@ from fxframework.model.selection import Selection, name_fits
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["HasTables", "RowMarks", "category_mask", "function_mask", "thread_mask"]
+__all__ = [
+    "HasTables",
+    "RowMarks",
+    "category_mask",
+    "check_slices",
+    "function_mask",
+    "thread_mask",
+]
 
 Bools = NDArray[np.bool_]
 
@@ -153,19 +160,24 @@ def category_mask(selection: Selection, capture: HasTables) -> Bools | None:
     return mask
 
 
-def function_mask(selection: Selection, capture: HasTables) -> Bools | None:
-    """Return a mask of the selected functions, indexed by string code; None if all are selected.
-
-    Raises UsageError for a capture without slices, and for a pattern that matches no slice.
-    """
-    if not selection.functions:
-        return None
+def check_slices(capture: HasTables, consequence: str) -> None:
+    """Raise UsageError, which says the consequence, for a capture without slices."""
     if "slices" not in capture.schemas:
         raise UsageError(
-            f"{capture.format} captures have no slices, so functions cannot be selected",
+            f"{capture.format} captures have no slices, so {consequence}",
             path=capture.name,
             remedy=f"it has {', '.join(capture.tables)}",
         )
+
+
+def function_mask(patterns: Sequence[str], capture: HasTables) -> Bools | None:
+    """Return a mask of the functions that match, indexed by string code; None without patterns.
+
+    Raises UsageError for a capture without slices, and for a pattern that matches no slice.
+    """
+    if not patterns:
+        return None
+    check_slices(capture, "functions cannot be selected")
     # Instants of a function are selected with its slices, but only slices make it a function.
     slice_codes = _codes_of_names(capture, "slices")
     codes = slice_codes
@@ -173,12 +185,12 @@ def function_mask(selection: Selection, capture: HasTables) -> Bools | None:
         codes = np.union1d(slice_codes, _codes_of_names(capture, "instants"))
     pool = capture.strings
     functions = [pool[code] for code in slice_codes.tolist()]
-    for pattern in selection.functions:
+    for pattern in patterns:
         if not any(name_fits(function, pattern) for function in functions):
             raise _no_match("function", pattern, sorted(functions))
     mask = np.zeros(len(pool), np.bool_)
     for code in codes.tolist():
-        mask[code] = Selection.matches(pool[code], selection.functions)
+        mask[code] = Selection.matches(pool[code], patterns)
     return mask
 
 

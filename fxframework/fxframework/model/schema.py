@@ -225,6 +225,7 @@ _TABLES = (
             Column("prev_state", "u1", "state of the outgoing thread", values=THREAD_STATES),
             Column("prev_priority", "i4", "priority or weight; -1 not given"),
             Column("next_priority", "i4", "priority or weight; -1 not given"),
+            Column("waker", "u8", "tid of the thread that caused a wakeup; 0 not recorded"),
         ),
     ),
     TableSchema(

@@ -71,6 +71,12 @@ def _check_time(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
     checked_type(value, (Integral, NoneType), field.name, "an int (nanoseconds) or None")
 
 
+def _check_length(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    _check_time(_, field, value)
+    if value is not None and value < 0:
+        raise UsageError(f"{field.name} is {value}", remedy="give a length of 0 ns or more")
+
+
 def _check_flag(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
     checked_type(value, bool, field.name, "True or False")
 
@@ -83,7 +89,8 @@ class Selection:
     end open, and a stop before the start raises UsageError, a value of another type BadTypeError.
     Threads and processes are chosen by name or number: a thread's id, or ``pid/tid``. ``*`` and
     ``?`` in a name are wildcards. An empty tuple does not restrict. Functions are names of slices:
-    if some are chosen, other rows with a time do not match, except instants of these names.
+    if some are chosen, other rows with a time do not match, except instants of these names. Short
+    slices and those of excluded functions are skipped; other rows match as without that.
 
     Logs are chosen by their contents. A field with several values matches if any value matches;
     all given fields must match. Case is ignored unless ``case_sensitive``. If logs are chosen,
@@ -102,6 +109,12 @@ class Selection:
     """Categories, by name."""
     functions: tuple[str, ...] = attrs.field(default=(), converter=_values, validator=_check_texts)
     """Names of slices."""
+    exclude_functions: tuple[str, ...] = attrs.field(
+        default=(), converter=_values, validator=_check_texts
+    )
+    """Names of slices that are skipped: what encloses them takes over what they enclose."""
+    min_duration_ns: int | None = attrs.field(default=None, validator=_check_length)
+    """The least length of slices; those that enclose a longer one are not skipped."""
     min_severity: int | None = attrs.field(
         default=None, converter=attrs.converters.optional(least_severity)
     )
@@ -137,8 +150,18 @@ class Selection:
     @property
     def by_time_alone(self) -> bool:
         """Whether time is the only criterion."""
+        return self.by_time_and_skips and not self.skips
+
+    @property
+    def by_time_and_skips(self) -> bool:
+        """Whether it chooses by time alone, and may skip slices."""
         by_name = self.threads or self.processes or self.categories or self.functions
         return not (by_name or self.by_logs)
+
+    @property
+    def skips(self) -> bool:
+        """Whether it skips slices, short ones or calls of some functions."""
+        return bool(self.exclude_functions) or self.min_duration_ns is not None
 
     @property
     def by_logs(self) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean, readable_name
-from fxframework.model.capture import Capture, Summary, View
+from fxframework.model.capture import Capture, SameRows, Summary, View
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.table import Table
 
@@ -96,8 +95,8 @@ class Alignment:
     """Whether the line is a guess that neither the captures nor the user confirm."""
 
 
-class AlignedCapture(View):
-    """A capture with its times mapped to a timeline. Raw ticks are unchanged."""
+class AlignedCapture(SameRows):
+    """A capture with its times mapped to a timeline. Raw ticks and records are unchanged."""
 
     def __init__(self, whole: Capture, alignment: Alignment) -> None:
         super().__init__(whole)
@@ -113,15 +112,6 @@ class AlignedCapture(View):
         """The clocks of the whole capture, at time 0 of the timeline."""
         shift = self.alignment.line.start - self.alignment.line.origin
         return {name: ns - shift for name, ns in self.whole.clocks.items()}
-
-    def records(self) -> Any:
-        """Return the records of the whole capture, with their original times."""
-        records: Any = self.whole.records()
-        return records
-
-    def row_counts(self) -> Mapping[str, int]:
-        """As in the whole capture."""
-        return self.whole.row_counts()
 
     def summary(self) -> Summary:
         """Return the summary of the whole capture, with its times mapped."""

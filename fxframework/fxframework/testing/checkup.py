@@ -38,7 +38,7 @@ from fxframework.testing.contracts import (
 )
 from fxframework.testing.contracts.checks import EndlessError
 
-__all__ = ["Result", "checkup", "contracts_of", "run_contract"]
+__all__ = ["Result", "advice_of", "checkup", "contracts_of", "run_contract"]
 
 SIZES = (256, 2048)
 """Approximate sizes in bytes of the samples that readers make."""
@@ -75,6 +75,13 @@ def checkup(host: Host, plugin: str, *, examples: int = EXAMPLES) -> Iterator[Re
     """
     for contract in contracts_of(host, plugin, examples=examples):
         yield from run_contract(contract)
+
+
+def advice_of(host: Host, plugin: str) -> list[str]:
+    """Return what the declared formats of an installed plugin lack, a line for each."""
+    readers = (reader for reader in host.readers.values() if host.owner(reader).name == plugin)
+    declared = (getattr(reader.open, "declared", None) for reader in readers)
+    return [advice for each in declared if each is not None and (advice := each().advice)]
 
 
 def run_contract(contract: type[Contract], *, only: Iterable[str] = ()) -> Iterator[Result]:

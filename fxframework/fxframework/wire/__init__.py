@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         number_of,
         octets,
         register,
+        resume,
         rows,
         size,
         spare,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         table,
         text,
         texts,
+        threads,
         u8,
         u16,
         u32,
@@ -114,6 +116,7 @@ __all__ = [
     "octets",
     "reader",
     "register",
+    "resume",
     "rows",
     "size",
     "spare",
@@ -121,6 +124,7 @@ __all__ = [
     "table",
     "text",
     "texts",
+    "threads",
     "u8",
     "u16",
     "u32",
@@ -133,8 +137,9 @@ __getattr__, __dir__ = lazy_names(
     {
         "fxframework.wire.declarations": "AT SIZE always bits byte_order byte_sum byte_xor "
         "checksum choice computed crc32 f32 f64 field finding flag flag_of i8 i16 i32 i64 integer "
-        "kind listed number_of octets register rows size spare surplus table text texts u8 u16 u32 "
-        "u64",
+        "kind listed number_of octets register resume rows size spare surplus table text texts "
+        "threads u8 "
+        "u16 u32 u64",
         "fxframework.wire.columns": "Rows",
         "fxframework.wire.format": "Format",
         "fxframework.wire.plugins": "reader writer",

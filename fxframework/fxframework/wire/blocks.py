@@ -45,6 +45,7 @@ from fxframework.wire.format import Format
 from fxframework.wire.framing import (
     BAD_SIZE,
     CUT,
+    HIDING,
     NO_ORDER,
     PADDING,
     ROOM,
@@ -138,6 +139,8 @@ class BlockReader:
     """Fields that are not read (``Reading.without``)."""
     mirrored = False
     """Whether bits of words count from the most significant one."""
+    short_rule: ClassVar[int] = SIZE_RULE
+    """The rule by which records are reported into which a field does not fit."""
 
     def __init__(
         self,
@@ -328,6 +331,10 @@ class BlockReader:
         """Return where a register begins again in a run, before a record; None for nowhere."""
         return None
 
+    def end_fields(self, many: Many) -> None:
+        """Go from the ends of the fields of records to those of the records."""
+        many.pad_to(many.limit)
+
     def judge(self, many: Many) -> None:
         """Look at records whose fields were read, as for those that objects know better."""
 
@@ -345,9 +352,15 @@ class BlockReader:
         codes: NDArray[np.int32] = codes_of(self.strings.pool, run.reading.data, starts, lengths)
         return codes
 
-    def rule_of_stretch(self, entry: int) -> int:
-        """Return the rule by which stretches that are not records are reported; 0: none."""
-        return REASONS.get(entry, SIZE_RULE)
+    def report_stretches(self, run: Run, entry: int, rows: I64) -> None:
+        """Report stretches that are not records, by their entry."""
+        values = self.frames.kinds_found[rows] if entry == UNKNOWN else run.sizes[rows]
+        run.note_rows(REASONS.get(entry, SIZE_RULE), rows, values)
+
+    def report_short(self, run: Run, own: ClassRows, short: I64) -> None:
+        """Report records into which a field does not fit, by an index of those of their class."""
+        rows = own.ordinals[short]
+        run.note_rows(self.short_rule, rows, run.sizes[rows])
 
     def look_up(self, reference: Reference) -> None:
         """Look up the texts of numbers; report those that nothing declared."""
@@ -471,8 +484,8 @@ class Run:
         if (entries == first).all():
             by_entry = {first: np.arange(self.rows)}
         else:
-            counts = np.bincount(entries - PADDING)
-            present = (np.flatnonzero(counts) + PADDING).tolist()
+            counts = np.bincount(entries - HIDING)
+            present = (np.flatnonzero(counts) + HIDING).tolist()
             by_entry = {entry: np.flatnonzero(entries == entry) for entry in present}
         for entry, rows in by_entry.items():
             if entry >= 0:
@@ -545,7 +558,7 @@ class Run:
             many.step = int(sizes[0])
         layout.read_many(many, plan.late)
         if framed:
-            many.pad_to(many.limit)
+            self.reader.end_fields(many)
         elsewhere = many.at() != places + sizes
         if elsewhere.any():
             many.hand_over(elsewhere & ~own.short)
@@ -698,20 +711,18 @@ class Run:
 
     def _report_stretches(self) -> None:
         """Report and count what is not a record: damaged, unknown and padding stretches."""
-        frames = self.reader.frames
         for entry, every_row in self.stretches:
             rows = every_row[every_row < self.count]
             kind = {UNKNOWN: "unknown", PADDING: "padding"}.get(entry, "damaged")
             self.reader.count(kind, rows.size)
-            values = frames.kinds_found[rows] if entry == UNKNOWN else self.sizes[rows]
-            self.note_rows(self.reader.rule_of_stretch(entry), rows, values)
+            self.reader.report_stretches(self, entry, rows)
         for _, many in self.read_classes:
             own = many.own
             if own.all_sound:
                 continue
-            rows = own.ordinals[own.short & ~own.odd & (own.ordinals < self.count)]
-            self.reader.count("damaged", rows.size)
-            self.note_rows(SIZE_RULE, rows, self.sizes[rows])
+            short = np.flatnonzero(own.short & ~own.odd & (own.ordinals < self.count))
+            self.reader.count("damaged", short.size)
+            self.reader.report_short(self, own, short)
 
     def note_rows(
         self, number: int, rows: I64, values: I64, offsets: I64 | None = None, top: int = 0

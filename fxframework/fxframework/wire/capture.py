@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.scanned import Batch, FirstPass, Note, ScannedCapture
+from fxframework.kit.scanned import Batch, Columns, FirstPass, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest
-from fxframework.model.schema import TableSchema
+from fxframework.model.schema import STANDARD_TABLES, TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 from fxframework.wire.findings import Findings
@@ -36,6 +36,8 @@ Tables = dict[str, tuple[int, Cells]]
 LEAST_FACTOR = 4
 ROW_BYTES = 16
 """Bytes of the columns that every row has: its number, and the offset of its record."""
+TASKS = ("processes", "threads")
+"""Tables that are made of the ids in rows."""
 WIDTHS = {"code": 4, "bytes": 16, "text": 16}
 """Bytes of a cell by kind of column, at most, where they are not 8."""
 
@@ -85,6 +87,48 @@ class Growing:
         return made
 
 
+class Tasks:
+    """The threads that rows name by the ids of process and thread, in the order of the file."""
+
+    def __init__(self) -> None:
+        from fxframework.kernels.numbering import Numbering
+
+        self._of_pids, self._of_tids, self._of_pairs = Numbering(), Numbering(), Numbering()
+        self.pids: list[int] = []
+        self.tids: list[int] = []
+        self.offsets: list[int] = []
+        """Of the first record that names each thread."""
+
+    def of(
+        self, pids: NDArray[Any], tids: NDArray[Any], offsets: NDArray[np.int64]
+    ) -> NDArray[np.int32]:
+        """Return the numbers of the threads of rows, of shape (rows,)."""
+        pids, tids = pids.astype(np.int64), tids.astype(np.int64)
+        pairs = self._of_pids.enter(pids) << 32 | self._of_tids.enter(tids)
+        numbers = self._of_pairs.enter(pairs)
+        known = len(self.pids)
+        if self._of_pairs.count > known:
+            distinct, first = np.unique(numbers, return_index=True)
+            first = first[distinct >= known]
+            self.pids += pids[first].view(np.uint64).tolist()
+            self.tids += tids[first].view(np.uint64).tolist()
+            self.offsets += offsets[first].tolist()
+        return numbers.astype(np.int32)
+
+    def columns(self, name: str) -> Columns:
+        """Return the columns of `threads`, or of `processes`."""
+        pids, tids = np.array(self.pids, np.uint64), np.array(self.tids, np.uint64)
+        offsets = np.array(self.offsets, np.int64)
+        if name == "threads":
+            own: Columns = {"id": np.arange(pids.size, dtype=np.int32), "tid": tids}
+        else:
+            _, first = np.unique(pids, return_index=True)
+            first.sort()
+            pids, offsets, own = pids[first], offsets[first], {}
+        names = np.full(pids.size, -1, np.int32)
+        return {"offset": offsets, "pid": pids, "name": names, **own}
+
+
 class BlocksRead(Protocol):
     """What has read a file by blocks, and what it has found so far."""
 
@@ -131,6 +175,10 @@ class BlockPass(FirstPass[Tables]):
         # Not the reader itself, which may have the capture, which has this.
         self._findings, self._records, self._kinds = reader.findings, reader.records, reader.kinds
         self.handed = reader.handed
+        self.tasks = capture.tasks
+        if self.tasks is not None:
+            self._rows["threads"] = len(self.tasks.pids)
+            self._rows["processes"] = len(set(self.tasks.pids))
 
     @property
     def notes(self) -> tuple[Any, ...]:
@@ -160,6 +208,9 @@ class BlockPass(FirstPass[Tables]):
 
 class BlockCapture(ScannedCapture[BlockPass, Tables]):
     """A file whose tables are read block by block (``read_blocks``)."""
+
+    tasks: Tasks | None = None
+    """The threads of the last pass over the file, if rows name them by ids."""
 
     @abc.abstractmethod
     def read_blocks(self) -> tuple[BlocksRead, Iterator[tuple[int, dict[str, Cells]]]]:
@@ -191,6 +242,11 @@ class BlockCapture(ScannedCapture[BlockPass, Tables]):
 
     def _run_pass(self, *, whole: bool) -> BlockPass:
         return BlockPass(self, whole=whole)
+
+    def _small(self, name: str, passed: BlockPass) -> Columns:
+        if passed.tasks is None:
+            return super()._small(name, passed)
+        return passed.tasks.columns(name)
 
     def _parts(self, passed: BlockPass) -> Iterator[Tables]:
         del passed
@@ -272,6 +328,7 @@ class DeclaredCapture(BlockCapture):
         from fxframework.wire.blocks import BlockReader
 
         context = self.begin()
+        self.tasks = Tasks() if self.declared.task_columns else None
         reader = BlockReader(
             self.declared,
             self.source,
@@ -293,7 +350,16 @@ class DeclaredCapture(BlockCapture):
                 for name, parts in block.tables.items()
                 if parts
             }
+            for cells in tables.values():
+                self._number_threads(cells)
             yield block.end, tables
+
+    def _number_threads(self, cells: Cells) -> None:
+        """Give rows the threads that two of their columns name."""
+        columns = self.declared.task_columns
+        if self.tasks is not None and cells.keys() >= {*columns}:
+            process, thread = (cells[name] for name in columns)
+            cells["thread"] = self.tasks.of(process, thread, cells["offset"])
 
     def _joined(self, name: str, block: Block) -> Cells:
         """Return the columns of a table in a block, which has them in parts."""
@@ -380,10 +446,13 @@ def memory_factor(format: Format) -> int:
 
 def capture_class(format: Format) -> type[DeclaredCapture]:
     """Return the class of captures of a format."""
-    schemas: dict[str, TableSchema] = {}
+    base = format.capture or DeclaredCapture
+    of_tasks = {name: STANDARD_TABLES[name] for name in TASKS if format.task_columns}
+    # A class of the format's own may make further tables, which it has the schemas of.
+    schemas: dict[str, TableSchema] = {**of_tasks, **base.schemas}
     for rows in format.tables:
         schemas[rows.table] = rows.schema(schemas.get(rows.table))
-    base = format.capture or DeclaredCapture
+    streamed = base.streamed if not of_tasks else frozenset(schemas) - of_tasks.keys()
     have_rows = {rows.record.record for rows in format.tables}
     tables = {each.table for each in format.tables}
     plain = len(tables) == 1 and all(each.items is None for each in format.tables)
@@ -398,6 +467,7 @@ def capture_class(format: Format) -> type[DeclaredCapture]:
             "format": format.name,
             "rules": format.rules,
             "schemas": schemas,
+            "streamed": streamed,
             "row_table": row_table,
             "timed_records": timed,
             "support_records": frozenset(format.kinds.keys() - have_rows),

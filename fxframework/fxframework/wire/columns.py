@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -27,7 +27,7 @@ from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Octets, Span, Text
 
-__all__ = ["Always", "Rows", "bind_all"]
+__all__ = ["Always", "Rows", "ThreadIds", "bind_all"]
 
 NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 """Nanoseconds in a unit of time."""
@@ -38,6 +38,13 @@ class Always:
 
     def __init__(self, text: str) -> None:
         self.text = text
+
+
+class ThreadIds(NamedTuple):
+    """Columns of tables that have a ``thread``, with the ids of its process and of itself."""
+
+    process: str
+    thread: str
 
 
 class Rows:

@@ -33,13 +33,15 @@ NOTHING: Mapping[Any, bytes] = {}
 class ShortError(Exception):
     """The fields of a record do not fit into it, by the rule with this number.
 
-    They go on to byte ``needed`` at least, if that is known.
+    They go on to byte ``needed`` at least, if that is known; ``is_negative`` if a length is less
+    than what it counts at least.
     """
 
-    def __init__(self, number: int = 104, needed: int = 0) -> None:
+    def __init__(self, number: int = 104, needed: int = 0, *, is_negative: bool = False) -> None:
         super().__init__(number)
         self.number = number
         self.needed = needed
+        self.is_negative = is_negative
 
 
 class RefusalError(Exception):
@@ -104,7 +106,7 @@ class Cursor:
 
     def short(self, nbytes: int) -> ShortError:
         """Return the error for a record that has not the next ``nbytes`` bytes."""
-        return ShortError(needed=self.at + nbytes)
+        return ShortError(needed=self.at + nbytes, is_negative=nbytes < 0)
 
     def take(self, nbytes: int) -> memoryview:
         """Return the next bytes. Raises ShortError if the record has fewer."""

@@ -15,9 +15,10 @@ from fxframework.errors import PluginError
 from fxframework.model.schema import Column
 from fxframework.wire.beside import Computed, Spare, Surplus
 from fxframework.wire.choices import Again, Check, Choice, Flag
-from fxframework.wire.columns import Always, Rows
+from fxframework.wire.columns import Always, Rows, ThreadIds
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Checksum, Named, Register
+from fxframework.wire.families import Resume
 from fxframework.wire.fields import Bits, Integer, Mark, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
@@ -56,6 +57,7 @@ __all__ = [
     "number_of",
     "octets",
     "register",
+    "resume",
     "rows",
     "size",
     "spare",
@@ -63,6 +65,7 @@ __all__ = [
     "table",
     "text",
     "texts",
+    "threads",
     "u8",
     "u16",
     "u32",
@@ -251,6 +254,18 @@ def size(number: Any, *, unit: int = 1, plus: int = 0, power: bool = False) -> A
     return made
 
 
+def resume(*, alone: bool = False, holds: Any = None, most: int = 64, **likely: range) -> Any:
+    """Where reading goes on after damage, as an option of a family: ``resume=wire.resume(…)``.
+
+    It goes on at the next multiple of ``align`` where three records in a row have a known kind, a
+    possible size and likely numbers (``severity=range(1, 128)``, by the names of their fields), or
+    fewer up to the end of the file. ``holds`` is the class of the items that fill a record, by
+    default that of its last list: such records are believed ``alone``, or else only they are
+    believed. ``most`` items are looked at. Records of other kinds are damage.
+    """
+    return Resume(likely, alone, holds, most)
+
+
 def _with_role(number: Any, role: str) -> Any:
     if not isinstance(number, Number) or number.when is not None or number.signed:
         raise PluginError(f"the {role} of a record is an unsigned number that is always there")
@@ -323,3 +338,11 @@ def rows(
     describes those that are not fields. ``doc`` says what a row of an own table is.
     """
     return Rows(table, record, columns, doc, tuple(own))
+
+
+def threads(process: str, thread: str) -> ThreadIds:
+    """Columns of the tables, with the ids of a row's process and thread, make the row's ``thread``.
+
+    It is one of the ``tables`` of a format. `threads` and `processes` are made of all ids.
+    """
+    return ThreadIds(process, thread)

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 else:
     from fxframework.kit.lazy import numpy as np
 
-__all__ = ["OTHER", "Family", "Fields", "Place", "declaration_error"]
+__all__ = ["OTHER", "Family", "Fields", "Place", "Resume", "declaration_error"]
 
 # A layout is a ``fxframework.wire.records.Layout``.
 
 OTHER = -1
 """The kind of the class for all numbers that no other class of a family has."""
 WORD = 8
+LARGEST_CLAIM = 1 << 40
+"""More than this, in units, is as much as this."""
 LARGEST_POWER = 31
 """Sizes that are powers of two are ``unit << 31`` at most; a greater number says no more."""
 
@@ -81,6 +83,20 @@ class Place:
         return 8 * self.nbytes - self.nbits - self.shift if mirrored and self.nbits else self.shift
 
 
+@attrs.frozen
+class Resume:
+    """Where reading goes on after damage, as a family declares it (``wire.resume``)."""
+
+    likely: Mapping[str, range]
+    """What numbers of a record's head are likely to be."""
+    alone: bool
+    """Whether a record is believed that its items fill, whatever follows it."""
+    holds: Any
+    """The class of the items; None for those of the list that the record has left."""
+    most: int
+    """The most items that are looked at to see whether they fill the record."""
+
+
 class Family:
     """What the records of a format, or the items of a list, have in common."""
 
@@ -100,6 +116,8 @@ class Family:
         """The greatest size of a record; 0 for none."""
         self.rules: Mapping[int, int] = options.get("rules", {})
         """The format's own rules, by the numbers of those that they take the place of."""
+        self.resume: Resume | None = options.get("resume")
+        """Where reading goes on after damage; by default where two records fit."""
         self.name: str = options.get("name", "")
         """The name of its records, if they have one name."""
         self.section: str = options.get("section", "")
@@ -201,6 +219,17 @@ class Family:
         if self.power:
             return np.where(fits, self.unit << (claimed & LARGEST_POWER), -1)
         return np.where(fits, claimed * self.unit + self.plus, -1)
+
+    def needed_of_many(self, c: Any) -> NDArray[np.int64]:
+        """Return the bytes that parts of a stated size go up to, which do not fit."""
+        assert self.size is not None  # noqa: S101 (asked only then)
+        claimed = self.places[self.size].get_many(c)
+        if self.power:
+            sizes = self.unit << np.clip(claimed, 0, LARGEST_POWER)
+        else:
+            sizes = np.clip(claimed, 0, LARGEST_CLAIM) * self.unit + self.plus
+        needed: NDArray[np.int64] = c.start + np.maximum(sizes, self.head)
+        return needed
 
     def check(self, cls: Any, data: memoryview, state: State | None, big: bool) -> None:
         """Raise RefusalError if bytes of a class would be read as those of another one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -14,7 +14,7 @@ from fxframework.kit.lossless import LosslessRecord, record_of_json
 from fxframework.kit.lossless import PaddingRecord as Padding
 from fxframework.kit.lossless import UnknownRecord as Unknown
 from fxframework.registry import lazy
-from fxframework.wire.columns import Rows, bind_all
+from fxframework.wire.columns import Rows, ThreadIds, bind_all
 from fxframework.wire.cursor import RefusalError, order_of
 from fxframework.wire.expressions import Constant, Expression, Register
 from fxframework.wire.families import Family, declaration_error
@@ -50,8 +50,9 @@ class Format:
 
     ``base`` is the family of its records. Files begin with ``magic``, or with a record of the class
     ``header``. ``codes`` is the prefix of its findings; ``rules`` are further ones, of the author.
-    ``tables`` says which fields make which columns (``rows``). ``order`` is the byte order, little
-    or big, up to a record with a mark of its own (``wire.byte_order``).
+    ``tables`` says which fields make which columns (``rows``), and which columns name threads
+    (``threads``). ``order`` is the byte order, little or big, up to a record with a mark of its own
+    (``wire.byte_order``).
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Format:
         codes: str,
         magic: bytes = b"",
         header: type[Record] | None = None,
-        tables: Iterable[Rows] = (),
+        tables: Iterable[Rows | ThreadIds] = (),
         order: str = "little",
         suffixes: Iterable[str] = (),
         rules: Iterable[Any] = (),
@@ -76,6 +77,10 @@ class Format:
         self.header = header
         self.order = order
         self.suffixes = tuple(suffixes) or (f".{name}",)
+        self.sample_records: Callable[[int], Iterable[Any]] | None = None
+        """What samples are made of, in the place of records that follow from the fields: the author
+        sets a function that returns records, or their JSON, for the numbers 0, 1, 2, … of turns.
+        The first turn has the header, if it is a record."""
         self.capture: Any = None
         """The class of captures, if the format has one of its own (``DeclaredCapture``)."""
         family = base.layout.family
@@ -125,8 +130,15 @@ class Format:
         self.kinds |= every
         self.rules: Catalogue = catalogue(codes, title, rules)
         self.refusals = refusals(self.rules)
-        self.tables = tuple(tables)
+        given = list(tables)
+        self.tables = tuple(rows for rows in given if isinstance(rows, Rows))
         bind_all(self.tables, self)
+        self.task_columns: tuple[str, ...] = ()
+        """Columns with the ids of process and thread, if there are such."""
+        for threads in (each for each in given if isinstance(each, ThreadIds)):
+            self.task_columns = tuple(threads)
+            if not any({*threads} <= rows.known.keys() for rows in self.tables):
+                raise PluginError(f"{name}: no table has both columns {' and '.join(threads)}")
         self.registers, self.text_tables = self._state()
         self.compiled: dict[tuple[str, ...], Any] = {}
         """What was made of the declarations so far."""
@@ -240,6 +252,18 @@ class Format:
         """Whether its records say where damage ends, which only objects ask."""
         default: Any = Record.fits
         return getattr(self.base.fits, "__func__", None) is not default.__func__
+
+    @property
+    def advice(self) -> str:
+        """What the declaration lacks, so that damage costs more than it need to; else empty."""
+        family = self.family
+        has_mark = family.kinds or family.size is not None or family.nbytes or self.choosy
+        if has_mark:
+            return ""
+        return (
+            f"records of {self.name} have no kind and no size, so nothing shows where one begins "
+            f"again behind damage: give {self.base.__name__} a `fits`"
+        )
 
     def state(self) -> State:
         """Return the state at the beginning of a file."""

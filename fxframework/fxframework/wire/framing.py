@@ -7,6 +7,9 @@ record fits, so that damage never ends a block.
 
 The size of a record comes from its family's size field, from its kind, or from one number or text
 among its fields (``Prefix``). Where only reading all fields tells it, the loop stops there.
+
+Where damage ends, a family may say itself (``Resume``): which numbers of a head are likely, and
+that items have to fill a record. Then salvage also finds records that a damaged size hides.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import abc
 import importlib.util
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,31 +26,39 @@ from fxframework.errors import PluginError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.wire.beside import Computed
-from fxframework.wire.choices import Again, Check
-from fxframework.wire.expressions import Constant, Expression, wrapped
+from fxframework.wire.choices import Again, Check, Choice
+from fxframework.wire.cursor import AT, SIZE
+from fxframework.wire.expressions import Calculation, Constant, Expression, wrapped
+from fxframework.wire.families import declaration_error
 from fxframework.wire.fields import Bits, Field, Integer, Number
 from fxframework.wire.floats import Float
 from fxframework.wire.format import Format, kinds_of
-from fxframework.wire.lists import Listed
+from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.spans import Span, Text
 
 if TYPE_CHECKING:
-    from fxframework.kernels.frames import Frames
-    from fxframework.wire.families import Place
-    from fxframework.wire.records import Layout
+    from fxframework.kernels.frames import Frames, Items
+    from fxframework.wire.families import Family, Place
+    from fxframework.wire.records import Layout, Record
 
 __all__ = [
-    "BAD_SIZE", "CUT", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN", "ListedFrames",
-    "check_compiled", "frames_of", "has_loops", "item_size", "uncompiled", "walk_of",
+    "BAD_SIZE", "BEHIND", "CUT", "HIDING", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN",
+    "ListedFrames", "check_compiled", "frames_of", "frames_of_records", "has_loops", "item_size",
+    "items_of", "uncompiled", "walk_of",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
+Entry = tuple[int, int, "type[Record]"]
+"""The first and the second number of a kind, and its class."""
 NOWHERE = (0, 0, 0, 0)
 ROOM = 1 << 16
 """Most rows that are found at a time."""
-UNKNOWN, CUT, BAD_SIZE, NO_KIND, NO_ORDER, PADDING = range(-1, -7, -1)
-"""Entries of rows that are not records of a known kind."""
-UNFIT: tuple[int, ...] = (0, 0, 0, 0, 1, 0, 0, 0, -1)
+UNKNOWN, CUT, BAD_SIZE, NO_KIND, NO_ORDER, PADDING, BEHIND, HIDING = range(-1, -9, -1)
+"""Entries of rows that are not records of a known kind.
+
+``BEHIND`` is what follows a record, ``HIDING`` one whose size hides others.
+"""
+UNFIT: tuple[int, ...] = (0, 0, 0, 0, 1, 0, 0, 0, -1, 1)
 """The prefix of records whose size neither one number nor the end of one text tells."""
 
 
@@ -62,6 +74,48 @@ class Prefix(NamedTuple):
     """The place of a text that a byte ends."""
     until: int = -1
     """The byte; -1 if there is no such text."""
+    align: int = 1
+    """Padding follows up to a multiple of it."""
+
+
+COUNTED, STATED, TEXTS, UNTIL, NO_PART = range(5)
+"""What ends a part of an item (``kernels.frames.Items``)."""
+FARTHEST = 1 << 40
+"""A number that says how long a part is, is less."""
+WORD = 8
+MOST_KINDS = 4096
+
+
+class ItemPart(NamedTuple):
+    """What one field of an item is for the loop: the numbers of ``kernels.frames.Items``."""
+
+    how: int
+    plus: int = 0
+    """Bytes of the fields before it, which have as many in every item."""
+    shift: int = 0
+    mask: int = 0
+    """Bits of the first word that say how long it is; of texts, the bytes of the longest."""
+    inline: int = 0
+    """The bit that says that bytes follow; of texts, how many there may be."""
+    align: int = 1
+    short: int = 104
+    """The rules: for an item that ends before it, a bad reference or too many texts, a long one."""
+    bad: int = 108
+    long: int = 104
+
+
+@attrs.frozen
+class Resumption:
+    """Where reading goes on after damage, for the loop (``kernels.frames.Frames``)."""
+
+    likely: I64
+    """Of each number its place, bytes, shift and mask, the least value and how many more."""
+    alone: int
+    step: int
+    items: Items | None
+    items_at: int
+    """Where in a record they begin."""
+    most: int
 
 
 class ListedFrames(abc.ABC):
@@ -108,15 +162,20 @@ class ListedFrames(abc.ABC):
         return int(np.searchsorted(self.begin, at))
 
 
-def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[int]]:
-    """Return what the loops need to know of a format: its numbers, and four of each kind."""
+def numbers_of(
+    base: type[Record],
+    entries: list[tuple[int, int, type[Record]]],
+    limits: Limits | None,
+    marked: type[Record] | None = None,
+) -> tuple[list[int], list[int]]:
+    """Return what the loops need to know of a family: its numbers, and four of each kind."""
 
     def place_of(place: Place | None) -> tuple[int, int, int, int]:
         if place is None:
             return NOWHERE
         return place.offset, place.nbytes, place.shift_in(False), place.mask
 
-    family = format.family
+    family = base.layout.family
     places = [family.places[field] for field in family.kinds]
     kind, second = (*places, None, None)[:2]
     size = None if family.size is None else family.places[family.size]
@@ -126,13 +185,15 @@ def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[i
         return min(filter(None, (own, longest)), default=0)
 
     mark = (0, 0, 0, 0)
-    if format.marked is not None:
-        layout = format.marked.layout
+    if marked is not None:
+        layout = marked.layout
         assert layout.mark is not None  # noqa: S101 (why it is the marked one)
         place = layout.mark_place
         mark = (*layout.kind, 0)[0], place.offset, place.nbytes, layout.mark.number
-    entries = kinds_of(format)
-    align = format.base.layout.align
+    align = base.layout.align
+    least = max(1, family.head)
+    if family.resume is not None:
+        least = min(cls.layout.least for _, _, cls in entries)
     numbers = [
         *place_of(kind),
         *place_of(second),
@@ -147,6 +208,8 @@ def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[i
         int(family.power),
         *mark,
         -1 if family.other is None else len(entries),
+        least,
+        int(family.resume is not None),
     ]
     others = [] if family.other is None else [(-1, -1, family.other)]
     kinds = [
@@ -160,26 +223,97 @@ def numbers_of(format: Format, limits: Limits | None) -> tuple[list[int], list[i
 def frames_of(format: Format, source: Source, limits: Limits | None = None) -> Frames:
     """Return the framing of a format's files. Raises PluginError if it is not compiled."""
     check_compiled(format)
-    from fxframework.kernels.frames import Frames
-
-    numbers, kinds = numbers_of(format, limits)
-    sized = format.family.size is not None
-    prefixes: list[int] = []
-    for _, _, cls in kinds_of(format):
-        fixed = sized or cls.layout.fixed
-        prefixes += UNFIT if fixed else prefix_numbers(format, cls)
-    if format.family.other is not None:
-        prefixes += UNFIT if sized else prefix_numbers(format, format.family.other)
-    frames = Frames(
-        source.data if source.size else np.zeros(0, np.uint8),
-        np.array(numbers, np.int64),
-        np.array([wrapped(number) for number in kinds], np.int64),
-        np.array(prefixes, np.int64),
-        ROOM,
-    )
+    data = source.data if source.size else np.zeros(0, np.uint8)
+    frames = _frames(data, format.base, kinds_of(format), limits, marked=format.marked)
     frames.big = int(format.order == "big")
     frames.asking = int(format.choosy)
     return frames
+
+
+def frames_of_records(
+    data: NDArray[np.uint8], base: type[Record], *, behind: Items | None = None, room: int = ROOM
+) -> Frames:
+    """Return the framing of bytes that are records of one class or family, without a ``Format``.
+
+    ``behind`` are items of which one follows each record (``items_of``).
+    """
+    entries = [(cls.layout.kind[0], -1, cls) for cls in base.layout.family.members]
+    return _frames(data, base, entries or [(0, -1, base)], None, behind=behind, room=room)
+
+
+def _frames(
+    data: NDArray[np.uint8],
+    base: type[Record],
+    entries: list[tuple[int, int, type[Record]]],
+    limits: Limits | None,
+    *,
+    marked: type[Record] | None = None,
+    behind: Items | None = None,
+    room: int = ROOM,
+) -> Frames:
+    from fxframework.kernels.frames import Frames
+
+    family = base.layout.family
+    numbers, kinds = numbers_of(base, entries, limits, marked)
+    classes = [cls for _, _, cls in entries]
+    if family.other is not None:
+        classes.append(family.other)
+    same_kinds = [cls.layout.kind for cls in family.members]
+    prefixes: list[int] = []
+    for cls in classes:
+        has_size = family.size is not None or cls.layout.fixed
+        # Which of several classes of a kind a record is of, only the state tells.
+        is_one_of_many = same_kinds.count(cls.layout.kind) > 1
+        prefixes += UNFIT if has_size or is_one_of_many else prefix_numbers(cls.layout)
+    return Frames(
+        data,
+        np.array(numbers, np.int64),
+        np.array([wrapped(number) for number in kinds], np.int64),
+        np.array(prefixes, np.int64),
+        room,
+        resumption_of(base, classes),
+        behind,
+    )
+
+
+def resumption_of(base: type[Record], classes: list[type[Record]]) -> Resumption | None:
+    """Return where reading goes on after damage; None if the family does not say it."""
+    resume = base.layout.family.resume
+    if resume is None:
+        return None
+    layout = classes[0].layout
+    places = {field.name: (0, place) for field, place in layout.places().items()}
+    items = None
+    items_at = 0
+    holds = resume.holds
+    if holds is None and isinstance(layout.rest, Listed):
+        holds = layout.rest.item
+    if holds is not None:
+        items = items_of(holds.layout)
+        sizes = [fixed_bytes(layout, field) for field in layout.fields[:-1]]
+        if None in sizes:
+            raise declaration_error(base, None, "resume: its items have no fixed place")
+        items_at = sum(filter(None, sizes))
+        # A record that holds one item is as likely as that.
+        of_item = {field.name: (items_at, place) for field, place in holds.layout.places().items()}
+        places = of_item | places
+    likely = []
+    for name, numbers in resume.likely.items():
+        if name not in places or not numbers or numbers.step != 1:
+            raise declaration_error(base, None, f"resume: {name} is not a number with a range")
+        begin, place = places[name]
+        least = wrapped(numbers.start)
+        span = wrapped(len(numbers) - 1)
+        mask = wrapped(place.mask)
+        likely.append((begin + place.offset, place.nbytes, place.shift, mask, least, span))
+    return Resumption(
+        likely=np.array(likely, np.int64).reshape(-1, 6),
+        alone=int(resume.alone),
+        step=layout.align,
+        items=items,
+        items_at=items_at,
+        most=resume.most,
+    )
 
 
 def check_compiled(format: Format) -> None:
@@ -201,17 +335,16 @@ def uncompiled(what: str) -> PluginError:
     )
 
 
-def prefix_numbers(format: Format, cls: Any) -> tuple[int, ...]:
-    """Return how the loop finds the size of the records of a class; ``UNFIT`` if it cannot."""
-    same_kind = [each for each in format.classes if each.layout.kind == cls.layout.kind]
-    found = prefix_of(cls.layout) if len(same_kind) == 1 else None
+def prefix_numbers(layout: Layout) -> tuple[int, ...]:
+    """Return how the loop finds the size of records of a layout; ``UNFIT`` if it cannot."""
+    found = prefix_of(layout)
     if found is None or found.least < 1:
         return UNFIT
     place = NOWHERE
     if found.leaf is not None:
-        where = cls.layout.places()[found.leaf]
+        where = layout.places()[found.leaf]
         place = where.offset, where.nbytes, where.shift, where.mask
-    rest = found.unit, found.plus, found.least, found.text_at, found.until
+    rest = found.unit, found.plus, found.least, found.text_at, found.until, found.align
     return *map(wrapped, place), *rest
 
 
@@ -219,7 +352,7 @@ def prefix_of(layout: Layout) -> Prefix | None:
     """Return how one number, or one text, tells the size of records; None if that is not enough."""
     leaf: Expression | None = None
     unit, plus, least = 1, 0, 0
-    text_at, until = 0, -1
+    text_at, until, align = 0, -1, 1
     places = layout.places()
     for field in layout.fields:
         if field.when is not None or field.tail:
@@ -235,6 +368,8 @@ def prefix_of(layout: Layout) -> Prefix | None:
             plus, least = plus + 1, least + 1
             continue
         length = length_of(field)
+        if isinstance(field, Span) and field.nbytes is not None and field is layout.fields[-1]:
+            length, align = field.nbytes, field.aligned
         linear = None if length is None else length.linear()
         if (
             leaf is not None
@@ -248,7 +383,7 @@ def prefix_of(layout: Layout) -> Prefix | None:
         plus += summand
         if not isinstance(leaf, Number) or leaf.signed:
             return None
-    return Prefix(leaf, unit, plus, least, text_at, until)  # type: ignore[arg-type]
+    return Prefix(leaf, unit, plus, least, text_at, until, align)  # type: ignore[arg-type]
 
 
 def fixed_bytes(layout: Layout, field: Field) -> int | None:
@@ -293,25 +428,215 @@ def steady_size(layout: Layout) -> int | None:
     return found.plus if found is not None and steady else None
 
 
-def walk_of(layout: Layout) -> tuple[int, ...] | None:
-    """Return how ``kernels.stretches.Items`` finds the parts of a layout; None if it cannot.
+def walk_of(layout: Layout) -> tuple[Any, ...] | None:
+    """Return how ``kernels.frames.Items`` finds the parts of a layout; None if it cannot.
 
     Their size and head; or 0, the head, and place and meaning of the number that tells the size.
     """
     family = layout.family
     if family.power:
         return None
+    if family.kinds and family.size is None and not family.nbytes:
+        return walk_by_kinds(family)
     if family.size is not None:
         place, unit, plus = family.places[family.size], family.unit, family.plus
         head = family.head
     elif family.nbytes:
         return family.nbytes, family.nbytes
     else:
-        prefix = None if family.kinds else prefix_of(layout)
-        if prefix is None or prefix.until >= 0:
+        prefix = prefix_of(layout)
+        if prefix is None or prefix.until >= 0 or prefix.align > 1:
             return None
         if prefix.leaf is None:
             return prefix.plus, prefix.plus
         place, unit, plus = layout.places()[prefix.leaf], prefix.unit, prefix.plus
         head = prefix.least
     return 0, head, place.offset, place.nbytes, place.shift, wrapped(place.mask), unit, plus
+
+
+def walk_by_kinds(family: Family) -> tuple[Any, ...] | None:
+    """Return how ``Items`` finds parts whose kind tells their size; None if it does not."""
+    place = family.places[family.kinds[0]]
+    if len(family.kinds) > 1 or family.versioned:
+        return None
+    pairs: list[int] = []
+    for cls in family.members:
+        size = steady_size(cls.layout)
+        if size is None or cls.layout.size:
+            return None
+        pairs += wrapped(cls.layout.kind[0]), size
+    size_of_others = 0 if family.other is None else steady_size(family.other.layout)
+    if size_of_others is None:
+        return None
+    where = place.offset, place.nbytes, place.shift, wrapped(place.mask)
+    return 0, family.head, *where, 1, size_of_others, pairs
+
+
+# --- Items that have parts ------------------------------------------------------------------------
+
+
+class StatedSize(NamedTuple):
+    """Bits of the first word of items that state their size; without any bits they do not."""
+
+    nbytes: int = 0
+    shift: int = 0
+    mask: int = 0
+    unit: int = 1
+    plus: int = 0
+
+
+class ItemShape(NamedTuple):
+    """The parts of items by kind, which the number ``tag`` tells; without it all are of kind 0."""
+
+    tag: Number | None
+    by_kind: dict[int, list[ItemPart]]
+    of_others: list[ItemPart] | None
+    """The parts of items of other kinds; None if there are no such items."""
+
+
+def items_of(layout: Layout) -> Items:
+    """Return what finds items by the numbers in their first words. Raises PluginError if none can.
+
+    Items have fields of fixed sizes, texts and bytes that these numbers measure, a choice among
+    such, texts behind their sizes, and a text that a byte ends. Or they are records, which say how
+    long they are and of what kind.
+    """
+    from fxframework.kernels.frames import Items
+
+    is_record = layout.family.size is not None
+    shape = shape_of_records(layout) if is_record else shape_of(layout)
+    if shape is None:
+        raise declaration_error(layout.cls, None, "no loop finds items like this one")
+    kind_at = 0
+    kinds = 1
+    if shape.tag is not None:
+        kind_place = layout.places()[shape.tag]
+        kind_at = kind_place.shift
+        kinds = kind_place.mask + 1
+        if kind_place.end > WORD or kinds > MOST_KINDS:
+            raise declaration_error(layout.cls, shape.tag, "the kind is not in the first word")
+    # A row of parts for each kind; the last one is that of all other kinds, if there are any.
+    rows = list(shape.by_kind.values())
+    ways = np.full(kinds, -1, np.int32)
+    if shape.of_others is not None:
+        ways[:] = len(rows)
+        rows.append(shape.of_others)
+    ways[list(shape.by_kind)] = np.arange(len(shape.by_kind))
+    width = max(map(len, rows))
+    numbers = [[*row, *[ItemPart(NO_PART)] * (width - len(row))] for row in rows]
+    stated = stated_by(layout)
+    parts = np.array(numbers, np.int64)
+    return Items(0, WORD, 1, False, 0, *stated, (), kind_at, ways, parts, len(shape.by_kind))
+
+
+def shape_of_records(layout: Layout) -> ItemShape | None:
+    """Return the parts of items that are records of a family: each goes up to its own end."""
+    family = layout.family
+    if family.power or not family.kinds:
+        return None
+    parts = {
+        cls.layout.kind[0]: [ItemPart(STATED, plus=cls.layout.least)] for cls in family.members
+    }
+    return ItemShape(family.kinds[0], parts, None)
+
+
+def shape_of(layout: Layout) -> ItemShape | None:
+    """Return the parts of items of a layout; None if no loop can read them."""
+    common: list[ItemPart] = []
+    plus = 0
+    for field in layout.fields:
+        if field.when is not None or field.tail:
+            return None
+        if isinstance(field, Choice):
+            is_end = field is layout.fields[-1]
+            return shape_of_choice(layout, common, plus, field) if is_end else None
+        nbytes = fixed_bytes(layout, field)
+        if nbytes is not None:
+            # The next part that has a size of its own takes them along.
+            plus += nbytes
+            continue
+        part = part_of(layout, plus, field)
+        if part is None:
+            return None
+        common.append(part)
+        plus = 0
+    if plus:
+        common.append(ItemPart(COUNTED, plus))
+    return ItemShape(None, {0: common}, None)
+
+
+def shape_of_choice(
+    layout: Layout, common: list[ItemPart], plus: int, field: Choice
+) -> ItemShape | None:
+    """Return the parts of items that end with a choice, behind ``plus`` bytes of no part."""
+    by_kind: dict[int, list[ItemPart]] = {}
+    for number, kind in field.kinds.items():
+        parts = with_value(layout, common, plus, kind)
+        if parts is None:
+            return None
+        by_kind[number] = parts
+    if field.other is None:
+        return ItemShape(field.tag, by_kind, None)
+    of_others = with_value(layout, common, plus, field.other)
+    return None if of_others is None else ItemShape(field.tag, by_kind, of_others)
+
+
+def with_value(
+    layout: Layout, common: list[ItemPart], plus: int, field: Field | None
+) -> list[ItemPart] | None:
+    """Return the parts of items that end with a field, or with none; None if no loop can."""
+    if field is None:
+        return [*common, ItemPart(COUNTED, plus)]
+    nbytes = fixed_bytes(layout, field)
+    if nbytes is not None:
+        return [*common, ItemPart(COUNTED, plus + nbytes, short=field.rules.get(104, 104))]
+    part = part_of(layout, plus, field)
+    return None if part is None else [*common, part]
+
+
+def part_of(layout: Layout, plus: int, field: Field) -> ItemPart | None:
+    """Return a field whose size differs, behind ``plus`` bytes; None if no loop finds its end."""
+    rules = {"short": field.rules.get(104, 104), "bad": field.rules.get(108, 108)}
+    if isinstance(field, Texts) and field.size.nbytes == 1 and field.most < FARTHEST:
+        rules |= {"bad": field.many[0], "long": field.long[0]}
+        return ItemPart(TEXTS, plus, mask=field.longest, inline=field.most, **rules)
+    if not isinstance(field, Span):
+        return None
+    if field.until and field.aligned == 1:
+        return ItemPart(UNTIL, plus, mask=field.until[0], **rules)
+    length = field.nbytes
+    inline = 0
+    if isinstance(field, Text) and field.entry is not None:
+        length = field.entry.index
+        inline = field.inline
+    places = layout.places()
+    if isinstance(length, Calculation) and length.symbol == "-" and length.right is AT:
+        # ``size - AT`` is all that the item has left, if the item states this size.
+        leaf, unit, plus_of_size = length.left.linear() or (length, 0, 0)
+        stated = stated_by(layout)
+        place = places.get(leaf)  # type: ignore[call-overload]
+        if place is None or (unit, plus_of_size) != (stated.unit, stated.plus):
+            return None
+        is_stated = (place.shift, place.mask) == (stated.shift, stated.mask)
+        return ItemPart(STATED, plus, **rules) if is_stated else None
+    place = places.get(length)  # type: ignore[call-overload]
+    if place is None or place.end > WORD or place.mask >= FARTHEST:
+        return None
+    return ItemPart(COUNTED, plus, place.shift, place.mask, inline, field.aligned, **rules)
+
+
+def stated_by(layout: Layout) -> StatedSize:
+    """Return where items state their size."""
+    family = layout.family
+    if family.size is not None:
+        place = family.places[family.size]
+        return StatedSize(WORD, place.shift, place.mask, family.unit, family.plus)
+    for field, place in layout.places().items():
+        equals: Any = getattr(field, "equals", None)
+        if equals is SIZE:
+            return StatedSize(WORD, place.shift, place.mask)
+        if not isinstance(equals, Calculation) or equals.left is not SIZE:
+            continue
+        if equals.symbol == ">>" and isinstance(equals.right, Constant):
+            return StatedSize(WORD, place.shift, place.mask, 1 << equals.right.number)
+    return StatedSize()

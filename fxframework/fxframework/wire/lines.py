@@ -159,7 +159,10 @@ class LineReader(BlockReader):
         if layout not in self.said:
             self.said[layout] = self.says(layout)
         if self.said[layout]:
-            yield from doubts(many)
+            # Of those that are shown with their bytes it is known already.
+            has_raw = many.own.raw[many.rows_at(np.arange(many.start.size))]
+            for doubt in doubts(many):
+                yield doubt & ~has_raw
         else:
             yield np.ones(many.start.size, bool)
 
@@ -181,7 +184,7 @@ class LineReader(BlockReader):
         for many in self.plain:
             own = many.own
             if not own.all_sound:
-                self._put_damaged(run, SIZE_RULE, own.ordinals[own.short & ~own.odd])
+                self.put_damaged(run, self.short_rule, own.ordinals[own.short & ~own.odd])
         self.plain.clear()
         for entry, rows in run.stretches:
             self.put_stretches(run, entry, rows[rows < run.count])
@@ -252,7 +255,7 @@ class LineReader(BlockReader):
         self.object_lines = [line for _, line in objects]
         self.object_bytes = sum(map(len, self.object_lines))
 
-    def _put_damaged(self, run: Run, number: int, every_row: I64) -> None:
+    def put_damaged(self, run: Run, number: int, every_row: I64) -> None:
         """Make the lines of damaged stretches."""
         rows = every_row[every_row < run.count]
         code = f',"code":"{self.format.codes}{number:04}"'.encode()
@@ -263,12 +266,12 @@ class LineReader(BlockReader):
         offsets = run.places[rows]
         sizes = run.sizes[rows]
         if entry == PADDING:
-            self.texts.put(offsets, *head_of("padding", offsets, sizes), b"}\n")
+            self.texts.put_padding(offsets, sizes)
         elif entry == UNKNOWN:
             kinds: Cell = SIGNED, self.frames.kinds_found[rows]
             self.texts.put_raw("unknown", offsets, sizes, [b',"type":', kinds])
         else:
-            self._put_damaged(run, REASONS.get(entry, SIZE_RULE), rows)
+            self.put_damaged(run, REASONS.get(entry, SIZE_RULE), rows)
 
 
 @attrs.frozen(eq=False)
@@ -385,10 +388,14 @@ class RowTexts:
         limits = bounds.tolist()
         return np.sort(places), [text[a:b] for a, b in itertools.pairwise(limits)]
 
-    def put_raw(self, record: str, offsets: I64, sizes: I64, cells: list[Cell]) -> None:
+    def put_padding(self, places: I64, sizes: I64) -> None:
+        """Write lines of zero bytes between records."""
+        self.put(places, *head_of("padding", self.offsets_of(places), sizes), b"}\n")
+
+    def put_raw(self, record: str, places: I64, sizes: I64, cells: list[Cell]) -> None:
         """Write lines of what only its bytes can show."""
-        raw = raw_of(offsets, sizes)
-        self.put(offsets, *head_of(record, offsets, sizes), *cells, *raw, b"}\n")
+        head = head_of(record, self.offsets_of(places), sizes)
+        self.put(places, *head, *cells, *raw_of(places, sizes), b"}\n")
 
     def put_records(self, many: Many, rows: I64, places: I64, sizes: I64) -> None:
         """Write lines of sound records."""
@@ -659,13 +666,16 @@ class ShownRows:
     def referring(self) -> Iterator[tuple[Any, Mask]]:
         """Yield the fields that refer to tables, with the rows that do so by number."""
         for field in self.many.layout.referring:
+            kinds = field.fields if isinstance(field, Choice) else [field]
+            if not any(map(refers_by_number, kinds)):
+                continue
             there = self.mask((field, THERE), otherwise=True)
-            pairs = [(field, there)]
+            pairs: list[tuple[Any, Mask]] = [(field, there)]
             if isinstance(field, Choice):
                 pairs = list(variants(field, self.column(field.tag)))
             for variant, rows in pairs:
                 referring_rows = rows & there
-                if variant is None or not is_reference(variant) or not referring_rows.any():
+                if variant is None or not refers_by_number(variant) or not referring_rows.any():
                     continue
                 yield variant, referring_rows & self.by_number(variant)
 
@@ -734,6 +744,13 @@ def text_of(strings: StringPool, code: int) -> str:
 def index_of(field: Any) -> Any:
     """Return the number of a reference, an expression."""
     return field if isinstance(field, Number) else field.index
+
+
+def refers_by_number(field: Field) -> bool:
+    """Return whether sound records may have a number for a text of another record."""
+    # Numbers of a closed table, in which nothing is declared, are damage.
+    is_closed = isinstance(field, Text) and field.entry is not None and field.entry.table.closed
+    return is_reference(field) and not is_closed
 
 
 def variants(field: Choice, tags: I64) -> Iterator[tuple[Any, Mask]]:

@@ -39,6 +39,13 @@ def stretches_of() -> ModuleType:
     return stretches
 
 
+def frames_of() -> ModuleType:
+    """Return the compiled loops over records and items, likewise."""
+    from fxframework.kernels import frames
+
+    return frames
+
+
 class Listed(Field):
     """A list: of parts (``wire.Part``) or of numbers; counted, or all that the record has left."""
 
@@ -50,7 +57,7 @@ class Listed(Field):
         self.count = None if count is None else expression(count)
         self.in_rows = False
         """Whether columns are made of the items."""
-        self.walk: tuple[int, ...] | None = None
+        self.walk: tuple[Any, ...] | None = None
         """How a loop finds the parts (``framing.walk_of``), which a plan says; None if none can."""
         if not isinstance(item, Integer | Float) and not hasattr(item, "layout"):
             raise PluginError(f"a list has parts or numbers, not {item!r}")
@@ -78,7 +85,8 @@ class Listed(Field):
         if count is None:
             count = -(-room // nbytes)
         if not 0 <= count * nbytes <= room:
-            raise c.short(room - room % nbytes + nbytes)
+            needed = c.at + room - room % nbytes + nbytes
+            raise ShortError(needed=needed, is_negative=count < 0)
         c.at = end = begin + count * nbytes
         order = order_of(c.big)
         signed = isinstance(self.item, Integer) and self.item.signed
@@ -129,11 +137,11 @@ class Listed(Field):
         room = np.maximum(c.limit - at, 0)
         if self.count is None:
             counts = room // item.nbytes
-            c.lose(room % item.nbytes != 0)
+            c.lose(room % item.nbytes != 0, at + room - room % item.nbytes + item.nbytes)
         else:
             counts = c.full(self.count.column(c))
             fits = (counts >= 0) & (counts <= room // item.nbytes)
-            c.lose(~fits)
+            c.lose(~fits, at + room - room % item.nbytes + item.nbytes)
             counts = np.where(fits, counts, 0)
         c.go_to(at + counts * item.nbytes)
         if self.in_rows or c.reading.for_lines:
@@ -254,13 +262,15 @@ def read_lists(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None
         read_in_turns(c, field, counts)
         return
     size, head, *number = field.walk
-    walker = stretches_of().Items(size, head, family.pad, c.big, *number)
+    walker = frames_of().Items(size, head, family.pad, c.big, *number)
     at = c.at()
     limit = np.maximum(c.limit, at)
     many = np.full(at.size, -1) if counts is None else np.maximum(counts, 0)
     begins, sizes, found_counts, ends, fit = walker.walk(c.reading.data, c.start, at, limit, many)
-    lose_parts(c, field, ~fit if counts is None else ~fit | (counts < 0))
     c.go_to(ends)
+    is_lost = ~fit if counts is None else ~fit | (counts < 0)
+    if is_lost.any():
+        lose_parts(c, field, is_lost, needed_at(c, field, ends))
     records, index = flattened(found_counts)
     parts = c.items(layout, begins, limit[records], records, index)
     read_parts(parts, field)
@@ -299,12 +309,24 @@ def read_in_turns(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> N
     c.go_to(at)
 
 
-def lose_parts(c: Many, field: Listed, where: Any) -> None:
+def needed_at(c: Many, field: Listed, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the byte that the part at a place of each record goes up to, if it does not fit."""
+    family = field.item.layout.family
+    has_head = c.limit - places >= family.head
+    needed: NDArray[np.int64] = places + family.head
+    if family.size is not None:
+        there = np.flatnonzero(has_head)
+        sized = c.items(field.item.layout, places[there], c.limit[there], there, there)
+        needed[there] = family.needed_of_many(sized)
+    return needed
+
+
+def lose_parts(c: Many, field: Listed, where: Any, needed: NDArray[np.int64]) -> None:
     """Mark the records in which a part does not fit; a class may say what stands for it."""
     if field.item.layout.recovers:
         c.hand_over(where)
     else:
-        c.lose(where)
+        c.lose(where, needed)
 
 
 def read_parts(parts: Many, field: Listed) -> None:
@@ -316,7 +338,7 @@ def read_parts(parts: Many, field: Listed) -> None:
         parts.own.lists.setdefault(field, []).append(parts)
     short = family.head > parts.limit - parts.start
     if short.any():
-        parts.lose(short)
+        parts.lose(short, parts.start + family.head)
         there = np.flatnonzero(~short)
         whole, parts = parts, parts.some(there)
         read_kinds(parts, field)
@@ -357,7 +379,7 @@ def read_class(parts: Many, field: Listed, layout: Any) -> None:
         room = parts.limit - parts.start
         fits = parts.full((sizes >= family.head) & (sizes <= room)) != 0
         if not fits.all():
-            parts.lose(~fits)
+            parts.lose(~fits, family.needed_of_many(parts) if sized else parts.start + sizes)
         parts.limit = np.where(fits, parts.start + sizes, parts.limit)
         parts.known[SIZE] = parts.full(sizes)
     layout.read_many(parts)

@@ -121,6 +121,10 @@ class ClassRows:
     """Of lists that rows are made of, the items, in groups that were read together."""
     parts: dict[Any, list[Many]] = attrs.field(factory=dict)
     """Of all lists, if ``Reading.for_lines``, the items by class, likewise."""
+    needed: I64 | None = None
+    """The byte that the first field which does not fit goes up to, of those that are short."""
+    failed_at: I64 | None = None
+    """The place of that field."""
     sound: Mask | None = None
     """Which of them count, once all is read."""
     all_sound: bool = False
@@ -131,6 +135,21 @@ class ClassRows:
         if self.ordinals.size and self.ordinals[-1] >= end:
             self.sound &= self.ordinals < end
         self.all_sound = bool(self.sound.all())
+
+    def tell_needed(self, rows: I64, places: I64, needed: I64) -> None:
+        """Take in fields at some places that do not fit, and the bytes that they go up to.
+
+        Fields are not always read in the order of their places: of a record, the first counts.
+        """
+        if self.needed is None or self.failed_at is None:
+            self.needed = np.zeros(self.ordinals.size, np.int64)
+            self.failed_at = np.full(self.ordinals.size, np.iinfo(np.int64).max)
+        order = np.lexsort((places, rows))
+        first_of_record = np.append(True, rows[order][1:] != rows[order][:-1])
+        first = order[first_of_record]
+        first = first[places[first] < self.failed_at[rows[first]]]
+        self.failed_at[rows[first]] = places[first]
+        self.needed[rows[first]] = needed[first]
 
     @classmethod
     def of(cls, ordinals: I64) -> ClassRows:
@@ -269,7 +288,8 @@ class Many:
             self.reading, self.layout, self.own, self.start[index], self.limit[index],
             rows=self.rows_at(index), big=self.big,
         )  # fmt: skip
-        part.origin = self.origin[index]
+        if self.origin is not self.start:  # parts, whose records begin elsewhere
+            part.origin = self.origin[index]
         part.base = self.at()[index]
         part.losing, part.top = self.losing, self.top
         part.index = None if self.index is None else self.index[index]
@@ -331,7 +351,7 @@ class Many:
             self.go_to(places)
             self.plus = nbytes
             return places
-        self.lose(~fits)
+        self.lose(~fits, places + nbytes)
         self.go_to(np.where(fits, places + nbytes, places))
         return np.where(fits, places, 0)
 
@@ -353,7 +373,7 @@ class Many:
         lengths = self.full(length)
         fits = (lengths >= 0) & (lengths <= self.limit - start)
         if not fits.all():
-            self.lose(~fits)
+            self.lose(~fits, start + lengths)
             lengths = np.where(fits, lengths, 0)
         self.go_to(start + lengths)
         return start, lengths
@@ -397,9 +417,18 @@ class Many:
 
     # --- What is not sound ----------------------------------------------------------------------
 
-    def lose(self, where: Any) -> None:
-        """Mark records into which a field does not fit."""
-        self.losing[self.rows_at(np.flatnonzero(as_mask(where, self.start.size)))] = True
+    def lose(self, where: Any, needed: Any = 0) -> None:
+        """Mark records into which the next field does not fit.
+
+        It goes up to byte ``needed``, a column or 0 if that is not known.
+        """
+        index = np.flatnonzero(as_mask(where, self.start.size))
+        if not index.size:
+            return
+        rows = self.rows_at(index)
+        self.losing[rows] = True
+        if self.losing is self.own.short:
+            self.own.tell_needed(rows, self.at()[index], self.full(needed)[index])
 
     def hand_over(self, where: Any) -> None:
         """Mark records that are read as objects."""
@@ -508,7 +537,7 @@ class Many:
             self.reading.data, starts, stated, self.limit, self.start, unit
         )
         if flags is not None:
-            self.lose(flags & BEYOND)
+            self.lose(flags & BEYOND, starts + stated)
             self.keep_raw((flags & CUT_OFF) != 0)
             # A finding tells how far the record was read when it was made.
             self.go_to(starts + lengths)

@@ -54,6 +54,8 @@ def reader(
 
         return open_capture(load(), source, request)
 
+    open_.declared = load  # type: ignore[attr-defined]  # what `fxf plugins --check` looks at
+
     def sample(nbytes: int) -> bytes:
         """Make a typical file of about that many bytes."""
         return load().sample(nbytes)

@@ -380,7 +380,7 @@ def snake_case(name: str) -> str:
 
 def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
     """Make attributes and layout of a class from the fields in its body."""
-    known = {"size", "word", "align", "pad", "padding", "most", "rules", "section"}
+    known = {"size", "word", "align", "pad", "padding", "most", "resume", "rules", "section"}
     members = {"kind", "when", "size", "word", "most", "sets", "clears", "keys", "name", "section"}
     above: Any = next(
         (each for each in cls.__mro__[1:] if each is root or "layout" in vars(each)), root
@@ -439,7 +439,7 @@ class Record(LosslessRecord):
 
     The options of a family: ``size`` of all records in bytes, ``word`` (bytes of words of bits),
     ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record (longer
-    ones are damaged).
+    ones are damaged), ``resume`` (where reading goes on after damage).
     Those of a kind: ``kind``, ``when`` (a condition on registers), its ``size`` or ``most`` bytes,
     ``word`` (bytes of its first word, which holds the kind at its place), ``sets`` (registers),
     ``clears`` (tables), ``keys`` (their order in JSON), ``name`` (or else the family's),

@@ -83,6 +83,30 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         "",
         "The row is kept with the nearest time.",
     ),
+    (
+        110,
+        DATA_LOSS,
+        "a length below its least",
+        "A length that counts what is always there is at least that.",
+        "{value} bytes",
+        DAMAGED,
+    ),
+    (
+        111,
+        WARNING,
+        "a record of a kind that is not of this version",
+        "Records are of the kinds that the version of the file has.",
+        "kind {word:#x}",
+        "The record is skipped by its size and kept as `unknown`.",
+    ),
+    (
+        112,
+        DATA_LOSS,
+        "a record that is not of this version, and nothing says how long it is",
+        "Records are of the kinds that the version of the file has.",
+        "{value} bytes",
+        DAMAGED,
+    ),
 )
 """Number, severity, title, rule, detail, and what the reader does."""
 WRITING = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -41,8 +41,13 @@ def decimal_text(numbers: NDArray[Any], digits: int) -> NDArray[Any]:
 
 
 def sample(format: Format, nbytes: int) -> bytes:
-    """Return about ``nbytes`` bytes: a few records of every kind, then those that make rows."""
+    """Return about ``nbytes`` bytes: a few records of every kind, then those that make rows.
+
+    A format that knows better says which records.
+    """
     encoder = Encoder(format)
+    if format.sample_records is not None:
+        return format.magic + b"".join(turns(encoder, format.sample_records, nbytes))
     parts: list[bytes] = [format.magic]
     if format.header is not None:
         parts.append(_encoded(encoder, format.header, 0))
@@ -73,6 +78,19 @@ def sample(format: Format, nbytes: int) -> bytes:
     rest -= whole * len(more)
     few = itertools.takewhile(lambda each: each[1] <= rest, zip(block, sizes(block), strict=True))
     return begin + more * whole + b"".join(record for record, _ in few)
+
+
+def turns(
+    encoder: Encoder, records_of: Callable[[int], Iterable[Any]], nbytes: int
+) -> Iterator[bytes]:
+    """Yield the records of one turn after another, up to so many bytes; all of the first."""
+    size = 0
+    for number in itertools.count():
+        records = [encoder.encode(record) for record in records_of(number)]
+        size += sum(map(len, records))
+        if not records or (number and size > nbytes):
+            return
+        yield from records
 
 
 def sizes(records: list[bytes]) -> Iterator[int]:

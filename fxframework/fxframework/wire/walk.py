@@ -21,6 +21,10 @@ from fxframework.wire.state import State
 __all__ = ["Walk", "explain"]
 
 CUT_OFF, UNKNOWN_KIND, SIZE_RULE = 102, 103, 104
+BELOW_LEAST = 110
+"""The rule of a length that is less than what it counts at least."""
+OTHER_VERSION, OTHER_VERSION_LOST = 111, 112
+"""Rules of a kind of which no class fits the registers: with a size, and without one."""
 MORE = 64
 """Zero bytes behind the end of a growing file that show whether its last record takes more."""
 
@@ -122,13 +126,14 @@ class Walk:
             else:
                 cls = self.format.base
         if cls is None:
+            is_of_other_version = entry >= 0
             if not size:
-                return self.lost(SIZE_RULE)
+                return self.lost(OTHER_VERSION_LOST if is_of_other_version else SIZE_RULE)
             self.at += size
             kind = frames.found_kind
             raw = bytes(self.data[at : self.at])
             record = Unknown(type=kind, raw=raw, offset=at, nbytes=size)
-            return record, [(UNKNOWN_KIND, at, kind)]
+            return record, [(OTHER_VERSION if is_of_other_version else UNKNOWN_KIND, at, kind)]
         try:
             return self._unpacked(cls, at, at + size if size else self.source.size)
         except ShortError as problem:
@@ -139,7 +144,7 @@ class Walk:
             may_follow = not most or problem.needed <= at + most
             if frames.growing and problem.needed > self.source.size and may_follow:
                 return self.unfinished()
-            return self.lost(CUT_OFF)
+            return self.lost(BELOW_LEAST if problem.is_negative else CUT_OFF)
 
     def most_of(self, cls: Any) -> int:
         """Return the most bytes of a record of a class; 0 for any number."""

@@ -329,25 +329,19 @@ def _truth() -> Any:
     return word
 
 
-def _size() -> Any:
-    return wire.size(wire.bits(0, 3, doc=ORDER.doc), unit=UNIT, power=True)
-
-
-def _type_of(head: Head) -> Any:
-    return wire.kind(wire.bits(head.type.low, head.type.high, meanings=TYPE_NAMES))
-
-
-def _heap_blocks(layout: str, head: Head) -> list[type[Any]]:
-    """Declare the blocks of a layout that are not values: the heap's own, names and strings.
+def _family(layout: str, head: Head) -> type[Any]:
+    """Declare all blocks of a layout. Return the class that they derive from.
 
     ``_reserved`` bits are zero in a sound block; ``_unused`` ones are free for any use.
     """
-    size = _size()
+    size = wire.size(wire.bits(0, 3, doc=ORDER.doc), unit=UNIT, power=True)
 
     class Base(Block, name="block", word=4, section=SECTIONS[layout]):
         dialect = layout
         order: int = size
-        _type = _type_of(head)
+        _type = wire.kind(wire.bits(head.type.low, head.type.high, meanings=TYPE_NAMES))
+
+    # The heap's own blocks, names and strings.
 
     class Free(Base, kind=BlockType.FREE, word=8):
         next_free: int = _index(head.first, "index of the next free block of this order")
@@ -424,17 +418,7 @@ def _heap_blocks(layout: str, head: Head) -> list[type[Any]]:
                 rules=CONTENTS,
             )
 
-    members: list[type[Any]] = Base.layout.family.members
-    return members
-
-
-def _value_blocks(layout: str, head: Head) -> list[type[Any]]:
-    """Declare the values of a layout, which have a parent and a name."""
-
-    class Base(Block, name="block", word=4, section=SECTIONS[layout]):
-        dialect = layout
-        order: int = _size()
-        _type = _type_of(head)
+    # Values, which have a parent and a name.
 
     class NodeValue(Base, kind=BlockType.NODE_VALUE, word=8):
         parent: int = _parent(head)
@@ -513,16 +497,16 @@ def _value_blocks(layout: str, head: Head) -> list[type[Any]]:
             name: int = _name(head)
             value: bool = _truth()
 
-    members: list[type[Any]] = Base.layout.family.members
-    return members
+    return Base
 
 
+FAMILIES: Final[Mapping[str, type[Any]]] = {
+    layout: _family(layout, head) for layout, head in HEADS.items()
+}
+"""The classes that all blocks of a layout derive from."""
 BLOCKS: Final[Mapping[str, Mapping[int, type[Any]]]] = {
-    layout: {
-        cls.layout.kind[0]: cls
-        for cls in (*_heap_blocks(layout, head), *_value_blocks(layout, head))
-    }
-    for layout, head in HEADS.items()
+    layout: {cls.layout.kind[0]: cls for cls in base.layout.family.members}
+    for layout, base in FAMILIES.items()
 }
 """The classes of blocks by type, by layout."""
 

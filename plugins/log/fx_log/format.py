@@ -180,23 +180,37 @@ RECORD_TYPE: Final = 9
 MIN_RECORD_WORDS: Final = 2
 """Header and time."""
 MAX_RECORD_WORDS: Final = 4095
+LEGACY_SEVERITIES: Final = range(-10, 0x80)
+"""Severities of both eras."""
 CONTROL: Final = 1 << 31
 """Bit of ``tag_bits`` in a control record (LOG_CONTROL_BIT)."""
 COMPONENT: Final = CONTROL - 1
 """The other bits: the tag of a component."""
 
 
+class Structured(
+    Record,
+    align=WORD,
+    padding=True,
+    section=RECORDS,
+    resume=wire.resume(alone=True, severity=range(1, LEGACY_SEVERITIES.stop), _reserved=range(1)),
+):
+    """What a structured record begins with; damage ends where arguments fill one."""
+
+    _type = wire.kind(wire.bits(0, 3))
+    _size_words = wire.size(wire.bits(4, 15, rules={404: rules.TOO_LARGE}), unit=WORD)
+
+
 class LogRecord(
     Packed,
-    Record,
+    Structured,
+    kind=RECORD_TYPE,
     name="log",
     keys=("timestamp", "severity", "tag_bits", "args"),
     section=RECORDS,
 ):
     """A structured log record (logs-encoding, Records)."""
 
-    _type = wire.bits(0, 3, equals=RECORD_TYPE)
-    _size_words = wire.size(wire.bits(4, 15, rules={404: rules.TOO_LARGE}), unit=WORD)
     tag_bits: int = wire.bits(16, 47, default=0, doc="tag (16-46) and control bit (47)")
     _reserved = wire.bits(48, 55)
     severity: int = wire.bits(56, 63, doc="severity")
@@ -246,8 +260,6 @@ MIN_PACKET: Final = 33
 MAX_PACKET: Final = 32768
 MAX_TAGS: Final = 5
 MAX_TAG_BYTES: Final = 63
-LEGACY_SEVERITIES: Final = range(-10, 0x80)
-"""Severities of both eras."""
 
 
 class LegacyPacket(Packed, Record, section=PACKETS):
@@ -264,11 +276,12 @@ class LegacyPacket(Packed, Record, section=PACKETS):
         longest=MAX_TAG_BYTES,
         many=(rules.MANY_TAGS, rules.TOO_MANY),
         long=(rules.LONG_TAG, rules.STRING_TOO_LONG),
+        rules={104: rules.PAST_THE_END},
         default=(),
     )
     message: str = wire.text(
         until=b"\0",
-        rules={404: rules.WRONG_TYPE},
+        rules={104: rules.PAST_THE_END, 404: rules.WRONG_TYPE},
         default="",
     )  # fmt: skip
 
@@ -342,6 +355,22 @@ class PacketLength(Record, section=CONTAINERS):
     length: int = wire.u32(unit="bytes")
 
 
+class StreamPacket(
+    Record,
+    section=CONTAINERS,
+    resume=wire.resume(
+        holds=LegacyPacket,
+        most=1,
+        _length=range(MIN_PACKET, MAX_PACKET + 1),
+        severity=LEGACY_SEVERITIES,
+    ),
+):
+    """A packet of a container: damage ends where packets are that their fields fill."""
+
+    _length = wire.u32()
+    packet: bytes = wire.octets(_length)
+
+
 STREAM_LENGTH: Final = PacketLength.layout.least
 
 # --- The IOBuffer ring ----------------------------------------------------------------------------
@@ -367,8 +396,19 @@ class RingHeader(Packed, Record, size=RING_PAGE, section=RINGS):
         )
 
 
-class RingFrame(Packed, Record, name="ring_entry", section=RINGS):
-    """An entry of a ring: the kernel's header, and the payload of a component."""
+class RingFrame(
+    Packed,
+    Record,
+    name="ring_entry",
+    align=WORD,
+    most=RING_MAX_ENTRY,
+    section=RINGS,
+    resume=wire.resume(holds=Structured, most=1),
+):
+    """An entry of a ring: the kernel's header, and the payload of a component.
+
+    Damage ends where entries are that a record fills.
+    """
 
     tag: int = wire.u64()
     _length = wire.u64()
@@ -439,26 +479,8 @@ PRINTF: Final = "printf"
 FIDL_ARGUMENTS: Final = 15
 FIDL_NAME_BYTES: Final = 256
 
-# --- Numbers for kernels --------------------------------------------------------------------------
-
-NULL, INT64, UINT64, DOUBLE, STRING, BOOL = map(int, ArgType)
 AFTER_NAME, AFTER_FLAG, AFTER_VALUE = VALUE_REF.low, VALUE_REF.low + 1, VALUE_REF.high + 1
 """From these bits on, the header of an argument is reserved: of numbers, bools and strings."""
-LEAST_PLAUSIBLE: Final = LEGACY_SEVERITIES.start
-MOST_PLAUSIBLE: Final = LEGACY_SEVERITIES.stop - 1
-"""The least and the greatest severity at which reading resumes after damage."""
-SUFFIX_WORDS: Final = SUFFIX_BYTES // WORD
-ARGUMENT_TYPES: Final = sum(1 << kind for kind in ArgType)
-"""Types of arguments that logs have, a bit each."""
-NUMBER_TYPES: Final = sum(1 << kind for kind in NUMBERS)
-"""Those of them whose value is a word."""
-ENTRY_HEADER_WORDS: Final = RING_ENTRY // WORD
-MAX_ENTRY_WORDS: Final = RING_MAX_ENTRY // WORD
-PACKET_SEVERITY: Final = LegacyPacket.layout.place("severity").offset
-CHAIN: Final = 64
-"""Most arguments checked to find out whether they fill a record exactly."""
-SOUND_RUN: Final = 3
-"""Number of plausible records in a row at which reading resumes after damage."""
 
 # --- Kinds of records, in the order of a summary --------------------------------------------------
 

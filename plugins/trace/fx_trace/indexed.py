@@ -293,6 +293,8 @@ class Thread(Field):
 
     def read_inlines(self, c: Many) -> None:
         """Read the koids of records all of which have them."""
+        # Where there is no room, one more word is said to be needed, as by ``inline``.
+        c.lose(c.limit - c.at() < 2 * WORD, c.limit + WORD)
         c.known[self, START] = c.take(2 * WORD)
 
 
@@ -380,6 +382,7 @@ class ThreadOrProcess(Thread):
         is_one = np.where(fills, one == c.limit, by_room)
         is_usual = is_one if self.usual_words == 1 else ~is_one
         c.report(self.unusual, ~is_usual, 0, c.start)
+        c.lose(~is_one & (c.limit - c.at() < 2 * WORD), c.limit + WORD)
         c.known[self, START], c.known[self, LENGTH] = c.stretch(np.where(is_one, 1, 2) * WORD)
 
     def ends_with(self, c: Many, words: int) -> Any:

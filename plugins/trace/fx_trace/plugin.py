@@ -8,6 +8,7 @@ from typing import Literal
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
 from fxframework.registry import (
+    SHORTEN,
     Confidence,
     Exporter,
     Option,
@@ -22,6 +23,10 @@ from fxframework.registry import (
 
 SUFFIXES = (".fxt", ".fxt.gz")
 BUFFER_SUFFIXES = (".tbuf",)
+CHROME_SUFFIXES = (".trace.json", ".trace.json.gz")
+"""Not `.json`, which says nothing: in a folder, other files of that name are left out."""
+CHROME_BEGINS = b"\xef\xbb\xbf \t\r\n"
+"""What may be before the first bracket of JSON."""
 FORMATS = ("trace", "trace-buffer")
 """Formats whose captures have the tables of a trace."""
 EVENTS = frozenset({"slices", "instants", "counters", "flows", "sched", "logs"})
@@ -92,6 +97,19 @@ def _frames(word: int, available: int | None = None) -> bool:
     return available is None or 8 * words <= available
 
 
+def sniff_chrome(probe: Probe) -> Confidence:
+    """Return CERTAIN for Chrome JSON, an object or an array."""
+    from fx_trace.chrome.sniff import sniff
+
+    return sniff(probe) if probe.head.lstrip(CHROME_BEGINS)[:1] in {b"[", b"{"} else Confidence.NONE
+
+
+def _chrome_rules() -> Catalogue:
+    from fx_trace.chrome.rules import RULES
+
+    return RULES
+
+
 def _rules() -> Catalogue:
     from fx_trace.rules import RULES
 
@@ -123,6 +141,15 @@ def fx_readers() -> Iterable[Reader]:
             explain=lazy("fx_trace.read.explain:explain_buffer"),
             sample=lazy("fx_trace.sample:buffer_sample"),
             options=(MATCH,),
+        ),
+        Reader(
+            format="chrome-json",
+            title="Chrome JSON (Trace Event Format)",
+            suffixes=CHROME_SUFFIXES,
+            sniff=sniff_chrome,
+            open=lazy("fx_trace.chrome.capture:ChromeCapture"),
+            rules=_chrome_rules,
+            sample=lazy("fx_trace.chrome.sniff:sample"),
         ),
     ]
 
@@ -199,6 +226,7 @@ def fx_exporters() -> Iterable[Exporter]:
             rows=EVENTS,
             suffixes=(".txt",),
             open=lazy("fx_trace.export.text:TextExport"),
+            options=(SHORTEN,),
         ),
         *exporters_of(
             FORMATS,
@@ -215,6 +243,7 @@ def fx_exporters() -> Iterable[Exporter]:
                     "(lines that Perfetto reads), or both",
                     choices=("both", "fuchsia", "ftrace"),
                 ),
+                SHORTEN,
             ),
         ),
         Exporter(

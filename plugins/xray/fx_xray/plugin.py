@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
 from fxframework.registry import (
+    SHORTEN,
     Confidence,
     Exporter,
     Option,
@@ -19,6 +20,7 @@ from fxframework.registry import (
     lazy,
     step_kinds,
 )
+from fxframework.wire.plugins import reader, writer
 
 if TYPE_CHECKING:
     import click
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
 FORMATS = ("xray", "xray-basic", "llvm-yaml")
 SUFFIXES = (".xray",)
 YAML_SUFFIXES = (".yaml", ".yml")
+PROFILE = "fx_xray.read.profile:FORMAT"
+PROFILE_TITLE = "LLVM XRay profile: time by paths of calls"
+PROFILE_SUFFIXES = (".xrayprof",)
+PROFILE_MAGIC = b"forpyarx\x24\x04\x18\x20\0\0\0\0"
+"""The magic and the version."""
 
 # --- Recognising -------------------------------------------------------------------------
 
@@ -147,6 +154,10 @@ SYMBOLS = (
     Option("demangle", True, "demangle the names of functions"),
 )
 FREQUENCY = Option("cycle_frequency", 0, "ticks per second; 0: as in the header", portable=True)
+PROFILE_FREQUENCY = Option(
+    "cycle_frequency", 0, "ticks per second, which the file does not say; 0: not known",
+    portable=True,
+)  # fmt: skip
 BYTE_ORDER = Option(
     "byte_order",
     "",
@@ -193,6 +204,7 @@ TEXT_OPTIONS = (
         False,
         "also show records that are not events, each beside its event",
     ),
+    SHORTEN,
 )
 JSON_OPTIONS = (
     Option(
@@ -202,6 +214,7 @@ JSON_OPTIONS = (
         " names",
     ),
     Option("events", True, "with strings=no, also write arguments, custom events and typed events"),
+    SHORTEN,
 )
 YAML_OPTIONS = (
     YAML_VERSION,
@@ -257,6 +270,14 @@ def fx_readers() -> Iterable[Reader]:
             options=(*SYMBOLS, FREQUENCY),
             rules=_rules,
         ),
+        reader(
+            "xray-profile",
+            PROFILE,
+            title=PROFILE_TITLE,
+            suffixes=PROFILE_SUFFIXES,
+            magic=PROFILE_MAGIC,
+            options=(*SYMBOLS, PROFILE_FREQUENCY),
+        ),
     ]
 
 
@@ -292,6 +313,15 @@ def fx_writers() -> Iterable[Writer]:
             merge=lazy("fx_xray.write.merge:open_merge_basic"),
             extract=lazy("fx_xray.write.extract:extract"),
             salvage=lazy("fx_xray.write.salvage:salvage"),
+        ),
+        writer(
+            "xray-profile",
+            PROFILE,
+            title=PROFILE_TITLE,
+            suffixes=PROFILE_SUFFIXES,
+            extract=None,  # paths are sums of the whole file
+            merge=None,
+            accepts=frozenset(),
         ),
     ]
 

@@ -125,7 +125,7 @@ def test_random_schedules_find_a_wrong_wrap_too(built: Builder) -> None:
 
 # --- Inspect ------------------------------------------------------------------------------------
 
-READS = reads_back("inspect", findings={"FXI0005"})
+READS = reads_back("inspect")
 
 
 def inspect(path: Path, order: Any) -> tuple[NativeProgram, Any]:

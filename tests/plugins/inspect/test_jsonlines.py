@@ -7,7 +7,6 @@ import json
 import math
 import random
 import struct
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,15 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_inspect import format as wire
-from fx_inspect.read import capture, lines
+from fx_inspect.read import lines
 from fx_inspect.read.capture import InspectCapture
-from fx_inspect.read.decoder import Walk
+from fx_inspect.read.decoder import Objects
 from fx_inspect.sample import sample
+from fxframework.errors import PluginError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
+from fxframework.wire import framing
 
 from .streams import damaged, vmos
 
@@ -132,13 +133,13 @@ def test_blocks_are_not_decoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(lines, "BLOCK_BYTES", 2000)
     whole = InspectCapture(Source.open(sample(50_000)), OpenRequest())
     decoded: list[int] = []
-    single = Walk.record
+    single = Objects.record
 
-    def record(walk: Walk, number: int) -> Any:
-        decoded.append(number)
-        return single(walk, number)
+    def record(objects: Objects, row: int) -> Any:
+        decoded.append(objects.run.first + row)
+        return single(objects, row)
 
-    monkeypatch.setattr(Walk, "record", record)
+    monkeypatch.setattr(Objects, "record", record)
     pieces = list(whole.records_json())
     assert b"".join(pieces).count(b"\n") > 400
     assert len(pieces) > 20
@@ -146,10 +147,13 @@ def test_blocks_are_not_decoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
     assert decoded == [0]
 
 
-def test_without_compiled_loops_objects_make_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = sample(4000)
-    wanted = b"".join(InspectCapture(Source.open(data), OpenRequest()).records_json())
-    monkeypatch.setattr(capture, "has_loops", lambda: False)
-    monkeypatch.delitem(sys.modules, "fx_inspect.read.lines")
-    monkeypatch.setitem(sys.modules, "fxframework.wire.lines", None)
-    assert b"".join(InspectCapture(Source.open(data), OpenRequest()).records_json()) == wanted
+def test_without_compiled_loops_reading_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = InspectCapture(Source.open(sample(4000)), OpenRequest())
+    monkeypatch.setattr(framing, "has_loops", lambda: False)
+    for read in (whole.records, whole.records_json):
+        with pytest.raises(PluginError, match="files of inspect need compiled loops"):
+            next(iter(read()))
+    with pytest.raises(PluginError, match="files of inspect need compiled loops"):
+        whole.table("nodes")

@@ -241,7 +241,7 @@ def test_records_are_counted_as_lost_only_as_a_whole(tmp_path: Path) -> None:
 @cases("words", [40, 77, 4095])
 def test_records_that_a_damaged_size_hides_are_found(words: int, suffix: bool) -> None:
     """Only the record with the damaged size is lost."""
-    behind = bytes(8 * wire.SUFFIX_WORDS) if suffix else b""
+    behind = bytes(wire.SUFFIX_BYTES) if suffix else b""
     others = b"".join(text_log(f"number {number}") + behind for number in range(900))
     first = bytearray(text_log("first"))
     size = len(first)

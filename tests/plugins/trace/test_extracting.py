@@ -200,6 +200,23 @@ def test_threads_and_categories(data: bytes, hand: st.DataObject) -> None:
             assert losses(mine) <= losses(whole)
 
 
+@given(fxt_streams(), stretches(), st.integers(0, 40), st.data())
+def test_without_short_slices_and_functions(
+    data: bytes, stretch: Selection, least: int, hand: st.DataObject
+) -> None:
+    with fxf.open(data, format="trace") as whole:
+        names = {name for name in whole.table("slices").texts("name") if name}
+        named = hand.draw(st.lists(st.sampled_from(sorted(names)), max_size=1)) if names else []
+        patterns = tuple(name.replace("*", "?") for name in named)
+        selection = attrs.evolve(stretch, min_duration_ns=least, exclude_functions=patterns)
+        expected = rows(whole.select(selection))
+        with fxf.open(part(data, selection), format="trace") as mine:
+            found = rows(mine)
+            assert not Counter(found.pop("flows")) - Counter(expected.pop("flows"))
+            assert found == expected
+            assert running(mine, whole) == running(whole.select(selection), whole)
+
+
 @given(fxt_streams(), stretches())
 def test_open_slices_can_be_dropped(data: bytes, selection: Selection) -> None:
     with (

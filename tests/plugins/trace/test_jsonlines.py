@@ -18,6 +18,7 @@ from fx_trace.read.blocks import Objects
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.decoder import RecordEncoder, frames
 from fx_trace.read.image import BufferCapture
+from fx_trace.read.lines import TraceLines
 from fx_trace.write.buffer import TraceBuffer
 from fxframework.io.limits import Limits
 from fxframework.io.memory import BytesMemory
@@ -96,6 +97,46 @@ def test_lines_of_a_real_capture(nbytes: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(lines, "BLOCK_BYTES", nbytes)
     data = SAMPLE.read_bytes()[:200_000]
     assert in_bulk(data) == one_by_one(data)
+
+
+EVENT = wire.RecordType.EVENT | 1 << 24 | 1 << 32 | 2 << 48
+"""The header of an instant on thread 1 with two registered strings, but for its size."""
+ODD_RECORDS = {
+    "arguments that do not fit": [EVENT | 3 << 4 | 15 << 20, 7, 8],
+    "an argument without a size": [EVENT | 3 << 4 | 1 << 20, 7, 2 << 16],
+    "an argument past the record": [EVENT | 3 << 4 | 1 << 20, 7, 9 << 4 | 2 << 16],
+    "reserved bits of an argument": [EVENT | 3 << 4 | 1 << 20, 7, 1 << 4 | 2 << 16 | 5 << 32],
+    "an argument of no type": [EVENT | 4 << 4 | 1 << 20, 7, 12 | 2 << 4 | 2 << 16, 9],
+    "words behind an argument": [EVENT | 4 << 4 | 1 << 20, 7, 2 << 4 | 2 << 16, 77],
+    "a name that is not UTF-8": [EVENT & ~(2 << 48) | 0x8008 << 48 | 3 << 4, 7, 0xFEFDFCFFFEFDFC],
+    "padding that is not zero": [EVENT & ~(2 << 48) | 0x8003 << 48 | 3 << 4, 7, 0xFF00000000414243],
+    "words behind the fields": [EVENT | 4 << 4, 7, 8, 9],
+    "an event of no type": [EVENT | 2 << 4 | 13 << 16, 7],
+    "metadata of no type": [1 << 4 | 9 << 16],
+    "a record of no type": [12 | 2 << 4, 7],
+    "trace info of no type": [1 << 4 | 4 << 16 | 3 << 20],
+    "a process where a thread may be": [10 | 3 << 4 | 1 << 16, 9, 4],
+    "a state that is none": [8 | 4 << 4 | 9 << 36 | 1 << 60, 7, 8, 9],
+    "a string of index 0": [2 | 2 << 4 | 3 << 32, 0x414243],
+    "reserved bits of a string": [2 | 1 << 4 | 5 << 16 | 1 << 60],
+    "no room for a thread": [EVENT & ~(1 << 24) | 3 << 4, 7, 8],
+    "a payload of 2^63 bytes": [15 | 4 << 4 | 1 << 40, 0, 1 << 63, 1],
+    "zero words": [EVENT | 2 << 4, 7, 0],
+    "a record without a size": [EVENT, 0],
+}
+
+
+@pytest.mark.parametrize("record", ODD_RECORDS.values(), ids=ODD_RECORDS)
+def test_odd_records_are_columns_as_well(record: list[int]) -> None:
+    """A file of nothing else would take a hundred times as long by objects."""
+    start = [wire.MAGIC_WORD, 2 | 2 << 4 | 1 << 16 | 3 << 32, 0x746163, 3 | 3 << 4 | 1 << 16, 5, 6]
+    words = [*start, *(50 * record)]
+    data = b"".join(word.to_bytes(8, "little") for word in words)
+    assert in_bulk(data) == one_by_one(data)
+    capture = opened(data)
+    reader = TraceLines(capture.file(), Limits())
+    assert sum(1 for _ in reader.lines_reported(None)) == 1
+    assert not reader.handed
 
 
 def test_lines_of_a_big_endian_trace_are_not_taken_for_others() -> None:

@@ -554,6 +554,27 @@ def test_context_switches_find_their_threads_by_koid() -> None:
     ]
 
 
+def test_a_wakeup_names_its_waker() -> None:
+    def wakeup(*args: dict[str, Any]) -> dict[str, Any]:
+        return {"record": "scheduling", "kind": "thread_wakeup", "cpu": 1, "timestamp": 6,
+                "waking_tid": 40, "args": list(args)}  # fmt: skip
+
+    largest = (1 << 64) - 1
+    capture = opened(
+        wakeup(arg("weight", "int32", 4)),
+        wakeup(arg("waker", "koid", largest), arg("waker", "koid", 7)),
+        wakeup(arg("waker", "string", "main"), arg("waker", "uint32", 9)),
+        {"record": "scheduling", "kind": "context_switch", "cpu": 0, "timestamp": 7,
+         "outgoing_state": 3, "outgoing_tid": 20, "incoming_tid": 30,
+         "args": [arg("waker", "koid", 8)]},
+        event("instant", 1, "i", args=[arg("waker", "koid", 5)]),
+        wakeup(arg("waker", "int64", 11)),
+    )  # fmt: skip
+    assert rows(capture, "sched", "waker") == [(0,), (largest,), (9,), (0,), (11,)]
+    parts = [batch["waker"] for batch in capture.batches("sched", rows=2)]
+    assert np.concatenate(parts).tolist() == [0, largest, 9, 0, 11]
+
+
 def test_threads_that_were_never_registered_are_told_apart() -> None:
     capture = opened(
         event("instant", 1, "a", thread="<thr#5>", refs={"thread": 5}),

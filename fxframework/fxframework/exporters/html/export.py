@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.calls import dense
 from fxframework.analysis.tree import call_tree
+from fxframework.exporters.html.scheduling import arrows, cpu_runs, thread_states
 from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
@@ -35,6 +36,9 @@ MOST = {
     "slowest": 100,
     "names": 100,
     "frames": 4_000,
+    "runs": 20_000,
+    "states": 40_000,
+    "arrows": 2_000,
 }
 """Limits of a report; the page tells how much was left out."""
 BLOCK = 1 << 18
@@ -48,6 +52,8 @@ LONGEST_TEXT = 400
 CONTEXT = 32
 """Number of bytes shown with a finding."""
 Labels = Callable[[int], tuple[str, str, int]]
+IDLE = "idle"
+"""The label of the thread that stands for an idle CPU, whose koid is 0."""
 NOBODY = ("", "", 0)
 """The label of an unknown thread."""
 OPERATIONS = -2
@@ -95,7 +101,9 @@ class HtmlExport(Export):
         self._names: dict[str, int] = {}
         self._data: dict[str, Any] = {
             "captures": [],
+            "cpus": [],
             "tracks": [],
+            "arrows": [],
             "counters": [],
             "slowest": [],
             "byname": [],
@@ -130,6 +138,8 @@ class HtmlExport(Export):
         )
         self._times += [ns for ns in (summary.start_ns, summary.end_ns) if ns is not None]
         tables = capture.schemas.keys()
+        if "sched" in tables and len(capture.table("sched")):
+            self._cpus(capture)
         if "slices" in tables and len(capture.table("slices")):
             self._slices(capture)
             self._flame(capture)
@@ -151,9 +161,12 @@ class HtmlExport(Export):
         for track in self._data["tracks"]:
             pid = track["pid"]
             track["process"] = track["process"] or self._processes.get(pid, f"process {pid}")
-        for kind in ("tracks", "counters", "logs", "slowest"):
+        for kind in ("cpus", "tracks", "counters", "logs", "slowest"):
             for entry in self._data[kind]:
                 _move(entry, start)
+        for arrow in self._data["arrows"]:
+            arrow[2] -= start
+            arrow[5] -= start
         slowest = sorted(self._data["slowest"], key=lambda entry: -entry["dur"])
         self._data["slowest"] = slowest[: MOST["slowest"]]
         self._sink.write(page("fxframework.exporters.html", "report", self._data))
@@ -192,8 +205,13 @@ class HtmlExport(Export):
         self._dropped["slices that are shown in sum only"] += slices.start.size - drawn.size
         labels = self._thread_labels(capture)
         _, threads = dense(slices.thread)
+        tracks = self._data["tracks"]
+        track_of_thread: dict[int, int] = {}
         for thread in threads[: MOST["tracks"]].tolist():
-            self._data["tracks"].append(self._track(slices, thread, drawn, labels))
+            track_of_thread[thread] = len(tracks)
+            tracks.append(self._track(slices, thread, drawn, labels))
+        self._states(capture, track_of_thread)
+        self._arrows(capture, slices.table, track_of_thread)
         self._add_slowest(slices, labels)
         self._add_times_by_name(slices)
 
@@ -229,6 +247,59 @@ class HtmlExport(Export):
             track["busy"] = _busy(slices.start[on_track], slices.length[on_track])
         return track
 
+    def _cpus(self, capture: Capture) -> None:
+        """Add a row for each CPU of a capture: what it ran."""
+        sched = capture.table("sched")
+        labels = self._thread_labels(capture)
+        threads = np.union1d(sched.array("prev"), sched.array("next"))
+        idle = np.ones(int(threads.max()) + 2, np.bool_)  # index -1: no thread
+        for thread in threads[threads >= 0].tolist():
+            idle[thread] = labels(thread)[0] == IDLE
+        runs, total = cpu_runs(sched, idle, MOST["runs"])
+        drawn = 0
+        for cpu, (start, length, thread) in runs.items():
+            distinct, index_of_run = np.unique(thread, return_inverse=True)
+            names = [self._name(self._full_label(labels(one))) for one in distinct.tolist()]
+            drawn += start.size
+            self._data["cpus"].append(
+                {
+                    "label": f"CPU {cpu}",
+                    "capture": capture.name,
+                    "start": start.tolist(),
+                    "dur": length.tolist(),
+                    "name": np.array(names, np.int64)[index_of_run.reshape(-1)].tolist(),
+                }
+            )
+        self._dropped["runs of CPUs"] += total - drawn
+        self._times += [int(sched.array("ts").min()), int(sched.array("ts").max())]
+
+    def _states(self, capture: Capture, track_of_thread: Mapping[int, int]) -> None:
+        """Add the states of threads to their tracks."""
+        if "sched" not in capture.schemas or not len(capture.table("sched")):
+            return
+        states, total = thread_states(capture.table("sched"), track_of_thread, MOST["states"])
+        for thread, track in track_of_thread.items():
+            if states[thread]["start"]:
+                self._data["tracks"][track]["states"] = states[thread]
+        shown = sum(len(columns["start"]) for columns in states.values())
+        self._dropped["states of threads"] += total - shown
+
+    def _arrows(self, capture: Capture, slices: Table, track_of_thread: Mapping[int, int]) -> None:
+        """Add the flows between slices."""
+        if "flows" not in capture.schemas or not len(capture.table("flows")):
+            return
+        flows = capture.table("flows")
+        ends, codes, total = arrows(flows, slices, track_of_thread, MOST["arrows"])
+        names = [self._name(flows.pool.text(code)) for code in codes.tolist()]
+        self._data["arrows"] += [[*end, name] for end, name in zip(ends, names, strict=True)]
+        self._dropped["arrows of flows"] += total - len(ends)
+
+    def _full_label(self, label: tuple[str, str, int]) -> str:
+        """Return process and name of a thread."""
+        name, process, pid = label
+        process = process or self._processes.get(pid, "")
+        return f"{process} / {name}" if process else name
+
     def _thread_labels(self, capture: Capture) -> Labels:
         """Return a function from a thread's id to its name, its process's name, and the pid."""
         if "processes" in capture.schemas:
@@ -246,6 +317,8 @@ class HtmlExport(Export):
                 return NOBODY
             pid = int(threads.pids[row])
             code = int(threads.names[row])
+            if not threads.tids[row]:
+                return IDLE, "", 0
             name = pool[code] if code > 0 else f"thread {int(threads.tids[row])}"
             return name[:LONGEST_TEXT], processes.get(pid, ""), pid
 
@@ -255,12 +328,10 @@ class HtmlExport(Export):
         slowest = _longest(slices.length, np.ones(slices.length.size, np.bool_), MOST["slowest"])
         threads = slices.table.array("thread")
         for row, name in zip(slowest.tolist(), self._codes(slices.table, slowest), strict=True):
-            label, process, pid = labels(int(threads[row]))
-            process = process or self._processes.get(pid, "")
             self._data["slowest"].append(
                 {
                     "name": name,
-                    "thread": f"{process} / {label}" if process else label,
+                    "thread": self._full_label(labels(int(threads[row]))),
                     "start": int(slices.start[row]),
                     "dur": int(slices.length[row]),
                     "open": bool(slices.dur[row] < 0),
@@ -373,6 +444,8 @@ def _move(entry: dict[str, Any], start: int) -> None:
         entry["start"] = [time - start for time in entry["start"]]
         if "busy" in entry:
             entry["busy"]["from"] -= start
+        if "states" in entry:
+            entry["states"]["start"] = [time - start for time in entry["states"]["start"]]
     else:
         entry["start"] -= start
 

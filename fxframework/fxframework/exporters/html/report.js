@@ -54,6 +54,11 @@ let view = { from: 0, to: length };
 let found = "";
 let places = [], heads = [], logPlaces = [];
 
+const STATES = [["ran", "#2da44e", 1], ["could run, and had no CPU", "#bf8700", 1], ["waited", "#8b949e", 0.35]];
+const STATE = 5;  // pixels of the strip of states
+const MANY = 300;  // arrows that are drawn clearly
+let tops = [], statePlaces = [];
+
 const lanes = data.tracks.map((track) => {
   let most = 0;
   for (const depth of track.depth) if (depth > most) most = depth;
@@ -89,9 +94,10 @@ function fold(at) {
 function height() {
   let total = RULER + GAP;
   if (data.logs.length) total += HEAD + LOGS + GAP;
+  if (data.cpus.length) total += HEAD + data.cpus.length * ROW + GAP;
   total += data.counters.length * (HEAD + COUNTER + GAP);
   for (const [at, track] of data.tracks.entries()) {
-    total += HEAD + rowsOf(at) * ROW + GAP + (track.busy ? 8 : 0);
+    total += HEAD + rowsOf(at) * ROW + GAP + (track.busy ? 8 : 0) + (track.states ? STATE + 2 : 0);
   }
   return Math.min(Math.max(total, 120), Math.floor(32000 / (window.devicePixelRatio || 1)));
 }
@@ -200,6 +206,90 @@ function drawCounter(pen, wide, top, counter) {
   return top + COUNTER + GAP;
 }
 
+// Draw the rows of a track or a CPU that are in view, one of several in the same pixel.
+function drawRows(pen, wide, top, track, rows, failures) {
+  const span = view.to - view.from, filled = new Map();
+  for (let at = 0; at < track.start.length; at++) {
+    const open = track.dur[at] < 0;
+    const start = track.start[at], end = open ? length : start + track.dur[at];
+    if (end < view.from || start > view.to) continue;
+    const x = ((start - view.from) / span) * wide;
+    const w = Math.max(((end - start) / span) * wide, 1);
+    const depth = track.depth ? track.depth[at] : 0;
+    if (depth >= rows) continue;
+    const y = top + depth * ROW;
+    const pixel = Math.floor(x);
+    if (w <= 1 && filled.get(depth) === pixel) continue;
+    filled.set(depth, w <= 1 ? pixel : -1);
+    const name = data.names[track.name[at]];
+    const faded = found && !name.toLowerCase().includes(found);
+    pen.globalAlpha = faded ? 0.15 : open ? 0.6 : 1;
+    const bad = failures.has(at);
+    pen.fillStyle = bad ? "#c92020" : colour(track.name[at]);
+    pen.fillRect(x, y, w, ROW - 1);
+    const left = Math.max(x, 0), room = Math.min(x + w, wide) - left;
+    if (room > 24 && !faded) {
+      pen.fillStyle = bad ? "#fff" : css("--on-frame");
+      clipped(pen, name, left + 3, y + ROW / 2, room - 3);
+    }
+    places.push([x, y, w, track, at]);
+  }
+  pen.globalAlpha = 1;
+}
+
+function drawCpus(pen, wide, top) {
+  top = band(pen, wide, top, "CPUs, and the threads that they ran");
+  for (const cpu of data.cpus) {
+    drawRows(pen, wide, top, cpu, 1, new Set());
+    const label = cpu.label.replace("CPU ", ""), room = pen.measureText(label).width + 6;
+    pen.fillStyle = css("--band");
+    pen.fillRect(0, top, room, ROW - 1);
+    pen.fillStyle = css("--ink");
+    pen.fillText(label, 3, top + ROW / 2);
+    top += ROW;
+  }
+  return top + GAP;
+}
+
+function drawStates(pen, wide, top, states) {
+  const span = view.to - view.from;
+  let last = -1;
+  states.start.forEach((start, at) => {
+    const x = ((start - view.from) / span) * wide, w = (states.dur[at] / span) * wide;
+    if (x + w < 0 || x > wide || Math.floor(x + w) === last) return;
+    last = Math.floor(x + w);
+    const [what, shade, alpha] = STATES[states.state[at]];
+    pen.globalAlpha = alpha;
+    pen.fillStyle = shade;
+    pen.fillRect(x, top, Math.max(w, 1), STATE);
+    statePlaces.push([x, top, Math.max(w, 1), `${what}: ${time(states.dur[at])}, from ${time(start)}`]);
+  });
+  pen.globalAlpha = 1;
+  return top + STATE + 2;
+}
+
+function drawArrows(pen, wide) {
+  const span = view.to - view.from;
+  const seen = data.arrows.filter(([, , sent, , , arrived]) => arrived >= view.from && sent <= view.to);
+  pen.strokeStyle = pen.fillStyle = css("--ink");
+  pen.globalAlpha = seen.length > MANY ? 0.12 : 0.6;
+  const place = (track, depth, when) => [
+    ((when - view.from) / span) * wide, tops[track] + (Math.min(depth, rowsOf(track) - 1) + 0.5) * ROW,
+  ];
+  for (const [from, above, sent, to, below, arrived] of seen) {
+    const [x0, y0] = place(from, above, sent), [x1, y1] = place(to, below, arrived);
+    const bend = Math.min(Math.max(Math.abs(x1 - x0) / 2, 8), 60);
+    pen.beginPath();
+    pen.moveTo(x0, y0);
+    pen.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
+    pen.stroke();
+    pen.beginPath();
+    pen.moveTo(x1, y1); pen.lineTo(x1 - 6, y1 - 3); pen.lineTo(x1 - 6, y1 + 3);
+    pen.fill();
+  }
+  pen.globalAlpha = 1;
+}
+
 function drawTrack(pen, wide, top, track, number) {
   const span = view.to - view.from;
   const rows = rowsOf(number), hidden = lanes[number] - rows;
@@ -220,33 +310,9 @@ function drawTrack(pen, wide, top, track, number) {
     pen.globalAlpha = 1;
     top += 8;
   }
-  const filled = new Map();
-  for (let at = 0; at < track.start.length; at++) {
-    const open = track.dur[at] < 0;
-    const start = track.start[at], end = open ? length : start + track.dur[at];
-    if (end < view.from || start > view.to) continue;
-    const x = ((start - view.from) / span) * wide;
-    const w = Math.max(((end - start) / span) * wide, 1);
-    const depth = track.depth[at];
-    if (depth >= rows) continue;
-    const y = top + depth * ROW;
-    const pixel = Math.floor(x);
-    if (w <= 1 && filled.get(depth) === pixel) continue;
-    filled.set(depth, w <= 1 ? pixel : -1);
-    const name = data.names[track.name[at]];
-    const faded = found && !name.toLowerCase().includes(found);
-    pen.globalAlpha = faded ? 0.15 : open ? 0.6 : 1;
-    const bad = failed[number].has(at);
-    pen.fillStyle = bad ? "#c92020" : colour(track.name[at]);
-    pen.fillRect(x, y, w, ROW - 1);
-    const left = Math.max(x, 0), room = Math.min(x + w, wide) - left;
-    if (room > 24 && !faded) {
-      pen.fillStyle = bad ? "#fff" : css("--on-frame");
-      clipped(pen, name, left + 3, y + ROW / 2, room - 3);
-    }
-    places.push([x, y, w, track, at]);
-  }
-  pen.globalAlpha = 1;
+  if (track.states) top = drawStates(pen, wide, top, track.states);
+  tops[number] = top;
+  drawRows(pen, wide, top, track, rows, failed[number]);
   return top + rows * ROW + GAP;
 }
 
@@ -255,13 +321,16 @@ function draw() {
   places = [];
   heads = [];
   logPlaces = [];
+  statePlaces = [];
   foldAll.hidden = !foldable.includes(true);
   foldAll.textContent = unfolded.size ? "Fold all threads" : "Unfold all threads";
   ruler(pen, wide);
   let top = RULER + GAP;
   if (data.logs.length) top = drawLogs(pen, wide, top);
   for (const counter of data.counters) top = drawCounter(pen, wide, top, counter);
+  if (data.cpus.length) top = drawCpus(pen, wide, top);
   data.tracks.forEach((track, at) => { top = drawTrack(pen, wide, top, track, at); });
+  drawArrows(pen, wide);
   overview();
 }
 
@@ -305,10 +374,14 @@ function describe(event) {
   const tip = element("tip");
   const log = logPlaces.findLast(([left, top]) => y >= top && y < top + LOGS && x >= left - 3 && x <= left + 6);
   if (!hit && log) { tip.textContent = log[3] + (log[2] > 1 ? ` (and ${log[2] - 1} more)` : ""); return; }
+  const state = statePlaces.findLast(([left, top, w]) => y >= top && y < top + STATE && x >= left && x <= left + w);
+  if (!hit && state) { tip.textContent = state[3]; return; }
   if (!hit) { tip.textContent = time(view.from + ((view.to - view.from) * x) / box.width); return; }
   const [, , , track, at] = hit;
-  const open = track.dur[at] < 0;
-  tip.textContent = `${data.names[track.name[at]]}: ${open ? "never closed" : time(track.dur[at])}${failed[data.tracks.indexOf(track)].has(at) ? ", its process logged an error" : ""}, from ${time(track.start[at])}, ${track.process} / ${track.label}`;
+  const open = track.dur[at] < 0, number = data.tracks.indexOf(track);
+  const bad = number >= 0 && failed[number].has(at) ? ", its process logged an error" : "";
+  const where = track.process ? `${track.process} / ${track.label}` : track.label;
+  tip.textContent = `${data.names[track.name[at]]}: ${open ? "never closed" : time(track.dur[at])}${bad}, from ${time(track.start[at])}, ${where}`;
 }
 
 canvas.addEventListener("wheel", (event) => {
@@ -409,8 +482,12 @@ if (findings.length) {
 } else hide("findings-section");
 const drawn = data.tracks.reduce((sum, track) => sum + track.start.length, 0);
 const all = data.tracks.reduce((sum, track) => sum + track.total, 0);
+const legend = [];
+if (data.tracks.some((track) => track.states)) legend.push("The strip under the name of a thread is green where it ran, amber where it could run and had no CPU, and grey where it waited.");
+if (data.arrows.length) legend.push("Arrows are flows.");
+element("legend").textContent = legend.join(" ");
 if (drawn < all) element("limits").textContent = `The ${drawn} longest of ${all} slices are drawn; a bar above a track shows how busy it was.`;
-if (!data.tracks.length && !data.counters.length && !data.logs.length) hide("timeline-section");
+if (!data.tracks.length && !data.counters.length && !data.logs.length && !data.cpus.length) hide("timeline-section");
 addEventListener("resize", () => { draw(); flames.forEach(drawFlame); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { draw(); flames.forEach(drawFlame); });
 draw();

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from fxframework.exporters.perfetto.order import Columns, columns_of
 from fxframework.exporters.perfetto.wire import Messages
 from fxframework.exporters.rows import picked
-from fxframework.kit.wakers import Wakers
 from fxframework.model.capture import Capture
 from fxframework.model.schema import THREAD_STATES, WAKEUP
 from fxframework.model.table import Table
@@ -88,8 +87,7 @@ class Scheduling:
         self._names_of = names_of
         self._packets = packets
         self._states = _States(capture, tids)
-        self._wakers = Wakers(capture)
-        self._waker_tids = perfetto_tids(self._wakers.tids.view(np.int64))
+        self._waker_tids = perfetto_tids
         self._rows_done = 0
         self.dropped = self._states.dropped
         """Counts of what is not written, by name."""
@@ -106,9 +104,9 @@ class Scheduling:
         cpu = table.array("cpu").astype(np.int64)
         left, following = table.array("prev"), table.array("next")
         left_priority, next_priority = table.array("prev_priority"), table.array("next_priority")
-        wakers = self._wakers.of(table.array("row"))
+        wakers = table.array("waker")
         # Events of ftrace have no order among CPUs, so none is written at the time of a switch.
-        has_waker = (states[:, NEXT] == RUNNABLE) & (wakers >= 0)
+        has_waker = (states[:, NEXT] == RUNNABLE) & (wakers != 0)
         has_waker &= ~self._states.at_switch[batch]
         # Of each row three events: that the next thread no longer runs elsewhere, that a thread is
         # left, and that the next one runs or is woken. An event of state 0 is not written.
@@ -125,7 +123,7 @@ class Scheduling:
         events = {name: column.reshape(-1) for name, column in events.items()}
         self._task_states(picked(events, events["state"] != 0))
         self.named_wakers += int(np.count_nonzero(has_waker))
-        waker_tids = self._waker_tids[wakers[has_waker]]
+        waker_tids = self._waker_tids(wakers[has_waker].view(np.int64))
         self._wakings(ts[has_waker], cpu[has_waker], waker_tids, following[has_waker])
 
     def _task_states(self, events: Columns) -> None:

@@ -21,6 +21,7 @@ from fxframework.model.capture import Capture
 from fxframework.registry import Reader, resolved
 from fxframework.testing.contracts.checks import limited, skip, tolerating
 from fxframework.testing.contracts.expectation import Sample
+from fxframework.testing.contracts.watchdog import watchdog
 from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
 __all__ = ["BATCH_SIZES", "Captures", "Contract", "descriptors", "open_bytes"]
@@ -31,6 +32,8 @@ HOOKS = {"reader": "fx_readers", "writer": "fx_writers", "exporter": "fx_exporte
 """The hooks that register what contracts are of."""
 FUNCTIONS = ("open", "run", "parameters", "merge", "extract", "salvage", "rules", "explain")
 """Functions that a descriptor may name."""
+INPUT_SECONDS = 60.0
+"""CPU seconds after which a reader is considered to hang on an input; the watchdog ends it."""
 HEAVY = ("numpy", "pyarrow", "orjson", "click", "rich")
 """Packages that a plugin's module must not import, because `fxf --help` imports all plugins."""
 
@@ -45,8 +48,13 @@ def open_bytes(
 ) -> Capture:
     """Open bytes with a reader, on a host without plugins.
 
-    ``options`` are the reader's and the limits. Raises the errors of the reader.
+    ``options`` are the reader's and the limits. Raises the errors of the reader. Until the next
+    input, or the end of the test, a watchdog sees to it that this one takes no more than
+    ``INPUT_SECONDS`` of CPU time.
     """
+    watching = watchdog()
+    if watching is not None:
+        watching.begin(f"the reader of {reader.format}", bytes(data), INPUT_SECONDS)
     source = Source.open(data)
     source.name = name
     return without_plugins().read(source, reader, strict=strict, options=options)
@@ -128,7 +136,10 @@ class Contract:
         self._limit.__enter__()
 
     def teardown_method(self) -> None:
-        """Remove the limit."""
+        """Remove the limit, and let no input be watched."""
+        watching = watchdog()
+        if watching is not None:
+            watching.end()
         self._limit.__exit__(None, None, None)
 
     # --- What is under test ------------------------------------------------------------------

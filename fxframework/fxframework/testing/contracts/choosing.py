@@ -19,7 +19,7 @@ COMPARED = ("ts", "name", "category", "message", "value", "phase", "severity")
 
 
 def selections_of(capture: Capture) -> Iterator[Selection]:
-    """Yield selections of a capture: time ranges and threads."""
+    """Yield selections of a capture: time ranges, threads, and slices by length and name."""
     times = [table.array("ts") for table in event_tables(capture)]
     if not times:
         return
@@ -33,12 +33,26 @@ def selections_of(capture: Capture) -> Iterator[Selection]:
     yield Selection(start_ns=first_ns, stop_ns=first_ns + 1)
     for label in list(thread_labels(capture).values())[:2]:
         yield Selection(threads=(label,))
+    if "slices" in capture.schemas and len(capture.table("slices")):
+        slices = capture.table("slices")
+        lengths = np.sort(slices.array("dur"))
+        yield Selection(min_duration_ns=max(int(lengths[len(lengths) // 2]), 0) + 1)
+        names = [name for name in slices.texts("name")[:1] if name is not None]
+        yield Selection(exclude_functions=tuple(map(glob_of, names)))
+
+
+def glob_of(name: str) -> str:
+    """Return a pattern that matches a name, whose stars and question marks match any character."""
+    return name.replace("*", "?")
 
 
 def described(selection: Selection) -> str:
     """Return a short description of a selection."""
     if selection.threads:
         return f"thread {selection.threads[0]}"
+    if selection.skips:
+        names = ", ".join(selection.exclude_functions)
+        return f"slices of {selection.min_duration_ns or 0} ns and more, without {names or 'none'}"
     return f"{selection.start_ns} to {selection.stop_ns} ns"
 
 

@@ -180,9 +180,13 @@ class CopyReader(BlockReader):
 
 
 def salvage(format: Format, capture: Capture, sink: Sink) -> Iterator[Loss]:
-    """Write the sound records of a capture as they are; yield what is left out."""
+    """Write the sound records of a capture as they are; yield what is left out.
+
+    Records are found, too, that a damaged size hides, if the format says how (``wire.resume``).
+    """
     limits = capture.request.limits
     reader = CopyReader(format, capture.source, limits, with_unknown=True)
+    reader.frames.splitting = 1
     return reader.copy(sink)
 
 

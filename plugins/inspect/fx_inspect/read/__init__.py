@@ -1,9 +1,10 @@
 """Reading: bytes to records, and to the columns of tables.
 
-- Sizes of records are checked in ``scan`` (``Scan.record``), for tables and objects.
-- Strings become codes in ``texts`` (``Interning``), paths of nodes in ``order`` (``Paths``).
-- Rows are added in ``values`` (``Values.property``, ``read_node``, ``read_link``), which
-  ``first_pass`` runs.
-- Columns of tables are made of rows in ``batches``; their schemas are in ``tables``.
+- Blocks are found, and their fields read, in ``blocks`` (``Blocks.runs``), for tables and objects.
+- Chains of extents are followed in ``chains`` (``follow``), for all texts at once.
+- Strings become codes in ``texts`` (``Texts.enter``), paths of nodes in ``tree`` (``paths_of``).
+- Values are looked up in ``values`` (``Values``) and put in order in ``tree`` (``tree_order``).
+- ``vmo`` (``Vmo``) runs all this; columns of tables are made of it in ``rows`` (``TreeRows``);
+  their schemas are in ``tables``.
 - Findings, with their severity, are in ``fx_inspect.rules``.
 """

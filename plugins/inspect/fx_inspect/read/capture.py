@@ -1,4 +1,4 @@
-"""Capture: opens a VMO. Records come from ``decoder.py``, tables from ``batches.py``.
+"""Capture: opens a VMO. Records come from ``decoder.py``, tables from ``rows.py``.
 
 ``fxframework.kit.scanned`` contains the parts common to all readers. Columns are made at first use.
 If links are followed, their trees are read in the same way and joined (``links.py``).
@@ -15,18 +15,17 @@ import numpy as np
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read import tables
-from fx_inspect.read.batches import TreeRows
-from fx_inspect.read.first_pass import RawColumns
+from fx_inspect.read.blocks import Blocks
 from fx_inspect.read.links import JoinedRows, join_linked_trees
+from fx_inspect.read.rows import TreeRows
+from fx_inspect.read.vmo import Vmo
 from fx_inspect.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import RELEASED, Source
-from fxframework.kernels.notes import Notes
-from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
+from fxframework.kit.scanned import Batch, FirstPass, Notes, ScannedCapture
 from fxframework.model.capture import Capture, Entry, OpenRequest, Record
 from fxframework.model.schema import TableSchema
 from fxframework.model.table import Table
-from fxframework.wire.framing import has_loops
 
 __all__ = ["InspectCapture"]
 
@@ -60,25 +59,25 @@ def _check_links(options: Mapping[str, Any], path: str) -> None:
 class InspectPass(FirstPass[TreeRows | JoinedRows]):
     """One VMO, read once."""
 
-    def __init__(self, raw: RawColumns, max_memory: int) -> None:
-        self.raw = raw
-        self.tree = TreeRows(raw, max_memory)
+    def __init__(self, vmo: Vmo, max_memory: int) -> None:
+        self.vmo = vmo
+        self.tree = TreeRows(vmo, max_memory)
         self.whole: TreeRows | JoinedRows = self.tree
 
     @property
     def notes(self) -> Sequence[Notes]:
-        """The findings of the kernels."""
-        return (self.raw.notes,)
+        """What is wrong with the file."""
+        return (self.vmo.findings,)
 
     @property
     def records(self) -> int:
         """Number of blocks and of stretches between them."""
-        return int(self.raw.scan.count)
+        return self.vmo.count
 
     @property
     def kinds(self) -> dict[str, int]:
         """Number of records of each kind."""
-        return self.raw.record_kinds()
+        return self.vmo.record_kinds()
 
     @property
     def rows(self) -> dict[str, int]:
@@ -107,15 +106,11 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same records as JSON lines, written many at a time (``lines``)."""
-        if not has_loops():
-            yield from super().records_json()
-            return
-        from fx_inspect.read.decoder import RecordDecoder
         from fx_inspect.read.lines import LineWriter
 
-        decoder = RecordDecoder(diagnostics=self.record_diagnostics, limits=self.request.limits)
+        blocks = Blocks(self.source.data, self.request.limits)
         released = 0
-        for end, lines in LineWriter(decoder.begin(self.source.data)).lines():
+        for end, lines in LineWriter(blocks, self.record_diagnostics).lines():
             self.check_budget()
             yield lines
             if end - released >= RELEASED:
@@ -130,8 +125,8 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         def reached(position: int) -> None:
             self.source.passed(0, 0, position)
 
-        raw = RawColumns(self.source.data, self.strings, limits, reached)
-        return InspectPass(raw, limits.max_memory)
+        vmo = Vmo(self.source.data, self.strings, limits, reached)
+        return InspectPass(vmo, limits.max_memory)
 
     def _report(self, passed: InspectPass) -> None:
         super()._report(passed)
@@ -139,7 +134,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         if tree.rows_of_links.size and self.request.options.get("links"):
             passed.whole = join_linked_trees(tree, self.request, self.diagnostics)
         elif tree.rows_of_links.size:
-            first = wire.UNIT * int(passed.raw.link_units(tree.rows_of_links).min())
+            first = wire.UNIT * int(tree.values.units[tree.rows_of_links].min())
             self.diagnostics.add(rules.LINKS_NOT_FOLLOWED, first, value=tree.rows_of_links.size)
 
     def _parts(self, passed: InspectPass) -> Iterator[TreeRows | JoinedRows]:
@@ -168,6 +163,26 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
 
         return choose(self, selectors)
 
+    def tree(self) -> dict[str, Any]:
+        """Return the tree as plain values: what the root has, by name.
+
+        A node is a dictionary, an array a list, a histogram a dictionary of its parameters and
+        ``counts``. Strings that are not UTF-8 are bytes. A name that occurs again has ``#2`` and so
+        on behind it.
+        """
+        from fx_inspect.read.entries import plain_tree
+
+        return plain_tree(self)
+
+    def value(self, selector: str) -> Any:
+        """Return the plain value of the only property that a selector selects (``tree``).
+
+        Raises UsageError for an invalid selector, and for one of no property or of several.
+        """
+        from fx_inspect.read.entries import plain_value
+
+        return plain_value(self, selector)
+
     def entries(self) -> Iterator[Entry]:
         """Yield nodes, properties and links by path, for the comparison of two VMOs."""
         from fx_inspect.read.entries import entries
@@ -175,26 +190,27 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         return entries(self, distinct=True)
 
     def _facts(self, passed: InspectPass) -> dict[str, Any]:
-        raw = passed.raw
-        header = raw.header()
-        facts: dict[str, Any] = {"layout": "version 0" if raw.legacy else "versions 1 and 2"}
+        vmo = passed.vmo
+        header = vmo.header_facts()
+        facts: dict[str, Any] = {"layout": "version 0" if vmo.legacy else "versions 1 and 2"}
         if header is not None:
             facts |= header
-        facts |= raw.heap()
-        facts["names"] = self._names(raw)
+        facts |= vmo.heap()
+        facts["names"] = self._names(vmo)
         facts |= self._statistics()
         return facts
 
-    def _names(self, raw: RawColumns) -> list[dict[str, Any]]:
+    def _names(self, vmo: Vmo) -> list[dict[str, Any]]:
         """Return the longest strings among names, contents of links, and slots."""
-        pooled = np.flatnonzero(raw.uses)
-        longest = pooled[np.argsort(-raw.string_lengths[pooled], kind="stable")][:LISTED]
+        uses, lengths = vmo.values.uses, vmo.texts.lengths
+        pooled = np.flatnonzero(uses)
+        longest = pooled[np.argsort(-lengths[pooled], kind="stable")][:LISTED]
         return [
             {"name": self._listed(code), "nbytes": nbytes, "uses": uses}
             for code, nbytes, uses in zip(
-                raw.string_codes[longest].tolist(),
-                raw.string_lengths[longest].tolist(),
-                raw.uses[longest].tolist(),
+                vmo.texts.codes[longest].tolist(),
+                lengths[longest].tolist(),
+                uses[longest].tolist(),
                 strict=True,
             )
         ]

@@ -1,4 +1,4 @@
-"""Entries: the contents of a capture by path, used to compare snapshots."""
+"""Entries: the contents of a capture by path, used to compare snapshots; and as plain values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fx_inspect.format import ARRAY_FORMATS
+from fx_inspect.read.histograms import Histogram
 from fx_inspect.read.tables import TYPES
 from fx_inspect.read.walk import (
     ARRAY_TYPES,
@@ -20,13 +21,14 @@ from fx_inspect.read.walk import (
     texts_of,
     walk,
 )
+from fxframework.errors import UsageError
 from fxframework.kit.json_fields import CANONICAL_NAN, bits_of, special_double
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture, Entry
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["Value", "entries", "escaped", "unescaped"]
+__all__ = ["Value", "entries", "escaped", "plain_tree", "plain_value", "unescaped"]
 
 SPECIAL: Final = "\\/:* \t"
 """Characters that are escaped by a backslash in a selector."""
@@ -209,3 +211,74 @@ class _PathBuilder:
             return "/".join(self._names)
         shown = self._names[: min(SHOWN, depth)]
         return f"{'/'.join(shown)}/…{before.hex()}…/{name}"
+
+
+# --- Plain values --------------------------------------------------------------------------------
+
+
+def text_or_bytes(data: bytes) -> str | bytes:
+    """Return a string; its bytes if they are not UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def plain_histogram(found: Histogram) -> dict[str, Any]:
+    """Return a histogram as its parameters and counts, from underflow to overflow."""
+    multiplier = {} if found.multiplier is None else {"multiplier": found.multiplier}
+    return {"floor": found.floor, "step": found.step, **multiplier, "counts": list(found.counts)}
+
+
+def plain_values(capture: Capture) -> Any:
+    """Return the function that ``walk`` renders properties with: names with plain values."""
+    strings = strings_of(capture.strings)
+    values: Values[Any] = Values(
+        string=text_or_bytes,
+        array=lambda _type, slots, _format: list(slots),
+        strings=lambda codes: [text_or_bytes(strings[code]) for code in codes],
+        histogram=plain_histogram,
+    )
+    return values.named
+
+
+def add_member(node: dict[str, Any], name: bytes, value: Any) -> None:
+    """Add a member; a name that occurs again gets ``#2`` and so on behind it."""
+    shown = name.decode("utf-8", "replace")
+    key, number = shown, 1
+    while key in node:
+        number += 1
+        key = f"{shown}#{number}"
+    node[key] = value
+
+
+def plain_tree(capture: Capture) -> dict[str, Any]:
+    """Return what the root of a tree has, by name (``InspectCapture.tree``)."""
+    strings = strings_of(capture.strings)
+    root: dict[str, Any] = {}
+    open_nodes: list[dict[str, Any]] = []
+    for node in walk(capture, plain_values(capture)):
+        members: dict[str, Any] = {} if node.depth else root
+        del open_nodes[node.depth :]
+        if open_nodes:
+            add_member(open_nodes[-1], strings[node.name], members)
+        for name, found in node.properties:
+            add_member(members, strings[name], found)
+        open_nodes.append(members)
+    return root
+
+
+def plain_value(capture: Capture, selector: str) -> Any:
+    """Return the value of the only property that a selector selects (``InspectCapture.value``).
+
+    Raises UsageError if it selects none, or several.
+    """
+    chosen = capture.choose([selector])
+    found = [each for node in walk(chosen, plain_values(capture)) for _, each in node.properties]
+    if len(found) != 1:
+        raise UsageError(
+            f"{selector!r} selects {len(found) or 'no'} properties, not one",
+            path=capture.name,
+            remedy="`fxf selectors FILE` lists the selectors of all properties",
+        )
+    return found[0]

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fx_inspect import format as wire
-from fx_inspect.read.decoder import RecordDecoder
+from fx_inspect.read.blocks import Blocks
+from fx_inspect.read.decoder import objects_at
 from fx_inspect.read.records import STATE, Block, Damaged, InspectRecord, Unknown
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
@@ -29,9 +30,9 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     Raises UsageError if the file has no such byte.
     """
     check_offset(source, offset)
-    walk = RecordDecoder(limits=Limits(max_record=0)).begin(source.data)
-    record = walk.record(walk.at(offset))
-    return list(_Explainer(source.data, offset).views(record, walk.layout))
+    blocks = Blocks(source.data, Limits(max_record=0))
+    objects, row = objects_at(blocks, offset)
+    return list(_Explainer(source.data, offset).views(objects.record(row), blocks.layout))
 
 
 class _Explainer(Explainer):

@@ -6,6 +6,7 @@ objects (``decoder``): a header, and what is not a block.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,22 +15,22 @@ import orjson
 from numpy.typing import NDArray
 
 from fx_inspect import format as wire
-from fx_inspect.read.decoder import Walk
+from fx_inspect.read.blocks import Blocks
+from fx_inspect.read.decoder import Objects
 from fxframework.kernels import stretches
 from fxframework.kernels.parts import COPIED, NATURAL
 from fxframework.kit.row_texts import column_of
+from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.lines import RowTexts, ShownRows, head_of, raw_of, when
-from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
+from fxframework.wire.many import ClassRows, Many, Reading
 
 __all__ = ["LineWriter"]
 
 I64 = NDArray[np.int64]
 BLOCK_BYTES = 1 << 22
 """Bytes whose lines are written together: some two to eight times as many."""
-BLOCK_RECORDS = 1 << 16
-"""Records whose lines are written together, at most."""
 BY_COLUMNS: Final = frozenset(set(wire.BLOCKS["new"]) - {wire.HEADER})
 """Types of blocks that columns show; of headers there is one."""
 
@@ -37,41 +38,41 @@ BY_COLUMNS: Final = frozenset(set(wire.BLOCKS["new"]) - {wire.HEADER})
 class LineWriter:
     """Writes the lines of all records of a file, and reports their findings."""
 
-    def __init__(self, walk: Walk) -> None:
-        self.walk = walk
-        data = np.frombuffer(walk.view, np.uint8)
-        self.numbers = FileNumbers(data)
-        self.texts = RowTexts(data, StringPool())
+    def __init__(self, blocks: Blocks, diagnostics: Diagnostics | None) -> None:
+        self.blocks = blocks
+        self.diagnostics = diagnostics
+        self.numbers = blocks.numbers
+        self.texts = RowTexts(blocks.data, StringPool())
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield lines, and the byte of the file up to which their records are."""
-        walk, first = self.walk, 0
-        while walk.reaches(first, BLOCK_RECORDS):
-            bounds = walk.bounds(first, min(walk.count, first + BLOCK_RECORDS))
-            count = max(1, int(np.searchsorted(bounds, bounds[0] + BLOCK_BYTES)))
-            bounds = bounds[: count + 1]
-            yield int(bounds[-1]), self.block(first, bounds)
-            first += bounds.size - 1
+        for run in self.blocks.runs():
+            objects, bounds, first = Objects(run), run.bounds(), 0
+            while first < run.types.size:
+                fitting = int(np.searchsorted(bounds, bounds[first] + BLOCK_BYTES))
+                stop = min(max(fitting, first + 1), run.types.size)
+                yield int(bounds[stop]), self.block(objects, bounds, range(first, stop))
+                first = stop
 
-    def block(self, first: int, bounds: I64) -> bytes:
-        """Return the lines of records from a number on, which begin and end at these bytes."""
-        walk = self.walk
-        starts, sizes = bounds[:-1], np.diff(bounds)
-        numbers = np.arange(first, first + starts.size)
-        types = np.asarray(walk.types)[numbers]
-        for record in walk.with_findings(first, first + starts.size):
-            walk.report(record)
+    def block(self, objects: Objects, bounds: I64, part: range) -> bytes:
+        """Return the lines of some records of a run."""
+        if self.diagnostics is not None:
+            noted = objects.with_findings
+            for row in noted[bisect_left(noted, part.start) : bisect_left(noted, part.stop)]:
+                objects.report(row, self.diagnostics)
+        starts, sizes = bounds[part.start : part.stop], np.diff(bounds[part.start : part.stop + 1])
+        types = objects.run.types[part.start : part.stop]
         for type in np.flatnonzero(np.bincount(types)).tolist():
             rows = np.flatnonzero(types == type)
             if type in BY_COLUMNS:
-                self.columns(wire.BLOCKS[walk.layout][type], starts[rows], sizes[rows])
+                self.columns(self.blocks.classes[type], starts[rows], sizes[rows])
             else:
-                self.objects(starts[rows], numbers[rows])
+                self.objects(objects, starts[rows], part.start + rows)
         return self.texts.joined()[0]
 
-    def objects(self, starts: I64, numbers: I64) -> None:
+    def objects(self, objects: Objects, starts: I64, rows: I64) -> None:
         """Write the lines of records that their objects show."""
-        shown = (self.walk.record(number).to_json() for number in numbers.tolist())
+        shown = (objects.record(row).to_json() for row in rows.tolist())
         lines = [orjson.dumps(each) + b"\n" for each in shown]
         self.texts.put(starts, (COPIED, column_of(self.texts.templates, lines)))
         self.texts.templates.forget_columns()

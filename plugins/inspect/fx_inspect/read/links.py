@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from fx_inspect import rules
 from fx_inspect.format import CHILD, INLINE
 from fx_inspect.read import tables
-from fx_inspect.read.batches import TreeRows, paths
-from fx_inspect.read.first_pass import RawColumns, arranged, tree_order
-from fx_inspect.read.order import TreeOrder
+from fx_inspect.read.rows import TreeRows, paths
+from fx_inspect.read.tree import TreeOrder, tree_order
+from fx_inspect.read.vmo import Vmo
 from fxframework.errors import FxError, Severity
 from fxframework.io.source import Source
 from fxframework.kit.scanned import listed_notes
@@ -96,8 +96,8 @@ def join_linked_trees(tree: TreeRows, request: OpenRequest, diagnostics: Diagnos
 
 class _Follower:
     def __init__(self, tree: TreeRows, request: OpenRequest, diagnostics: Diagnostics) -> None:
-        self.nbytes = tree.raw.nbytes
-        self.strings = tree.raw.pool
+        self.nbytes = tree.vmo.nbytes
+        self.strings = tree.vmo.pool
         self.diagnostics = diagnostics
         self.limits = request.limits
         self.links = request.options["links"]
@@ -206,14 +206,14 @@ class _Follower:
             return "not found"
         try:
             source = given.source if isinstance(given, Capture) else Source.open(given)
-            raw = RawColumns(source.data, self.strings, self.limits)
-            found = self._tables(TreeRows(raw, self.limits.max_memory))
+            vmo = Vmo(source.data, self.strings, self.limits)
+            found = self._tables(TreeRows(vmo, self.limits.max_memory))
             source.check()
         except FxError:
             return "not readable"
-        if not source.size or raw.header() is None:
+        if not source.size or vmo.header is None:
             return "not readable"
-        notes = listed_notes(raw.notes, rules.RULES)
+        notes = listed_notes(vmo.findings, rules.RULES)
         if any(note.rule.severity >= Severity.DATA_LOSS for note in notes):
             self.damaged.add(wanted)
         return found
@@ -241,7 +241,6 @@ class _Follower:
     def joined(self) -> JoinedRows:
         """Return all parts as one tree."""
         order = tree_order(np.concatenate(self.parents))
-        place = np.asarray(order.place)
         columns: dict[str, dict[str, ColumnData]] = {}
         owned = {name: self._owned(name, order) for name in ("properties", "inspect_links")}
         columns["nodes"] = self._nodes(order, owned["inspect_links"][0])
@@ -249,7 +248,7 @@ class _Follower:
             columns[name] = {
                 key: self._column(name, key, rows) for key in self._keys(name) if key != "node"
             }
-            columns[name]["node"] = place[owners[rows]]
+            columns[name]["node"] = order.places[owners[rows]]
         states = np.concatenate([part.states for part in self.parts])
         columns["inspect_links"]["state"] = states[owned["inspect_links"][1]]
         self._slots(columns, owned["properties"][1])
@@ -267,7 +266,7 @@ class _Follower:
         owners = np.concatenate(
             [part.numbers[part.tables[name].array("node")] for part in self.parts]
         )
-        return owners, arranged(owners, order)
+        return owners, order.arranged(owners)
 
     def _column(self, name: str, key: str, rows: NDArray[Any]) -> ColumnData:
         """Return some rows of a column of all parts, which follow one another."""
@@ -291,10 +290,7 @@ class _Follower:
         return picked
 
     def _nodes(self, order: TreeOrder, link_owners: I32) -> dict[str, ColumnData]:
-        numbers = np.asarray(order.nodes)[: order.count]
-        place = np.asarray(order.place)
-        parents = np.concatenate(self.parents)[numbers]
-        above = np.where(parents < 0, -1, place[parents]).astype(np.int32)
+        numbers, above = order.nodes, order.parents
         names = np.concatenate(self.names)[numbers]
         return {
             "offset": self._column("nodes", "offset", numbers),
@@ -302,7 +298,9 @@ class _Follower:
             "parent": above,
             "name": names,
             "path": paths(self.strings, self.nbytes, names, above),
-            "links": np.bincount(place[link_owners], minlength=numbers.size).astype(np.int32),
+            "links": np.bincount(order.places[link_owners], minlength=numbers.size).astype(
+                np.int32
+            ),
             "inspect_block": self._column("nodes", "inspect_block", numbers),
         }
 

@@ -1,333 +1,254 @@
-"""Texts: the bytes of names, strings and buffers, which may be in chains of extents.
+"""Texts: the bytes of names, strings and buffers, some of them in chains of extents.
 
-Strings become codes here (``Interning``).
+They stay where they are in the file, as places and lengths, until they are asked for. Those that
+the tree uses as names and in slots get codes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.read.scan import Scan
-from fxframework.kernels.annotations import Array, Bytes, Fallible, View, flag, i32, i64, status, u8
-from fxframework.kernels.buffers import full, room
-from fxframework.kernels.kernel import Kernel
-from fxframework.kernels.notes import Notes
-from fxframework.kernels.pools import Pool
-from fxframework.kernels.utf8 import Utf8
+from fx_inspect.format import BlockType
+from fx_inspect.read.blocks import Gathered, Noted, Run
+from fx_inspect.read.chains import Extents, bounds_of, follow
+from fxframework.io import arena
+from fxframework.kernels.codes import codes_of
+from fxframework.kernels.stretches import not_utf8
+from fxframework.model.strings import StringPool, TextColumn
 
-__all__ = ["Interning", "TextColumnFill", "TextCopy", "Texts"]
+__all__ = ["IS_TEXT", "GatheredTexts", "Texts"]
 
-STRING_AT = 12
-PAYLOAD_AT = 8
-BY_BYTE = 48
-"""Bytes up to which a loop copies faster than a call."""
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+U8 = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+IS_TEXT = np.zeros(256, bool)
+IS_TEXT[[BlockType.NAME, BlockType.STRING_REFERENCE, BlockType.BUFFER_VALUE]] = True
+"""The types of blocks that have a text."""
+TOGETHER = 1 << 20
+"""Bytes of texts that are copied together; one text may be longer."""
+AT_ONCE = 1 << 16
+"""Texts that get codes together, at most."""
 
 
-class TextCopy:
-    """Copies texts out of their blocks."""
+class GatheredTexts:
+    """The texts of run after run, before their chains are followed.
 
-    words: View[i64]
-    data: Bytes
-    scan: Scan
-    out: Array[u8]
+    Texts are numbered in the order of the file. Those with a next extent are listed besides.
+    """
 
-    def __init__(self, scan: Scan, words: memoryview, data: memoryview) -> None:
-        self.words = memoryview(words)
-        self.data = memoryview(data)
-        self.scan = scan
-        self.out = room(0, "u1")
+    def __init__(self, data: U8) -> None:
+        self.data = data
+        self.count = 0
+        self.columns = Gathered(units=np.int32, types=np.uint8, lengths=np.int64, claims=np.int32)
+        self.chained = Gathered(texts=np.int64, first=np.int32, wanted=np.int64, is_text=bool)
+        self.not_utf8: list[I64] = []
 
-    def to(self, out: memoryview) -> None:
-        """Copy to these bytes (uint8) from now on."""
-        self.out = memoryview(out)
-
-    def text(self, unit: i64, nbytes: i64, at: i64) -> status:
-        """Copy the first ``nbytes`` bytes of the text of a block to byte ``at``.
-
-        The block is a NAME, a STRING_REFERENCE or a BUFFER_VALUE with extents that was found to
-        have that many bytes.
-        """
-        header = self.words[2 * unit]
-        type = self.scan.starts[unit] - 1
-        begin = 0
-        size = 0
-        extent = 0
-        if type == wire.NAME:
-            begin = wire.UNIT * unit + PAYLOAD_AT
-            size = nbytes
-        elif type == wire.STRING:
-            begin = wire.UNIT * unit + STRING_AT
-            size = min(nbytes, (wire.UNIT << wire.ORDER.get(header)) - STRING_AT)
-            extent = (header >> self.scan.index_at) & self.scan.index_mask
-        else:
-            extent = wire.BUFFER_EXTENT.get(self.words[2 * unit + 1])
-        while True:
-            if size <= BY_BYTE:
-                self.bytes(begin, size, at)
+    def add(self, run: Run) -> None:
+        """Take the texts of a run."""
+        is_text = IS_TEXT[run.types]
+        rows = np.flatnonzero(is_text)
+        if not rows.size:
+            return
+        places = np.cumsum(is_text) - 1
+        """The place of each text among those of the run, by row."""
+        units = run.units[rows]
+        lengths = np.zeros(rows.size, np.int64)
+        claims = np.zeros(rows.size, np.int64)
+        first, wanted = np.zeros(rows.size, np.int64), np.zeros(rows.size, np.int64)
+        is_bytes = np.zeros(rows.size, bool)
+        for type, columns in run.columns.items():
+            if not IS_TEXT[type]:
+                continue
+            mine = places[columns.rows]
+            if type == BlockType.BUFFER_VALUE:
+                in_extents = columns["format"] < wire.BUFFER_STRING_REFERENCE
+                first[mine] = columns["extent"] * in_extents
+                wanted[mine] = columns["total_length"] * in_extents
+                is_bytes[mine] = columns["format"] == wire.BUFFER_BYTES
+                continue
+            room = columns.sizes - wire.PAYLOAD_AT[type]
+            if type == BlockType.NAME:
+                stated = columns["length"]
+                # A name that says more than there is has a length below 0, which tells how much.
+                lengths[mine] = np.where(stated > room, ~stated, stated)
             else:
-                self.out[at : at + size] = self.data[begin : begin + size]
-            at += size
-            nbytes -= size
-            if nbytes <= 0:
-                return 0
-            header = self.words[2 * extent]
-            begin = wire.UNIT * extent + PAYLOAD_AT
-            size = min(nbytes, (wire.UNIT << wire.ORDER.get(header)) - PAYLOAD_AT)
-            extent = (header >> self.scan.index_at) & self.scan.index_mask
+                stated = columns["total_length"]
+                lengths[mine] = np.minimum(stated, room)
+                first[mine] = columns["next_extent"]
+                wanted[mine] = stated - lengths[mine]
+                claims[mine] = columns["reference_count"]
+            whole = mine[(wanted[mine] == 0) & (lengths[mine] > 0)]
+            begins = wire.UNIT * units[whole] + wire.PAYLOAD_AT[type]
+            wrong = whole[not_utf8(self.data, begins, lengths[whole])]
+            self.not_utf8.append(self.count + wrong[units[wrong] > 0])
+        if not units[0]:
+            first[0] = wanted[0] = 0  # index 0 has no chain, whatever its block is
+        types = run.types[rows]
+        self.columns.add(units=units, types=types, lengths=lengths, claims=claims)
+        linked = np.flatnonzero((first != 0) | (wanted > 0))
+        self.chained.add(
+            texts=self.count + linked,
+            first=first[linked],
+            wanted=wanted[linked],
+            is_text=~is_bytes[linked],
+        )
+        self.count += rows.size
 
-    def bytes(self, begin: i64, size: i64, at: i64) -> i64:
-        """Copy a few bytes of the file."""
-        index = 0
-        while index < size:
-            self.out[at + index] = self.data[begin + index]
-            index += 1
-        return 0
 
+class Texts:
+    """The texts of a file by number, in the order of the file.
 
-class Texts(Kernel):
-    """Finds how many bytes each string and each buffer has, and whether they are UTF-8.
-
-    ``length`` (int64) has the bytes of each NAME and STRING_REFERENCE, -1 for a name that says more
-    than its block holds; ``buffer`` (int64) those of each BUFFER_VALUE. ``owner`` (int32) has, for
-    each extent, 1 + the record whose chain it was in last, or 0; ``twice`` (uint8) whether it is in
-    several chains. All chains together give at most as many bytes as the file has.
+    ``lengths`` has the bytes that are kept of each; below 0, it is ``~`` the length that a name
+    states and its block does not hold. The last row of all columns is that of the text -1, which
+    stands for none.
     """
 
-    words: View[i64]
-    scan: Scan
-    notes: Notes
-    max_string: i64
-    length: Array[i64]
-    buffer: Array[i64]
-    owner: Array[i32]
-    twice: Array[u8]
-    copy: TextCopy
-    in_file: Utf8
-    in_scratch: Utf8
-    left: i64
-    rest: i64
-    fault: i64
+    def __init__(self, gathered: GatheredTexts, max_string: int) -> None:
+        self.data = gathered.data
+        self.count = gathered.count
+        none = np.zeros(1, np.int64)
+        gathered.columns.add(units=none, types=none, lengths=~none, claims=none)
+        self.units: I32 = gathered.columns.joined("units")
+        self.types: U8 = gathered.columns.joined("types")
+        self.lengths: I64 = gathered.columns.joined("lengths")
+        self.claims: I32 = gathered.columns.joined("claims")
+        """How many uses a STRING_REFERENCE says that it has."""
+        self.codes: I32 = np.full(self.count + 1, -1, np.int32)
+        """The code of each name and string; -1 for one without uses."""
+        self.chained: I64 = gathered.chained.joined("texts")
+        """The texts that name an extent, in order."""
+        self.max_string = max_string or int(np.iinfo(np.int64).max)
+        self.inline = self.lengths[self.chained]
+        """The bytes of each of them that are in its own block."""
+        self.first: I32 = gathered.chained.joined("first")
+        self._wanted = gathered.chained.joined("wanted")
+        self._is_text = gathered.chained.joined("is_text")
+        self._not_utf8 = gathered.not_utf8
 
-    def __init__(
-        self, scan: Scan, words: memoryview, data: memoryview, max_string: int, notes: Notes
-    ) -> None:
-        self.words = memoryview(words)
-        self.scan = scan
-        self.notes = notes
-        self.max_string = max_string
-        self.length = room(scan.strings, "i8")
-        self.buffer = full(scan.buffers, "i8")
-        self.owner = full(scan.extents, "i4")
-        self.twice = full(scan.extents, "u1")
-        scratch = room(scan.nbytes if scan.extents else 0, "u1")
-        self.copy = TextCopy(scan, words, data)
-        self.copy.to(scratch)
-        self.in_file = Utf8(data)
-        self.in_scratch = Utf8(scratch)
-        self.left = scan.nbytes
-        self.fault = 0
-        self.rest = 0
+    def settle(self, extents: Extents, first: I32, noted: Noted) -> None:
+        """Follow all chains, and report findings about texts.
 
-    def step(self) -> Fallible[i64]:
-        """Look at all texts."""
-        record = 0
-        while record < self.scan.count:
-            type = self.scan.type[record]
-            if type == wire.NAME:
-                self.name(record, self.scan.unit[record])
-            elif type == wire.STRING:
-                self.string(record, self.scan.unit[record])
-            elif type == wire.BUFFER:
-                self.value(record, self.scan.unit[record])
-            record += 1
-        return 0
-
-    def name(self, record: i64, unit: i64) -> status:
-        """Look at a NAME."""
-        nbytes = (self.words[2 * unit] >> self.scan.index_at) & wire.NAME_LENGTH
-        number = self.scan.numbers[unit]
-        if nbytes > (wire.UNIT << self.scan.order[record]) - PAYLOAD_AT:
-            self.length[number] = -1
-            return 0
-        self.fault = 0
-        self.check(record, unit, nbytes, nbytes)
-        self.length[number] = self.bounded(record, unit, nbytes)
-        return 0
-
-    def string(self, record: i64, unit: i64) -> status:
-        """Look at a STRING_REFERENCE."""
-        total = wire.STRING_LENGTH.get(self.words[2 * unit + 1])
-        inline = min(total, (wire.UNIT << self.scan.order[record]) - STRING_AT)
-        number = self.scan.numbers[unit]
-        if unit == 0:
-            self.length[number] = inline
-            return 0
-        first = (self.words[2 * unit] >> self.scan.index_at) & self.scan.index_mask
-        self.length[number] = self.chained(record, unit, inline, first, total, 1)
-        return 0
-
-    def value(self, record: i64, unit: i64) -> status:
-        """Look at a BUFFER_VALUE whose bytes are in extents."""
-        payload = self.words[2 * unit + 1]
-        format = wire.BUFFER_FORMAT.get(payload)
-        if unit == 0 or format > wire.BUFFER_BYTES:
-            return 0
-        first = wire.BUFFER_EXTENT.get(payload)
-        total = wire.TOTAL_LENGTH.get(payload)
-        is_text = format == wire.BUFFER_UTF8
-        number = self.scan.numbers[unit]
-        self.buffer[number] = self.chained(record, unit, 0, first, total, is_text)
-        return 0
-
-    def chained(
-        self, record: i64, unit: i64, inline: i64, first: i64, total: i64, is_text: flag
-    ) -> Fallible[i64]:
-        """Return the bytes that a block has, ``inline`` of them in it, others in extents."""
-        self.fault = 0
-        nbytes = inline + self.follow(record, first, total - inline)
-        if self.fault == rules.CHAIN_WITHOUT_EXTENT or self.fault == rules.CHAIN_CYCLE:
-            self.notes.add(self.fault, wire.UNIT * unit, record, self.rest)
-        elif self.fault != 0:
-            self.notes.add(self.fault, wire.UNIT * unit, record, total - nbytes)
-        else:
-            if is_text:
-                self.check(record, unit, nbytes, inline)
-            if self.rest != 0:
-                self.notes.add(rules.CHAIN_TOO_LONG, wire.UNIT * unit, record, self.rest)
-        return self.bounded(record, unit, nbytes)
-
-    def check(self, record: i64, unit: i64, nbytes: i64, inline: i64) -> status:
-        """Report a text that is not UTF-8; ``inline`` bytes of it are in its block."""
-        if unit == 0:
-            return 0
-        if nbytes <= inline:
-            begin = wire.UNIT * unit + PAYLOAD_AT
-            if self.scan.type[record] == wire.STRING:
-                begin = wire.UNIT * unit + STRING_AT
-            if self.in_file.valid(begin, nbytes):
-                return 0
-        else:
-            self.copy.text(unit, nbytes, 0)
-            if self.in_scratch.valid(0, nbytes):
-                return 0
-        self.notes.add(rules.NOT_UTF8, wire.UNIT * unit, record, 0)
-        return 0
-
-    def bounded(self, record: i64, unit: i64, nbytes: i64) -> Fallible[i64]:
-        """Return the bytes that are kept of a text, which may be over the limit."""
-        if nbytes <= self.max_string:
-            return nbytes
-        self.notes.add(rules.STRING_OVER_LIMIT, wire.UNIT * unit, record, nbytes)
-        return self.max_string
-
-    def follow(self, record: i64, unit: i64, wanted: i64) -> i64:
-        """Return how many bytes of ``wanted`` the chain from a unit gives to a record.
-
-        ``fault`` is what ended it early, or stays 0; ``rest`` is the unit at which it went wrong or
-        goes on.
+        ``first`` has the number of the first extent of each chain, or their count.
         """
-        given = 0
-        while given < wanted:
-            self.rest = unit
-            if unit == 0:
-                self.fault = rules.CHAIN_TOO_SHORT
-                return given
-            if unit >= self.scan.units or self.scan.starts[unit] != wire.EXTENT + 1:
-                self.fault = rules.CHAIN_WITHOUT_EXTENT
-                return given
-            extent = self.scan.numbers[unit]
-            if self.owner[extent] == record + 1:
-                self.fault = rules.CHAIN_CYCLE
-                return given
-            if self.owner[extent] != 0:
-                self.twice[extent] = 1
-            self.owner[extent] = record + 1
-            header = self.words[2 * unit]
-            part = min((wire.UNIT << wire.ORDER.get(header)) - PAYLOAD_AT, wanted - given)
-            if part > self.left:
-                given += self.left
-                self.left = 0
-                self.fault = rules.CHAINS_OVER_THE_FILE
-                return given
-            given += part
-            self.left -= part
-            unit = (header >> self.scan.index_at) & self.scan.index_mask
-        self.rest = unit
-        return given
+        self.extents = extents
+        units = self.first.astype(np.int64)
+        self.chains = chains = follow(extents, units, first, self._wanted, self.data.size)
+        linked, given = self.chained, chains.given
+        self.lengths[linked] += given
+
+        def note(rule: Any, texts: I64, values: Any) -> None:
+            noted.add(rule, self.units[texts], values)
+
+        broken = np.flatnonzero(chains.faults)
+        goes_on = (int(rules.CHAIN_WITHOUT_EXTENT), int(rules.CHAIN_CYCLE))
+        missing = self._wanted[broken] - given[broken]
+        values = np.where(np.isin(chains.faults[broken], goes_on), chains.goes_on[broken], missing)
+        note(chains.faults[broken], linked[broken], values)
+        is_whole = chains.faults == 0
+        joined = linked[is_whole & self._is_text & (given > 0)]
+        for part, texts in self.parts(joined, self.lengths[joined]):
+            starts = texts.offsets[:-1]
+            self._not_utf8.append(part[not_utf8(texts.data, starts, np.diff(texts.offsets))])
+        note(rules.NOT_UTF8, np.sort(np.concatenate([linked[:0], *self._not_utf8])), 0)
+        too_long = np.flatnonzero(is_whole & (chains.goes_on != 0))
+        note(rules.CHAIN_TOO_LONG, linked[too_long], chains.goes_on[too_long])
+        over = np.flatnonzero((self.lengths > self.max_string) & self._has_limit())
+        note(rules.STRING_OVER_LIMIT, over, self.lengths[over])
+        self.lengths[over] = self.max_string
+
+    def _has_limit(self) -> Mask:
+        """Return which texts the limit applies to: not to a string at index 0."""
+        has_limit: Mask = (self.units > 0) | (self.types == BlockType.NAME)
+        return has_limit
+
+    def visited(self) -> I64:
+        """Return how many chains each extent is in."""
+        return np.bincount(self.chains.visits, minlength=self.extents.count)
+
+    # --- Bytes ------------------------------------------------------------------------------------
+
+    def begins(self, texts: NDArray[Any]) -> I64:
+        """Return where the bytes of texts begin in their own blocks."""
+        is_name = self.types[texts] == BlockType.NAME
+        name_at, string_at = (
+            wire.PAYLOAD_AT[type] for type in (BlockType.NAME, BlockType.STRING_REFERENCE)
+        )
+        begins: I64 = wire.UNIT * self.units[texts].astype(np.int64)
+        return begins + np.where(is_name, name_at, string_at)
+
+    def column(self, texts: NDArray[Any], lengths: I64) -> TextColumn:
+        """Return the first bytes of texts, as many as ``lengths`` says."""
+        offsets = bounds_of(lengths)
+        data: U8 = arena.empty(int(offsets[-1]), np.uint8)
+        at = 0
+        while at < lengths.size:
+            fitting = int(np.searchsorted(offsets, offsets[at] + TOGETHER, "right")) - 1
+            stop = max(at + 1, fitting)
+            starts, pieces = self.stretches(texts[at:stop], lengths[at:stop])
+            part = TextColumn.gather(self.data, starts, pieces).data
+            data[offsets[at] : offsets[stop]] = part
+            at = stop
+        return TextColumn(offsets, data)
+
+    def stretches(self, texts: NDArray[Any], lengths: I64) -> tuple[I64, I64]:
+        """Return where the first bytes of texts are: places and lengths, text by text."""
+        begins = self.begins(texts)
+        if not self.chained.size:
+            return begins, lengths
+        found = np.minimum(np.searchsorted(self.chained, texts), self.chained.size - 1)
+        is_chained = self.chained[found] == texts
+        bounds = self.chains.bounds
+        in_chain = np.where(is_chained, bounds[found + 1] - bounds[found], 0)
+        inline = np.where(is_chained, np.minimum(self.inline[found], lengths), lengths)
+        counts = 1 + in_chain
+        first = np.cumsum(counts) - counts
+        starts, pieces = np.empty((2, int(counts.sum())), np.int64)
+        starts[first] = begins
+        pieces[first] = inline
+        is_extent = np.ones(starts.size, bool)
+        is_extent[first] = False
+        steps = np.arange(int(in_chain.sum()))
+        """The extents of all, counted from those of each."""
+        before_each = np.cumsum(in_chain) - in_chain
+        extents = self.chains.visits[steps + np.repeat(bounds[found] - before_each, in_chain)]
+        capacities = self.extents.capacities[extents].astype(np.int64)
+        passed = np.cumsum(capacities) - capacities
+        begun = np.append(passed, 0)[np.minimum(before_each, passed.size)]
+        left = np.repeat(lengths - inline + begun, in_chain) - passed
+        starts[is_extent] = wire.UNIT * self.extents.units[extents].astype(np.int64) + PAYLOAD
+        pieces[is_extent] = np.clip(left, 0, capacities)
+        return starts, pieces
+
+    def parts(self, texts: I64, lengths: I64) -> Iterator[tuple[I64, TextColumn]]:
+        """Yield texts with their bytes, some ``TOGETHER`` at a time."""
+        behind = np.cumsum(lengths)
+        at = 0
+        while at < texts.size:
+            before = int(behind[at - 1]) if at else 0
+            stop = int(np.searchsorted(behind, before + TOGETHER, "right"))
+            stop = min(max(stop, at + 1), at + AT_ONCE)
+            yield texts[at:stop], self.column(texts[at:stop], lengths[at:stop])
+            at = stop
+
+    def enter(self, uses: NDArray[Any], pool: StringPool) -> None:
+        """Give codes of a pool to the texts that have uses, in the order of the file."""
+        used = np.flatnonzero(uses)
+        if not self.chained.size:
+            lengths = self.lengths[used]
+            with pool.lock:
+                self.codes[used] = codes_of(pool.pool, self.data, self.begins(used), lengths)
+            return
+        for part, texts in self.parts(used, self.lengths[used]):
+            with pool.lock:
+                starts, lengths = texts.offsets[:-1], np.diff(texts.offsets)
+                self.codes[part] = codes_of(pool.pool, texts.data, starts, lengths)
 
 
-class Interning(Kernel):
-    """Enters the strings that have uses, of ``longest`` bytes at most, into a pool.
-
-    ``code`` (int32) has the code of each NAME and STRING_REFERENCE, -1 for one without uses; behind
-    them one more -1, which the string -1 of a value without a name finds.
-    """
-
-    scan: Scan
-    copy: TextCopy
-    length: View[i64]
-    uses: View[i32]
-    pool: Pool
-    code: Array[i32]
-
-    def __init__(
-        self,
-        scan: Scan,
-        copy: TextCopy,
-        length: memoryview,
-        uses: memoryview,
-        longest: int,
-        pool: Pool,
-    ) -> None:
-        self.scan = scan
-        self.copy = copy
-        self.length = memoryview(length)
-        self.uses = memoryview(uses)
-        self.pool = pool
-        self.code = full(scan.strings + 1, "i4", -1)
-        scratch = full(longest // 8 + 2, "i8")
-        pool.read_from(scratch)
-        copy.to(memoryview(scratch).cast("B"))
-
-    def step(self) -> Fallible[i64]:
-        """Enter them in the order of the file."""
-        record = 0
-        while record < self.scan.count:
-            type = self.scan.type[record]
-            if type == wire.NAME or type == wire.STRING:
-                unit = self.scan.unit[record]
-                string = self.scan.numbers[unit]
-                if self.uses[string] > 0:
-                    nbytes = self.length[string]
-                    self.copy.text(unit, nbytes, 0)
-                    self.code[string] = self.pool.intern(0, nbytes)
-            record += 1
-        return 0
-
-
-class TextColumnFill(Kernel):
-    """Copies the texts of blocks one after another, to where ``offsets`` (int64) says."""
-
-    copy: TextCopy
-    source: View[i32]
-    offsets: View[i64]
-    rows: i64
-
-    def __init__(
-        self, copy: TextCopy, source: memoryview, offsets: memoryview, out: memoryview
-    ) -> None:
-        self.copy = copy
-        self.source = memoryview(source)
-        self.offsets = memoryview(offsets)
-        self.rows = len(source)
-        copy.to(out)
-
-    def step(self) -> Fallible[i64]:
-        """Copy all of them."""
-        row = 0
-        while row < self.rows:
-            size = self.offsets[row + 1] - self.offsets[row]
-            if size > 0:
-                self.copy.text(self.source[row], size, self.offsets[row])
-            row += 1
-        return 0
+PAYLOAD = wire.PAYLOAD_AT[BlockType.EXTENT]

@@ -1,446 +1,403 @@
-"""Values: the nodes, properties and links of a VMO, and the nodes that they belong to."""
+"""Values: the nodes, properties and links of a VMO, and the nodes that they belong to.
+
+They are rows in the order of the file, tombstones too. What is wrong with one drops it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
 from fx_inspect import format as wire
 from fx_inspect import rules
+from fx_inspect.format import BlockType
 from fx_inspect.read import tables
-from fx_inspect.read.scan import Scan
-from fx_inspect.read.texts import Texts
-from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, status, u8, u32
-from fxframework.kernels.buffers import full, room
-from fxframework.kernels.kernel import Kernel
-from fxframework.kernels.notes import Notes
+from fx_inspect.read.blocks import Gathered, Noted, Run
+from fx_inspect.read.texts import IS_TEXT, Texts
+from fxframework.errors import Rule
+from fxframework.wire.many import FileNumbers
 
-__all__ = ["Validator", "Values"]
+__all__ = ["GatheredValues", "Places", "Values"]
 
-NO_NODE = -1
-ONE = 1
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+U8 = NDArray[np.uint8]
+NO_NODE: Final = -1
+NOTHING: Final = -1
+IS_NAME: Final = np.zeros(256, bool)
+IS_NAME[[BlockType.NAME, BlockType.STRING_REFERENCE]] = True
+"""The types of blocks that can be a name."""
+ROWS: Final = 1 << 16
+"""Rows, or slots of arrays, that are looked at together."""
+VALUES: Final = {
+    BlockType.NODE_VALUE: "reference_count",
+    BlockType.TOMBSTONE: "reference_count",
+    BlockType.INT_VALUE: "value",
+    BlockType.UINT_VALUE: "value",
+    BlockType.DOUBLE_VALUE: "value",
+    BlockType.BOOL_VALUE: "value",
+    BlockType.BUFFER_VALUE: "",
+    BlockType.ARRAY_VALUE: "",
+    BlockType.LINK_VALUE: "",
+}
+"""The types of values, with the name of the field that is their number."""
+KINDS: Final = np.zeros(256, np.uint8)
+"""The type of property, by the type of block; 0 for other types, and those of several."""
+KINDS[BlockType.INT_VALUE] = tables.INT
+KINDS[BlockType.UINT_VALUE] = tables.UINT
+KINDS[BlockType.DOUBLE_VALUE] = tables.DOUBLE
+KINDS[BlockType.BOOL_VALUE] = tables.BOOL
+ARRAYS: Final = np.zeros(16, np.uint8)
+"""The type of property of an array, by the type of its slots; 0 for an unknown one."""
+ARRAYS[BlockType.INT_VALUE] = tables.INT_ARRAY
+ARRAYS[BlockType.UINT_VALUE] = tables.UINT_ARRAY
+ARRAYS[BlockType.DOUBLE_VALUE] = tables.DOUBLE_ARRAY
+ARRAYS[BlockType.STRING_REFERENCE] = tables.STRING_ARRAY
+IS_VALUE: Final = np.zeros(256, bool)
+IS_VALUE[list(VALUES)] = True
 
 
-class Values(Kernel):
-    """Reads nodes, properties and links in the order of the file, and finds their nodes.
+class Places:
+    """The type of the block that begins at each unit, and its number among those of its kind."""
 
-    Nodes, the root first (int32): ``node_parent`` is a node, -1 for none; ``node_name`` a string,
-    -1 for a node that was dropped; ``node_block`` a record. Properties, ``rows`` of them:
-    ``name``, ``node`` and ``block`` (int32) likewise, ``type`` and ``format`` (uint8), ``bits``
-    (int64) of a number, ``source`` (int32) the unit of the block that has the text, ``length``
-    (uint32) the bytes of the text or the slots of an array. Links, ``links`` of them, likewise.
+    def __init__(self, units: int) -> None:
+        self.units = units
+        self._types = np.full(units + 1, NOTHING, np.int8)
+        self._numbers = np.full(units + 1, NOTHING, np.int32)
 
-    ``uses`` (int32) counts what refers to each string in the tree, ``refs`` whatever does;
-    ``children`` (int32) the values that name each unit as their parent.
+    def enter(self, units: I64, types: NDArray[np.uint8]) -> None:
+        """Enter blocks of known types."""
+        self._types[units] = types
+
+    def number(self, units: I64, numbers: Any) -> None:
+        """Give numbers to some of them."""
+        self._numbers[units] = numbers
+
+    def types_at(self, units: NDArray[Any]) -> NDArray[np.int8]:
+        """Return the types of the blocks at units, which may be beyond the file; -1 for none."""
+        # The last element is for all units beyond the file.
+        return self._types.take(units, mode="clip")
+
+    def numbers_at(self, units: NDArray[Any]) -> I32:
+        """Return the numbers of the blocks at units; -1 for none."""
+        return self._numbers.take(units, mode="clip")
+
+    def texts_at(self, units: NDArray[Any]) -> I32:
+        """Return the texts of the names and strings at units; -1 for other blocks, and for none."""
+        places = units.astype(np.intp, copy=False)
+        is_text = IS_NAME.take(self.types_at(places))
+        return np.where(is_text, self.numbers_at(places), NOTHING)
+
+    def strings_at(self, units: NDArray[Any]) -> I32:
+        """Return the texts of the STRING_REFERENCEs at units; -1 for none, as at unit 0."""
+        places = units.astype(np.intp, copy=False)
+        is_string = (self.types_at(places) == BlockType.STRING_REFERENCE) & (places > 0)
+        return np.where(is_string, self.numbers_at(places), NOTHING)
+
+
+class GatheredValues:
+    """The values of run after run, before they are looked up: indexes as they are in the file."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.columns = Gathered(
+            units=np.int32, types=np.uint8, parents=np.int32, names=np.int32, bits=np.int64
+        )
+        self.buffers = Gathered(rows=np.int64, formats=np.uint8, targets=np.int32, texts=np.int32)
+        self.arrays = Gathered(
+            rows=np.int64, entries=np.uint8, formats=np.uint8, counts=np.int64, room=np.int64
+        )
+        self.links = Gathered(rows=np.int64, targets=np.int32, dispositions=np.uint8)
+
+    def add(self, run: Run, first_text: int) -> None:
+        """Take the values of a run, the texts of which have numbers from one on."""
+        is_value = IS_VALUE[run.types]
+        if not run.first:
+            is_value[0] = False  # index 0 is the root, whatever its block is
+        rows = np.flatnonzero(is_value)
+        if not rows.size:
+            return
+        places = np.cumsum(is_value) - 1
+        parents, names = np.empty((2, rows.size), np.int32)
+        bits = np.zeros(rows.size, np.int64)
+        for type, number in VALUES.items():
+            if type not in run.columns:
+                continue
+            columns = run.columns[type]
+            is_mine: Any = slice(None) if run.first else is_value[columns.rows]
+            mine = places[columns.rows[is_mine]]
+            parents[mine] = columns["parent"][is_mine]
+            names[mine] = columns["name"][is_mine]
+            found = {"rows": self.count + mine}
+            if number:
+                values = columns[number][is_mine]
+                bits[mine] = values != 0 if type == BlockType.BOOL_VALUE else values
+            elif type == BlockType.BUFFER_VALUE:
+                texts = first_text + np.cumsum(IS_TEXT[run.types]) - 1
+                found["formats"] = columns["format"][is_mine]
+                found["targets"] = columns["extent"][is_mine]
+                found["texts"] = texts[columns.rows[is_mine]]
+                self.buffers.add(**found)
+            elif type == BlockType.ARRAY_VALUE:
+                found["entries"] = columns["entry_type"][is_mine]
+                found["formats"] = columns["format"][is_mine]
+                found["counts"] = columns["count"][is_mine]
+                found["room"] = columns.sizes[is_mine] - wire.SLOTS_AT
+                self.arrays.add(**found)
+            else:
+                found["targets"] = columns["content"][is_mine]
+                found["dispositions"] = columns["disposition"][is_mine]
+                self.links.add(**found)
+        units, types = run.units[rows], run.types[rows]
+        self.columns.add(units=units, types=types, parents=parents, names=names, bits=bits)
+        self.count += rows.size
+
+
+class Values:
+    """The values of a file, in its order.
+
+    ``units`` and ``types`` are those of their blocks. ``names`` are texts, -1 for a value that was
+    dropped. Properties have a type (``kinds``, 0 for other values, and dropped ones), a
+    format (``formats``), a number, which for strings and bytes is the text (``bits``), and the
+    bytes of the text, or the slots (``lengths``). ``nodes`` is the node that each value belongs to,
+    ``NO_NODE`` for none: node 0 is the root, and ``node_rows`` has the value that each is. The last
+    row of all columns stands for no value, as the root is none.
+
+    ``uses`` counts what refers to each text in the tree, ``references`` whatever does. The values
+    that name a node, and a tombstone, as their parent are counted in ``node_children`` and
+    ``deleted_children``.
     """
 
-    words: View[i64]
-    scan: Scan
-    notes: Notes
-    string_length: View[i64]
-    buffer_length: View[i64]
-    uses: Array[i32]
-    refs: Array[i32]
-    children: Array[i32]
-    seen: Array[i32]
-    nodes: i64
-    rows: i64
-    links: i64
-    node_parent: Array[i32]
-    node_name: Array[i32]
-    node_block: Array[i32]
-    name: Array[i32]
-    node: Array[i32]
-    block: Array[i32]
-    source: Array[i32]
-    type: Array[u8]
-    format: Array[u8]
-    bits: Array[i64]
-    length: Array[u32]
-    link_name: Array[i32]
-    link_node: Array[i32]
-    link_block: Array[i32]
-    link_content: Array[i32]
-    link_disposition: Array[u8]
-    seen_types: i64
-    parent: i64
-    named: i64
-    about: i64
-    fault: i64
+    def __init__(
+        self,
+        gathered: GatheredValues,
+        places: Places,
+        texts: Texts,
+        numbers: FileNumbers,
+        noted: Noted,
+    ) -> None:
+        self._places = places
+        self._texts = texts
+        self._numbers = numbers
+        self._noted = noted
+        columns = gathered.columns
+        none = np.zeros(1, np.int64)
+        columns.add(units=none, types=none, parents=none, names=~none, bits=none)
+        self.count = gathered.count
+        self.units: I32 = columns.joined("units")
+        self.types: U8 = columns.joined("types")
+        self.parents: I32 = columns.joined("parents")
+        """The unit of the parent of each."""
+        self.names: I32 = columns.joined("names")
+        self.bits: I64 = columns.joined("bits")
+        self.kinds: U8 = KINDS[self.types]
+        self.formats = np.zeros(self.units.size, np.uint8)
+        self.lengths = np.zeros(self.units.size, np.uint32)
+        self.uses = np.zeros(texts.count, np.int64)
+        self.references = np.zeros(texts.count, np.int64)
+        self._look_up_names()
+        self._read_buffers(gathered.buffers)
+        self._read_arrays(gathered.arrays)
+        self._read_links(gathered.links)
+        kept = np.flatnonzero(self.names >= 0)
+        for part in parts_of(kept.size):
+            np.add.at(self.uses, self.names[kept[part]], 1)
+        self.kinds[self.names < 0] = 0
 
-    def __init__(self, scan: Scan, texts: Texts, words: memoryview, notes: Notes) -> None:
-        self.words = memoryview(words)
-        self.scan = scan
-        self.notes = notes
-        self.string_length = texts.length
-        self.buffer_length = texts.buffer
-        self.uses = full(scan.strings, "i4")
-        self.refs = full(scan.strings, "i4")
-        self.children = full(scan.units, "i4")
-        self.nodes = scan.nodes + 1
-        self.node_parent = room(self.nodes, "i4")
-        self.node_name = room(self.nodes, "i4")
-        self.node_block = room(self.nodes, "i4")
-        self.node_parent[0] = NO_NODE
-        self.node_name[0] = -1
-        self.node_block[0] = 0
-        self.name = room(scan.values, "i4")
-        self.node = room(scan.values, "i4")
-        self.block = room(scan.values, "i4")
-        self.type = room(scan.values, "u1")
-        self.format = room(scan.values, "u1")
-        self.bits = room(scan.values, "i8")
-        self.source = room(scan.values, "i4")
-        self.length = room(scan.values, "u4")
-        self.rows = 0
-        self.link_name = room(scan.links, "i4")
-        self.link_node = room(scan.links, "i4")
-        self.link_block = room(scan.links, "i4")
-        self.link_content = room(scan.links, "i4")
-        self.link_disposition = room(scan.links, "u1")
-        self.links = 0
-        self.seen_types = 0
-        self.seen = full(self.nodes, "i4")
-        self.parent = 0
-        self.named = 0
-        self.fault = 0
-        self.about = 0
+    def _note(self, rule: Rule | I64, rows: I64, values: Any) -> None:
+        """Report a finding about values; ``rule`` may be a column of numbers."""
+        self._noted.add(rule, self.units[rows], values)
 
-    def step(self) -> Fallible[i64]:
-        """Read all values, then find their nodes, and report cycles of nodes."""
-        record = 0
-        while record < self.scan.count:
-            type = self.scan.type[record]
-            if type >= wire.NODE and type <= wire.BOOL:
-                if (type < wire.EXTENT or type > wire.NAME) and self.scan.unit[record] > 0:
-                    self.value(record, self.scan.unit[record], type)
-            record += 1
-        self.attach_nodes()
-        row = 0
-        while row < self.rows:
-            self.node[row] = self.attached(self.block[row], self.node[row])
-            row += 1
-        row = 0
-        while row < self.links:
-            self.link_node[row] = self.attached(self.link_block[row], self.link_node[row])
-            row += 1
-        self.find_cycles()
-        return 0
+    def _drop(self, rule: Rule | I64, rows: I64, values: Any) -> None:
+        """Drop values, with a finding about each."""
+        self._note(rule, rows, values)
+        self.names[rows] = -1
 
-    # --- Reading ----------------------------------------------------------------------------------
+    # --- Names ------------------------------------------------------------------------------------
 
-    def value(self, record: i64, unit: i64, type: i64) -> status:
-        """Read a value, or a tombstone."""
-        word = self.words[2 * unit]
-        self.parent = (word >> self.scan.index_at) & self.scan.index_mask
-        if self.parent < self.scan.units:
-            self.children[self.parent] += 1
-        target = (word >> self.scan.name_at) & self.scan.index_mask
-        if type == wire.TOMBSTONE:
-            self.find_string(target)
-            children = self.words[2 * unit + 1]
-            self.notes.add(rules.DELETED_WITH_VALUES, wire.UNIT * unit, record, children)
-            return 0
-        self.fault = 0
-        self.about = target
-        self.named = self.find_name(target)
-        if type == wire.NODE:
-            self.read_node(record, unit)
-        elif type == wire.LINK:
-            self.read_link(record, unit)
-        elif type == wire.BUFFER:
-            self.read_buffer(record, unit)
-        elif type == wire.ARRAY:
-            self.read_array(record, unit)
-        elif type == wire.BOOL:
-            payload = self.words[2 * unit + 1]
-            self.property(record, unit, tables.BOOL, 0, 1 if payload != 0 else 0, unit, 0)
-        else:
-            kind = tables.INT + type - wire.INT
-            self.property(record, unit, kind, 0, self.words[2 * unit + 1], unit, 0)
-        return 0
+    def _look_up_names(self) -> None:
+        """Find the text that is the name of each value."""
+        deleted = np.flatnonzero(self.types == BlockType.TOMBSTONE)
+        self._note(rules.DELETED_WITH_VALUES, deleted, self.bits[deleted])
+        for part in parts_of(self.count):
+            targets = self.names[part].copy()
+            texts = self._named(targets)
+            texts[self.types[part] == BlockType.TOMBSTONE] = -1
+            wrong = np.flatnonzero(texts < 0)
+            self.names[part] = texts
+            if wrong.size:
+                rows = part.start + wrong
+                nameless = self.types[rows] != BlockType.TOMBSTONE
+                self._note_names(rows[nameless], targets[wrong[nameless]])
 
-    def read_node(self, record: i64, unit: i64) -> status:
-        """Read a node; one without a name is dropped."""
-        node = self.scan.numbers[unit]
-        self.node_parent[node] = self.parent
-        self.node_name[node] = self.named
-        self.node_block[node] = record
-        if self.fault != 0:
-            return self.drop(record, unit)
-        self.uses[self.named] += 1
-        return 0
+    def _named(self, targets: I32) -> I32:
+        """Return the texts that are the names at units; -1 where there is none.
 
-    def read_link(self, record: i64, unit: i64) -> status:
-        """Read a link."""
-        payload = self.words[2 * unit + 1]
-        target = wire.LINK_CONTENT.get(payload)
-        disposition = wire.LINK_DISPOSITION.get(payload)
-        fault = self.fault
-        about = self.about
-        content = self.find_name(target)
-        if fault != 0:
-            self.fault = fault
-            self.about = about
-        elif content < 0:
-            self.fault = rules.NO_CONTENT
-            self.about = target
-        if self.fault != 0:
-            return self.drop(record, unit)
-        if disposition > wire.INLINE:
-            self.notes.add(rules.UNKNOWN_DISPOSITION, wire.UNIT * unit, record, disposition)
-        self.uses[self.named] += 1
-        self.uses[content] += 1
-        self.link_name[self.links] = self.named
-        self.link_node[self.links] = self.parent
-        self.link_block[self.links] = record
-        self.link_content[self.links] = content
-        self.link_disposition[self.links] = disposition
-        self.links += 1
-        return 0
-
-    def read_buffer(self, record: i64, unit: i64) -> status:
-        """Read a string or bytes."""
-        payload = self.words[2 * unit + 1]
-        format = wire.BUFFER_FORMAT.get(payload)
-        kind = tables.BYTES if format == wire.BUFFER_BYTES else tables.STRING
-        if format < wire.BUFFER_STRING_REFERENCE:
-            nbytes = self.buffer_length[self.scan.numbers[unit]]
-            return self.property(record, unit, kind, format, 0, unit, nbytes)
-        if format > wire.BUFFER_STRING_REFERENCE:
-            if self.fault == 0:
-                self.fault = rules.UNKNOWN_FORMAT
-                self.about = format
-            return self.drop(record, unit)
-        target = wire.BUFFER_EXTENT.get(payload)
-        string = self.find_string(target)
-        if string < 0:
-            if self.fault == 0:
-                self.fault = rules.NO_STRING
-                self.about = target
-            return self.drop(record, unit)
-        return self.property(record, unit, kind, format, 0, target, self.string_length[string])
-
-    def read_array(self, record: i64, unit: i64) -> status:
-        """Read an array, which may be a histogram."""
-        payload = self.words[2 * unit + 1]
-        entry = wire.ENTRY_TYPE.get(payload)
-        format = wire.ARRAY_FORMAT.get(payload)
-        count = wire.SLOT_COUNT.get(payload)
-        of_strings = entry == wire.STRING
-        wrong = self.array_fault(entry, format, count, self.scan.order[record])
-        if self.fault == 0 and wrong != 0:
-            self.fault = wrong
-            self.about = entry if wrong == rules.UNKNOWN_ENTRIES else count
-        if of_strings and wrong != rules.TOO_MANY_SLOTS:
-            slot = self.read_slots(unit, count)
-            if self.fault == 0 and slot >= 0:
-                self.notes.add(rules.SLOT_WITHOUT_STRING, wire.UNIT * unit, record, slot)
-        if self.fault != 0:
-            return self.drop(record, unit)
-        if format > wire.ARRAY_EXPONENTIAL or (of_strings and format != wire.ARRAY_FLAT):
-            self.notes.add(rules.UNKNOWN_ARRAY_FORMAT, wire.UNIT * unit, record, format)
-            format = wire.ARRAY_FLAT
-        elif format == wire.ARRAY_LINEAR and count < wire.LINEAR_SLOTS:
-            self.notes.add(rules.FEW_SLOTS, wire.UNIT * unit, record, count)
-        elif format == wire.ARRAY_EXPONENTIAL and count < wire.EXPONENTIAL_SLOTS:
-            self.notes.add(rules.FEW_SLOTS, wire.UNIT * unit, record, count)
-        kind = tables.STRING_ARRAY if of_strings else tables.INT_ARRAY + entry - wire.INT
-        return self.property(record, unit, kind, format, 0, unit, count)
-
-    def array_fault(self, entry: i64, format: i64, count: i64, order: i64) -> i64:
-        """Return the finding about an invalid array; 0 for a sound one."""
-        if entry != wire.STRING and (entry < wire.INT or entry > wire.DOUBLE):
-            return rules.UNKNOWN_ENTRIES
-        room = (wire.UNIT << order) - wire.SLOTS_AT
-        if count > room // (4 if entry == wire.STRING else 8):
-            return rules.TOO_MANY_SLOTS
-        return rules.EMPTY_HISTOGRAM if count == 0 and format != wire.ARRAY_FLAT else 0
-
-    def read_slots(self, unit: i64, count: i64) -> i64:
-        """Count what the slots of an array of strings refer to; the first slot of nothing, or -1.
-
-        Only those of an array in the tree count as uses.
+        Whatever text is there counts as referred to.
         """
-        wrong = -1
-        slot = 0
-        while slot < count:
-            target = wire.SLOT_STRING.get(self.words[2 * unit + 2 + slot // 2] >> 32 * (slot % 2))
-            string = self.find_string(target)
-            if target != 0:
-                if string < 0:
-                    if wrong < 0:
-                        wrong = slot
-                elif self.fault == 0:
-                    self.uses[string] += 1
-            slot += 1
-        return wrong
+        texts = self._places.texts_at(targets)
+        np.add.at(self.references, texts[texts >= 0], 1)
+        is_name = self._texts.lengths.take(texts) >= 0
+        is_name &= (targets > 0) | (self._texts.types.take(texts) == BlockType.NAME)
+        return np.where(is_name, texts, -1)
 
-    def property(
-        self, record: i64, unit: i64, kind: i64, format: i64, bits: i64, source: i64, nbytes: i64
-    ) -> status:
-        """Add a property; one without a name is dropped."""
-        if self.fault != 0:
-            return self.drop(record, unit)
-        row = self.rows
-        self.uses[self.named] += 1
-        self.name[row] = self.named
-        self.node[row] = self.parent
-        self.block[row] = record
-        self.type[row] = kind
-        self.format[row] = format
-        self.bits[row] = bits
-        self.source[row] = source
-        self.length[row] = nbytes
-        self.seen_types |= ONE << kind
-        self.rows = row + 1
-        return 0
+    def _note_names(self, rows: I64, targets: I32) -> None:
+        """Report why values have no name."""
+        numbers = np.full(rows.size, int(rules.NAME_OF_ANOTHER_TYPE))
+        values = targets.astype(np.int64)
+        numbers[self._places.types_at(targets) < 0] = int(rules.NAME_WITHOUT_BLOCK)
+        texts = self._places.texts_at(targets)
+        lengths = self._texts.lengths[texts]
+        is_past = (texts >= 0) & (lengths < 0)
+        numbers[is_past] = int(rules.NAME_PAST_ITS_BLOCK)
+        values[is_past] = ~lengths[is_past]
+        self._note(numbers, rows, values)
 
-    def drop(self, record: i64, unit: i64) -> status:
-        """Report a value that is not in the tree."""
-        self.notes.add(self.fault, wire.UNIT * unit, record, self.about)
-        return 0
+    def _strings(self, targets: Any) -> I32:
+        """Return the STRING_REFERENCEs at units; -1 where there is none, as at unit 0.
 
-    # --- Strings ----------------------------------------------------------------------------------
-
-    def find_name(self, unit: i64) -> i64:
-        """Return the string that is the name at a unit, counted as a reference to it.
-
-        -1 if there is none; ``fault`` says why.
+        Whatever text is there counts as referred to.
         """
-        start = self.scan.starts[unit] if unit < self.scan.units else 0
-        if start == wire.STRING + 1 or start == wire.NAME + 1:
-            string = self.scan.numbers[unit]
-            self.refs[string] += 1
-            if start == wire.NAME + 1:
-                if self.string_length[string] >= 0:
-                    return string
-                self.fault = rules.NAME_PAST_ITS_BLOCK
-                self.about = (self.words[2 * unit] >> self.scan.index_at) & wire.NAME_LENGTH
-            elif unit > 0:
-                return string
-            else:
-                self.fault = rules.NAME_OF_ANOTHER_TYPE
-        else:
-            self.fault = rules.NAME_WITHOUT_BLOCK if start == 0 else rules.NAME_OF_ANOTHER_TYPE
-        return -1
+        texts = self._places.texts_at(targets)
+        np.add.at(self.references, texts[texts >= 0], 1)
+        is_string = self._texts.types.take(texts) == BlockType.STRING_REFERENCE
+        return np.where(is_string & (targets > 0), texts, -1)
 
-    def find_string(self, unit: i64) -> i64:
-        """Return the STRING_REFERENCE at a unit; -1 if there is none. Unit 0 has none.
+    # --- Properties -------------------------------------------------------------------------------
 
-        The string there, a NAME too, is counted as referred to.
-        """
-        start = self.scan.starts[unit] if unit < self.scan.units else 0
-        if start == wire.STRING + 1 or start == wire.NAME + 1:
-            string = self.scan.numbers[unit]
-            self.refs[string] += 1
-            if unit > 0 and start == wire.STRING + 1:
-                return string
-        return -1
+    def _read_buffers(self, gathered: Gathered) -> None:
+        """Read strings and bytes."""
+        rows, formats = gathered.joined("rows"), gathered.joined("formats")
+        targets, texts = gathered.joined("targets"), gathered.joined("texts")
+        in_string = np.flatnonzero(formats == wire.BUFFER_STRING_REFERENCE)
+        texts[in_string] = self._strings(targets[in_string])
+        is_named = self.names[rows] >= 0
+        unknown = np.flatnonzero(is_named & (formats > wire.BUFFER_STRING_REFERENCE))
+        missing = np.flatnonzero(is_named & (texts < 0))
+        self._drop(rules.UNKNOWN_FORMAT, rows[unknown], formats[unknown])
+        self._drop(rules.NO_STRING, rows[missing], targets[missing])
+        self.kinds[rows] = np.where(formats == wire.BUFFER_BYTES, tables.BYTES, tables.STRING)
+        self.formats[rows] = formats
+        self.bits[rows] = texts
+        self.lengths[rows] = self._texts.lengths[texts]
+
+    def _read_arrays(self, gathered: Gathered) -> None:
+        """Read arrays, which may be histograms."""
+        rows, entries = gathered.joined("rows"), gathered.joined("entries")
+        formats, counts = gathered.joined("formats"), gathered.joined("counts")
+        room = gathered.joined("room")
+        of_strings = entries == BlockType.STRING_REFERENCE
+        is_known = ARRAYS[entries] > 0
+        too_many = is_known & (counts > room // np.where(of_strings, 4, 8))
+        is_empty = is_known & ~too_many & (counts == 0) & (formats != wire.ARRAY_FLAT)
+        is_named = self.names[rows] >= 0
+        numbers = np.select(
+            [~is_known, too_many, is_empty],
+            [int(rules.UNKNOWN_ENTRIES), int(rules.TOO_MANY_SLOTS), int(rules.EMPTY_HISTOGRAM)],
+        )
+        wrong = np.flatnonzero(is_named & (numbers > 0))
+        self._drop(numbers[wrong], rows[wrong], np.where(is_known, counts, entries)[wrong])
+        self._look_up_slots(rows, np.where(of_strings & ~too_many, counts, 0))
+        kept = self.names[rows] >= 0
+        odd = (formats > wire.ARRAY_EXPONENTIAL) | (of_strings & (formats != wire.ARRAY_FLAT))
+        few = (formats == wire.ARRAY_LINEAR) & (counts < wire.LINEAR_SLOTS)
+        few |= (formats == wire.ARRAY_EXPONENTIAL) & (counts < wire.EXPONENTIAL_SLOTS)
+        unknown, short = np.flatnonzero(kept & odd), np.flatnonzero(kept & few & ~odd)
+        self._note(rules.UNKNOWN_ARRAY_FORMAT, rows[unknown], formats[unknown])
+        self._note(rules.FEW_SLOTS, rows[short], counts[short])
+        self.kinds[rows] = ARRAYS[entries]
+        self.formats[rows] = np.where(odd, wire.ARRAY_FLAT, formats)
+        self.lengths[rows] = counts
+
+    def _look_up_slots(self, rows: I64, counts: I64) -> None:
+        """Count what the slots of arrays of strings refer to, and report those of nothing."""
+        behind = np.cumsum(counts)
+        at = 0
+        while at < rows.size:
+            before = int(behind[at - 1]) if at else 0
+            stop = max(at + 1, int(np.searchsorted(behind, before + ROWS, "right")))
+            arrays = np.repeat(np.arange(at, stop), counts[at:stop])
+            slots = before + np.arange(arrays.size) - (behind - counts)[arrays]
+            starts = wire.UNIT * self.units[rows[arrays]].astype(np.int64) + wire.SLOTS_AT
+            targets = self._numbers.integers(starts + 4 * slots, 4, big=False)
+            strings = self._strings(targets)
+            is_kept = self.names[rows[arrays]] >= 0
+            np.add.at(self.uses, strings[is_kept & (strings >= 0)], 1)
+            wrong = np.flatnonzero(is_kept & (targets != 0) & (strings < 0))
+            first = wrong[np.append(True, arrays[wrong][1:] != arrays[wrong][:-1])[: wrong.size]]
+            self._note(rules.SLOT_WITHOUT_STRING, rows[arrays[first]], slots[first])
+            at = stop
+
+    # --- Links ------------------------------------------------------------------------------------
+
+    def _read_links(self, gathered: Gathered) -> None:
+        """Read links."""
+        rows, targets = gathered.joined("rows"), gathered.joined("targets")
+        dispositions = gathered.joined("dispositions")
+        contents = self._named(targets)
+        is_named = self.names[rows] >= 0
+        missing = np.flatnonzero(is_named & (contents < 0))
+        self._drop(rules.NO_CONTENT, rows[missing], targets[missing])
+        kept = np.flatnonzero(is_named & (contents >= 0))
+        odd = kept[dispositions[kept] > wire.INLINE]
+        self._note(rules.UNKNOWN_DISPOSITION, rows[odd], dispositions[odd])
+        np.add.at(self.uses, contents[kept], 1)
+        self.link_rows: I64 = rows[kept]
+        self.link_contents: I32 = contents[kept]
+        self.link_dispositions: U8 = dispositions[kept]
 
     # --- Nodes ------------------------------------------------------------------------------------
 
-    def attach_nodes(self) -> status:
-        """Find the parents of nodes; a node that was dropped has none."""
-        node = 1
-        while node < self.nodes:
-            if self.node_name[node] >= 0:
-                self.node_parent[node] = self.attached(
-                    self.node_block[node], self.node_parent[node]
-                )
-            else:
-                self.node_parent[node] = NO_NODE
-            node += 1
-        return 0
+    def attach(self) -> tuple[I64, I64, I64]:
+        """Find the nodes that values belong to.
 
-    def attached(self, record: i64, parent: i64) -> Fallible[i64]:
-        """Return the node that a parent's unit is; NO_NODE for one that was dropped or deleted.
-
-        A record whose parent is not a node is reported as an orphan.
+        Return the nodes, the properties and the links whose parent is none.
         """
-        if parent == 0:
-            return 0
-        start = self.scan.starts[parent] if parent < self.scan.units else 0
-        if start == wire.NODE + 1:
-            node = self.scan.numbers[parent]
-            return node if self.node_name[node] >= 0 else NO_NODE
-        if start != wire.TOMBSTONE + 1:
-            self.notes.add(rules.ORPHAN, wire.UNIT * self.scan.unit[record], record, parent)
-        return NO_NODE
+        nodes = np.flatnonzero(self.types == BlockType.NODE_VALUE).astype(np.int32)
+        self.node_rows: I32 = np.append(np.int32(-1), nodes)
+        is_node = self.names[self.node_rows] >= 0
+        is_node[0] = True
+        known = np.where(is_node, np.arange(is_node.size, dtype=np.int32), NO_NODE)
+        known = np.append(known, np.int32(NO_NODE))
+        self.nodes = np.full(self.units.size, NO_NODE, np.int32)
+        orphans: list[I64] = [np.zeros(0, np.int64)]
+        deleted = np.count_nonzero(self.types == BlockType.TOMBSTONE)
+        self.node_children = np.zeros(self.node_rows.size, np.int64)
+        self.deleted_children = np.zeros(deleted, np.int64)
+        for part in parts_of(self.count):
+            parents = self.parents[part].astype(np.intp)
+            types, numbers = self._places.types_at(parents), self._places.numbers_at(parents)
+            is_root = parents == 0
+            is_node = (types == BlockType.NODE_VALUE) & ~is_root
+            is_deleted = (types == BlockType.TOMBSTONE) & ~is_root
+            np.add.at(self.node_children, numbers[is_node], 1)
+            np.add.at(self.deleted_children, numbers[is_deleted], 1)
+            nodes = known.take(np.where(is_node, numbers, NO_NODE))
+            nodes[is_root] = 0
+            is_dropped = self.names[part] < 0
+            nodes[is_dropped] = NO_NODE
+            self.nodes[part] = nodes
+            is_lost = ~(is_root | is_node | is_deleted | is_dropped)
+            orphans.append(part.start + np.flatnonzero(is_lost))
+        lost = np.concatenate(orphans)
+        is_node, is_property = self.types[lost] == BlockType.NODE_VALUE, self.kinds[lost] > 0
+        return lost[is_node], lost[is_property], lost[~(is_node | is_property)]
 
-    def find_cycles(self) -> status:
-        """Report cycles of nodes, each at its first node.
+    def node_parents(self) -> I32:
+        """Return the node that each node belongs to."""
+        parents = self.nodes[self.node_rows]
+        parents[0] = NO_NODE
+        return parents
 
-        ``seen`` has, for each node, the node from which it was met first.
-        """
-        start = 1
-        while start < self.nodes:
-            node = start
-            while node > 0 and self.seen[node] == 0:
-                self.seen[node] = start
-                node = self.node_parent[node]
-            if node > 0 and self.seen[node] == start:
-                first = node
-                around = self.node_parent[node]
-                while around != node:
-                    first = min(first, around)
-                    around = self.node_parent[around]
-                # Mark the whole cycle, so that later walks stop here.
-                record = self.node_block[first]
-                self.notes.add(rules.CYCLE, wire.UNIT * self.scan.unit[record], record, 0)
-            start += 1
-        return 0
+    def forget_parents(self) -> None:
+        """Drop the units of parents, once the nodes are found and compared."""
+        self.parents = self.parents[:0]
 
 
-class Validator(Kernel):
-    """Reports the findings of the inspect validator only: counts, double use, unused blocks."""
-
-    words: View[i64]
-    scan: Scan
-    notes: Notes
-    owner: View[i32]
-    twice: Bytes
-    refs: View[i32]
-    children: View[i32]
-
-    def __init__(
-        self, scan: Scan, texts: Texts, values: Values, words: memoryview, notes: Notes
-    ) -> None:
-        self.words = memoryview(words)
-        self.scan = scan
-        self.notes = notes
-        self.owner = texts.owner
-        self.twice = texts.twice
-        self.refs = values.refs
-        self.children = values.children
-
-    def step(self) -> Fallible[i64]:
-        """Check every block."""
-        record = 0
-        while record < self.scan.count:
-            type = self.scan.type[record]
-            unit = self.scan.unit[record]
-            if unit > 0:
-                if type == wire.NODE or type == wire.TOMBSTONE:
-                    if self.words[2 * unit + 1] != self.children[unit]:
-                        count = self.words[2 * unit + 1]
-                        self.notes.add(rules.NODE_COUNT, wire.UNIT * unit, record, count)
-                elif type == wire.NAME or type == wire.STRING:
-                    self.string(record, unit, type)
-                elif type == wire.EXTENT:
-                    extent = self.scan.numbers[unit]
-                    if self.owner[extent] == 0:
-                        self.notes.add(rules.NOT_USED, wire.UNIT * unit, record, 0)
-                    elif self.twice[extent] != 0:
-                        self.notes.add(rules.EXTENT_USED_TWICE, wire.UNIT * unit, record, 0)
-            record += 1
-        return 0
-
-    def string(self, record: i64, unit: i64, type: i64) -> status:
-        """Compare the references to a string with its own count."""
-        refs = self.refs[self.scan.numbers[unit]]
-        if refs == 0:
-            self.notes.add(rules.NOT_USED, wire.UNIT * unit, record, 0)
-        elif type == wire.NAME:
-            if refs > 1:
-                self.notes.add(rules.NAME_USED_TWICE, wire.UNIT * unit, record, refs)
-        elif (self.words[2 * unit] >> self.scan.name_at) & wire.MAX_REFERENCES != refs:
-            self.notes.add(rules.STRING_COUNT, wire.UNIT * unit, record, refs)
-        return 0
+def parts_of(count: int) -> Iterator[slice]:
+    """Yield slices of so many rows, ``ROWS`` at a time."""
+    for at in range(0, count, ROWS):
+        yield slice(at, min(at + ROWS, count))

@@ -18,7 +18,8 @@ import numpy as np
 
 from fx_inspect import rules
 from fx_inspect.format import DAMAGED, MAX_VMO, UNKNOWN_BLOCK, is_legacy, version_of
-from fx_inspect.read.decoder import RecordDecoder
+from fx_inspect.read.blocks import Blocks
+from fx_inspect.read.decoder import Objects
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
 from fx_inspect.read.records import Damaged, InspectRecord
 from fx_inspect.read.tables import (
@@ -142,11 +143,12 @@ def _found(capture: Capture) -> Iterator[Loss]:
 
 def _left_out(capture: Capture) -> Iterator[InspectRecord]:
     """Yield the damaged stretches and the blocks of unknown types, in the order of the file."""
-    walk = RecordDecoder(limits=capture.request.limits).begin(capture.source.data)
-    walk.reaches(capture.source.size)
-    types = np.asarray(walk.types)[: walk.scan.count]
-    for number in np.flatnonzero((types == DAMAGED) | (types == UNKNOWN_BLOCK)).tolist():
-        yield walk.record(number)
+    for run in Blocks(capture.source.data, capture.request.limits).runs():
+        rows = np.flatnonzero((run.types == DAMAGED) | (run.types == UNKNOWN_BLOCK))
+        objects = Objects(run) if rows.size else None
+        for row in rows.tolist():
+            assert objects is not None  # noqa: S101 (made where there are rows)
+            yield objects.record(row)
 
 
 def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:

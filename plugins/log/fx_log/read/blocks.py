@@ -43,6 +43,7 @@ from fx_log.read.frames import FramedFile, Frames
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fxframework.errors import Rule
+from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
 from fxframework.kernels.codes import codes_of
@@ -147,8 +148,8 @@ class BlockReader(abc.ABC):
     def __init__(
         self, file: FramedFile, strings: StringPool, meaning: Meaning, most_listed: int
     ) -> None:
+        arena.keep_small()
         self.file = file
-        self.framer = file.framer
         self.data = file.data
         self.numbers = FileNumbers(self.data)
         self.strings = strings
@@ -174,7 +175,7 @@ class BlockReader(abc.ABC):
     @property
     def records(self) -> int:
         """Number of records that were read."""
-        return int(self.framer.record)
+        return self.file.index
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -190,10 +191,9 @@ class BlockReader(abc.ABC):
             self.found = frames.sound()
             yield self._counted(self.read())
         self.count_unused()
-        notes = self.framer.notes
-        if notes.used:
+        if self.file.noted:
             self.frames = self.found = Frames.none()
-            self.notes = [np.array(notes.findings).reshape(-1, FINDING_FIELDS)]
+            self.notes = [self.file.take_notes()]
             yield self._counted(self.read())
 
     def forget(self) -> None:
@@ -218,25 +218,21 @@ class BlockReader(abc.ABC):
     def count(self, kind: str) -> None:
         """Count a record of a kind."""
         self.counts[kind] += 1
-        self.framer.record += 1
-
-    def note(self, rule: Rule, offset: int, value: int = 0) -> None:
-        """Report a finding about the next record."""
-        self.framer.notes.add(rule, offset, self.framer.record, value)
+        self.file.index += 1
 
     def count_stream_header(self, head: bytes) -> None:
         """Count the header of a container of packets."""
         sound = StreamHeader.begins(head)
         if not sound:
-            self.note(rules.CONTAINER_HEADER, 0)
+            self.file.note(rules.CONTAINER_HEADER, 0)
         elif any(head[12:]):
-            self.note(rules.RESERVED_BITS, 0)
+            self.file.note(rules.RESERVED_BITS, 0)
         self.count("stream_header" if sound else "damaged")
 
     def count_ring_header(self, ring: Ring) -> None:
         """Count the header of a ring, and the ring of an invalid one."""
         for rule, value in ring.problems():
-            self.note(rule, 0, value)
+            self.file.note(rule, 0, value)
         if ring.page.size == RING_PAGE:
             self.count("ring_header")
         if ring.used < 0 and (ring.capacity or 0 < ring.page.size < RING_PAGE):
@@ -250,7 +246,7 @@ class BlockReader(abc.ABC):
         unused = ring.capacity - ring.used
         stale = ring.line(ring.used, ring.capacity).any()
         if stale:
-            self.note(rules.STALE_BYTES, ring.place(ring.used), unused)
+            self.file.note(rules.STALE_BYTES, ring.place(ring.used), unused)
         self.count("damaged" if stale else "padding")
 
     # --- The records of a block
@@ -316,8 +312,8 @@ class LogBlocks(BlockReader):
 
     def distance(self, offset: I64) -> I64:
         """Return how far offsets in the file are from where reading began."""
-        framer = self.framer
-        return np.where(offset < framer.base, offset + framer.capacity, offset)
+        ring = self.file.ring
+        return offset if ring is None else ring.distance(offset)
 
     def read(self) -> LogRows:
         """Return the rows of the records that the framer has found."""

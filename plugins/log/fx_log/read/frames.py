@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 import attrs
@@ -20,15 +20,19 @@ from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import (
     STREAM_HEADER,
+    STREAM_LENGTH,
+    SUFFIX_BYTES,
+    Argument,
     Attribution,
     LegacyPacket,
     LogRecord,
+    RingFrame,
     RingHeader,
     StreamHeader,
+    StreamPacket,
+    Structured,
 )
 from fx_log.plugin import FORMATS
-from fx_log.read import framing
-from fx_log.read.framing import LogFramer, PacketFramer, RingFramer
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
@@ -36,12 +40,30 @@ from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, view_of
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.frames import Items
 from fxframework.kit.explain import Explainer, check_offset
 from fxframework.kit.scanned import FINDING_FIELDS
+from fxframework.wire.framing import (
+    BAD_SIZE,
+    BEHIND,
+    CUT,
+    HIDING,
+    NO_KIND,
+    PADDING,
+    frames_of_records,
+    items_of,
+)
 from fxframework.wire.state import State
 
-__all__ = ["STATE", "Arguments", "FramedFile", "Frames", "Records", "explain"]
+__all__ = [
+    "STATE",
+    "Arguments",
+    "FramedFile",
+    "Frames",
+    "Records",
+    "behind_records",
+    "explain",
+]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -51,7 +73,20 @@ ROOM: Final = 1 << 14
 """Most stretches of a block."""
 BLOCK_BYTES: Final = 4 << 20
 """A block ends behind the first stretch that ends so many bytes after it began."""
-ENDLESS: Final = (1 << 63) - 1
+ASKS: Final = 2
+"""Why framing stops (``kernels.frames``): it does not say how long a record is."""
+FAMILIES: Final = {
+    "log": Structured,
+    "log-ring": RingFrame,
+    "log-legacy": StreamPacket,
+    "log-legacy-stream": StreamPacket,
+}
+"""What the records of each format begin with."""
+ARGUMENTS: Final = cache(partial(items_of, Argument.layout))
+PACKETS: Final = cache(partial(items_of, LegacyPacket.layout))
+"""What finds the items of records, where loops are compiled."""
+Note = tuple[int, int, int, int]
+"""A finding: the number of its rule, its offset, the number of its record, and a value."""
 
 
 class Row(NamedTuple):
@@ -110,6 +145,17 @@ class Frames:
         names = (field.name for field in attrs.fields(Frames) if field.name != "notes")
         return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in names})
 
+    def with_notes(self, rule: Rule | I64, rows: I64, offset: I64, value: I64) -> Frames:
+        """Return them with findings about some rows; of one rule, or each of its own."""
+        if not rows.size:
+            return self
+        notes = np.empty((rows.size, FINDING_FIELDS), np.int64)
+        notes[:, 0] = rule
+        notes[:, 1] = offset
+        notes[:, 2] = self.index[rows]
+        notes[:, 3] = value
+        return attrs.evolve(self, notes=np.concatenate((self.notes, notes)))
+
     def kinds(self, record: str) -> Counter[str]:
         """Return how many records there are of each kind; ``record`` is that of sound stretches."""
         is_padding = self.fault == rules.ZERO_WORDS
@@ -155,6 +201,11 @@ class Arguments:
         return Arguments(self.record[rows], self.begin[rows], self.end[rows], self.fault[rows])
 
 
+def behind_records(*, suffixed: bool) -> Items | None:
+    """Return what follows each structured record: a suffix, if the file has them."""
+    return items_of(Attribution.layout) if suffixed else None
+
+
 class FramedFile:
     """A file of logs: the bytes that its records lie in, in the order of reading.
 
@@ -172,68 +223,226 @@ class FramedFile:
         splits: bool = False,
     ) -> None:
         self.form = form
-        self.ring = Ring(data) if form == "log-ring" else None
+        self.ring: Ring | None = None
         self.whole = data
         """The file."""
         self.data = data
         """The file; of a ring, what lies between its tail and its head, a copy if it wraps."""
+        if form == "log-ring":
+            self.ring = Ring(data)
+            self.data = self.ring.line(0, max(0, self.ring.used))
         self.suffixed = form == "log" and bool(options.get("suffix"))
         self.has_arguments = form in ("log", "log-ring")
         self.record = {"log": "log", "log-ring": "ring_entry"}.get(form, "legacy_packet")
         """The kind of sound records."""
-        self.framer = self._framer(form, limits)
-        self.framer.splits = int(splits)
-
-    def _framer(self, form: str, limits: Limits) -> LogFramer | RingFramer | PacketFramer:
-        notes = Notes(RULES.numbers, 0)
+        self.most = 0
+        """The most bytes of a record; 0 for any number."""
         if form == "log":
-            most = min(limits.max_record, ENDLESS)
-            words = words_of(self.data)
-            return LogFramer(words, self.data.size, notes, most, int(self.suffixed))
-        ring = self.ring
-        if ring is not None:
-            self.data = ring.line(0, max(0, ring.used))
-            wrap = (ring.capacity - ring.start) // WORD
-            return RingFramer(words_of(self.data), notes, ring.place(0), wrap, ring.capacity)
-        start = -1 if form == "log-legacy" else STREAM_HEADER
-        return PacketFramer(self.data, notes, start)
-
-    @property
-    def position(self) -> int:
+            self.most = limits.max_record
+        self.splits = splits
+        framed = self.data
+        self.words = np.zeros(0, np.int64)
+        """The whole words of the data; none of packets, which are at any byte."""
+        if self.has_arguments:
+            framed = self.data[: self.data.size // WORD * WORD]
+            self.words = framed.view("<i8")
+        behind = behind_records(suffixed=self.suffixed)
+        self.frames = frames_of_records(framed, FAMILIES[form], behind=behind)
+        self.frames.splitting = int(splits)
+        self.position = 0
         """The bytes of ``data`` whose stretches were found."""
-        return min(int(self.framer.unit * self.framer.pos), self.data.size)
+        if form == "log-legacy-stream":
+            self.position = min(STREAM_HEADER, self.data.size)
+        self.index = 0
+        """Number of the next record."""
+        self.noted: list[Note] = []
+        """Findings that go with the next block."""
+
+    def note(self, rule: int, offset: int, value: int = 0) -> None:
+        """Report a finding about the next record."""
+        self.noted.append((int(rule), offset, self.index, value))
+
+    def take_notes(self) -> I64:
+        """Return the findings that were reported, of shape (n, 4), and forget them."""
+        notes = np.array(self.noted, np.int64).reshape(-1, FINDING_FIELDS)
+        self.noted = []
+        return notes
 
     def place(self, byte: I64) -> I64:
         """Return offsets in the file of bytes of ``data``, which in a ring may wrap around."""
-        framer = self.framer
-        if not framer.base:
-            return byte
-        from_start = byte // WORD >= framer.wrap
-        return np.where(from_start, byte - framer.capacity, byte) + framer.base
+        return byte if self.ring is None else self.ring.place(byte)
 
     def blocks(self, nbytes: int | None = None) -> Iterator[Frames]:
         """Yield all stretches, ROOM or some ``nbytes`` (by default BLOCK_BYTES) at a time."""
-        framer = self.framer
-        while not framer.done:
-            rows = framer.rows(ROOM, nbytes or BLOCK_BYTES)
-            columns = dict(zip(framing.COLUMNS, rows, strict=True))
-            for name in ("begin", "end", "start", "size"):
-                columns[name] *= framer.unit
-            columns["suffix"][columns["suffix"] >= 0] *= framer.unit
-            columns["end"] = np.minimum(columns["end"], self.data.size)
-            notes = np.array(framer.notes.findings).reshape(-1, FINDING_FIELDS)
-            framer.notes.used = 0
-            yield Frames(**columns, offset=self.place(columns["begin"]), notes=notes)
+        frames_of = {"log": self.logs, "log-ring": self.entries}.get(self.form, self.packets)
+        is_over = False
+        while not is_over:
+            yield frames_of(*self.stretches(self.position + (nbytes or BLOCK_BYTES)))
+            is_over = self.position >= self.data.size
+
+    def stretches(self, until: int) -> tuple[I64, I64, I64]:
+        """Return the next stretches up to a byte: begins, sizes, and entries (``wire.framing``)."""
+        frames = self.frames
+        if self.form == "log-legacy":  # one packet, without a length before it
+            self.position = self.data.size
+            begin = np.zeros(min(1, self.data.size), np.int64)
+            return begin, begin + self.data.size, begin
+        count, reason = frames.read(self.position, ROOM, until)
+        begin = frames.places[:count].copy()
+        size = frames.sizes[:count].copy()
+        entry = frames.entries[:count].astype(np.int64)
+        self.position = frames.next
+        if reason == ASKS:
+            # A length goes beyond the end: what is behind it, only salvage looks for.
+            damage = self.position
+            self.position = frames.total
+            if self.splits:
+                self.position = frames.next_fitting(damage + 1, damage)
+            begin = np.append(begin, damage)
+            size = np.append(size, self.position - damage)
+            entry = np.append(entry, CUT)
+        odd_bytes = self.data.size - frames.total
+        if odd_bytes and self.position == frames.total:
+            # They belong to damage before them, if there is any.
+            if entry.size and entry[-1] in (CUT, BAD_SIZE, NO_KIND):
+                size[-1] += odd_bytes
+            else:
+                begin = np.append(begin, self.position)
+                size = np.append(size, odd_bytes)
+                entry = np.append(entry, CUT)
+            self.position = self.data.size
+        return begin, size, entry
+
+    def logs(self, begin: I64, size: I64, entry: I64) -> Frames:
+        """Return the stretches of structured records, each with the suffix behind it."""
+        end = begin + size
+        suffix = np.full(begin.size, -1)
+        if self.suffixed:
+            is_suffix = entry == BEHIND
+            followed = np.flatnonzero(is_suffix[1:])
+            followed -= np.arange(followed.size)  # as many suffixes come before each record
+            suffix_begin = begin[is_suffix]
+            suffix_end = end[is_suffix]
+            begin, size, entry, end, suffix = (
+                column[~is_suffix] for column in (begin, size, entry, end, suffix)
+            )
+            end[followed] = suffix_end
+            suffix[followed] = suffix_begin
+        is_odd = begin >= self.frames.total  # bytes behind the last whole word
+        fault = np.zeros(begin.size, np.int64)
+        head = fault.copy()
+        head[~is_odd] = self.words[begin[~is_odd] // WORD]
+        value = wire.SIZE.get(head)
+        if (entry < 0).any() or self.most > 0:
+            type_of = wire.TYPE.get(head)
+            stated = wire.SIZE.get(head)
+            words_left = (self.frames.total - begin) // WORD
+            # Of several rules that hold, the last one is that of the stretch.
+            for rule, is_fault, number in (
+                (rules.OVER_MAX_RECORD, (entry >= 0) & (self.most > 0) & (size > self.most), size),
+                (rules.RECORD_TRUNCATED, entry < 0, stated),
+                (rules.RECORD_TOO_SMALL, (entry < 0) & (stated < wire.MIN_RECORD_WORDS), stated),
+                (rules.TIME_TRUNCATED, (entry < 0) & (words_left == 1), stated),
+                (rules.NOT_A_RECORD, (entry < 0) & (type_of != wire.RECORD_TYPE), type_of),
+                (rules.NOT_A_RECORD, entry == HIDING, type_of),
+                (rules.ZERO_WORDS, entry == PADDING, size // WORD),
+                (rules.ODD_BYTES, is_odd, size),
+            ):
+                fault[is_fault] = rule
+                value[is_fault] = number[is_fault]
+        columns = {
+            "begin": begin, "end": end, "start": begin, "size": size, "suffix": suffix,
+            "tag": wire.HEADER_TAG.get(head), "fault": fault,
+        }  # fmt: skip
+        frames = self.framed(columns, value)
+        if not self.suffixed:
+            return frames
+        room = self.frames.total - end
+        rows = np.flatnonzero((fault == 0) & (suffix < 0) & (room >= SUFFIX_BYTES))
+        nbytes = np.array(
+            [wire.suffix_size(word) for word in self.words[end[rows] // WORD].tolist()]
+        )
+        return frames.with_notes(rules.SUFFIX_TRUNCATED, rows, end[rows], nbytes)
+
+    def entries(self, begin: I64, size: I64, entry: I64) -> Frames:
+        """Return the entries of a ring, with the record in each."""
+        words = self.words
+        first_word = begin // WORD
+        has_header = first_word + 2 <= words.size
+        length = np.zeros(begin.size, np.int64)
+        length[has_header] = words[first_word[has_header] + 1]
+        start = begin + wire.RING_ENTRY
+        head = np.zeros(begin.size, np.int64)
+        has_head = (entry >= 0) & (length >= wire.MIN_RECORD_WORDS * WORD)
+        head[has_head] = words[start[has_head] // WORD]
+        record_size = wire.SIZE.get(head) * WORD
+        is_record = has_head & (wire.TYPE.get(head) == wire.RECORD_TYPE)
+        is_record &= (record_size >= wire.MIN_RECORD_WORDS * WORD) & (record_size <= length)
+        fault = np.zeros(begin.size, np.int64)
+        fault[~is_record] = rules.ENTRY_WITHOUT_RECORD
+        fault[entry < 0] = rules.ENTRY_TOO_LONG
+        fault[~has_header] = rules.ENTRY_TOO_SMALL
+        columns = {
+            "begin": begin, "end": begin + size, "start": start,
+            "size": np.where(is_record, record_size, 0), "suffix": np.full(begin.size, -1),
+            "tag": words[first_word], "fault": fault,
+        }  # fmt: skip
+        frames = self.framed(columns, length)
+        trailing = length - record_size
+        has_more = np.flatnonzero(is_record & (trailing > 0))
+        padded = np.flatnonzero((entry >= 0) & (length % WORD != 0))
+        last_words = words[(begin + size)[padded] // WORD - 1]
+        padded = padded[last_words >> length[padded] % WORD * 8 != 0]
+        nothing = np.zeros(padded.size, np.int64)
+        return frames.with_notes(
+            rules.ENTRY_TRAILING_BYTES, has_more, frames.offset[has_more], trailing[has_more]
+        ).with_notes(rules.ENTRY_PADDING_NOT_ZERO, padded, frames.offset[padded], nothing)
+
+    def packets(self, begin: I64, size: I64, entry: I64) -> Frames:
+        """Return legacy packets; those of a container have their length before them."""
+        start = begin
+        length = size
+        end = begin + size
+        if self.form == "log-legacy-stream":
+            start = begin + STREAM_LENGTH
+            length = size - STREAM_LENGTH
+        # The rules in descending order: the last one that holds of a packet is that of its fault.
+        fault = np.zeros(begin.size, np.int64)
+        is_there = (entry >= 0) & (length >= wire.MIN_PACKET)
+        fault[is_there] = PACKETS().faults(self.data, start[is_there], end[is_there])
+        is_open = is_there.copy()
+        is_open[is_there] = self.data[end[is_there] - 1] != 0
+        fault[is_open] = rules.PACKET_NOT_TERMINATED
+        fault[~is_there] = rules.PACKET_TOO_SHORT
+        fault[entry < 0] = rules.PACKET_TRUNCATED
+        for row in np.flatnonzero(entry < 0).tolist():
+            stated = self.data[begin[row] : start[row]].tobytes()
+            length[row] = 0
+            if len(stated) == STREAM_LENGTH:
+                length[row] = int.from_bytes(stated, "little")
+        nothing = np.zeros_like(begin)
+        columns = {
+            "begin": begin, "end": end, "start": start, "size": length, "suffix": nothing - 1,
+            "tag": nothing, "fault": fault,
+        }  # fmt: skip
+        return self.framed(columns, length)
+
+    def framed(self, columns: dict[str, I64], value: I64) -> Frames:
+        """Return frames; a finding about each that is not a record shows its ``value``."""
+        fault = columns["fault"]
+        counts = 1 + ((columns["suffix"] >= 0) & (fault == 0))
+        index = self.index + np.cumsum(counts) - counts
+        self.index += int(counts.sum())
+        offset = self.place(columns["begin"])
+        frames = Frames(**columns, offset=offset, index=index, notes=self.take_notes())
+        rows = np.flatnonzero(fault)
+        return frames.with_notes(fault[rows], rows, offset[rows], value[rows])
 
     def arguments(self, records: Frames) -> Arguments:
         """Return the arguments of structured records."""
-        columns = framing.arguments(words_of(self.data), records.start, records.size)
-        return Arguments(*columns)
-
-
-def words_of(data: U8) -> I64:
-    """Return the whole words of some bytes."""
-    return data[: data.size // WORD * WORD].view("<i8")
+        starts = records.start + wire.MIN_RECORD_WORDS * WORD
+        data = self.data[: self.frames.total]
+        return Arguments(*ARGUMENTS().chains(data, starts, records.start + records.size))
 
 
 # --- Objects --------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from fxframework.errors import Rule
 
 __all__ = ["Ring"]
 
+I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
 
@@ -55,13 +56,25 @@ class Ring:
             return rules.ring_detail(self.size, self.head, self.tail)
         return value
 
-    def place(self, at: int) -> int:
-        """Return the offset in the image of the byte that lies ``at`` bytes behind the tail."""
+    @overload
+    def place(self, at: int) -> int: ...
+
+    @overload
+    def place(self, at: I64) -> I64: ...
+
+    def place(self, at: Any) -> Any:
+        """Return offsets in the image of bytes that lie ``at`` bytes behind the tail."""
         return wire.RING_PAGE + (self.start + at) % max(1, self.capacity)
 
-    def distance(self, offset: int) -> int:
-        """Return how many bytes behind the tail the byte of the ring at an offset lies."""
-        return (offset - wire.RING_PAGE - self.start) % self.capacity
+    @overload
+    def distance(self, offset: int) -> int: ...
+
+    @overload
+    def distance(self, offset: I64) -> I64: ...
+
+    def distance(self, offset: Any) -> Any:
+        """Return how many bytes behind the tail bytes of the ring at some offsets lie."""
+        return (offset - wire.RING_PAGE - self.start) % max(1, self.capacity)
 
     def line(self, begin: int, end: int) -> U8:
         """Return bytes ``begin`` to ``end`` behind the tail; a copy if they wrap."""

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.export.presentation import left_out
-from fx_log.format import LegacyPacket, LogRecord
+from fx_log.format import LegacyPacket, LogRecord, Structured
 from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
-from fx_log.read.frames import STATE, Arguments, FramedFile, Frames
-from fx_log.read.framing import LogJudge
+from fx_log.read.frames import STATE, Arguments, FramedFile, Frames, behind_records
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingHeader, StreamHeader
 from fx_log.rules import RULES
 from fx_log.write.convert import (
@@ -41,12 +40,14 @@ from fxframework.errors import Rule, UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import WORD
+from fxframework.kernels.frames import FramesJudge
 from fxframework.kit.realign import realigned
 from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture, OpenRequest, Window, under_views
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.selection import Selection
 from fxframework.model.strings import TextColumn
+from fxframework.wire.framing import frames_of_records
 from fxframework.wire.verbs.copies import Copies, copy, is_among
 from fxframework.wire.verbs.merge import EARLIEST, MergedPart, MergeSession
 
@@ -104,7 +105,10 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     if capture.format != "log":
         yield from salvaged(capture)
         return
-    judge = LogJudge(bool(capture.request.options.get("suffix")))
+    suffixes = behind_records(suffixed=bool(capture.request.options.get("suffix")))
+    judge = FramesJudge(
+        lambda window: frames_of_records(window, Structured, behind=suffixes, room=1)
+    )
     yield from realigned(capture, judge, rules.OFF_ALIGNMENT, salvaged)
 
 

@@ -51,7 +51,6 @@ from fxframework.kit.row_texts import (
     repeated,
     value_forms,
 )
-from fxframework.kit.wakers import Wakers
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
@@ -78,8 +77,7 @@ UNKNOWN_WAKER = f"<...>-{TID_BITS} (-----"
 class SchedLines:
     """Renders rows of ``sched`` as lines of ftrace; ``left_out`` counts rows without a line."""
 
-    def __init__(self, tasks: ThreadNames, names: KernelNames, wakers: Wakers) -> None:
-        self._wakers = wakers
+    def __init__(self, tasks: ThreadNames, names: KernelNames) -> None:
         self.left_out = 0
         """Rows before time 0, which ftrace cannot express."""
         templates = Templates(b"", b"", b"", width=1)
@@ -95,10 +93,9 @@ class SchedLines:
 
         by_tid = {tasks.tids[thread]: thread for thread in tasks.ids}
 
-        def waker(place: int) -> str:
-            if place < 0:
+        def waker(tid: int) -> str:
+            if not tid:
                 return UNKNOWN_WAKER
-            tid = int(wakers.tids[place])
             if tid not in by_tid:
                 return f"<...>-{tid & TID_BITS} (-----"
             return f"{comm(by_tid[tid])}-{tid & TID_BITS} ({pid(by_tid[tid])}"
@@ -129,7 +126,7 @@ class SchedLines:
                 (NATURAL, np.maximum(some[name], 0)) for name in ("prev_priority", "next_priority")
             )
             if wakes:
-                waker = self._waker(self._wakers.of(sched.array("row")[rows]))
+                waker = self._waker(sched.array("waker")[rows])
                 line: list[Cell] = [waker, *when, b"sched_waking: comm=", comm]
                 line += [b" pid=", tid, b" prio=", entered, b" target_cpu=", cpu]
             else:
@@ -233,7 +230,7 @@ class JsonExport(Export):
         self._put(self._fidl_blobs(capture))
         self._sink.write(b"]")
         if self._sched != "fuchsia" and survey.switches:
-            self._put_ftrace(capture, SchedLines(tasks, names, Wakers(capture)))
+            self._put_ftrace(capture, SchedLines(tasks, names))
         if self._sched != "ftrace":
             self._put_system(capture, names, events)
         branches = self._last_branches(capture)

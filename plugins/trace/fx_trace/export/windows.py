@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.kit.row_texts import string_bytes
-from fxframework.model.capture import Capture, Window
+from fxframework.model.capture import Capture, under_views
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
 
@@ -80,9 +80,7 @@ def _pieces(window: dict[str, Table]) -> Iterator[dict[str, Table]]:
 
 def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:
     """Yield the batches with ascending offsets, even if a trace buffer is read from its middle."""
-    whole = capture
-    while isinstance(whole, Window):
-        whole = whole.whole
+    whole = under_views(capture)
     read_order: Callable[[I64], I64] | None = getattr(whole, "read_order", None)
     for batch in batches:
         offsets = batch.array("offset")

@@ -17,6 +17,7 @@ from fx_trace.read.scanner import EVENTS_OF, TimedChunk
 from fxframework.io import arena
 from fxframework.kernels.buffers import gathered, view
 from fxframework.kit.scanned import Batch, Columns, value_columns
+from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 
 __all__ = ["batch_of", "small_columns"]
@@ -24,6 +25,10 @@ __all__ = ["batch_of", "small_columns"]
 I64 = NDArray[np.int64]
 SCOPE_ASYNC = 255
 """Scope of an asynchronous instant."""
+WAKER_TYPES = (
+    wire.ARG_INT32, wire.ARG_UINT32, wire.ARG_INT64, wire.ARG_UINT64, wire.ARG_KOID
+)  # fmt: skip
+"""Types of arguments that can name a thread."""
 _SLICE_KINDS = EVENTS_OF["slices"]
 _SLICE_KIND = np.zeros(256, np.uint8)
 _SLICE_KIND[list(_SLICE_KINDS)] = (0, 1, 2)
@@ -199,7 +204,20 @@ class _Maker:
             "prev_state": sched.state,
             "prev_priority": sched.prev_priority,
             "next_priority": sched.next_priority,
+            "waker": self.wakers,
         }
+
+    def wakers(self) -> NDArray[np.uint64]:
+        """Return what the first integer argument `waker` of each wakeup says; 0 without one."""
+        sched, args = self.chunk.sched, self.chunk.args
+        wakers = np.zeros(sched.kind.size, np.uint64)
+        is_waker = args.name == self.pool.code("waker")
+        is_waker &= (args.table == TABLE_CODES["sched"]) & np.isin(args.type, WAKER_TYPES)
+        rows = args.parent[is_waker] - self.chunk.first["sched"]
+        # From the last to the first, which then holds.
+        wakers[rows[::-1]] = args.value[is_waker][::-1].view(np.uint64)
+        wakers[sched.kind != wire.SCHED_WAKEUP] = 0
+        return wakers
 
     def logs(self) -> tuple[int, Columns]:
         """Log records."""

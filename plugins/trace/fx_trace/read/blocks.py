@@ -2,8 +2,8 @@
 
 ``FrameList`` (``framing``) finds records, and their classes (``fx_trace.records``) say where fields
 lie, as ``fxframework.wire.blocks`` has it. What providers say about the records behind theirs,
-``Tables`` takes in (``TraceRecord.apply``). A record with findings, but for those about references
-to nothing, is read as an object (``decoder``).
+``Tables`` takes in (``TraceRecord.apply``). What is found is what ``decoder`` finds in one record,
+in the same order.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,10 +37,11 @@ from fxframework.wire.blocks import BlockReader, Run, plan_for
 from fxframework.wire.cursor import order_of
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Number
+from fxframework.wire.findings import Noted
 from fxframework.wire.format import every_layout
 from fxframework.wire.framing import BAD_SIZE, ROOM, ListedFrames
 from fxframework.wire.known import THERE
-from fxframework.wire.many import Many, Reference
+from fxframework.wire.many import ClassRows, Many, Moment, Reference
 from fxframework.wire.state import ScopedRegistrations
 
 if TYPE_CHECKING:
@@ -56,10 +58,30 @@ AS_IT_IS = 1 << 62
 """What findings show is a number as it is, if that is below."""
 SPEAKING = (r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.Initialization)
 """Classes of records that say something about the provider."""
-PROVIDER_ID: Any = next(field for field in r.ProviderSection.layout.fields if field.name == "id")
+EVENT_TYPE: Any
+INFO_TYPE: Any
+PROVIDER_ID: Any
+EVENT_TYPE, INFO_TYPE, PROVIDER_ID = (
+    next(field for field in cls.layout.fields if field.name == name)
+    for cls, name in ((r.Event, "event"), (r.TraceInfo, "info_type"), (r.ProviderSection, "id"))
+)
 FAMILIES = (
     r.PlainRecord, r.MetadataRecord, r.SchedulingRecord, r.ProfilerRecord, r.LargeRecord,
 )  # fmt: skip
+BEHIND_FIELDS = 1 << 28
+"""The number of the field of findings that come behind those of all fields."""
+ONCE = (rules.RESERVED_BITS, rules.PADDING_NOT_ZERO)
+"""Rules that are reported once a record, behind others, in this order."""
+LEFT_OVER = BEHIND_FIELDS + len(ONCE)
+"""The same for words behind the fields."""
+SAID = LEFT_OVER + 1
+"""The same for what a record says about others."""
+WITHOUT_VALUE = frozenset(
+    map(int, (*ONCE, rules.INDEX_ZERO, rules.ONE_WORD_THREAD, rules.TWO_WORD_PROCESS))
+)
+"""Rules of findings that show nothing."""
+OF_TEXTS = frozenset(map(int, (rules.NOT_UTF8, rules.OBJECT_NOT_UTF8)))
+"""Rules of findings that show the bytes of a text."""
 
 
 class TraceFormat:
@@ -75,7 +97,7 @@ class TraceFormat:
     def __init__(self) -> None:
         families = [each.layout.family for each in FAMILIES]
         others = [each.other for each in families if each.other is not None]
-        self.classes = [*(cls for each in families for cls in each.members), *others]
+        self.classes = [*(cls for each in families for cls in each.members), *others, r.Unknown]
         self.candidates = [[cls] for cls in self.classes]
         self.compiled: dict[Any, Any] = {}
 
@@ -96,8 +118,8 @@ class TraceFormat:
         return found
 
     def entries_of(self, headers: I64) -> NDArray[np.int32]:
-        """Return the numbers of the classes of headers, BAD_SIZE for types without one."""
-        entries = np.full(headers.size, BAD_SIZE, np.int32)
+        """Return the numbers of the classes of headers."""
+        entries = np.full(headers.size, self.classes.index(r.Unknown), np.int32)
         kinds = headers & r.TYPE.limit
         for kind in np.flatnonzero(np.bincount(kinds)).tolist():
             rows = np.flatnonzero(kinds == kind)
@@ -184,6 +206,7 @@ class TraceFrames(ListedFrames):
     def take(self, rows: slice) -> tuple[int, int]:
         """Let listed rows be those that were read; return how many, and why they end."""
         self.faults = self.fault[rows]
+        self.values = self.value[rows]
         self.entries = self.entry[rows]
         return self.places.size, 0
 
@@ -211,7 +234,7 @@ class TraceFrames(ListedFrames):
         """Return the numbers of the classes of the records at some words."""
         headers = self.file.words[begin]
         entries = trace_format().entries_of(headers)
-        entries[fault != 0] = BAD_SIZE
+        entries[(fault != 0) & (fault != rules.UNKNOWN_RECORD)] = BAD_SIZE
         if self.file.apart:
             entries[r.TYPE.get(headers) == RecordType.METADATA] = BAD_SIZE
         return entries
@@ -346,9 +369,38 @@ class Turn(NamedTuple):
         return cls(current.scope, tables.default.scope, current.clock, lent_rate_at)
 
 
+def some_of(note: Noted, where: Mask) -> Noted:
+    """Return some of the findings by a rule."""
+    columns = ("rows", "offsets", "values", "places", "items")
+    return attrs.evolve(note, **{name: getattr(note, name)[where] for name in columns})
+
+
+def first_of_records(notes: list[Noted], top: int) -> Noted:
+    """Return the first finding of each record, of those by a rule, as that of a field ``top``."""
+    rows, offsets, places, items = (
+        np.concatenate([getattr(note, name) for note in notes])
+        for name in ("rows", "offsets", "places", "items")
+    )
+    sizes = [note.rows.size for note in notes]
+    tops = np.repeat([note.top for note in notes], sizes)
+    steps = np.repeat([note.step for note in notes], sizes)
+    order = np.lexsort((steps, items, places, tops, rows))
+    first = order[np.append(True, rows[order][1:] != rows[order][:-1])]
+    return attrs.evolve(
+        notes[0],
+        rows=rows[first],
+        offsets=offsets[first],
+        values=np.zeros(first.size, np.int64),
+        top=top,
+        places=places[first],
+        items=items[first],
+    )
+
+
 class TraceBlocks(BlockReader):
     """Reads the records of a trace."""
 
+    short_rule = int(rules.CONTENTS_OVERRUN)
     frames: Any
     walk: Any
     registrations: dict[Any, Any]
@@ -377,16 +429,125 @@ class TraceBlocks(BlockReader):
         frames = TraceFrames(self.file)
         return frames, Objects(self.file, frames)
 
-    # --- Records that objects know better
+    # --- What is found in records
+
+    def end_fields(self, many: Many) -> None:
+        """Report words that records have behind their fields, and go over them."""
+        left = many.limit - many.at()
+        index = np.flatnonzero(left > 0)
+        if index.size:
+            many.keep_raw(index)
+            if many.layout.cls is r.Event:
+                # What follows the fields of an undefined type may be anything.
+                index = index[~EVENT_TYPE.membership.missing(many.known[EVENT_TYPE][index])]
+            moment = Moment(LEFT_OVER, many.reading.step, many.at())
+            many.report(rules.WORDS_LEFT_OVER, index, left // WORD, many.start, moment)
+            many.go_to(many.limit)
 
     def judge(self, many: Many) -> None:
-        """Leave records to objects about which there is more to say than columns do."""
-        own = many.own
-        for note in self.take_notes(many):
-            own.odd[note.rows] = True
-        own.odd |= own.raw | own.short
-        if many.layout.cls.undefined_kinds or many.layout.cls is r.TraceInfo:
-            own.odd[:] = True
+        """Let findings be those that ``decoder`` reports of such records."""
+        notes = self.take_notes(many)
+        unknown = self.unknown_kinds(many)
+        if unknown.size:
+            many.own.raw[unknown] = True
+            is_known = np.ones(many.start.size, bool)
+            is_known[unknown] = False
+            some_notes = [some_of(note, is_known[note.rows]) for note in notes]
+            notes = [note for note in some_notes if note.rows.size]
+            self.report_unknown(many, unknown)
+        for turn, rule in enumerate(ONCE):
+            of_rule = [note for note in notes if note.number == int(rule)]
+            if of_rule:
+                for note in of_rule:
+                    many.own.raw[note.rows] = True
+                once = first_of_records(of_rule, BEHIND_FIELDS + turn)
+                many.reading.notes.append(self.with_details(once))
+        many.reading.notes += [
+            self.with_details(note) for note in notes if note.number not in map(int, ONCE)
+        ]
+
+    def unknown_kinds(self, many: Many) -> I64:
+        """Return which records are of kinds that the format does not define."""
+        if many.layout.cls is r.TraceInfo:
+            return np.flatnonzero(many.known[INFO_TYPE])
+        return np.arange(many.start.size if many.layout.cls.undefined_kinds else 0)
+
+    def report_unknown(self, many: Many, index: I64) -> None:
+        """Report records of undefined kinds, of which nothing else is found."""
+        headers = self.file.words[many.start[index] // WORD]
+        if many.layout.cls is r.Unknown:
+            rule = rules.UNKNOWN_RECORD
+            values = r.TYPE.get(headers)
+        else:
+            rule = rules.UNKNOWN_KIND
+            starts = many.start[index]
+            values = self.details_of(rule, index.size, lambda row: self.kind_at(int(starts[row])))
+        every_value = np.zeros(many.start.size, np.int64)
+        every_value[index] = values
+        many.report(rule, index, every_value, many.start)
+
+    def with_details(self, note: Noted) -> Noted:
+        """Return findings with values that show what theirs mean (``shown``)."""
+        count = note.values.size
+        if note.number == int(rules.INDEX_ZERO):
+            note.top = SAID
+        if note.number in WITHOUT_VALUE:
+            note.values = np.full(count, self.shown(None))
+        elif note.number in OF_TEXTS:
+            begins, ends = note.values, note.places  # read as far as the text
+            view = self.file.view
+            note.values = self.details_of(
+                note.number, count, lambda row: view[begins[row] : ends[row]].tobytes()
+            )
+        elif note.number == int(rules.UNKNOWN_KIND):
+            note.values = self.details_of(
+                note.number, count, lambda row: self.kind_at(int(note.offsets[row]))
+            )
+        else:
+            values = note.values
+            large = np.flatnonzero((values < 0) | (values >= AS_IT_IS))
+            if large.size:
+                note.values = values.copy()
+                note.values[large] = self.details_of(
+                    note.number, large.size, lambda row: int(values[large[row]]) & U64_MAX
+                )
+        return note
+
+    def kind_at(self, place: int) -> str:
+        """Return what makes the record at a place one of an undefined kind."""
+        return undefined_kind(int(self.file.words[place // WORD]) & U64_MAX)
+
+    def details_of(self, rule: Any, count: int, detail: Callable[[int], object]) -> I64:
+        """Return values of so many findings by a rule, of which no more than are listed count."""
+        values = np.zeros(count, np.int64)
+        left_to_list = self.findings.limit - int(self.findings.totals[int(rule)])
+        for row in range(min(count, left_to_list)):
+            values[row] = self.shown(detail(row))
+        return values
+
+    def report_short(self, run: Run, own: ClassRows, short: I64) -> None:
+        """Report records whose contents do not fit, and how many words they would need."""
+        rows = own.ordinals[short]
+        if not rows.size:
+            return
+        assert own.needed is not None  # noqa: S101 (some are short)
+        needed = own.needed[short].view(np.uint64)
+        places = run.places[rows]
+        sizes = run.sizes[rows]
+
+        def detail(row: int) -> str:
+            needed_words = (int(needed[row]) - int(places[row]) + WORD - 1) // WORD
+            return rules.overrun_detail(needed_words, int(sizes[row]) // WORD)
+
+        run.note_rows(self.short_rule, rows, self.details_of(self.short_rule, rows.size, detail))
+
+    def report_stretches(self, run: Run, entry: int, rows: I64) -> None:
+        """Report damage and zero words; objects say what is found in special stretches."""
+        del entry
+        faults = self.frames.faults[rows]
+        for fault in np.unique(faults[faults > 0]).tolist():
+            of_fault = rows[faults == fault]
+            run.note_rows(fault, of_fault, self.frames.values[of_fault])
 
     def take_notes(self, many: Many) -> list[Any]:
         """Return and drop the findings about the records of a class."""
@@ -476,7 +637,7 @@ class TraceBlocks(BlockReader):
     ) -> None:
         """Add a finding to those that were found: which of its record it is, rule, row, value."""
         if rule == rules.UNKNOWN_KIND:
-            value = undefined_kind(int(self.file.words[place // WORD]))
+            value = self.kind_at(place)
         turn = found[-1][0] + 1 if found and found[-1][2] == row else 0
         found.append((turn, int(rule), row, self.shown(value)))
 
@@ -520,7 +681,7 @@ class TraceBlocks(BlockReader):
         turn, rule, row, value = np.array(found, np.int64).T
         for key in sorted({(each[0], each[1]) for each in found}):
             some = np.flatnonzero((turn == key[0]) & (rule == key[1]))
-            run.note_rows(key[1], row[some], value[some])
+            run.note_rows(key[1], row[some], value[some], top=SAID)
 
     # --- References
 
@@ -545,11 +706,6 @@ class TraceBlocks(BlockReader):
         return is_lent
 
     # --- Findings
-
-    def rule_of_stretch(self, entry: int) -> int:
-        """Return no rule: objects tell what is wrong with stretches that are not records."""
-        del entry
-        return 0
 
     def shown(self, value: object) -> int:
         """Return what a finding shows as a number, of ``details`` if that is not all."""

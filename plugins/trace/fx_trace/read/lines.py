@@ -14,7 +14,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fx_trace.indexed import Payload, Process, Thread
+from fx_trace import rules
+from fx_trace.indexed import HexBits, OptionalBits, Payload, Process, Thread, ThreadOrProcess
 from fx_trace.read.blocks import TraceBlocks, TraceFile, koids_of
 from fx_trace.records import TraceRecord
 from fxframework.io.limits import Limits
@@ -65,16 +66,27 @@ class TraceLines(TraceBlocks, LineReader):
         self.keep(place, shown)
 
     def put_stretches(self, run: Run, entry: int, rows: I64) -> None:
-        """Make the lines of stretches that are not sound records."""
+        """Make the lines of stretches that are not records."""
         del entry
-        for row in rows.tolist():
-            place = int(run.places[row])
-            self.walk.state = SimpleNamespace(ordinal=row)
-            self.walk.at = place
-            record, notes = self.walk.next()
-            self.show(record)
-            for rule, offset, value in notes:
-                run.note_rows(rule, np.array([row]), np.array([value]), np.array([offset]))
+        faults = self.frames.faults[rows]
+        for fault in np.unique(faults[faults > 0]).tolist():
+            of_fault = rows[faults == fault]
+            if fault == int(rules.ZERO_WORDS):
+                self.texts.put_padding(run.places[of_fault], run.sizes[of_fault])
+            else:
+                self.put_damaged(run, fault, of_fault)
+        for row in rows[faults <= 0].tolist():
+            self.put_special(run, row)
+
+    def put_special(self, run: Run, row: int) -> None:
+        """Make the line of a stretch in which no records are looked for; report what is found."""
+        place = int(run.places[row])
+        self.walk.state = SimpleNamespace(ordinal=row)
+        self.walk.at = place
+        record, notes = self.walk.next()
+        self.show(record)
+        for rule, offset, value in notes:
+            run.note_rows(rule, np.array([row]), np.array([value]), np.array([offset]))
 
 
 class TraceTexts(RowTexts):
@@ -112,15 +124,37 @@ class TraceRows(ShownRows):
         )
         return [shown, *super().fields()] if shown else super().fields()
 
+    def presence(self, field: Any) -> Mask:
+        """Return in which rows a field is shown."""
+        if isinstance(field, OptionalBits):
+            is_set: Mask = self.column(field) != 0
+            return is_set
+        return super().presence(field)
+
     def member(self, field: Any) -> list[Cell]:
         """Return the key and the value of a field that is there; of a payload its size, too."""
         member = super().member(field)
         if isinstance(field, Payload):
             return [b',"size":', (NATURAL, self.column((field, LENGTH))), *member]
+        if isinstance(field, ThreadOrProcess):
+            return self.thread_or_process(field, member)
         return member
+
+    def thread_or_process(self, field: ThreadOrProcess, member: list[Cell]) -> list[Cell]:
+        """Return the key and the value of a thread, or a process, by the words that it has."""
+        if (field, LENGTH) not in self.many.known:  # none is inline
+            return member
+        words = self.column((field, LENGTH)) // WORD
+        if isinstance(field, Process):
+            thread: list[Cell] = [b',"thread":', *self.both_koids(field)]
+            return [*member, *when(words == 2, lambda: thread)]
+        process: list[Cell] = [b',"process":', (NATURAL, self.koid(field, 0))]
+        return [*when(words == 1, lambda: process), *when(words != 1, lambda: member)]
 
     def value(self, field: Any) -> list[Cell]:
         """Return the value of a field."""
+        if isinstance(field, HexBits):
+            return self.made(field, self.every_row, self.column(field), int)
         return self.thread(field) if isinstance(field, Thread) else super().value(field)
 
     def thread(self, field: Thread) -> list[Cell]:
@@ -142,13 +176,20 @@ class TraceRows(ShownRows):
 
     def koids(self, field: Thread) -> list[Cell]:
         """Return the koids that are in the records."""
-        # Of rows without them it is not their place, but one of the file.
-        place = self.column((field, START))
-        process = self.many.reading.numbers.integers(place, WORD, big=self.many.big)
         if isinstance(field, Process):
-            return [(NATURAL, process)]
-        thread = self.many.reading.numbers.integers(place + WORD, WORD, big=self.many.big)
+            return [(NATURAL, self.koid(field, 0))]
+        return self.both_koids(field)
+
+    def both_koids(self, field: Thread) -> list[Cell]:
+        """Return the two koids that are in the records."""
+        process, thread = (self.koid(field, number) for number in (0, 1))
         return [b"[", (NATURAL, process), b",", (NATURAL, thread), b"]"]
+
+    def koid(self, field: Thread, number: int) -> I64:
+        """Return one of the koids in the records; rows without them have some number."""
+        places = self.column((field, START)) + WORD * number
+        places = np.where(places > self.texts.data.size - WORD, 0, places)
+        return self.many.reading.numbers.integers(places, WORD, big=self.many.big)
 
     def thread_of(self, code: int) -> tuple[int, int]:
         """Return the thread of a code."""
@@ -168,4 +209,4 @@ class TraceRows(ShownRows):
 
 def is_shown_here(field: Any) -> bool:
     """Return whether columns can show a field."""
-    return isinstance(field, Thread | Payload) or is_shown(field)
+    return isinstance(field, HexBits | OptionalBits | Thread | Payload) or is_shown(field)

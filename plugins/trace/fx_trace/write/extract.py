@@ -27,6 +27,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.rows import category_mask, thread_mask
 from fxframework.model.selection import Selection
+from fxframework.model.skipped import SkippedSlices
 from fxframework.model.strings import TextColumn
 
 __all__ = ["OPEN_SLICES", "extract"]
@@ -74,7 +75,7 @@ def extract(
     otherwise none, because the others would join another flow of the same id. Context switches are
     kept for all CPUs unless categories are selected: a part of them would wrongly show threads as
     running. Records with neither time nor thread (blobs, unknown records) are kept if only time is
-    selected. Damage and padding are always left out.
+    selected, whatever slices are skipped. Damage and padding are always left out.
 
     Raises UsageError if a name matches nothing, and for options that do not apply to a part.
     """
@@ -207,6 +208,7 @@ class _Extraction:
         self.slices = np.zeros(passed.rows["slices"], bool)
         """Which slices are kept, and which points of flows are."""
         self.flows = np.ones(passed.rows["flows"], bool)
+        self.skipped = SkippedSlices(selection, capture) if selection.skips else None
 
     def run(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
         """Run the extraction. Return the counts of what was left out."""
@@ -243,7 +245,10 @@ class _Extraction:
             reaches = is_inside & ~is_open & ((end == now) | (end - 1 <= self.last))
         else:
             reaches = is_inside | ((now < self.start) & (is_open | (end > self.start)))
-        self.slices[slices] = reaches & self._is_wanted(part.chunk)[rows]
+        reaches &= self._is_wanted(part.chunk)[rows]
+        if self.skipped is not None:
+            reaches &= ~self.skipped.among(np.arange(first, first + rows.size))
+        self.slices[slices] = reaches
 
     def _mark_events(self, part: TimedChunk) -> None:
         """Mark the events of a chunk that are kept, now that slices and flows are chosen."""
@@ -308,7 +313,7 @@ class _Extraction:
         sched = chunk.sched
         if sched.kind.size:
             keep = self._within(times.sched())
-            if not self.selection.by_time_alone:
+            if not self.selection.by_time_and_skips:
                 woken = self.passed.tasks.threads_of(sched.next, sched.kind == 2)
                 keep &= (sched.kind != 2) | (self.threads[woken] != 0)
             self.mark[sched.offset[keep] // 8] = 1
@@ -373,7 +378,7 @@ class _Extraction:
             tids=tids[is_known],
             running=self.running,
             named=np.concatenate((pids[wanted], tids[wanted], self.running, pids[runs])),
-            everything=self.selection.by_time_alone,
+            everything=self.selection.by_time_and_skips,
             whole=self.selection == Selection(),
             profiles=not self.selection.categories,
             joins=joins,

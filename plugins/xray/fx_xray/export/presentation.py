@@ -214,7 +214,7 @@ def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]
     A function without a name gets its number as name. Invalid UTF-8 becomes U+FFFD, and is counted
     in ``dropped`` once per function.
     """
-    functions = whole_of(capture).table("xray_functions")
+    functions = capture.table("xray_functions")
     ids = functions.array("id").astype(np.int64)  # searched by numbers of this type
     order = np.argsort(ids, kind="stable")
     ids, codes = ids[order], functions.array("name")[order]

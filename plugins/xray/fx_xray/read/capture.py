@@ -172,7 +172,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         super()._report(passed)
         self.report_offsets(rules.NEVER_LEFT, passed.first_open, passed.open_calls)
         self.report_offsets(rules.TIME_OVERFLOW, passed.first_outside, passed.outside)
-        self._report_names(passed)
+        for rule, value in self._names.findings():
+            self.diagnostics.add(rule, value=value)
 
     def _report_faults(self) -> None:
         """Report what is wrong with the text of a trace; a file of records has none."""
@@ -184,25 +185,6 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         # Records as they are in the file are one less for each that swallowed another.
         record = super()._record(note)
         return None if record is None else record - bisect_left(self._cuts, note.offset)
-
-    def _report_names(self, passed: CallPass) -> None:
-        """Say which functions have no name."""
-        ids = passed.functions[0]
-        missing = ids[~self._names.named]
-        if not self.request.options.get("instr_map"):
-            if missing.size:
-                named = ids.size if self._names.given is None else f"{missing.size} of {ids.size}"
-                self.diagnostics.add(rules.NO_FUNCTION_NAMES, value=named)
-            return
-        for fault in self.symbols.faults:
-            self.diagnostics.add(rules.INVALID_MAP_ENTRY, value=fault)
-        if missing.size:
-            more = f" and {missing.size - 1} more" if missing.size > 1 else ""
-            named = f"function {missing[0]}{more} of {ids.size}"
-            self.diagnostics.add(rules.NAMES_MISSING, value=named)
-        for id in map(int, ids):
-            if self.symbols.ambiguous(id):
-                self.diagnostics.add(rules.AMBIGUOUS_OBJECT, value=id)
 
     # --- Tables ----------------------------------------------------------------------------------
 

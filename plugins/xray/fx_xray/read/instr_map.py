@@ -1,7 +1,8 @@
 """Instrumentation maps: which function has which id, from a program, from YAML or from CSV.
 
 A program that clang instrumented has the section `xray_instr_map`, with an entry for each place
-that can be patched (a sled). Functions are numbered from 1 in the order of the map.
+that can be patched (a sled). Functions are numbered from 1 in the order of the map. Programs are
+ELF, read here, or Mach-O (``macho.py``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import attrs
 import numpy as np
@@ -22,6 +23,7 @@ from fx_xray.read.elf_stream import Stream
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import UnreadableError
 from fxframework.io.source import Source
+from fxframework.registry import lazy
 
 if TYPE_CHECKING:
     from fx_xray.read.source_lines import SourceLines
@@ -30,6 +32,12 @@ __all__ = ["Fault", "Function", "Functions", "InstrumentationMap", "SledKind", "
 
 SECTION: Final = "xray_instr_map"
 ELF_MAGIC: Final = b"\x7fELF"
+MACHO_MAGICS: Final = tuple(
+    bytes.fromhex(magic)
+    for magic in ("cffaedfe", "cafebabe", "cafebabf", "cefaedfe", "feedface", "feedfacf")
+)
+"""Of images, of files of several slices, and of images of 32 bits or another byte order."""
+_read_macho = lazy("fx_xray.read.macho:read_macho")
 RELATIVE_VERSION: Final = 2
 """From this version of an entry on, its addresses are relative to where they are."""
 REMEDY: Final = (
@@ -44,7 +52,7 @@ FAULTS: Final = 1000
 LEAST_SECTION: Final = {32: 40, 64: 64}
 """Bytes of a section's header, by the class of the file."""
 
-_ENTRIES: Final = {
+ENTRIES: Final = {
     64: [("address", "u8"), ("function", "u8"), ("kind", "u1"), ("always", "u1"), ("version", "u1"),
          ("padding", "u1", 13)],
     32: [("address", "u4"), ("function", "u4"), ("kind", "u1"), ("always", "u1"), ("version", "u1"),
@@ -237,12 +245,27 @@ def _map_in(source: Source, path: str) -> InstrumentationMap:
     head = source.read(0, 256)
     if head.startswith(ELF_MAGIC):
         return _Elf(source, path).read()
+    if head.startswith(MACHO_MAGICS):
+        found: InstrumentationMap = _read_macho(source.data, path)
+        return found
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith((b"---", b"- ", b"[", b"#")):
         return _from_yaml(source.data.tobytes(), path)
     if b"function_id" in text.partition(b"\n")[0]:
         return _from_csv(source.data.tobytes(), path)
     raise UnreadableError("it is not an instrumentation map", path=path, remedy=REMEDY)
+
+
+def is_other_function(function: U8, places: I8 | None = None) -> NDArray[np.bool_]:
+    """Return which sleds are of another function than the sled before, and so have a new id.
+
+    ``places`` are the sections of the functions, where addresses alone do not tell them apart.
+    """
+    is_other = np.ones(function.size, np.bool_)
+    is_other[1:] = function[1:] != function[:-1]
+    if places is not None:
+        is_other[1:] |= places[1:] != places[:-1]
+    return is_other
 
 
 # --- Programs ------------------------------------------------------------------------------------
@@ -303,10 +326,9 @@ class _Elf:
         address, function, kind, always, version, places = map(
             np.concatenate, zip(*parts, strict=True)
         )
-        new = np.ones(function.size, bool)
-        new[1:] = (function[1:] != function[:-1]) | (places[1:] != places[:-1])
+        new = is_other_function(function, places)
         ids = np.cumsum(new).astype(np.int64)
-        functions = _ElfFunctions(self, function[new], places[new])
+        functions = ProgramFunctions(self, function[new], places[new])
         sleds = Sleds(ids, address, function, kind, always, version)
         return InstrumentationMap(self._path, functions, sleds, tuple(self._faults))
 
@@ -347,7 +369,7 @@ class _Elf:
 
     def _entries(self, section: _Section) -> tuple[NDArray[Any], ...]:
         """Addresses of sleds and functions, kinds, flags, versions; sections of the functions."""
-        rows = self._rows(section, _ENTRIES[self._bits])
+        rows = self._rows(section, ENTRIES[self._bits])
         left = section.size - rows.nbytes
         if left:
             at = section.offset + rows.nbytes
@@ -429,7 +451,7 @@ class _Elf:
         home = int(symbol["section"]) if self._relocatable else 0
         return int(symbol["value"]) + addend, home
 
-    def symbols(self) -> _SymbolTable:
+    def symbols(self) -> SymbolTable:
         """Return the symbols of functions: of .symtab, or else of .dynsym."""
         for type in ("SHT_SYMTAB", "SHT_DYNSYM"):
             for section in self._sections:
@@ -443,14 +465,14 @@ class _Elf:
                     return self._table(rows[functions], self._bytes(names[0]))
         return self._table(np.zeros(0, np.dtype(_SYMBOLS[self._bits])), self._data[:0])
 
-    def _table(self, rows: NDArray[Any], names: U1) -> _SymbolTable:
+    def _table(self, rows: NDArray[Any], names: U1) -> SymbolTable:
         value = rows["value"].astype(np.uint64)
         if self._machine == "EM_ARM":
             value &= ~np.uint64(1)
         size = rows["size"].astype(np.uint64)
         place = rows["section"].astype(np.int64) * self._relocatable
         order = np.lexsort((np.arange(rows.size), size, value, place))
-        return _SymbolTable(
+        return SymbolTable(
             place[order], value[order], size[order], rows["name"][order].astype(np.int64), names
         )
 
@@ -462,7 +484,7 @@ class _Elf:
         return None if self._relocatable else SourceLines(self._data)
 
 
-class _SymbolTable(NamedTuple):
+class SymbolTable(NamedTuple):
     """Symbols of functions, by section, address and size, each of shape (n,); and their names."""
 
     place: I8
@@ -487,6 +509,16 @@ class _SymbolTable(NamedTuple):
         return text.decode("utf-8", "replace") or None, start + size
 
 
+class Program(Protocol):
+    """What names the functions of a program."""
+
+    def symbols(self) -> SymbolTable:
+        """Return the symbols of functions."""
+
+    def lines(self) -> SourceLines | None:
+        """Return the lines of the source; None if the program has none."""
+
+
 def _until_zero(data: U1, start: int) -> bytes:
     """Return bytes from a place to before the next zero, or to the end."""
     length = 64
@@ -497,15 +529,15 @@ def _until_zero(data: U1, start: int) -> bytes:
         length *= 4
 
 
-class _ElfFunctions(Functions):
+class ProgramFunctions(Functions):
     """Functions of a program: names and lines are looked up when they are asked for."""
 
-    def __init__(self, elf: _Elf, addresses: U8, places: I8) -> None:
+    def __init__(self, program: Program, addresses: U8, places: I8) -> None:
         super().__init__({})
-        self._elf = elf
+        self._program = program
         self._addresses = addresses
         self._places = places
-        self._symbols: _SymbolTable | None = None
+        self._symbols: SymbolTable | None = None
         self._lines: SourceLines | None = None
         self._has_lines = True
 
@@ -517,7 +549,7 @@ class _ElfFunctions(Functions):
         if id not in self.ids:
             return None, 0
         if self._symbols is None:
-            self._symbols = self._elf.symbols()
+            self._symbols = self._program.symbols()
         return self._symbols.at(int(self._addresses[id - 1]), int(self._places[id - 1]))
 
     def name(self, id: int) -> str | None:
@@ -533,7 +565,7 @@ class _ElfFunctions(Functions):
         if id not in self.ids or not self._has_lines:
             return None
         if self._lines is None:
-            self._lines = self._elf.lines()
+            self._lines = self._program.lines()
             self._has_lines = self._lines is not None
         if self._lines is None:
             return None

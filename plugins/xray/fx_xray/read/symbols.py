@@ -10,7 +10,7 @@ bits of it: four bits of the number are left.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self
@@ -19,10 +19,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_xray import rules
 from fx_xray.format import MAX_FUNCTION_ID, OBJECT_SHIFT
 from fx_xray.read.demangling import demangle
 from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, read_map
-from fxframework.errors import UsageError
+from fxframework.errors import Rule, UsageError
 from fxframework.io import arena
 from fxframework.model.strings import StringPool
 
@@ -167,6 +168,26 @@ class FunctionNames:
             return np.zeros(self.functions.size, np.bool_)
         known = (symbols.name(id) is not None for id in map(int, self.functions))
         return np.fromiter(known, np.bool_, self.functions.size)
+
+    def findings(self) -> Iterator[tuple[Rule, object]]:
+        """Yield the rules by which functions have no name, or a map is invalid, with a value."""
+        ids, symbols = self.functions, self.symbols
+        missing = ids[~self.named]
+        if not symbols:
+            if missing.size:
+                yield (
+                    rules.NO_FUNCTION_NAMES,
+                    (ids.size if self.given is None else f"{missing.size} of {ids.size}"),
+                )
+            return
+        for fault in symbols.faults:
+            yield rules.INVALID_MAP_ENTRY, fault
+        if missing.size:
+            more = f" and {missing.size - 1} more" if missing.size > 1 else ""
+            yield rules.NAMES_MISSING, f"function {missing[0]}{more} of {ids.size}"
+        for id in map(int, ids):
+            if symbols.ambiguous(id):
+                yield rules.AMBIGUOUS_OBJECT, id
 
     @cached_property
     def codes(self) -> NDArray[np.int32]:

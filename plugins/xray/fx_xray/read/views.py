@@ -15,6 +15,7 @@ from fx_xray.read.match import WHAT
 from fxframework.kernels.nesting import BEGIN, END, NO_STACKS, Nesting
 from fxframework.model.capture import Capture, View, under_views
 from fxframework.model.rows import RowMarks
+from fxframework.model.skipped import SkippedSlices
 
 __all__ = ["Bools", "Calls", "Matched", "chosen_events", "has_events", "picked", "whole_of"]
 
@@ -69,16 +70,27 @@ class Calls:
         self._calls = 0
         self._instants = 0
         self._kept: tuple[RowMarks, RowMarks] | None = None
+        self._skipped: SkippedSlices | None = None
+        self._excluded_stacks: set[int] = set()
+        """Stacks whose function is excluded: what is called there has the stack below."""
         if isinstance(capture, View):
             self._kept = capture.rows_kept("slices"), capture.rows_kept("instants")
+            self._skipped = capture.skipped
         self._last_shown = np.zeros(threads, np.bool_)
         """Whether the last call, or exit without one, of each thread is shown."""
 
     @property
     def stacks(self) -> Iterator[tuple[int, int, int]]:
         """Number, function, and number of the stack below it (-1: none), of each stack."""
-        functions, parents = self.nesting.stack_names, self.nesting.stack_parents
-        return zip(range(functions.size), functions.tolist(), parents.tolist(), strict=True)
+        functions = self.nesting.stack_names.tolist()
+        parents = self.nesting.stack_parents.tolist()
+        for number, function in enumerate(functions):
+            if number in self._excluded_stacks:
+                continue
+            parent = parents[number]
+            while parent in self._excluded_stacks:
+                parent = parents[parent]
+            yield number, function, parent
 
     def match(self, batch: Any) -> Matched:
         """Match the next batch: ``events.Events``, or a ``Batch`` without arguments."""
@@ -97,6 +109,13 @@ class Calls:
         if self._kept is not None:
             shown[ended] = nesting.marks[ended]
             shown[others] = self._kept[1].among(self._instants, others.size)
+        depths = nesting.depths
+        if self._skipped is not None:
+            rows = np.arange(self._calls, self._calls + begins.size)
+            excluded = begins[self._skipped.excluded[rows]]
+            stacks = np.unique(nesting.stacks[excluded])
+            self._excluded_stacks.update(stacks[stacks >= 0].tolist())
+            depths = depths - self._skipped.around(nesting.parents)
         self._calls += begins.size
         self._instants += others.size
         self._show_arguments(batch, shown)
@@ -104,7 +123,7 @@ class Calls:
         entered = np.where(ended, nesting.times, 0).view(np.uint64)
         place, _, function, _, _, stack, mark = nesting.unwound.T
         inner = {"place": place, "function": function, "stack": stack, "shown": mark}
-        return Matched(nesting.depths, entered, ended, nesting.stacks, shown, inner)
+        return Matched(depths, entered, ended, nesting.stacks, shown, inner)
 
     def _show_arguments(self, batch: Any, shown: Bools) -> None:
         """Show arguments with the calls that they belong to, which are before them."""

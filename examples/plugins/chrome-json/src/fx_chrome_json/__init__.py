@@ -1,1 +1,0 @@
-"""Chrome trace JSON as an input format of fxframework."""

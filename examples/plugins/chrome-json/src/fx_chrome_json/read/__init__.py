@@ -1,1 +1,0 @@
-"""Reading: bytes of JSON to records and tables."""

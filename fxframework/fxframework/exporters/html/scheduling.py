@@ -1,0 +1,125 @@
+"""What a report shows of scheduling and flows: runs of CPUs, states of threads, and arrows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.analysis.scheduling import IS_RUNNABLE, IS_RUNNING, CpuRuns, ThreadStates
+from fxframework.analysis.spans import flow_steps
+from fxframework.model.table import Table
+
+__all__ = ["Runs", "arrows", "cpu_runs", "thread_states"]
+
+I64 = NDArray[np.int64]
+RAN = 0
+COULD_RUN = 1
+WAITED = 2
+"""States as the page draws them."""
+
+
+class Runs(NamedTuple):
+    """Start, length and thread of each run of a CPU."""
+
+    start: I64
+    length: I64
+    thread: NDArray[np.int32]
+
+
+def cpu_runs(sched: Table, idle: NDArray[np.bool_], most: int) -> tuple[dict[int, Runs], int]:
+    """Return start, length and thread of what each CPU ran, by CPU, and how many runs there are.
+
+    ``idle`` marks the ids of threads that stand for an idle CPU, and in the end no thread. Only the
+    ``most`` longest runs are returned; the last one of a CPU lasts until the last switch or wakeup.
+    """
+    last = int(sched.array("ts").max())
+    runs = CpuRuns(sched)
+    all_runs: dict[int, Runs] = {}
+    for cpu in runs.cpus:
+        start, thread = runs.entered(cpu)
+        length = np.diff(start, append=last)
+        is_run = (length > 0) & ~idle[thread]
+        all_runs[cpu] = Runs(start[is_run], length[is_run], thread[is_run])
+    lengths = np.concatenate([np.zeros(0, np.int64), *(own.length for own in all_runs.values())])
+    shortest = _least_of_longest(lengths, most)
+    shown = {}
+    for cpu, own in all_runs.items():
+        is_shown = own.length >= shortest
+        shown[cpu] = Runs(own.start[is_shown], own.length[is_shown], own.thread[is_shown])
+    return shown, int(lengths.size)
+
+
+def thread_states(
+    sched: Table, threads: Collection[int], most: int
+) -> tuple[dict[int, dict[str, Any]], int]:
+    """Return the states of threads as columns of their tracks, and how many states they have.
+
+    Only the ``most`` longest ones are returned; the last one of a thread lasts until the last
+    switch or wakeup.
+    """
+    states = ThreadStates.of(sched)
+    last = int(sched.array("ts").max())
+    is_last = np.append(states.thread[1:] != states.thread[:-1], np.True_)[: states.ts.size]
+    ends = np.append(states.ts[1:], last)[: states.ts.size]
+    length = np.where(is_last, last, ends) - states.ts
+    drawn = np.full(states.state.size, WAITED)
+    drawn[states.state == IS_RUNNING] = RAN
+    drawn[states.state == IS_RUNNABLE] = COULD_RUN
+    is_state = (length > 0) & np.isin(states.thread, list(threads))
+    is_shown = is_state & (length >= _least_of_longest(length[is_state], most))
+    tracks = {}
+    for thread in threads:
+        own = states.of_thread(thread)
+        rows = own.start + np.flatnonzero(is_shown[own])
+        tracks[thread] = {
+            "start": states.ts[rows].tolist(),
+            "dur": length[rows].tolist(),
+            "state": drawn[rows].tolist(),
+        }
+    return tracks, int(np.count_nonzero(is_state))
+
+
+def arrows(
+    flows: Table, slices: Table, track_of_thread: Mapping[int, int], most: int
+) -> tuple[list[list[int]], I64, int]:
+    """Return the ends of the arrows of flows, the codes of their names, and how many there are.
+
+    An arrow goes from a point of a flow to the next one: track, depth and time of both. It is left
+    out where a thread has no track. Only the first ``most`` are returned, in order of time.
+    """
+    sent, arrived = flow_steps(flows)
+    thread = slices.array("thread")
+    depth = slices.array("depth")
+    # Flows name slices by row, of which a part of a capture has some.
+    rows = slices.array("row")
+    place = np.minimum(np.searchsorted(rows, flows.array("slice")), rows.size - 1)
+    is_there = rows[place] == flows.array("slice")
+    is_known = is_there[sent] & is_there[arrived]
+    sent = sent[is_known]
+    arrived = arrived[is_known]
+    tracks = np.full(int(thread.max(initial=-1)) + 2, -1, np.int64)  # index -1: no thread
+    for id, track in track_of_thread.items():
+        if id >= 0:
+            tracks[id] = track
+    ts = flows.array("ts")
+    columns = []
+    for points in (sent, arrived):
+        of_points = place[points]
+        columns += [tracks[thread[of_points]], depth[of_points], ts[points]]
+    is_drawn = (columns[0] >= 0) & (columns[3] >= 0)
+    order = np.flatnonzero(is_drawn)
+    order = order[np.argsort(columns[2][order], kind="stable")]
+    first = order[:most]
+    ends = np.column_stack([column[first] for column in columns])
+    codes = flows.array("name")[sent[first]]
+    return ends.tolist(), codes, int(order.size)
+
+
+def _least_of_longest(lengths: I64, most: int) -> int:
+    """Return the least of the ``most`` greatest lengths; 0 if there are not more."""
+    if lengths.size <= most:
+        return 0
+    return int(np.partition(lengths, lengths.size - most)[lengths.size - most])

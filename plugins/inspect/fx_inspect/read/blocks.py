@@ -1,0 +1,484 @@
+"""Blocks: where those of a VMO lie, their fields as columns, and what is wrong with each by itself.
+
+``fxframework.wire.framing`` finds the blocks, thousands at a time, and ``format`` declares their
+fields. What is special about a VMO is here: two units of zeros or more are padding, a block
+past the end leaves nothing behind it, and after other damage reading goes on where blocks follow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_inspect import format as wire
+from fx_inspect import rules
+from fx_inspect.format import BlockType
+from fx_inspect.read.records import STATE
+from fxframework.errors import Rule
+from fxframework.io.limits import Limits
+from fxframework.io.words import WORD, to_i64
+from fxframework.wire.cursor import SIZE
+from fxframework.wire.findings import FIELDS
+from fxframework.wire.floats import Float
+from fxframework.wire.framing import frames_of_records
+from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
+
+__all__ = ["Blocks", "Columns", "Gathered", "Noted", "Run"]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+FOLLOWING: Final = 32
+"""Blocks that follow one another where reading goes on after damage; fewer at the end."""
+LARGEST_UNITS: Final = 1 << wire.ORDER.limit
+"""Units of the largest block that a header can claim: only one nearer to the end is cut off."""
+ROOM: Final = 1 << 16
+LEAST_ROOM: Final = 1 << 12
+"""Most records of a run, and those of a small file: what a run takes is in proportion to it."""
+PART: Final = 8
+"""A run has the records of this part of the file, if all are small."""
+ASKS: Final = 2
+"""Why framing stops before damage (``kernels.frames``)."""
+LARGEST_SOUND: Final = 1 << wire.MAX_ORDER
+"""Units of the largest block that the reference writes."""
+SEARCHED: Final = 1 << 16
+"""Units that are searched together for the end of zeros."""
+ORDERS: Final = np.zeros(LARGEST_UNITS + 1, np.uint8)
+"""The order of a block by its size in units."""
+ORDERS[1 << np.arange(wire.ORDER.limit + 1)] = np.arange(wire.ORDER.limit + 1)
+
+
+class Noted:
+    """Findings about many records, collected rule by rule, put in the order of the records.
+
+    ``records`` are the units of all records, in which those of findings are looked up. Of each rule
+    only the first ``most`` are kept (0: all); ``beyond`` counts the others by number.
+    """
+
+    def __init__(self, records: Any = None, most: int = 0) -> None:
+        self.beyond: Counter[int] = Counter()
+        self._records = records
+        self._most = most
+        self._found: list[I64] = []
+
+    def add(self, rule: Rule | I64, units: Any, values: Any, records: Any = None) -> None:
+        """Add findings about records that begin at units, in their order.
+
+        ``rule`` may be a column of numbers, and ``values`` one number for all.
+        """
+        count = np.size(units)
+        if not count:
+            return
+        if 0 < self._most < count and isinstance(rule, Rule):
+            self.beyond[int(rule)] += count - self._most
+            count = self._most
+            units = units[:count]
+            values = values[:count] if isinstance(values, np.ndarray) else values
+        rows = np.empty((count, FIELDS), np.int64)
+        rows[:, 0] = int(rule) if isinstance(rule, Rule) else rule
+        rows[:, 1] = units
+        rows[:, 1] *= wire.UNIT
+        rows[:, 2] = np.searchsorted(self._records, units) if records is None else records
+        rows[:, 3] = values
+        self._found.append(rows)
+
+    def as_added(self) -> I64:
+        """Return the findings, int64 of shape (n, 4): rule, offset, record, value."""
+        return np.concatenate([np.zeros((0, FIELDS), np.int64), *self._found])
+
+    def in_order(self) -> I64:
+        """Return the same by record. Those of one record keep the order in which they came."""
+        found = self.as_added()
+        records = found[:, 2]
+        if (records[1:] >= records[:-1]).all():
+            return found
+        return found[np.argsort(records, kind="stable")]
+
+
+class Gathered:
+    """Columns of a whole file, gathered from run after run."""
+
+    def __init__(self, **kinds: Any) -> None:
+        self._kinds = kinds
+        self._pieces: dict[str, list[NDArray[Any]]] = {name: [] for name in kinds}
+
+    def add(self, **columns: NDArray[Any]) -> None:
+        """Add a stretch of each column, all equally long."""
+        for name, kind in self._kinds.items():
+            self._pieces[name].append(columns[name].astype(kind, copy=False))
+
+    def joined(self, name: str) -> NDArray[Any]:
+        """Return a column, which is not kept here any longer."""
+        pieces = self._pieces.pop(name)
+        return np.concatenate([np.zeros(0, self._kinds[name]), *pieces])
+
+
+class Columns:
+    """The fields of blocks of one type as columns, int64 of shape (blocks,), by name."""
+
+    def __init__(self, many: Many, rows: I64) -> None:
+        self.rows = rows
+        """The rows of the blocks in their run."""
+        self.sizes: I64 = many.known[SIZE]
+        self.odd = np.flatnonzero(many.own.raw)
+        """Those that have bits which no field shows."""
+        self._known = many.known
+        self._fields = {field.name: field for field in many.layout.fields}
+
+    def __getitem__(self, name: str) -> I64:
+        column: I64 = self._known[self._fields[name]]
+        return column
+
+
+@attrs.define(eq=False, slots=False)
+class Run:
+    """Records that follow one another, in the order of the file. Arrays have a row for each."""
+
+    blocks: Blocks
+    first: int
+    """The number of the first record."""
+    units: I64
+    types: U8
+    """The type of a block, or one of the numbers for other records in ``format``."""
+    orders: U8
+    end: int
+    """The byte behind the last record."""
+    noted: Noted
+    """Findings about places, sizes and types."""
+
+    @cached_property
+    def columns(self) -> dict[int, Columns]:
+        """The fields of the blocks that occur, by type, without payloads, names and slots."""
+        counts = np.bincount(self.types, minlength=wire.NEW_TYPES)[: wire.NEW_TYPES]
+        return {type: self._read(type) for type in np.flatnonzero(counts).tolist()}
+
+    def _read(self, type: int) -> Columns:
+        blocks = self.blocks
+        rows = np.flatnonzero(self.types == type)
+        starts = wire.UNIT * self.units[rows]
+        sizes = wire.UNIT << self.orders[rows].astype(np.int64)
+        reading = Reading(blocks.numbers, {}, mirrored=False)
+        reading.without = blocks.without[type]
+        layout = blocks.classes[type].layout
+        many = Many(reading, layout, ClassRows.of(rows), starts, starts + sizes, big=False)
+        many.known[SIZE] = sizes
+        layout.read_many(many)
+        return Columns(many, rows)
+
+    def forget(self) -> None:
+        """Drop the fields, which were taken."""
+        self.__dict__.pop("columns", None)
+
+    def bounds(self) -> I64:
+        """Return where the records begin, and where the last one ends, in bytes."""
+        return np.append(wire.UNIT * self.units, self.end)
+
+    @cached_property
+    def header(self) -> Any:
+        """The header, which is the first record, as an object."""
+        size = wire.ORDER_SIZE(int(self.orders[0]))
+        cls = self.blocks.classes[BlockType.HEADER]
+        header, _ = cls.unpack(self.blocks.data.data, 0, size, STATE)
+        return header
+
+    # --- Findings ---------------------------------------------------------------------------------
+
+    @cached_property
+    def findings(self) -> I64:
+        """What is wrong with each record by itself, as ``Noted.in_order`` has it."""
+        for type, columns in self.columns.items():
+            self._note_reserved(type, columns)
+            if type == BlockType.BOOL_VALUE:
+                values = columns["value"]
+                wrong = np.flatnonzero((values < 0) | (values > 1))
+                self._note(rules.INVALID_BOOL, columns.rows[wrong], values[wrong])
+            elif type == BlockType.RESERVED:
+                self._note(rules.RESERVED_BLOCK, columns.rows, type)
+            elif type == BlockType.HEADER:
+                second = columns.rows[self.units[columns.rows] > 0]
+                self._note(rules.SECOND_HEADER, second, type)
+        if not self.first and self.types[0] == BlockType.HEADER:
+            self._note_header()
+        elif not self.first:
+            self._note(rules.NO_HEADER, np.zeros(1, np.int64), int(self.types[0]))
+        return self.noted.in_order()
+
+    def _note(self, rule: Rule, rows: I64, values: Any) -> None:
+        """Note a finding about some rows."""
+        self.noted.add(rule, self.units[rows], values, self.first + rows)
+
+    def _note_reserved(self, type: int, columns: Columns) -> None:
+        """Note reserved bits that are set, of each block those of the first word that has some."""
+        rows = columns.rows[columns.odd]
+        starts = wire.UNIT * self.units[rows]
+        for place, mask in enumerate(self.blocks.reserved[type]):
+            words = self.blocks.numbers.integers(starts + WORD * place, WORD, big=False)
+            stray = words & mask != 0
+            self._note(rules.RESERVED_BITS_SET, rows[stray], words[stray])
+            rows, starts = rows[~stray], starts[~stray]
+
+    def _note_header(self) -> None:
+        """Note what is wrong with the header, which is the first record."""
+        data = self.blocks.data
+        header, size = self.header, wire.ORDER_SIZE(int(self.orders[0]))
+
+        def note(rule: Rule, value: int) -> None:
+            self.noted.add(rule, 0, value, 0)
+
+        magic = bytes(data[WORD // 2 : WORD])
+        if magic != wire.MAGIC:
+            note(rules.OTHER_MAGIC, int.from_bytes(magic, "little"))
+        if header.version > self.blocks.max_version:
+            note(rules.UNKNOWN_VERSION, header.version)
+        elif header.version == 0 and self.blocks.max_version > 0:
+            note(rules.VERSION_ZERO_IN_NEW_LAYOUT, 0)
+        if header.generation % 2:
+            note(rules.LOCKED, to_i64(header.generation))
+        elif header.generation == wire.FROZEN_GENERATION:
+            note(rules.FROZEN_VMO, 0)
+        claimed = header.vmo_size
+        if claimed is None:
+            return
+        if claimed < size or claimed > wire.MAX_VMO or claimed % wire.UNIT:
+            note(rules.NO_SIZE, claimed)
+        elif claimed > data.size:
+            note(rules.SHORTER_THAN_ITS_SIZE, claimed)
+        elif claimed < data.size:
+            note(rules.LONGER_THAN_ITS_SIZE, claimed)
+
+
+class _Found:
+    """Records that were found, in pieces that are joined at the end."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.damage: list[tuple[I64, Rule | I64, I64]] = []
+        """Units in which no block begins, with rules and values."""
+        self._pieces: list[tuple[I64, U8, I64, I64]] = []
+
+    def add(self, units: I64, types: U8, kinds: I64, sizes: I64) -> None:
+        """Add records; ``kinds`` are the types as they are in the file, sizes are in units."""
+        self.count += units.size
+        self._pieces.append((units, types, kinds, sizes))
+
+    def add_stretch(self, unit: int, type: int) -> None:
+        """Add a stretch without blocks."""
+        none = np.zeros(1, np.int64)
+        self.add(np.full(1, unit), np.full(1, type, np.uint8), none, none)
+
+    def joined(self) -> tuple[I64, U8, I64, I64]:
+        """Return units, types, kinds and sizes of all."""
+        if len(self._pieces) == 1:
+            return self._pieces[0]
+        units, types, kinds, sizes = zip(*self._pieces, strict=True)
+        return (
+            np.concatenate(units), np.concatenate(types),
+            np.concatenate(kinds), np.concatenate(sizes),
+        )  # fmt: skip
+
+
+class Blocks:
+    """All records of a VMO, in runs. ``data`` is uint8; of the limits ``max_record`` applies."""
+
+    def __init__(self, data: U8, limits: Limits) -> None:
+        self.data = data
+        self.units = data.size // wire.UNIT
+        self.layout = wire.layout_of(data[:2].tobytes())
+        self.classes = wire.BLOCKS[self.layout]
+        self.max_version = 0 if self.layout == "v0" else wire.MAX_VERSION
+        self.numbers = FileNumbers(data)
+        self.reserved = {
+            type: [to_i64(mask) for mask in wire.reserved_masks(cls)]
+            for type, cls in self.classes.items()
+        }
+        self.without = {type: _behind_places(cls.layout) for type, cls in self.classes.items()}
+        self._room = min(ROOM, max(LEAST_ROOM, self.units // PART))
+        self._max_record = limits.max_record or data.size
+        base = wire.FAMILIES[self.layout]
+        # The frames of a small image need no more room than it has records.
+        room = min(ROOM, 1 + self.units)
+        self._frames = frames_of_records(data[: wire.UNIT * self.units], base, room=room)
+        self._frames.asking = 1  # where damage ends, the reader knows
+
+    def runs(self) -> Iterator[Run]:
+        """Yield all records, up to some ``ROOM`` of them together, or a few more."""
+        unit, first = 0, 0
+        while wire.UNIT * unit < self.data.size:
+            run, unit = self._run(unit, first)
+            first += run.types.size
+            yield run
+
+    def _run(self, unit: int, first: int) -> tuple[Run, int]:
+        """Return the records from a unit on, of which the first one has a number.
+
+        The unit behind them is returned, too.
+        """
+        found = _Found()
+        behind = self._end_of_zeros(unit)
+        if behind > unit + 1:
+            # Megabytes of zeros are not looked at unit by unit.
+            found.add_stretch(unit, wire.PADDING)
+            unit = behind
+        while unit < self.units and found.count < self._room:
+            frames = self._frames
+            count, why = frames.read(
+                wire.UNIT * unit, self._room - found.count, wire.UNIT * self.units
+            )
+            kinds = frames.kinds_found[:count].copy()
+            types = kinds.astype(np.uint8)
+            types[frames.entries[:count] < 0] = wire.UNKNOWN_BLOCK
+            sizes = frames.sizes[:count] // wire.UNIT
+            found.add(frames.places[:count] // wire.UNIT, types, kinds, sizes)
+            unit = frames.next // wire.UNIT
+            if why == ASKS:
+                unit = self._add_tail(unit, found)
+        if unit == self.units and wire.UNIT * unit < self.data.size:
+            trailing = np.full(1, self.data.size - wire.UNIT * unit)
+            found.damage.append((np.full(1, unit), rules.TRAILING_BYTES, trailing))
+            found.add_stretch(unit, wire.DAMAGED)
+            unit += 1
+        units, types, kinds, sizes = found.joined()
+        is_zero = self._zeros(units, types, sizes)
+        if is_zero[-1] and unit < self.units:
+            # More zeros may follow, so these are left to the next run.
+            whole = int(np.flatnonzero(~is_zero)[-1]) + 1
+            unit = int(units[whole])
+            is_zero[whole:] = False
+            units, types, kinds, sizes = (
+                units[:whole], types[:whole], kinds[:whole], sizes[:whole]
+            )  # fmt: skip
+            is_zero = is_zero[:whole]
+        if is_zero.any():
+            follows = np.append(False, is_zero[:-1])
+            precedes = np.append(is_zero[1:], False)
+            begins_padding = is_zero & precedes & ~follows
+            types[begins_padding] = wire.PADDING
+            sizes[begins_padding] = 0
+            stays = ~(is_zero & follows)
+            units, types, kinds, sizes = units[stays], types[stays], kinds[stays], sizes[stays]
+        noted = Noted()
+
+        def note(rule: Rule, where: NDArray[np.bool_], values: I64) -> None:
+            rows = np.flatnonzero(where)
+            noted.add(rule, units[rows], values[rows], first + rows)
+
+        for damaged, numbers, values in found.damage:
+            noted.add(numbers, damaged, values, first + np.searchsorted(units, damaged))
+        largest = int(sizes.max())
+        if wire.UNIT * largest > self._max_record:
+            is_over = wire.UNIT * sizes > self._max_record
+            note(rules.BLOCK_OVER_LIMIT, is_over, wire.UNIT * sizes)
+            types[is_over] = wire.DAMAGED
+            sizes[is_over] = 0
+        if largest > LARGEST_SOUND:
+            note(rules.LARGE_BLOCK, sizes > LARGEST_SOUND, wire.UNIT * sizes)
+        note(rules.UNKNOWN_TYPE, types == wire.UNKNOWN_BLOCK, kinds)
+        end = min(wire.UNIT * unit, self.data.size)
+        return Run(self, first, units, types, ORDERS[sizes], end, noted), unit
+
+    def _end_of_zeros(self, unit: int) -> int:
+        """Return the unit behind the units of zeros from a unit on."""
+        while unit < self.units:
+            stop = min(unit + SEARCHED, self.units)
+            words = self.data[wire.UNIT * unit : wire.UNIT * stop].view("<i8")
+            there = words != 0
+            first = int(there.argmax())
+            if there[first]:
+                return unit + first // (wire.UNIT // WORD)
+            unit = stop
+        return unit
+
+    def _zeros(self, units: I64, types: U8, sizes: I64) -> NDArray[np.bool_]:
+        """Return which records are one unit of zeros."""
+        is_zero: NDArray[np.bool_] = types == BlockType.FREE
+        if not is_zero.any():
+            return is_zero
+        rows = np.flatnonzero(is_zero & (sizes == 1))
+        is_zero[:] = False
+        starts = wire.UNIT * units[rows]
+        first, second = (
+            self.numbers.integers(starts + place, WORD, big=False) for place in (0, WORD)
+        )
+        is_zero[rows] = first | second == 0
+        return is_zero
+
+    # --- Damage -----------------------------------------------------------------------------------
+
+    def _add_tail(self, unit: int, found: _Found) -> int:
+        """Add all records from a unit on where no block can begin. Return the unit behind them.
+
+        Only a block that is larger than what is left asks for this, so that is not much. A block
+        of a known type past the end takes all of it. Otherwise reading goes on at the next unit
+        from which blocks follow, or else where one fits. Blocks follow if they lead to the end of
+        the file, or if ``FOLLOWING`` of them are not zero.
+        """
+        places = np.arange(self.units - unit)
+        end = places.size
+        words = self.numbers.integers(wire.UNIT * (unit + places), WORD, big=False)
+        orders = wire.ORDER.get(words)
+        kinds = wire.HEADS[self.layout].type.get(words)
+        sizes = 1 << orders
+        is_known = (orders <= wire.MAX_ORDER) & (kinds < len(self.classes))
+        is_cut = sizes > end - places
+        fits = is_known & ~is_cut
+        if self.layout != "v0":
+            fits &= wire.RESERVED_BITS.get(words) == 0
+        following, fitting = _next_of(_followed(fits, sizes, words != 0)), _next_of(fits)
+        resumed = np.where(following < end, following, fitting)[1:]
+        behind = np.where(is_cut, np.where(is_known, end, resumed), places + sizes)
+        path = _path(np.append(behind, end))
+        damaged = path[is_cut[path]]
+        types = np.where(kinds[path] < len(self.classes), kinds[path], wire.UNKNOWN_BLOCK)
+        types[is_cut[path]] = wire.DAMAGED
+        found.add(
+            unit + path, types.astype(np.uint8), kinds[path], np.where(is_cut, 0, sizes)[path]
+        )
+        past, no_block = int(rules.BLOCK_PAST_THE_END), int(rules.NO_BLOCK)
+        numbers = np.where(is_known[damaged], past, no_block)
+        found.damage.append((unit + damaged, numbers, orders[damaged]))
+        # The bytes after the last unit belong to a block past the end.
+        return self.units + int(is_cut[path[-1]] and is_known[path[-1]])
+
+
+def _followed(fits: NDArray[np.bool_], sizes: I64, is_used: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return from which units blocks follow: to the end, or ``FOLLOWING`` of those in use."""
+    end = fits.size
+    nowhere = end + 1
+    behind = np.append(np.where(fits, np.arange(end) + sizes, nowhere), [nowhere, nowhere])
+    runs = np.append((fits & is_used).astype(np.int64), [FOLLOWING, 0])
+    # Runs of one block become runs of two, of four, and so on.
+    for _ in range(end.bit_length()):
+        runs = np.minimum(runs + runs[behind], FOLLOWING)
+        behind = behind[behind]
+    return runs[:end] >= FOLLOWING
+
+
+def _path(behind: I64) -> I64:
+    """Return the places from 0 on that follow one another, up to the last one, the end."""
+    end = behind.size - 1
+    path = np.zeros(1, np.int64)
+    while path[-1] < end:
+        path = np.append(path, behind[path])
+        behind = behind[behind]
+    return path[path < end]
+
+
+def _next_of(where: NDArray[np.bool_]) -> I64:
+    """Return for each place, and the end, the first place from it on that is true, or the end."""
+    places = np.append(np.where(where, np.arange(where.size), where.size), where.size)
+    nearest: I64 = np.minimum.accumulate(places[::-1])[::-1]
+    return nearest
+
+
+def _behind_places(layout: Any) -> frozenset[Any]:
+    """Return the fields of blocks from the first one on that has no fixed place."""
+    places = layout.places()
+    for number, field in enumerate(layout.fields):
+        if field not in places and not isinstance(field, Float):
+            return frozenset(layout.fields[number:])
+    return frozenset()

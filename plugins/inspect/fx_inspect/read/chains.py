@@ -1,0 +1,197 @@
+"""Chains: which extents have the bytes of texts, followed for all texts at once.
+
+A chain may lead back to itself, into other chains, or to anywhere. So that this stays in proportion
+to the file, an extent counts once in a chain, and all chains together give at most as many bytes
+as the file has: what is behind that, in the order of the texts, is cut.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_inspect import rules
+
+__all__ = ["Chains", "Extents", "bounds_of", "follow"]
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+
+@attrs.define(eq=False)
+class Extents:
+    """The extents of a file, in order."""
+
+    units: I32
+    following: I32
+    """The unit that each names as the next one."""
+    capacities: I32
+    next: I32
+    """The number of the next extent; that of no extent, which is their count, behind the last."""
+
+    @property
+    def count(self) -> int:
+        """The number of extents."""
+        return int(self.units.size)
+
+
+@attrs.define(eq=False)
+class Chains:
+    """What chains give, one for each text that has some."""
+
+    given: I64
+    """Bytes of each."""
+    faults: I64
+    """The number of the rule that each breaks, or 0."""
+    goes_on: I64
+    """The unit where each breaks, or goes on behind its text."""
+    bounds: I64
+    """Where the extents of each begin in ``visits``, and where those of the last one end."""
+    visits: I32
+    """The numbers of the extents of each, in order."""
+
+
+def follow(extents: Extents, first_units: I64, first: I32, wanted: I64, most: int) -> Chains:
+    """Follow chains that begin at extents (``first``, or their count), for as many bytes.
+
+    All arrays have a row for each chain; ``most`` is how many bytes all of them may give.
+    """
+    walk = _Walk(extents, first, wanted, most)
+    walk.go()
+    counts, visits = walk.counts, walk.joined()
+    bounds = bounds_of(counts)
+    given = walk.given
+    before = np.cumsum(given) - given
+    has_extent = first < extents.count
+    # From the one that goes over, only its first bytes count, and of later ones none.
+    over = has_extent & (wanted > 0) & (before + given > most)
+    cut = np.flatnonzero(over & (before < most))
+    given[over] = np.maximum(most - before, 0)[over]
+    kept = np.where(over, np.minimum(counts, 1), counts)
+    for chain in cut.tolist():  # there is one at most
+        mine = visits[bounds[chain] : bounds[chain + 1]]
+        sums = np.cumsum(extents.capacities[mine], dtype=np.int64)
+        kept[chain] = min(mine.size, int(np.searchsorted(sums, given[chain], "right")) + 1)
+    if (kept < counts).any():
+        index = np.arange(visits.size) - np.repeat(bounds[:-1], counts)
+        visits = visits[index < np.repeat(kept, counts)]
+        bounds = bounds_of(kept)
+    goes_on = first_units.copy()
+    visited = kept > 0
+    goes_on[visited] = extents.following[visits[bounds[1:][visited] - 1]]
+    nowhere = np.append(extents.next, extents.count)
+    last = np.where(visited, visits[np.maximum(bounds[1:] - 1, 0)] if visits.size else 0, 0)
+    next_extent = np.where(visited, nowhere[last], first)
+    faults = np.where(
+        next_extent < extents.count, int(rules.CHAIN_CYCLE), int(rules.CHAIN_WITHOUT_EXTENT)
+    )
+    faults[goes_on == 0] = int(rules.CHAIN_TOO_SHORT)
+    faults[given >= wanted] = 0
+    faults[over] = int(rules.CHAINS_OVER_THE_FILE)
+    return Chains(given, faults, goes_on, bounds, visits)
+
+
+class _Walk:
+    """Chains that are followed for 1 extent, then for 2, 4, 8 and so on."""
+
+    def __init__(self, extents: Extents, first: I32, wanted: I64, most: int) -> None:
+        self.none = extents.count
+        self.next = np.append(extents.next, np.int32(self.none)).astype(np.int32)
+        self.capacities = np.append(extents.capacities, np.int32(0))
+        self.reach = _reach(self.next)
+        self.wanted = wanted
+        self.most = most
+        self.first = first
+        self.counts = np.zeros(first.size, np.int64)
+        self.given = np.zeros(first.size, np.int64)
+        self._pieces: list[tuple[I64, I64, I32]] = []
+
+    def go(self) -> None:
+        """Follow all chains to their ends."""
+        chains = np.flatnonzero((self.first < self.none) & (self.wanted > 0))
+        known = self.first[chains].reshape(-1, 1)
+        total = self.capacities[known[:, 0]].astype(np.int64)
+        self.given[chains] = np.minimum(total, self.wanted[chains])
+        going = total < self.wanted[chains]
+        self._end(chains, known, np.ones(chains.size, np.int64), ~going)
+        chains, known, total = chains[going], known[going], total[going]
+        jump = self.next
+        while chains.size:
+            width = known.shape[1]
+            more = jump[known]
+            sums = np.cumsum(self.capacities[more], axis=1, dtype=np.int64) + total[:, None]
+            wanted = self.wanted[chains]
+            there = np.count_nonzero(more < self.none, axis=1)
+            steps = np.minimum(there, np.clip(self.reach[known[:, 0]] - width, 0, width))
+            needed = np.count_nonzero(sums < wanted[:, None], axis=1) + 1
+            steps = np.minimum(steps, needed)
+            behind = np.take_along_axis(sums, np.maximum(steps - 1, 0)[:, None], 1)[:, 0]
+            total = np.where(steps > 0, behind, total)
+            self.given[chains] = np.minimum(total, wanted)
+            ends = (steps < width) | (total >= wanted)
+            # A chain that begins behind as many bytes as all may give is cut, whatever follows.
+            before = np.cumsum(self.given) - self.given
+            is_cut = before[chains] >= self.most
+            ends |= is_cut
+            known = np.concatenate((known, more), axis=1)
+            self._end(chains, known, np.where(is_cut, 1, width + steps), ends)
+            chains, known, total = chains[~ends], known[~ends], total[~ends]
+            jump = jump[jump]
+
+    def _end(self, chains: I64, known: I32, counts: I64, ends: Mask) -> None:
+        """Keep the first ``counts`` extents of the chains that end."""
+        counts = counts[ends]
+        self.counts[chains[ends]] = counts
+        is_mine = np.arange(known.shape[1]) < counts[:, None]
+        self._pieces.append((chains[ends], counts, known[ends][is_mine]))
+
+    def joined(self) -> I32:
+        """Return the extents of all chains, in the order of the chains."""
+        starts = bounds_of(self.counts)
+        visits = np.empty(int(starts[-1]), np.int32)
+        for chains, counts, known in self._pieces:
+            before = np.cumsum(counts) - counts
+            visits[np.arange(known.size) + np.repeat(starts[chains] - before, counts)] = known
+        return visits
+
+
+def _reach(next_of: I32) -> I64:
+    """Return how many extents can be met from each, and from none, before one comes again.
+
+    Where no extent comes again, that is more than there are.
+    """
+    none = next_of.size - 1
+    endless = np.full(next_of.size, next_of.size, np.int64)
+    jump, steps = next_of, 1
+    while (jump != none).any():
+        if steps > none:
+            break
+        jump = jump[jump]
+        steps *= 2
+    else:
+        return endless
+    # Whoever has gone so far is in a cycle.
+    in_cycle = np.zeros(next_of.size, bool)
+    in_cycle[jump] = True
+    in_cycle[none] = False
+    entry = np.where(in_cycle, np.arange(next_of.size), next_of)
+    to_entry = np.where(in_cycle, 0, 1)
+    least, around = np.arange(next_of.size), next_of
+    for _ in range(steps.bit_length()):
+        to_entry = to_entry + to_entry[entry]
+        entry = entry[entry]
+        least = np.minimum(least, least[around])
+        around = around[around]
+    sizes = np.bincount(least[in_cycle], minlength=next_of.size)
+    return np.where(in_cycle[entry], to_entry + sizes[least[entry]], endless)
+
+
+def bounds_of(sizes: Any) -> I64:
+    """Return the sum of the sizes before each element, and of all."""
+    out = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(sizes, out=out[1:])
+    return out

@@ -1,0 +1,369 @@
+"""Rows: the columns of a stretch of rows of each table, made of the columns of a VMO (``Vmo``)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_inspect import format as wire
+from fx_inspect.format import BlockType
+from fx_inspect.read import tables
+from fx_inspect.read.chains import bounds_of
+from fx_inspect.read.texts import Texts
+from fx_inspect.read.tree import paths_of
+from fx_inspect.read.values import Values
+from fx_inspect.read.vmo import Vmo
+from fxframework.errors import LimitError
+from fxframework.io import arena
+from fxframework.model.strings import StringPool, TextColumn, read_only
+
+__all__ = ["TreeRows", "paths"]
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+Columns = dict[str, Any]
+TEXT_AT_ONCE = 16 << 20
+"""Most bytes of names and values in a batch."""
+COST = 10
+TEXT_SPARE = 64 << 20
+"""Limit on the bytes of values in a whole table, if values share strings: COST for each byte of the
+file, but at least TEXT_SPARE."""
+LONG = 1 << 10
+"""Length in bytes from which rows share the bytes of a string, and batches are limited by the bytes
+of all their strings."""
+LONGEST_PATH = 1 << 12
+PATHS = 1
+SPARE_PATHS = 1 << 18
+"""Bytes of the longest path, and of all paths: PATHS for each byte of the file plus SPARE_PATHS."""
+NUMBERS = {
+    "int": (tables.INT, tables.BOOL),
+    "uint": (tables.UINT,),
+    "float": (tables.DOUBLE,),
+}
+"""Types of properties with a value in each column."""
+SLOT_BYTES = {
+    tables.INT_ARRAY: wire.SLOT_BYTES[BlockType.INT_VALUE],
+    tables.UINT_ARRAY: wire.SLOT_BYTES[BlockType.UINT_VALUE],
+    tables.DOUBLE_ARRAY: wire.SLOT_BYTES[BlockType.DOUBLE_VALUE],
+    tables.STRING_ARRAY: wire.SLOT_BYTES[BlockType.STRING_REFERENCE],
+}
+"""Bytes of a slot, by the type of the array."""
+
+
+class SharedTexts(TextColumn):
+    """Values of properties, copied from their blocks at first use.
+
+    Rows may share a string: ``bytes_of`` returns the same object for all rows that share a long
+    one.
+    """
+
+    def __init__(
+        self, offsets: I64, rows: I32, values: Values, texts: Texts, shared: dict[int, bytes]
+    ) -> None:
+        self.offsets = read_only(offsets)
+        self._rows = rows
+        self._values = values
+        self._texts = texts
+        self._shared = shared
+
+    def read_only(self) -> TextColumn:
+        """Return the column itself: to lock its bytes as others do would copy them all."""
+        return self
+
+    @cached_property
+    def data(self) -> NDArray[np.uint8]:  # type: ignore[override]
+        """The bytes of all rows."""
+        lengths = np.diff(self.offsets)
+        rows = np.flatnonzero(lengths)
+        return read_only(self._copied(rows, lengths[rows]))
+
+    def _copied(self, rows: Any, lengths: I64) -> NDArray[np.uint8]:
+        """Return the bytes of rows that have some, one after another."""
+        texts = self._values.bits[self._rows[rows]]
+        return self._texts.column(texts, lengths).data
+
+    def bytes_of(self, row: int) -> bytes:
+        """Return the bytes of a row."""
+        nbytes = int(self.offsets[row + 1]) - int(self.offsets[row])
+        if nbytes < LONG:
+            return super().bytes_of(row)
+        text = int(self._values.bits[self._rows[row]])
+        found = self._shared.get(text)
+        if found is None or len(found) != nbytes:
+            copied = self._copied(slice(row, row + 1), np.array([nbytes]))
+            found = self._shared[text] = copied.tobytes()
+        return found
+
+
+class TreeRows:
+    """The rows of the tables of one VMO, made from its columns a stretch at a time."""
+
+    def __init__(self, vmo: Vmo, max_memory: int) -> None:
+        self.vmo = vmo
+        self.order = vmo.order
+        self.values = vmo.values
+        self.rows_of_values = vmo.value_rows
+        self.rows_of_links = vmo.link_rows()
+        self.text_bound = max_memory or max(COST * vmo.nbytes, TEXT_SPARE)
+        self.types: NDArray[np.uint8] = self.values.kinds[self.rows_of_values]
+        sizes = self.values.lengths[self.rows_of_values]
+        slots = sizes * (self.types >= tables.INT_ARRAY)
+        self.first_slot: I64 = bounds_of(slots)
+        """First slot of each property; without slots, that of the next array."""
+        has_text = (self.types == tables.STRING) | (self.types == tables.BYTES)
+        self.first_text: I64 = bounds_of(sizes * has_text)
+        """First byte of each property's value among those of all properties."""
+        self._seen = set(np.flatnonzero(np.bincount(self.types)).tolist())
+        """The types that occur."""
+        self._paths: I32 | None = None
+        self._weights: dict[str, I64 | None] = {}
+        self._shared: dict[int, bytes] = {}
+
+    def count(self, name: str) -> int:
+        """Return the number of rows of a table."""
+        counts = {
+            # An empty file has no root.
+            "nodes": self.order.count if self.vmo.nbytes else 0,
+            "properties": self.rows_of_values.size,
+            "inspect_slots": int(self.first_slot[-1]),
+            "inspect_links": self.rows_of_links.size,
+        }
+        return int(counts[name])
+
+    # --- Batches ----------------------------------------------------------------------------------
+
+    def stop(self, name: str, at: int, stop: int) -> int:
+        """Return the end of a batch from ``at``, at most ``stop``, with strings of bounded size."""
+        if name not in self._weights:
+            self._weights[name] = self._weigh(name)
+        weights = self._weights[name]
+        if weights is None:
+            return stop
+        fitting = np.searchsorted(weights, weights[at] + TEXT_AT_ONCE, "right") - 1
+        return min(stop, max(at + 1, int(fitting)))
+
+    def _weigh(self, name: str) -> I64 | None:
+        """Return the bytes of strings before each row; None if all strings are short."""
+        values = self.values
+        names = self.node_names()
+        lengths = self.vmo.pool.pool.array("lengths")
+        used = self.vmo.texts.lengths[:-1][values.uses > 0]
+        is_short = int(used.max(initial=0)) < LONG
+        if name == "properties":
+            if is_short:
+                return self.first_text
+            return self.first_text + bounds_of(lengths[self._names(self.rows_of_values)])
+        if is_short:
+            return None
+        if name == "nodes":
+            return bounds_of(lengths[names])
+        if name == "inspect_links":
+            contents = self.vmo.texts.codes[values.link_contents[self.vmo.link_places]]
+            return bounds_of(lengths[self._names(self.rows_of_links)] + lengths[contents])
+        codes = self._slots(0, int(self.first_slot[-1]))["str"]()
+        return bounds_of(np.where(codes < 0, 0, lengths[codes]))
+
+    def rows(self, name: str, at: int, stop: int) -> tuple[int, Columns]:
+        """Return the number of rows from ``at`` to ``stop``, and their columns except `row`."""
+        return stop - at, MAKERS[name](self, at, stop)
+
+    def _names(self, rows: NDArray[Any]) -> I32:
+        """Return the codes of the names of values."""
+        codes: I32 = self.vmo.texts.codes[self.values.names[rows]]
+        return codes
+
+    def _owners(self, rows: NDArray[Any]) -> I32:
+        """Return the ids of the nodes that values belong to."""
+        owners: I32 = self.order.places[self.values.nodes[rows]]
+        return owners
+
+    # --- Nodes ------------------------------------------------------------------------------------
+
+    def _nodes(self, at: int, stop: int) -> Columns:
+        def links() -> I32:
+            owners = self._owners(self.rows_of_links)
+            return np.bincount(owners, minlength=self.order.count)[at:stop].astype(np.int32)
+
+        def units() -> I32:
+            found = self.values.units[self.values.node_rows[self.order.nodes[at:stop]]]
+            found[: max(0, 1 - at)] = 0  # the root
+            return found
+
+        return {
+            "offset": lambda: offsets_of(units()),
+            "id": lambda: np.arange(at, stop, dtype=np.int32),
+            "parent": lambda: self.order.parents[at:stop],
+            "name": lambda: self.node_names()[at:stop],
+            "path": lambda: self.paths()[at:stop],
+            "links": links,
+            "inspect_block": lambda: units().view(np.uint32),
+        }
+
+    def node_names(self) -> I32:
+        """Return the codes of the names of all nodes, by id."""
+        names = np.empty(self.order.count, np.int32)
+        names[0] = self.vmo.pool.intern(b"root")
+        names[1:] = self._names(self.values.node_rows[self.order.nodes[1:]])
+        return names
+
+    def paths(self) -> I32:
+        """Return the codes of the paths of all nodes, by id."""
+        if self._paths is None:
+            names = self.node_names()
+            self._paths = paths(self.vmo.pool, self.vmo.nbytes, names, self.order.parents)
+        return self._paths
+
+    # --- Properties -------------------------------------------------------------------------------
+
+    def _properties(self, at: int, stop: int) -> Columns:
+        values = self.values
+        rows = self.rows_of_values[at:stop]
+        types = self.types[at:stop]
+
+        def numbers(column: str) -> I64:
+            wanted = NUMBERS[column]
+            if self._seen.isdisjoint(wanted):
+                return np.broadcast_to(np.int64(0), rows.size)
+            bits = values.bits.take(rows)
+            if not self._seen.issubset(wanted):
+                is_wanted = np.zeros(len(tables.TYPES) + 1, bool)
+                is_wanted[list(wanted)] = True
+                bits *= is_wanted.take(types)
+            return bits
+
+        def arrays() -> I64:
+            starts = self.first_slot[at : stop + 1]
+            first = starts[:-1] * (types >= tables.INT_ARRAY)
+            return np.stack((first, np.diff(starts)), axis=1)
+
+        return {
+            "offset": lambda: offsets_of(values.units[rows]),
+            "node": lambda: self._owners(rows),
+            "name": lambda: self._names(rows),
+            "type": types,
+            "int": lambda: numbers("int"),
+            "uint": lambda: numbers("uint").view(np.uint64),
+            "float": lambda: numbers("float").view(np.float64),
+            "text": lambda: self._text(at, stop),
+            "array": arrays,
+            "inspect_block": lambda: values.units[rows].view(np.uint32),
+            "inspect_format": lambda: values.formats[rows],
+        }
+
+    def _text(self, at: int, stop: int) -> TextColumn:
+        offsets = self.first_text[at : stop + 1] - self.first_text[at]
+        total = int(offsets[-1])
+        if total > self.text_bound:
+            raise LimitError(
+                f"the values of {stop - at} properties, many of which share a string, take "
+                f"{total} bytes together",
+                remedy="read the table in batches, or raise the limit with -o max_memory=BYTES",
+            )
+        rows = self.rows_of_values[at:stop]
+        return SharedTexts(offsets, rows, self.values, self.vmo.texts, self._shared)
+
+    # --- Slots ------------------------------------------------------------------------------------
+
+    def _slots(self, at: int, stop: int) -> Columns:
+        first = int(np.searchsorted(self.first_slot, at, "right")) - 1
+        last = int(np.searchsorted(self.first_slot, stop, "left"))
+        starts = self.first_slot[first : last + 1]
+        bounds = np.clip(starts, at, stop)
+        counts = np.diff(bounds)
+        """The slots of each property that are in the stretch."""
+        types = self.types[first:last]
+        units = self.values.units[self.rows_of_values[first:last]]
+
+        def slots() -> I32:
+            # Counted from the first slot here, so that 32 bits hold it.
+            before = (starts[:-1] - at).astype(np.int32)
+            return np.arange(stop - at, dtype=np.int32) - np.repeat(before, counts)
+
+        def of_type(type: int) -> tuple[Any, I64]:
+            """Return which slots are of arrays of a type, and the numbers in them."""
+            arrays = np.flatnonzero((types == type) & (counts > 0))
+            lengths = counts[arrays]
+            steps = np.arange(int(lengths.sum()))
+            before = np.cumsum(lengths) - lengths
+            nbytes = SLOT_BYTES[type]
+            skipped = bounds[arrays] - starts[arrays] - before
+            places = offsets_of(units[arrays]) + wire.SLOTS_AT + nbytes * skipped
+            numbers = self.vmo.numbers.integers(
+                np.repeat(places, lengths) + nbytes * steps, nbytes, big=False
+            )
+            if steps.size == stop - at:
+                return slice(None), numbers
+            return np.repeat(bounds[arrays] - at - before, lengths) + steps, numbers
+
+        def numbers(wanted: int) -> I64:
+            if wanted not in self._seen:
+                return np.broadcast_to(np.int64(0), stop - at)
+            mine, bits = of_type(wanted)
+            if bits.size == stop - at:
+                return bits
+            found = np.zeros(stop - at, np.int64)
+            found[mine] = bits
+            return found
+
+        def codes() -> I32:
+            if tables.STRING_ARRAY not in self._seen:
+                return np.broadcast_to(np.int32(-1), stop - at)
+            found = np.full(stop - at, -1, np.int32)
+            mine, targets = of_type(tables.STRING_ARRAY)
+            # What refers to no string is the empty one, of code 0.
+            strings = self.vmo.strings_at(targets)
+            found[mine] = np.where(strings < 0, 0, self.vmo.texts.codes[strings])
+            return found
+
+        return {
+            "offset": lambda: np.repeat(offsets_of(units), counts),
+            "parent": lambda: np.repeat(np.arange(first, last), counts),
+            "slot": slots,
+            "int": lambda: numbers(tables.INT_ARRAY),
+            "uint": lambda: numbers(tables.UINT_ARRAY).view(np.uint64),
+            "float": lambda: numbers(tables.DOUBLE_ARRAY).view(np.float64),
+            "str": codes,
+        }
+
+    # --- Links ------------------------------------------------------------------------------------
+
+    def _links(self, at: int, stop: int) -> Columns:
+        values, codes = self.values, self.vmo.texts.codes
+        rows = self.rows_of_links[at:stop]
+        links = self.vmo.link_places[at:stop]
+        state = self.vmo.pool.intern(b"not expanded")
+        return {
+            "offset": lambda: offsets_of(values.units[rows]),
+            "node": lambda: self._owners(rows),
+            "name": lambda: self._names(rows),
+            "content": lambda: codes[values.link_contents[links]],
+            "disposition": lambda: values.link_dispositions[links],
+            "inspect_block": lambda: values.units[rows].view(np.uint32),
+            "state": lambda: np.broadcast_to(np.int32(state), rows.size),
+        }
+
+
+MAKERS = {
+    "nodes": TreeRows._nodes,  # noqa: SLF001 (a class of this module)
+    "properties": TreeRows._properties,  # noqa: SLF001
+    "inspect_slots": TreeRows._slots,  # noqa: SLF001
+    "inspect_links": TreeRows._links,  # noqa: SLF001
+}
+"""Functions that make the columns of a stretch of rows, by table."""
+
+
+def offsets_of(units: I32) -> I64:
+    """Return the byte offsets of units, in the same shape."""
+    offsets: I64 = arena.empty(units.size, np.int64)
+    return np.multiply(units, wire.UNIT, out=offsets)
+
+
+def paths(pool: StringPool, size: int, names: I32, parents: I32) -> I32:
+    """Return the codes of the paths of nodes in the order of the tree; -1 if over budget.
+
+    ``names`` are codes and ``parents`` ids, int32 of shape (n,); ``size`` is the size of the file.
+    """
+    return paths_of(pool, names, parents, LONGEST_PATH, PATHS * size + SPARE_PATHS)

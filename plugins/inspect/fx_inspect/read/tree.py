@@ -1,0 +1,223 @@
+"""The tree: the order of its nodes, of what belongs to them, and the paths of nodes.
+
+All is done for all nodes at once. What lies between a node and the root is met by jumps to its
+parent, then over 2 nodes, over 4, over 8 and so on, so that it matters little how deep a tree is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_inspect.read.chains import bounds_of
+from fxframework.kernels.codes import codes_of
+from fxframework.kernels.columns import CopiedStretches
+from fxframework.kernels.sorting import stable_order
+from fxframework.model.strings import StringPool
+
+__all__ = ["TreeOrder", "cycles_of", "paths_of", "repeated", "tree_order"]
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+TOGETHER = 1 << 16
+"""Rows that are sorted together to find equal names."""
+PATH_BYTES = 1 << 16
+"""Bytes of paths that are made together; one path may be longer."""
+
+
+@attrs.define(eq=False)
+class TreeOrder:
+    """The nodes below the root by number: each before its children, siblings as they were given."""
+
+    places: I32
+    """The number of each node; -1 for one that is not below the root. Node 0 is the root."""
+    nodes: I32
+    """The nodes by number."""
+    parents: I32
+    """The number of the parent of each, by number; -1 for the root."""
+
+    @property
+    def count(self) -> int:
+        """How many nodes are in the tree."""
+        return int(self.nodes.size)
+
+    def arranged(self, owners: NDArray[Any]) -> NDArray[Any]:
+        """Return rows in the order of the nodes that own them, without those of no node."""
+        places = self.places[owners]
+        places[owners < 0] = -1
+        rows = np.flatnonzero(places >= 0)
+        if rows.size < places.size:
+            places = places[rows]
+        order = stable_order(places.astype(np.int64))
+        return rows if order is None else rows[order]
+
+
+def _jumps(parents: I32) -> I32:
+    """Return the parent of each node, where the root is its own, and their count is no node."""
+    jumps = np.append(parents, np.int32(parents.size))
+    jumps[jumps < 0] = parents.size
+    jumps[0] = 0
+    return jumps
+
+
+def tree_order(parents: I32) -> TreeOrder:
+    """Return the order of nodes with these parents (-1: none); node 0 is the root."""
+    none = parents.size
+    jump = _jumps(parents)
+    sizes = np.ones(none + 1, np.int32)
+    """Nodes below each, with itself, up to as many steps away as a jump has."""
+    steps = 1
+    while ((jump > 0) & (jump < none)).any() and steps <= none:
+        np.add.at(sizes, jump, sizes.copy())
+        jump = jump.take(jump)
+        steps *= 2
+    is_below = jump[:-1] == 0
+    below = np.flatnonzero(is_below)[1:]
+    order = stable_order(parents[below].astype(np.int64))
+    siblings = below if order is None else below[order]
+    """All children, by parent."""
+    owners = parents[siblings]
+    below_each = sizes[siblings]
+    before = np.cumsum(below_each, dtype=np.int32) - below_each
+    is_first = np.append(True, owners[1:] != owners[:-1])[: owners.size]
+    firsts = np.flatnonzero(is_first)
+    counts = np.diff(np.append(firsts, owners.size))
+    places = np.zeros(none + 1, np.int32)
+    """The number of each node, counted from the node that its jump leads to."""
+    places[siblings] = 1 + before - np.repeat(before[firsts], counts)
+    jump = _jumps(parents)
+    while steps > 1:
+        places += places.take(jump)
+        jump = jump.take(jump)
+        steps //= 2
+    places = places[:-1]
+    places[~is_below] = -1
+    nodes = np.zeros(below.size + 1, np.int32)
+    nodes[places[below]] = below
+    above = np.full(nodes.size, -1, np.int32)
+    above[1:] = places[parents[nodes[1:]]]
+    return TreeOrder(places, nodes, above)
+
+
+def cycles_of(parents: I32) -> I64:
+    """Return the first node of each cycle of parents, in the order in which nodes lead to them."""
+    none = parents.size
+    jump, steps = _jumps(parents), 1
+    while ((jump > 0) & (jump < none)).any():
+        if steps > none:
+            break
+        jump = jump.take(jump)
+        steps *= 2
+    else:
+        return np.zeros(0, np.int64)
+    least, around = np.arange(none + 1, dtype=np.int32), _jumps(parents)
+    while steps > 0:
+        least = np.minimum(least, least.take(around))
+        around = around.take(around)
+        steps //= 2
+    leading = np.flatnonzero((jump > 0) & (jump < none))
+    # Whoever has gone so far is in the cycle, the least node of which is met on the way around.
+    firsts = least[jump[leading]]
+    _, at = np.unique(firsts, return_index=True)
+    return firsts[np.sort(at)].astype(np.int64)
+
+
+def repeated(owners: I64, codes: I32, different: int, most: int) -> tuple[I64, int]:
+    """Return the rows whose owner has a row with the same code before, and how many there are.
+
+    Rows of one owner follow one another; codes are less than ``different``. Of the rows, which are
+    in order, those behind the first ``most`` may be left out.
+    """
+    found: list[I64] = [np.zeros(0, np.int64)]
+    count, at = 0, 0
+    while at < owners.size:
+        stop = min(at + TOGETHER, owners.size)
+        if stop < owners.size:
+            # To where another owner begins, before or behind.
+            ends = np.flatnonzero(owners[at + 1 : stop + 1] != owners[at:stop])
+            if ends.size:
+                stop = at + 1 + int(ends[-1])
+            else:
+                stop = at + int(np.searchsorted(owners[at:], owners[at], "right"))
+        keys = owners[at:stop] * different + codes[at:stop]
+        in_order = np.sort(keys)
+        again = int(np.count_nonzero(in_order[1:] == in_order[:-1]))
+        if again and count < most:
+            order = np.argsort(keys, kind="stable")
+            is_again = keys[order[1:]] == keys[order[:-1]]
+            found.append(at + np.sort(order[1:][is_again]))
+        count += again
+        at = stop
+    return np.concatenate(found)[:most], count
+
+
+def paths_of(pool: StringPool, names: I32, parents: I32, longest: int, most: int) -> I32:
+    """Return the codes of the paths of nodes, given in the order of the tree.
+
+    ``names`` are codes and ``parents`` numbers of nodes. A path of more than ``longest`` bytes, and
+    one with which all so far would take more than ``most``, is left out: its code is -1.
+    """
+    own = np.minimum(pool.pool.array("lengths"), longest + 1).astype(np.int32)
+    lengths = np.append(1 + own[names], np.int32(0))
+    jump = np.append(parents, np.int32(names.size))
+    jump[jump < 0] = names.size
+    while (jump < names.size).any():
+        lengths += lengths[jump]
+        np.minimum(lengths, longest + 2, out=lengths)
+        jump = jump[jump]
+    del jump
+    lengths = lengths[:-1] - 1
+    chosen = _within(lengths, longest, most)
+    codes = np.full(names.size, -1, np.int32)
+    ranks = np.full(names.size, -1, np.int32)
+    ranks[chosen] = np.arange(chosen.size)
+    behind = np.cumsum(lengths[chosen], dtype=np.int64)
+    at = 0
+    while at < chosen.size:
+        before = int(behind[at - 1]) if at else 0
+        stop = max(at + 1, int(np.searchsorted(behind, before + PATH_BYTES, "right")))
+        nodes = chosen[at:stop]
+        above = parents[nodes]
+        has_parent = above >= 0
+        # The path of a parent is shorter, so it was chosen before: here, or in an earlier part.
+        places = ranks[above] - at
+        is_here = has_parent & (places >= 0)
+        is_earlier = has_parent & ~is_here
+        column = pool.column(np.concatenate((names[nodes], codes[above[is_earlier]])))
+        texts = np.concatenate((np.frombuffer(b"/", np.uint8), column.data))
+        bounds = texts.size + bounds_of(lengths[nodes])
+        # The path of the parent, a slash, and the name: copied one path after the other, so that
+        # each finds that of its parent.
+        starts, sizes = np.zeros((2, nodes.size, 3), np.int64)
+        starts[is_here, 0] = bounds[places[is_here]]
+        starts[is_earlier, 0] = 1 + column.offsets[nodes.size : -1]
+        sizes[:, 0] = np.where(has_parent, lengths[above], 0)
+        sizes[:, 1] = has_parent
+        starts[:, 2] = 1 + column.offsets[: nodes.size]
+        sizes[:, 2] = np.diff(column.offsets[: nodes.size + 1])
+        out = np.empty(int(bounds[-1]), np.uint8)
+        out[: texts.size] = texts
+        offsets = texts.size + bounds_of(sizes.reshape(-1))
+        CopiedStretches(out.data, starts.reshape(-1).data, offsets.data, out.data).run()
+        with pool.lock:
+            codes[nodes] = codes_of(pool.pool, out, bounds[:-1], np.diff(bounds))
+        at = stop
+    return codes
+
+
+def _within(lengths: I32, longest: int, most: int) -> I64:
+    """Return the rows whose lengths fit what is left, one after the other."""
+    rows = np.flatnonzero(lengths <= longest)
+    found: list[I64] = [np.zeros(0, np.int64)]
+    while rows.size:
+        taken = np.cumsum(lengths[rows], dtype=np.int64)
+        stop = int(np.searchsorted(taken, most, "right"))
+        found.append(rows[:stop])
+        most -= int(taken[stop - 1]) if stop else 0
+        # Those that are longer than what is left do not fit any more.
+        rows = rows[stop:][lengths[rows[stop:]] <= most]
+    return np.concatenate(found)

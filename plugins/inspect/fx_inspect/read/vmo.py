@@ -1,0 +1,343 @@
+"""A VMO, read once: its blocks as columns, its tree, and all that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_inspect import format as wire
+from fx_inspect import rules
+from fx_inspect.format import BlockType
+from fx_inspect.read.blocks import Blocks, Gathered, Noted, Run
+from fx_inspect.read.chains import Extents
+from fx_inspect.read.texts import IS_TEXT, GatheredTexts, Texts
+from fx_inspect.read.tree import cycles_of, repeated, tree_order
+from fx_inspect.read.values import GatheredValues, Places, Values
+from fx_inspect.rules import RULES
+from fxframework.io.limits import Limits
+from fxframework.model.strings import StringPool
+from fxframework.wire.findings import Findings
+
+__all__ = ["Vmo"]
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+U8 = NDArray[np.uint8]
+
+
+class Vmo:
+    """One VMO; its strings go to ``pool``.
+
+    ``reached`` is called from time to time, with how many bytes' worth of work is done.
+    """
+
+    def __init__(
+        self,
+        data: U8,
+        pool: StringPool,
+        limits: Limits,
+        reached: Callable[[int], object] = lambda _: None,
+    ) -> None:
+        self.data = data
+        self.nbytes = int(data.size)
+        self.pool = pool
+        self.findings = Findings(limits.max_findings, RULES.numbers)
+        self._most_findings = limits.max_findings
+        self.header: Any = None
+        """The block at index 0, if it is a header."""
+        self.tally: I64 = np.zeros((256, 16), np.int64)
+        """The number of records by type and order."""
+        self.stretches: dict[int, int] = {}
+        """Bytes that are damaged, padding, or in blocks of unknown types."""
+        # The shares of the time, for a tree of small nodes.
+        passed = (reached(share * self.nbytes // 100) for share in (40, 50, 75, 85, 100))
+        self._gather(limits)
+        next(passed)
+        self._settle_texts(limits)
+        next(passed)
+        self._settle_values()
+        next(passed)
+        self.texts.enter(self.values.uses, pool)
+        next(passed)
+        self._order()
+        self._forget()
+        next(passed)
+
+    # --- Blocks -----------------------------------------------------------------------------------
+
+    def _gather(self, limits: Limits) -> None:
+        """Read all blocks, run by run."""
+        blocks = Blocks(self.data, limits)
+        self.numbers = blocks.numbers
+        self._places = Places(blocks.units)
+        self._gathered_texts = GatheredTexts(self.data)
+        self._gathered_values = GatheredValues()
+        self._extents = Gathered(units=np.int32, following=np.int32, capacities=np.int32)
+        self._records = Gathered(units=np.int32)
+        self._free = Gathered(units=np.int64, following=np.int64, orders=np.int64)
+        self._padding = Gathered(begins=np.int64, ends=np.int64)
+        self._numbered = {BlockType.NODE_VALUE: 1, BlockType.TOMBSTONE: 0, BlockType.EXTENT: 0}
+        self.legacy = blocks.layout == "v0"
+        for run in blocks.runs():
+            self.findings.add(run.findings)
+            self._count(run)
+            self._take(run)
+            run.forget()
+        self.units: I32 = self._records.joined("units")
+        """Where each record begins."""
+        self._follow_free()
+
+    def _count(self, run: Run) -> None:
+        """Count the records of a run."""
+        keys = run.types.astype(np.int64) * 16 + run.orders
+        self.tally += np.bincount(keys, minlength=self.tally.size).reshape(self.tally.shape)
+        sizes = np.diff(run.bounds())
+        for type in (wire.UNKNOWN_BLOCK, wire.DAMAGED, wire.PADDING):
+            nbytes = int(sizes[run.types == type].sum())
+            if nbytes:
+                self.stretches[type] = self.stretches.get(type, 0) + nbytes
+        if not run.first and run.types[0] == BlockType.HEADER:
+            self.header = run.header
+
+    def _take(self, run: Run) -> None:
+        """Take the columns of a run."""
+        self._records.add(units=run.units)
+        is_block = run.types < wire.NEW_TYPES
+        self._places.enter(run.units[is_block], run.types[is_block])
+        self._number(run)
+        self._gathered_values.add(run, self._gathered_texts.count)
+        self._gathered_texts.add(run)
+        if BlockType.EXTENT in run.columns:
+            columns = run.columns[BlockType.EXTENT]
+            self._extents.add(
+                units=run.units[columns.rows],
+                following=columns["next_extent"],
+                capacities=columns.sizes - wire.PAYLOAD_AT[BlockType.EXTENT],
+            )
+        if BlockType.FREE in run.columns:
+            columns = run.columns[BlockType.FREE]
+            self._places.number(run.units[columns.rows], run.orders[columns.rows])
+            linked = np.flatnonzero(columns["next_free"])
+            rows = columns.rows[linked]
+            self._free.add(
+                units=run.units[rows],
+                following=columns["next_free"][linked],
+                orders=run.orders[rows],
+            )
+        rows = np.flatnonzero(run.types == wire.PADDING)
+        bounds = run.bounds()
+        self._padding.add(begins=bounds[rows] // wire.UNIT, ends=bounds[rows + 1] // wire.UNIT)
+
+    def _number(self, run: Run) -> None:
+        """Number nodes from 1 (0 is the root), tombstones, extents, and texts."""
+        for type, number in self._numbered.items():
+            if type in run.columns:
+                units = run.units[run.columns[type].rows]
+                if type != BlockType.EXTENT:
+                    units = units[units > 0]
+                self._places.number(units, number + np.arange(units.size))
+                self._numbered[type] = number + units.size
+        units = run.units[IS_TEXT[run.types]]
+        self._places.number(units, self._gathered_texts.count + np.arange(units.size))
+
+    def _follow_free(self) -> None:
+        """Report free blocks whose list continues with a block that is not free, or larger."""
+        units, following = self._free.joined("units"), self._free.joined("following")
+        orders = self._free.joined("orders")
+        begins, ends = self._padding.joined("begins"), self._padding.joined("ends")
+        is_free = self._places.types_at(following) == BlockType.FREE
+        is_free &= self._places.numbers_at(following) == orders
+        if begins.size:
+            # Padding is free units of the smallest order.
+            nearest = np.maximum(np.searchsorted(begins, following, "right") - 1, 0)
+            is_inside = (following >= begins[nearest]) & (following < ends[nearest])
+            is_free |= is_inside & (orders == 0)
+        wrong = np.flatnonzero(~is_free & (units > 0))
+        noted = self._noted()
+        noted.add(rules.FREE_LIST, units[wrong], following[wrong])
+        self._report(noted)
+
+    def _noted(self) -> Noted:
+        """Return what collects findings about the file."""
+        return Noted(self.units, self._most_findings)
+
+    def _report(self, noted: Noted, *, as_added: bool = False) -> None:
+        """Report findings, by record or in the order in which they were added."""
+        self.findings.add(noted.as_added() if as_added else noted.in_order())
+        for number, count in noted.beyond.items():
+            self.findings.totals[number] += count
+
+    # --- Texts and values -------------------------------------------------------------------------
+
+    def _settle_texts(self, limits: Limits) -> None:
+        """Follow the chains of texts."""
+        following: I32 = self._extents.joined("following")
+        extents = Extents(
+            self._extents.joined("units"),
+            following,
+            self._extents.joined("capacities"),
+            self._extents_at(following, self._numbered[BlockType.EXTENT]),
+        )
+        self.texts = Texts(self._gathered_texts, limits.max_string)
+        first = self._extents_at(self.texts.first, extents.count)
+        noted = self._noted()
+        self.texts.settle(extents, first, noted)
+        self._report(noted)
+
+    def _extents_at(self, units: I32, none: int) -> I32:
+        """Return the numbers of the extents at units, ``none`` where there is no extent."""
+        is_extent = (self._places.types_at(units) == BlockType.EXTENT) & (units > 0)
+        return np.where(is_extent, self._places.numbers_at(units), np.int32(none))
+
+    def _settle_values(self) -> None:
+        """Look up names and parents, and compare what blocks say of each other."""
+        noted = self._noted()
+        self.values = values = Values(
+            self._gathered_values, self._places, self.texts, self.numbers, noted
+        )
+        self._report(noted)
+        for orphans in values.attach():
+            noted = self._noted()
+            noted.add(rules.ORPHAN, values.units[orphans], values.parents[orphans])
+            self._report(noted)
+        self.node_parents = values.node_parents()
+        noted = self._noted()
+        in_cycles = values.node_rows[cycles_of(self.node_parents)]
+        noted.add(rules.CYCLE, values.units[in_cycles], 0)
+        self._report(noted, as_added=True)
+        self._compare_counts()
+
+    def _compare_counts(self) -> None:
+        """Report what only the inspect validator looks at: counts, double use, unused blocks."""
+        noted = self._noted()
+        note = noted.add
+        values, texts = self.values, self.texts
+        deleted = np.flatnonzero(values.types == BlockType.TOMBSTONE)
+        nodes = values.node_rows[1:]
+        for rows, counts in (
+            (nodes, values.node_children[1:]), (deleted, values.deleted_children)
+        ):  # fmt: skip
+            wrong = rows[values.bits[rows] != counts]
+            note(rules.NODE_COUNT, values.units[wrong], values.bits[wrong])
+        references = values.references
+        is_name = texts.types[:-1] == BlockType.NAME
+        is_string = texts.types[:-1] == BlockType.STRING_REFERENCE
+        is_named = (is_name | is_string) & (texts.units[:-1] > 0)
+        unused = np.flatnonzero(is_named & (references == 0))
+        note(rules.NOT_USED, texts.units[unused], 0)
+        twice = np.flatnonzero(is_named & is_name & (references > 1))
+        note(rules.NAME_USED_TWICE, texts.units[twice], references[twice])
+        differs = (references > 0) & (texts.claims[:-1] != references)
+        differing = np.flatnonzero(is_named & is_string & differs)
+        note(rules.STRING_COUNT, texts.units[differing], references[differing])
+        extents, visited = texts.extents, texts.visited()
+        is_elsewhere = extents.units > 0
+        note(rules.NOT_USED, extents.units[is_elsewhere & (visited == 0)], 0)
+        note(rules.EXTENT_USED_TWICE, extents.units[is_elsewhere & (visited > 1)], 0)
+        self._report(noted)
+
+    # --- The tree ---------------------------------------------------------------------------------
+
+    def _order(self) -> None:
+        """Order the tree, and report children and properties of one name."""
+        values = self.values
+        self.order = order = tree_order(self.node_parents)
+        properties = np.flatnonzero(values.kinds)
+        in_order = order.arranged(values.nodes[properties])
+        self.value_rows: I32 = properties[in_order].astype(np.int32)
+        """The values in the order of `properties`."""
+        self.link_places: I64 = order.arranged(values.nodes[values.link_rows])
+        """The links in the order of `inspect_links`."""
+        children = order.nodes[1:]
+        # Of one parent, children are in the order of the tree as they are in that of the file.
+        by_parent = np.argsort(order.parents[1:], kind="stable")
+        child_rows = values.node_rows[children[by_parent]]
+        self._note_repeated(rules.SAME_CHILDREN, order.parents[1:][by_parent], child_rows)
+        owners = order.places[values.nodes[self.value_rows]]
+        self._note_repeated(rules.SAME_PROPERTIES, owners, self.value_rows)
+
+    def _forget(self) -> None:
+        """Drop what only finding the tree needs."""
+        self.count = int(self.units.size)
+        """The number of records."""
+        self.values.forget_parents()
+        del self.units, self.node_parents
+
+    def _note_repeated(self, rule: Any, owners: I32, rows: NDArray[Any]) -> None:
+        """Report the values that have a name again; their owners are in order."""
+        codes = self.texts.codes[self.values.names[rows]]
+        most = self._most_findings or owners.size
+        again, count = repeated(owners.astype(np.int64), codes, len(self.pool), most)
+        noted = self._noted()
+        noted.add(rule, self.values.units[rows[again]], 0)
+        noted.beyond[int(rule)] += count - again.size
+        self._report(noted, as_added=True)
+
+    def strings_at(self, units: I64) -> I32:
+        """Return the texts that are the STRING_REFERENCEs at units; -1 where there is none."""
+        return self._places.strings_at(units)
+
+    def link_rows(self) -> I64:
+        """Return the values that are links, in the order of `inspect_links`."""
+        return self.values.link_rows[self.link_places]
+
+    # --- Facts about the whole VMO ----------------------------------------------------------------
+
+    def record_kinds(self) -> dict[str, int]:
+        """Return the number of records of each kind, by the names of record JSON."""
+        records = self.tally.sum(axis=1)
+        others = {"unknown": wire.UNKNOWN_BLOCK, "padding": wire.PADDING, "damaged": wire.DAMAGED}
+        kinds = {"block": int(records[: wire.NEW_TYPES].sum())}
+        kinds |= {name: int(records[type]) for name, type in others.items()}
+        return {name: count for name, count in kinds.items() if count}
+
+    def header_facts(self) -> dict[str, Any] | None:
+        """Return the facts of the header; None without one."""
+        header = self.header
+        if header is None:
+            return None
+        return {
+            "version": header.version,
+            "generation": header.generation,
+            "locked": header.generation % 2 == 1,
+            "frozen": header.generation == wire.FROZEN_GENERATION,
+            "vmo_size": "not given" if header.vmo_size is None else header.vmo_size,
+        }
+
+    def heap(self) -> dict[str, Any]:
+        """Return the use of the space: blocks by type and order, free space, and its fragmentation.
+
+        Zeros that may or may not be blocks count as free.
+        """
+        tally = self.tally[: wire.NEW_TYPES]
+        sizes = wire.UNIT << np.arange(16)
+        free = tally[BlockType.FREE]
+        free_bytes = int((free * sizes).sum())
+        total = int((tally * sizes).sum())
+        largest = int(sizes[free > 0].max(initial=0))
+        # Free blocks of the highest order are unfragmented space, smaller ones are fragments.
+        whole = int(free[wire.MAX_ORDER :] @ sizes[wire.MAX_ORDER :])
+        facts: dict[str, Any] = {
+            "blocks_by_type": {
+                wire.TYPE_NAMES[type]: int(count)
+                for type, count in enumerate(tally.sum(axis=1).tolist())
+                if count
+            },
+            "blocks_by_order": _by_order(tally.sum(axis=0)),
+            "bytes_used": total - free_bytes,
+            "bytes_free": free_bytes + self.stretches.get(wire.PADDING, 0),
+            "free_blocks_by_order": _by_order(free),
+            "largest_free_block": largest,
+            "fragmentation_percent": round(100 * (1 - whole / free_bytes), 1) if free_bytes else 0,
+        }
+        for name, type in (("bytes_damaged", wire.DAMAGED), ("bytes_unknown", wire.UNKNOWN_BLOCK)):
+            if type in self.stretches:
+                facts[name] = self.stretches[type]
+        return facts
+
+
+def _by_order(counts: I64) -> dict[str, int]:
+    return {str(order): count for order, count in enumerate(counts.tolist()) if count}

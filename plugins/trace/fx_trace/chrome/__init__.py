@@ -1,0 +1,1 @@
+"""Chrome JSON (the Trace Event Format) as an input: events as records, and rows of the tables."""

@@ -1,0 +1,53 @@
+"""Sniff: whether the first bytes of a file are those of a trace of JSON; and a sample of one."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from fxframework.registry import Confidence, Probe
+
+__all__ = ["sample", "sniff"]
+
+BEGIN: Final = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*+([\[{])[ \t\r\n]*+")
+EVENTS: Final = re.compile(rb'"traceEvents"[ \t\r\n]*+:[ \t\r\n]*+\[')
+PHASE: Final = re.compile(rb'"ph"[ \t\r\n]*+:[ \t\r\n]*+"[^"\\]"')
+MARK: Final = re.compile(rb'"(?:ts|pid|tid|name)"[ \t\r\n]*+:')
+HEAD: Final = (
+    b'{"displayTimeUnit":"ns","traceEvents":[\n'
+    b'{"ph":"M","pid":1,"name":"process_name","args":{"name":"shop"}}'
+)
+EVENT: Final = (
+    ',\n{"ph":"B","ts":%d.125,"pid":1,"tid":2,"cat":"shop","name":"order","args":{"lines":3}}'
+    ',\n{"ph":"X","ts":%d.5,"dur":3.001,"pid":1,"tid":2,"cat":"pay","name":"charge"}'
+    ',\n{"ph":"C","ts":%d,"pid":1,"tid":2,"name":"queue","args":{"long":%d}}'
+    ',\n{"ph":"E","ts":%d.75,"pid":1,"tid":2}'
+)
+
+
+def sniff(probe: Probe) -> Confidence:
+    """Return CERTAIN for an object with ``traceEvents``, or an array that begins with an event.
+
+    An event has a phase and another member of events.
+    """
+    begin = BEGIN.match(probe.head)
+    if begin is None:
+        return Confidence.NONE
+    if begin[1] == b"{":
+        return Confidence.CERTAIN if EVENTS.search(probe.head) else Confidence.NONE
+    first = probe.head[begin.end() :].partition(b"}")[0]
+    is_event = first[:1] == b"{" and PHASE.search(first) and MARK.search(first)
+    return Confidence.CERTAIN if is_event else Confidence.NONE
+
+
+def sample(nbytes: int) -> bytes:
+    """Make a typical file of about that many bytes."""
+    parts = [HEAD]
+    size = len(HEAD)
+    number = 0
+    while size < nbytes:
+        ts = 10 * number
+        parts.append((EVENT % (ts, ts + 2, ts + 3, number % 7, ts + 6)).encode())
+        size += len(parts[-1])
+        number += 1
+    return b"".join(parts) + b"\n]}\n"

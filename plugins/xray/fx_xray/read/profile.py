@@ -1,0 +1,272 @@
+"""Profile: opens the files of XRay's profiling mode; paths of calls become slices.
+
+A profile has no times, only how long the calls of each path took together. So each path of a thread
+is one slice, as long as all its calls, and the paths of a thread lie one behind the other, each
+within its caller's, from time 0 on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, NamedTuple
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray.profile import CUT_PATH, FORMAT, HEADER_BYTES, Header
+from fx_xray.read.batches import small_columns
+from fx_xray.read.events import to_ns, to_spans
+from fx_xray.read.symbols import FunctionNames
+from fx_xray.read.tables import SCHEMAS
+from fxframework.io.source import Source
+from fxframework.kernels.maps import PairMap
+from fxframework.kit.scanned import Columns
+from fxframework.model.capture import CallColumns, OpenRequest
+from fxframework.model.clock import NS_MAX
+from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
+from fxframework.wire.capture import BlockPass, Cells, DeclaredCapture
+
+__all__ = ["FORMAT", "Paths", "ProfileCapture"]
+
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+CALL_KIND: Final = 3
+"""Of `slices`."""
+HEADER: Final = Header.layout
+WORD_BYTES: Final = 4
+FIGURES: Final = struct.Struct("<QQ")
+"""Calls and ticks of a path, behind the zero that ends its ids."""
+SLICES: Final = STANDARD_TABLES["slices"].extended(
+    Column("xray_function", "u4", "id of the function"),
+    Column("xray_ticks", "i8", "length of all its calls, with what they called", "ticks"),
+    Column("xray_calls", "i8", "calls that it stands for; 0 where only longer paths were written"),
+)
+
+
+@attrs.define
+class Path:
+    """A path of calls of a thread."""
+
+    parent: int
+    """Number of the path without its innermost function; -1 if it has one function."""
+    function: int
+    thread: int
+    depth: int
+    offset: int
+    """Of the block that has it first."""
+    calls: int = 0
+    ticks: int = 0
+    start: int = 0
+    """Ticks of the thread's paths before it."""
+
+
+class Paths:
+    """The paths of a profile, each summed over all blocks of its thread; callers come first."""
+
+    def __init__(self) -> None:
+        self.tids: dict[int, int] = {}
+        """The offset of the first block of each thread."""
+        self.paths: list[Path] = []
+        self.cut: list[tuple[int, int]] = []
+        """Offsets of blocks that end within a path, and the bytes of what is left of it."""
+        self._numbers = PairMap()
+        self._threads: dict[int, int] = {}
+
+    def add(self, data: NDArray[np.uint8], offset: int, tid: int) -> None:
+        """Add the paths in the bytes behind a block's header; ``offset`` is the block's."""
+        self.tids.setdefault(tid, offset)
+        thread = self._threads.setdefault(tid, len(self._threads))
+        words = data[: data.size // WORD_BYTES * WORD_BYTES].view("<u4")
+        first = 0
+        for zero in np.flatnonzero(words == 0).tolist():
+            end = zero + 1 + FIGURES.size // WORD_BYTES
+            # Zeros before the path are in the figures of the path before it.
+            if zero < first or end > words.size:
+                continue
+            calls, ticks = FIGURES.unpack_from(data.data, (zero + 1) * WORD_BYTES)
+            path = self._path(words[first:zero].tolist(), thread, offset)
+            if path is not None:
+                path.calls += calls
+                path.ticks += ticks
+            first = end
+        if first < words.size:
+            self.cut.append((offset, (words.size - first) * WORD_BYTES))
+
+    def _path(self, functions: list[int], thread: int, offset: int) -> Path | None:
+        """Return the path of functions, innermost first, with its callers; None of no function."""
+        number = -1
+        path = None
+        for depth, function in enumerate(reversed(functions)):
+            # Outermost functions have the thread in place of the number of their caller.
+            caller = number if depth else -1 - thread
+            parent, number = number, self._numbers.number(caller, function)
+            if number == len(self.paths):
+                self.paths.append(Path(parent, function, thread, depth, offset))
+            path = self.paths[number]
+        return path
+
+    def finish(self) -> None:
+        """Give paths their places in time; those that were not written take as long as callees."""
+        within = [0] * len(self.paths)
+        for number in reversed(range(len(self.paths))):
+            path = self.paths[number]
+            path.ticks = max(path.ticks, within[number])
+            if path.parent >= 0:
+                within[path.parent] += path.ticks
+        next_start: dict[int, int] = {}
+        for number, path in enumerate(self.paths):
+            caller = path.parent if path.depth else -1 - path.thread
+            path.start = next_start.get(caller, 0)
+            next_start[caller] = path.start + path.ticks
+            next_start[number] = path.start
+
+    def column(self, name: str, kind: Any = np.int64) -> Any:
+        """Return an attribute of all paths as a column, of shape (paths,).
+
+        Numbers are limited so that their sum fits.
+        """
+        most = NS_MAX // max(1, len(self.paths))
+        values = (min(getattr(path, name), most) for path in self.paths)
+        return np.fromiter(values, kind, len(self.paths))
+
+
+class Threads(NamedTuple):
+    """The threads of a profile, as columns of shape (threads,)."""
+
+    pids: U64
+    tids: U64
+    thread_offsets: I64
+
+
+class ProfilePass(BlockPass):
+    """A whole profile, read once, with its paths."""
+
+    def __init__(self, capture: ProfileCapture, *, whole: bool) -> None:
+        super().__init__(capture, whole=whole)
+        self.paths = Paths()
+        for offset, nbytes, tid in capture.blocks:
+            data = capture.source.data[offset + HEADER_BYTES : offset + nbytes]
+            self.paths.add(data, offset, tid)
+            capture.check_budget()
+        self.paths.finish()
+        tids = np.array(list(self.paths.tids), np.uint64)
+        offsets = np.array(list(self.paths.tids.values()), np.int64)
+        self.log = Threads(np.full(tids.size, capture.process, np.uint64), tids, offsets)
+        ids, first, of_path = np.unique(
+            self.paths.column("function"), return_index=True, return_inverse=True
+        )
+        calls = np.zeros(ids.size, np.int64)
+        np.add.at(calls, of_path, self.paths.column("calls"))
+        self.functions = ids, calls
+        if self.paths.paths:
+            ends = self.paths.column("start") + self.paths.column("ticks")
+            self._range = 0, int(to_ns(ends, capture.frequency).max())
+        self.function_offsets = self.paths.column("offset")[first]
+        self._rows |= {
+            "processes": min(tids.size, 1),
+            "threads": tids.size,
+            "slices": len(self.paths.paths),
+            "xray_functions": ids.size,
+        }
+
+
+class ProfileCapture(DeclaredCapture, of=FORMAT):
+    """A profile: a slice for each path of a thread."""
+
+    streamed = frozenset({"xray_blocks"})
+    schemas: ClassVar[Mapping[str, TableSchema]] = {
+        name: SCHEMAS[name] for name in ("processes", "threads", "xray_functions")
+    } | {"slices": SLICES}
+    calls = CallColumns(
+        function="xray_function",
+        ticks="xray_ticks",
+        ended="",
+        functions="xray_functions",
+        count="xray_calls",
+    )
+    fits_memory = True  # paths are summed over the whole file
+
+    def __init__(self, source: Source, request: OpenRequest) -> None:
+        super().__init__(source, request)
+        self.frequency = max(0, int(request.options.get("cycle_frequency") or 0))
+        self.blocks: list[tuple[int, int, int]] = []
+        """Offset, size and thread id of the sound blocks, of the last pass."""
+        self.process = 0
+        head = source.read(0, HEADER.least)
+        if len(head) == HEADER.least and head.startswith(FORMAT.constant):
+            self.process = Header.unpack(memoryview(head), 0, len(head), FORMAT.state())[0].process
+        self._names = FunctionNames(request.options, self.strings)
+        self._names.whole_ids = True
+
+    @property
+    def ticks_per_second(self) -> int:
+        """The frequency that the option gives; 0: lengths are ticks alone."""
+        return self.frequency
+
+    def resume(self) -> None:
+        """A file that grows is not followed: its paths are sums."""
+
+    def begin(self) -> None:
+        """Begin a pass over the file."""
+        self.blocks = []
+
+    def finish(self, context: Any, table: str, columns: Cells) -> Cells:
+        """Note where the blocks of a batch are."""
+        del context, table
+        wanted = (columns[name].tolist() for name in ("offset", "xray_bytes", "xray_tid"))
+        self.blocks += zip(*wanted, strict=True)
+        return columns
+
+    def _run_pass(self, *, whole: bool) -> ProfilePass:
+        passed = ProfilePass(self, whole=whole)
+        self._names.functions = passed.functions[0]
+        return passed
+
+    def _report(self, passed: Any) -> None:
+        super()._report(passed)
+        for offset, nbytes in passed.paths.cut:
+            self.diagnostics.add(CUT_PATH, offset, None, nbytes)
+        for rule, value in self._names.findings():
+            self.diagnostics.add(rule, value=value)
+
+    def _small(self, name: str, passed: Any) -> Columns:
+        if name == "slices":
+            return self._slices(passed.paths)
+        columns = small_columns(name, passed, self._names)
+        if name == "xray_functions":
+            columns["offset"] = passed.function_offsets
+        return columns
+
+    def _slices(self, paths: Paths) -> Columns:
+        count = len(paths.paths)
+        ticks, lengths = paths.column("start"), paths.column("ticks")
+        functions = paths.column("function", np.uint32)
+        starts, spans = to_spans(ticks, lengths, self.frequency)
+        return {
+            "offset": paths.column("offset"),
+            "ts": starts,
+            "ticks": ticks.view(np.uint64),
+            "dur": spans,
+            "thread": paths.column("thread", np.int32),
+            "category": np.full(count, -1, np.int32),
+            "name": self._names.of(functions),
+            "depth": paths.column("depth", np.int32),
+            "parent": paths.column("parent"),
+            "kind": np.full(count, CALL_KIND, np.uint8),
+            "id": np.zeros(count, np.uint64),
+            "xray_function": functions,
+            "xray_ticks": lengths,
+            "xray_calls": paths.column("calls"),
+        }
+
+    def _facts(self, passed: Any) -> dict[str, Any]:
+        return {
+            "mode": "profiling",
+            "frequency_hz": self.frequency or "not known: ticks are taken for nanoseconds",
+            "process": self.process,
+            "threads": len(passed.paths.tids),
+            "functions": int(passed.functions[0].size),
+            "calls": int(passed.functions[1].sum()),
+        }
