@@ -22,6 +22,7 @@ from fx_xray.read import capture as reader
 from fx_xray.read import log, match, timeline
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
+from fx_xray.write import encoder
 from fxframework.io import budget
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -299,3 +300,30 @@ def test_times_wrap_between_blocks_of_records(monkeypatch: pytest.MonkeyPatch) -
     data = traces.header() + traces.buffer(*calls, fx.NewCpu(cpu=1, tsc=5), tsc=latest)
     monkeypatch.setattr(log, "SCANNED", 2)
     check("xray", data)
+
+
+def test_calls_that_end_with_another_are_all_counted_and_the_first_are_listed() -> None:
+    calls = [traces.call(function) for function in range(1, 7)]
+    data = traces.header() + traces.buffer(*calls, traces.call(1, "exit"))
+    everything = opened("xray", data, max_findings=0)
+    capture = opened("xray", data, max_findings=2)
+    capture.scan()
+    assert capture.diagnostics.counts["FXX0303"] == 5
+    everything.scan()
+    unwound = [each for each in everything.diagnostics if each.code == "FXX0303"]
+    assert [each for each in capture.diagnostics if each.code == "FXX0303"][:2] == unwound[:2]
+
+
+def test_a_call_behind_an_argument_of_none_keeps_its_own_between_blocks_of_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    common: dict[str, Any] = {"thread": 6, "process": 2}
+    records = [
+        fx.BasicArgument(function_id=4, value=8, **common),
+        fx.BasicFunction(kind="enter", function_id=3, cpu=1, tsc=9, **common),
+        fx.BasicArgument(function_id=3, value=7, **common),
+    ]
+    dialect = fx.Dialect("xray-basic", 3)
+    data = b"".join(encoder.packed(record, dialect) for record in records)
+    monkeypatch.setattr(log, "SCANNED", 2)
+    check("xray-basic", traces.header(3, basic=True) + data)

@@ -19,6 +19,7 @@ from fx_xray.format import (
     FUNCTION,
     HEADER_BYTES,
     KIND_NAMES,
+    ORPHAN,
     TAIL_EXIT,
     BasicArgument,
     BasicFunction,
@@ -154,5 +155,9 @@ class BasicFrames:
         first, last = np.flatnonzero(begins), np.flatnonzero(is_sound & follows[: begin.size])
         nothing = np.zeros(first.size, np.int64)
         self.stretches.add(
-            begin[first], end[last], thread[first], nothing, is_orphan[first].astype(np.int64)
+            begin[first],
+            end[last],
+            thread[first],
+            nothing,
+            np.where(is_orphan[first], ORPHAN, 0),
         )

@@ -682,6 +682,6 @@ def events_of(columns: Columns, rows: I64) -> Events:
     """Return some rows of columns as events."""
     chosen = {name: column[rows] for name, column in columns.items()}
     if "value" not in columns:
-        nothing = {"value": np.uint64(0), "size": np.int32(0)}
-        chosen |= {name: np.broadcast_to(zero, rows.size) for name, zero in nothing.items()}
+        chosen["value"] = np.broadcast_to(np.uint64(0), rows.size)
+        chosen["size"] = np.broadcast_to(np.int32(0), rows.size)
     return Events(**chosen)
