@@ -28,5 +28,13 @@ class Heads:
     def end_of_bound(self, at: int) -> int: ...
     def read(self, most: int, run: int) -> tuple[int, int, int]: ...
     def walk(
-        self, starts: I64, stops: I64, ends: I64, ats: I64, nexts: I64, lanes: I64, most: int
+        self,
+        starts: I64,
+        stops: I64,
+        ends: I64,
+        ats: I64,
+        nexts: I64,
+        lanes: I64,
+        most: int,
+        total: int,
     ) -> int: ...

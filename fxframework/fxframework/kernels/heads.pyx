@@ -164,13 +164,13 @@ cdef class Heads:
 
     def walk(self, const int64_t[::1] starts, const int64_t[::1] stops,
              const int64_t[::1] ends, int64_t[::1] ats, int64_t[::1] nexts,
-             const int64_t[::1] lanes, int64_t most):
+             const int64_t[::1] lanes, int64_t most, int64_t total):
         """Read up to ``most`` records of each of some lanes; return how many rows these are.
 
         A lane is what reads stretches one after another, all of them sound: it goes on at a byte
         (``ats``) of a stretch (``nexts``), up to before its last stretch (``ends``); all are by
-        lane. ``stretches`` (int32) has the stretch of each row; where the rows are full, the lanes
-        that are left have none.
+        lane. ``stretches`` (int32) has the stretch of each row; behind ``total`` records, or where
+        the rows are full, the lanes that are left have none.
         """
         cdef int64_t rows = 0, records, at, stretch, end, stop, count, byte, lane, number
         cdef int64_t room = self.place.shape[0]
@@ -208,6 +208,7 @@ cdef class Heads:
                     stretch += 1
                     at = 0
             ats[lane], nexts[lane] = at, stretch
-            if rows == room:
+            total -= records
+            if rows == room or total <= 0:
                 break
         return rows

@@ -128,7 +128,7 @@ class Walked:
 
 
 class Part(NamedTuple):
-    """Events of threads, in the order of these."""
+    """Events of threads, those of each in their order."""
 
     columns: Columns
     """Columns of the records; kinds of events that go back in time have BACK."""
@@ -179,7 +179,10 @@ class Threads(abc.ABC):
         return np.flatnonzero(self.states.stretch < self.stretches.first[1:])
 
     def read(self, threads: I64, most: int) -> Part:
-        """Return the next events of threads, which ascend, of ``most`` records of each at most."""
+        """Return the next events of threads, of ``most`` records of each at most.
+
+        Of the last threads there are none, where those before have enough.
+        """
         heads, states, stretches = self.heads, self.states, self.stretches
         rows = heads.walk(
             stretches.start,
@@ -189,6 +192,7 @@ class Threads(abc.ABC):
             states.stretch,
             threads,
             most,
+            TOGETHER,
         )
         names = ("places", "ends", "counts", "codes", "stretches")
         begin, end, count, code, stretch = (getattr(heads, name)[:rows] for name in names)
@@ -604,7 +608,7 @@ class Window:
                 self.read(some, PEEKED)
 
     def read(self, some: I64, most: int) -> None:
-        """Read more of some threads, which ascend."""
+        """Read more of some threads, of the first ones at least."""
         part = self.threads.read(some, most)
         if part.rows.size:
             self.parts.append(part)
@@ -615,10 +619,9 @@ class Window:
         open_threads = self.threads.open_threads
         reached = self.threads.states.latest[open_threads]
         if self.held > self.enough:
-            self.read(open_threads[[np.argmin(reached)]], TOGETHER // PEEKED)
+            self.read(open_threads[[np.argmin(reached)]], TOGETHER)
         else:
-            by_time = open_threads[np.argsort(reached, kind="stable")]
-            self.read(np.sort(by_time[: 1 + TOGETHER // self.most]), self.most)
+            self.read(open_threads[np.argsort(reached, kind="stable")], self.most)
 
     def take(self) -> Events | None:
         """Take the events that come before all that are not read; None where they are few."""
@@ -651,7 +654,7 @@ class Window:
 
 def joined(parts: list[Part]) -> Part:
     """Return the events of several parts as one, in the order of threads."""
-    if len(parts) == 1:
+    if len(parts) == 1 and (np.diff(parts[0].threads) > 0).all():
         return parts[0]
     if any("value" in part.columns for part in parts):
         for part in parts:
