@@ -264,7 +264,7 @@ class Processor:
             )
         if any(not 0 <= node <= MOST_NODE for node in self.nodes):
             raise CpuError(f"invalid nodes {list(self.nodes)}: each must be 0 to {MOST_NODE:#x}")
-        if self.crystal is not None:
+        if self.crystal is not None:  # CPUID 15h gives the frequency as a ratio to it
             _check_crystal(self.frequency, self.crystal)
         for name, values in (("offsets", self.offsets), ("nodes", self.nodes)):
             if values and len(values) != self.number:

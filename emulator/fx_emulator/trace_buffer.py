@@ -380,6 +380,7 @@ class Contents:
                 end = _scan(image, start, size)
             return image[start : start + end]
 
+        # The number of times that the halves were switched: the second one is current if it is odd.
         wrapped = mode_word >> 32
         current_half = wrapped & 1
         halves = [current_half]

@@ -15,12 +15,14 @@ from fxframework.registry import Option
 
 __all__ = ["descriptor_faults", "unmet_requirement"]
 
+HYPHENATED = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 NAMES = {
-    "Reader": r"[a-z][a-z0-9]*(-[a-z0-9]+)*",
+    "Reader": HYPHENATED,
+    "Writer": HYPHENATED,
+    "Exporter": HYPHENATED,
     "StepKind": r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+",
     "DeviceKind": r"[a-z][a-z0-9_]*",
 }
-NAMES["Writer"] = NAMES["Exporter"] = NAMES["Reader"]
 """Regular expressions for names, by class of the descriptor."""
 REQUIRED = ("open", "run", "sniff")
 """Fields that must be functions."""
@@ -66,8 +68,9 @@ def _suffixes(item: Any) -> Iterator[str]:
 
 def _functions(item: Any) -> Iterator[str]:
     for name, value in _fields(item).items():
-        missing = value is None and name in OPTIONAL
-        if name in {*REQUIRED, *OPTIONAL} and not callable(value) and not missing:
+        if name in OPTIONAL and value is None:
+            continue
+        if name in {*REQUIRED, *OPTIONAL} and not callable(value):
             yield f"{name} is {value!r}, not a function"
 
 
@@ -79,7 +82,7 @@ def _sets(item: Any) -> Iterator[str]:
             continue  # the name of a format
         if not isinstance(value, frozenset | set):
             yield f"{name} is {value!r}, not a frozenset of names"
-        elif not all(isinstance(each, str) for each in value):
+        elif not all(isinstance(member, str) for member in value):
             yield f"{name} is {value!r}, whose members are not all strings"
 
 
@@ -88,15 +91,15 @@ def _options(item: Any) -> Iterator[str]:
     if not isinstance(options, tuple | list):
         yield f"options is {options!r}, not a tuple of Option"
         return
-    names: set[str] = set()
+    declared_names: set[str] = set()
     for option in options:
         if not isinstance(option, Option):
             yield f"options contains {option!r}, not an Option"
             continue
         yield from _option(option)
-        if option.name in names:
+        if option.name in declared_names:
             yield f"option {option.name} is declared twice"
-        names.add(option.name)
+        declared_names.add(option.name)
 
 
 def _option(option: Option) -> Iterator[str]:
@@ -115,39 +118,51 @@ def _option(option: Option) -> Iterator[str]:
 
 
 def unmet_requirement(requirements: Iterable[str], project: str, version: str) -> str:
-    """Return what a distribution requires of a project that this version is not; else nothing.
+    """Return the requirement that ``version`` of ``project`` does not meet; "" if it meets all.
 
-    ``requirements`` are those of its metadata, such as ``fxframework>=0.2,<1``.
+    ``requirements`` are those in the metadata of a distribution, such as ``fxframework>=0.2,<1``.
     """
     for requirement in requirements:
-        found = _REQUIREMENT.fullmatch(requirement)
-        if found is None or found[1].lower().replace("_", "-") != project:
+        match = _REQUIREMENT.fullmatch(requirement)
+        if match is None:
             continue
-        clauses = [clause.strip() for clause in found[2].split(",") if clause.strip()]
+        required_project, clause_list = match.groups()
+        if required_project.lower().replace("_", "-") != project:
+            continue
+        clauses = [clause.strip() for clause in clause_list.split(",") if clause.strip()]
         if not all(_holds(clause, version) for clause in clauses):
             return f"{project}{','.join(clauses)}"
     return ""
 
 
 def _holds(clause: str, version: str) -> bool:
-    """Return whether a version has a clause such as ``>=0.2``; True for one of another form."""
-    found = re.fullmatch(r"(~=|==|!=|<=|>=|<|>)\s*(\d+(?:\.\d+)*)(\.\*)?", clause)
-    ours = re.match(r"\d+(?:\.\d+)*", version)
-    if found is None or ours is None:
+    """Return whether a version meets a clause such as ``>=0.2``; True for one of another form."""
+    match = re.fullmatch(r"(~=|==|!=|<=|>=|<|>)\s*(\d+(?:\.\d+)*)(\.\*)?", clause)
+    number = re.match(r"\d+(?:\.\d+)*", version)
+    if match is None or number is None:
         return True
-    wanted, own = ([int(part) for part in each.split(".")] for each in (found[2], ours[0]))
-    whole = max(len(wanted), len(own))
-    one, other = own + [0] * (whole - len(own)), wanted + [0] * (whole - len(wanted))
-    begins = one[: len(wanted)] == wanted
+    operator, clause_number, is_prefix = match.groups()
+    required = [int(part) for part in clause_number.split(".")]
+    actual = [int(part) for part in number[0].split(".")]
+    # 1.0 and 1.0.0 are the same version: compare with zeros for the parts that are not there.
+    length = max(len(required), len(actual))
+    padded_required = required + [0] * (length - len(required))
+    padded_actual = actual + [0] * (length - len(actual))
+    if is_prefix:  # == 1.2.*
+        is_equal = padded_actual[: len(required)] == required
+    else:
+        is_equal = padded_actual == padded_required
     return {
-        "~=": one >= other and one[: len(wanted) - 1] == wanted[:-1],
-        "==": begins if found[3] else one == other,
-        "!=": not begins if found[3] else one != other,
-        "<=": one <= other,
-        ">=": one >= other,
-        "<": one < other,
-        ">": one > other,
-    }[found[1]]
+        # ~= 1.2.3 means at least 1.2.3, and 1.2.*
+        "~=": padded_actual >= padded_required
+        and padded_actual[: len(required) - 1] == required[:-1],
+        "==": is_equal,
+        "!=": not is_equal,
+        "<=": padded_actual <= padded_required,
+        ">=": padded_actual >= padded_required,
+        "<": padded_actual < padded_required,
+        ">": padded_actual > padded_required,
+    }[operator]
 
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*\(?([^;()@]*)\)?\s*")

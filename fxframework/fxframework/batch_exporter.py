@@ -45,7 +45,8 @@ def exporter(
             f"exporter {name!r}: accepts and writes are sets of names, not one string",
             remedy='write accepts={"instants"}; a class may accept the captures of one format',
         )
-    tables, columns = frozenset(accepts), frozenset(writes)
+    tables = frozenset(accepts)
+    columns = frozenset(writes)
 
     def decorate(function: Batches) -> Exporter:
         def open_(sink: Sink, options: Mapping[str, Any]) -> Generated:
@@ -74,7 +75,9 @@ class Generated:
         self._sink = sink
         self._options = options
         self._dropped: Counter[str] = Counter()
+        """Values left out, by table and column."""
         self._rows = 0
+        """Rows of the current capture that the generator has taken."""
 
     def write(self, capture: Capture) -> None:
         """Write what the generator yields.
@@ -85,9 +88,9 @@ class Generated:
         for chunk in self._function(self._batches(capture), self._options):
             if not isinstance(chunk, str | bytes | bytearray | memoryview):
                 raise TypeError(f"the generator yields {chunk!r}, not a string or bytes")
-            self._sink.write(
-                chunk.encode(errors="surrogateescape") if isinstance(chunk, str) else chunk
-            )
+            if isinstance(chunk, str):
+                chunk = chunk.encode(errors="surrogateescape")
+            self._sink.write(chunk)
         if not self._rows and self._tables != EVERY_CAPTURE:
             raise WriteRefusedError(
                 f"no rows in {', '.join(sorted(self._tables))}",
@@ -96,6 +99,7 @@ class Generated:
             )
 
     def _batches(self, capture: Capture) -> Iterator[Table]:
+        """Yield the batches for the generator; count their rows, and the values it leaves out."""
         from fxframework.kit.omitted import omitted_values
 
         for table in (name for name in capture.tables if name in self._tables):
@@ -108,4 +112,4 @@ class Generated:
 
     def close(self) -> Mapping[str, int]:
         """Return the counts of values that were left out, by table and column."""
-        return +self._dropped
+        return +self._dropped  # without the zeros

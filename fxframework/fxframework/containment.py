@@ -74,7 +74,7 @@ def in_time(function: Callable[[], T]) -> T:
         try:
             result = function()
             results.put(lambda: result)
-        except Exception as error:  # noqa: BLE001 (raised below)
+        except Exception as error:  # noqa: BLE001 (raised in the thread that waits)
             results.put(functools.partial(_raise, error))
         except BaseException as error:  # noqa: BLE001 (it must not end the thread)
             results.put(functools.partial(_raise, escape(error)))
@@ -94,9 +94,10 @@ def _raise(error: Exception) -> NoReturn:
 class Interrupts:
     """A context manager that records whether the user, not a plugin, interrupted the program.
 
-    The KeyboardInterrupt of a signal may get lost: Python drops it in a destructor or a callback of
-    a weak reference, and C code may replace it, as numpy does where it promotes the fields of
-    arrays, by a TypeError. The first is raised again; for the second, `check` tells.
+    The KeyboardInterrupt of a signal may get lost in two ways. Python drops it in destructors and
+    in callbacks of weak references: this class raises it again. C code may replace it by another
+    exception, as numpy does with a TypeError where it promotes the fields of arrays: ``check``
+    raises it afterwards.
     """
 
     def __init__(self) -> None:
@@ -104,37 +105,42 @@ class Interrupts:
         """Whether SIGINT arrived."""
         self.by_user = False
         """Whether SIGINT arrived; True if that cannot be determined."""
-        self._before: Any = None
-        self._hook = sys.unraisablehook
+        self._previous_handler: Any = None
+        """The handler of SIGINT to restore at the end; None if it was not replaced."""
+        self._previous_hook = sys.unraisablehook
 
     def __enter__(self) -> Self:
-        main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self._before = signal.signal(signal.SIGINT, self._on_signal)
-            self._hook, sys.unraisablehook = sys.unraisablehook, self._raise_again
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        # Only the main thread can set a handler, and the handler of a caller is left in place.
+        if is_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._previous_handler = signal.signal(signal.SIGINT, self._on_signal)
+            self._previous_hook = sys.unraisablehook
+            sys.unraisablehook = self._raise_again
         else:
             self.by_user = True
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            sys.unraisablehook = self._hook
+        if self._previous_handler is not None:
+            signal.signal(signal.SIGINT, self._previous_handler)
+            sys.unraisablehook = self._previous_hook
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if SIGINT arrived: what goes on would ignore the user."""
+        """Raise KeyboardInterrupt if SIGINT arrived, so that no other exception hides it."""
         if self.arrived:
             raise KeyboardInterrupt
 
-    def _raise_again(self, found: sys.UnraisableHookArgs) -> None:
+    def _raise_again(self, unraisable: sys.UnraisableHookArgs) -> None:
         """Interrupt the program again, once it is out of the code that dropped the interrupt."""
-        if self.arrived and issubclass(found.exc_type, KeyboardInterrupt):
+        if self.arrived and issubclass(unraisable.exc_type, KeyboardInterrupt):
             threading.Timer(AGAIN, _thread.interrupt_main).start()
         else:
-            self._hook(found)
+            self._previous_hook(unraisable)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.by_user = self.arrived = True
+        """Note the interrupt and raise it."""
+        self.arrived = True
+        self.by_user = True
         signal.default_int_handler(number, frame)
 
 
@@ -154,9 +160,10 @@ class PrintGuard:
 
     def write(self, text: str) -> int:
         """Write text to standard error, and note the calling module."""
-        here = inspect.currentframe()
-        caller = None if here is None else here.f_back
-        module = "" if caller is None else str(caller.f_globals.get("__name__", ""))
+        module = ""
+        own_frame = inspect.currentframe()
+        if own_frame is not None and own_frame.f_back is not None:
+            module = str(own_frame.f_back.f_globals.get("__name__", ""))
         if module not in self.modules:
             self.modules.append(module)
         return sys.stderr.write(text)
@@ -170,11 +177,12 @@ class PrintGuard:
     @contextlib.contextmanager
     def around(cls) -> Iterator[PrintGuard]:
         """Replace standard output by a guard, and yield the guard."""
-        before = sys.stdout
-        guard = cls(before)
+        stdout = sys.stdout
+        guard = cls(stdout)
         sys.stdout = guard
         try:
             yield guard
         finally:
+            # A plugin may have replaced it in turn; its object then stays.
             if sys.stdout is guard:
-                sys.stdout = before
+                sys.stdout = stdout

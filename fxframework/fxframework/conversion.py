@@ -153,35 +153,44 @@ def check_options(
     Valid are the options of the captures' readers, the limits, and ``more``: pairs of a title and
     options. The error lists all of them by owner.
     """
-    owners: dict[str, list[str]] = {}
+    names_by_owner: dict[str, list[str]] = {}
     for capture in captures:
-        formats = [capture.format, *([RECORDS] if capture.source.rebuilt else [])]
+        formats = [capture.format]
+        if capture.source.rebuilt:
+            formats.append(RECORDS)
         for format in formats:
             reader = host.readers.get(format)
             if reader is not None:
-                owners[f"reader {format}"] = [option.name for option in reader.options]
+                names_by_owner[f"reader {format}"] = [option.name for option in reader.options]
     for title, options in more:
-        owners[title] = [option.name for option in options]
-    owners["limits"] = [option.name for option in LIMIT_OPTIONS]
-    known = set(itertools.chain.from_iterable(owners.values()))
+        names_by_owner[title] = [option.name for option in options]
+    names_by_owner["limits"] = [option.name for option in LIMIT_OPTIONS]
+    # By owner, because options of several readers and targets may have the same name.
+    valid_names = set(itertools.chain.from_iterable(names_by_owner.values()))
     for name in given:
-        if name not in known:
-            listed = "; ".join(f"{who}: {', '.join(own)}" for who, own in owners.items() if own)
+        if name not in valid_names:
+            owners = [
+                f"{owner}: {', '.join(names)}" for owner, names in names_by_owner.items() if names
+            ]
             raise UsageError(
-                f"no option {name!r} applies here{did_you_mean(name, known)}",
-                remedy=f"options by owner: {listed}",
+                f"no option {name!r} applies here{did_you_mean(name, valid_names)}",
+                remedy=f"options by owner: {'; '.join(owners)}",
             )
 
 
 def _target_options(
-    target: Target, captures: Sequence[Capture], given: Mapping[str, Any]
+    target: Target, captures: Sequence[Capture], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a target's options: those given, and those that reproduce a capture's own bytes."""
-    own = {option.name for option in target.options}
+    """Return the values of a target's options.
+
+    Options that are not given have the values that reproduce the bytes of a capture in its own
+    format, or else their defaults.
+    """
     values: dict[str, Any] = {}
     if isinstance(target, Writer) and target.format == captures[0].format:
         values.update(captures[0].writer_options)
-    values.update({name: value for name, value in given.items() if name in own})
+    option_names = {option.name for option in target.options}
+    values.update({name: value for name, value in options.items() if name in option_names})
     return parse_options(values, target.options, whose=target_name(target))
 
 
@@ -237,6 +246,7 @@ def plan(
 def _kind_of(
     target: Target, captures: Sequence[Capture], parts: Sequence[Selection | None]
 ) -> type[Conversion]:
+    """Return the class of the action that makes the output."""
     if isinstance(target, Exporter):
         return _Export
     if len(captures) > 1 or captures[0].format != target.format:
@@ -245,20 +255,28 @@ def _kind_of(
 
 
 def _alignments(
-    captures: Sequence[Capture], target: Target, given: Mapping[str, Line | str] | None
+    captures: Sequence[Capture], target: Target, lines: Mapping[str, Line | str] | None
 ) -> tuple[Alignment, ...]:
-    """Align the clocks of captures, if an exporter takes their tables."""
-    by_tables = isinstance(target, Exporter) and not isinstance(target.accepts, str)
-    if not by_tables or target_name(target) == RECORDS or (len(captures) < 2 and not given):
-        if given:
+    """Align the clocks of captures, if an exporter takes their tables; ``lines`` are the user's."""
+    if not _writes_tables(target):
+        if lines:
             raise UsageError(
                 f"{target_name(target)} keeps the times of each capture, so none can be aligned",
                 remedy="omit --align, or choose an exporter of tables, such as perfetto",
             )
         return ()
+    if len(captures) < 2 and not lines:
+        return ()
     from fxframework.model.timeline import align
 
-    return tuple(align(captures, given))
+    return tuple(align(captures, lines))
+
+
+def _writes_tables(target: Target) -> bool:
+    """Return whether a target is an exporter of tables, whatever their format."""
+    if not isinstance(target, Exporter) or isinstance(target.accepts, str):
+        return False
+    return target.name != RECORDS
 
 
 @attrs.frozen(kw_only=True)
@@ -312,7 +330,8 @@ class Conversion:
                 spare(self.captures, capture)
 
     def _check_logs(self, capture: Capture, part: Selection) -> None:
-        capture.select(part)
+        """Raise UsageError if the target cannot write a part that is selected by its logs."""
+        capture.select(part)  # which refuses captures without logs
         target = self.target
         if isinstance(target, Writer) and target.extract is not None and capture.row_table is None:
             raise UsageError(
@@ -593,11 +612,12 @@ class _Export(_Tables):
 
 def _copy(source: Source, sink: Sink) -> None:
     """Write all bytes of a source, in bounded memory."""
-    at = 0
+    start = 0
     for piece in source.pieces():
         sink.write(piece)
-        source.release(at, at + len(piece))
-        at += len(piece)
+        stop = start + len(piece)
+        source.release(start, stop)
+        start = stop
 
 
 class _RecordTarget:
@@ -606,8 +626,10 @@ class _RecordTarget:
     def __init__(self, plan: _Records | Salvage, capture: Capture, sink: Sink) -> None:
         from fxframework.model.diagnostics import Diagnostics
 
+        rules = Catalogue([])
         reader = plan.host.readers.get(plan.target.format)
-        rules = Catalogue([]) if reader is None or reader.rules is None else reader.rules()
+        if reader is not None and reader.rules is not None:
+            rules = reader.rules()
         self._capture = capture
         self._findings = Diagnostics(rules, strict=plan.strict, path=sink.name)
         self._target = plan.target.open(sink, plan.options, self._findings)
@@ -618,7 +640,8 @@ class _RecordTarget:
             self._target.write(record)
         except WriteRefusedError as error:
             error.path = error.path or self._capture.name
-            error.offset = record.offset if error.offset is None else error.offset
+            if error.offset is None:
+                error.offset = record.offset
             raise
 
     def close(self) -> tuple[Diagnostic, ...]:
@@ -629,14 +652,14 @@ class _RecordTarget:
 
 def _refuse_lines(capture: Capture) -> None:
     """Raise UnreadableError for a records file without a valid line."""
-    first = next((f for f in capture.diagnostics if f.code == rules.INVALID_LINE.code), None)
-    if first is not None:
-        raise UnreadableError(
-            f"no line of the records file is a record of {capture.format}: {first.message}",
-            path=capture.name,
-            offset=first.offset,
-            remedy="`fxf verify` lists what is wrong with each line",
-        )
+    for finding in capture.diagnostics:
+        if finding.code == rules.INVALID_LINE.code:
+            raise UnreadableError(
+                f"no line of the records file is a record of {capture.format}: {finding.message}",
+                path=capture.name,
+                offset=finding.offset,
+                remedy="`fxf verify` lists what is wrong with each line",
+            )
 
 
 def require_readable(capture: Capture, kinds: Mapping[str, int] | None = None) -> None:
@@ -644,17 +667,21 @@ def require_readable(capture: Capture, kinds: Mapping[str, int] | None = None) -
 
     ``kinds`` are the numbers of its records by kind, by default those of its summary.
     """
-    kinds = capture.summary().kinds if kinds is None else kinds
+    if kinds is None:
+        kinds = capture.summary().kinds
     if any(count for kind, count in kinds.items() if kind not in UNREADABLE_KINDS):
         return
-    first = next(
-        (f for f in capture.diagnostics.sorted() if f.severity >= Severity.DATA_LOSS), None
-    )
-    why = "" if first is None else f": {first.message}"
+    message = f"nothing in it can be read as {capture.format}"
+    offset = None
+    for finding in capture.diagnostics.sorted():
+        if finding.severity >= Severity.DATA_LOSS:
+            message += f": {finding.message}"
+            offset = finding.offset
+            break
     raise UnreadableError(
-        f"nothing in it can be read as {capture.format}{why}",
+        message,
         path=capture.name,
-        offset=None if first is None else first.offset,
+        offset=offset,
         remedy=f"`fxf verify -f {capture.format}` lists what is wrong; `fxf cat --records` and "
         "OUT.jsonl keep the bytes",
     )
@@ -706,10 +733,13 @@ class SalvageReport:
     def add(self, loss: Loss, severity: Severity, *, keep: int = MOST_LOSSES) -> None:
         """Count a loss, and list it if fewer than ``keep`` are listed."""
         self.counts[loss.code] = self.counts.get(loss.code, 0) + 1
-        self.lost_records += loss.nbytes > 0 and not loss.part
         self.lost_bytes += loss.nbytes
-        gone = loss.nbytes > 0 and loss.what != "padding"
-        self.lossy = self.lossy or gone or severity >= Severity.DATA_LOSS
+        if loss.nbytes > 0 and not loss.part:
+            self.lost_records += 1
+        if loss.nbytes > 0 and loss.what != "padding":
+            self.lossy = True
+        if severity >= Severity.DATA_LOSS:
+            self.lossy = True
         if len(self.losses) < keep:
             self.losses.append((loss, severity))
 
@@ -727,33 +757,37 @@ def plan_salvage(
     Raises UsageError if the suffix of ``out`` does not belong to a format that can be written from
     the capture, or for an unknown option; UnreadableError if the capture has no valid record.
     """
-    given = dict(options or {})
+    options = dict(options or {})
     writer = _salvage_writer(host, capture, os.fspath(out))
-    check_options(host, given, [capture], (writer.format, writer.options))
-    values = _target_options(writer, [capture], given)
-    # Tables of another format are made of whole columns, which a summary keeps.
-    own = writer.format == capture.format
-    require_readable(capture, capture.record_counts() if own else None)
+    check_options(host, options, [capture], (writer.format, writer.options))
+    values = _target_options(writer, [capture], options)
+    if writer.format == capture.format:
+        require_readable(capture, capture.record_counts())
+    else:
+        # Tables of another format are made of whole columns, which the summary already reads.
+        require_readable(capture)
     return Salvage(host=host, capture=capture, target=writer, options=values, strict=strict)
 
 
 def _salvage_writer(host: Host, capture: Capture, out: str) -> Writer:
-    suffix, found = longest_suffix(host.writers.values(), out)
-    possible = [one for one in targets_for(host, capture) if isinstance(one, Writer)]
-    fitting = [writer for writer in found if writer in possible]
-    preferred = preferred_writer(host, fitting, capture) if fitting else None
-    if preferred is not None:
-        return preferred
-    suffixes = ", ".join(dict.fromkeys(each for writer in possible for each in writer.suffixes))
-    remedy = f"{capture.format} captures can be salvaged into files of: {suffixes or 'no format'}"
-    if not found:
+    """Return the writer for the suffix of ``out``. Raises UsageError if it cannot be used."""
+    suffix, writers_of_suffix = longest_suffix(host.writers.values(), out)
+    possible = [target for target in targets_for(host, capture) if isinstance(target, Writer)]
+    suitable = [writer for writer in writers_of_suffix if writer in possible]
+    if suitable:
+        preferred = preferred_writer(host, suitable, capture)
+        if preferred is not None:
+            return preferred
+    suffixes = dict.fromkeys(suffix for writer in possible for suffix in writer.suffixes)
+    choices = ", ".join(suffixes) or "no format"
+    remedy = f"{capture.format} captures can be salvaged into files of: {choices}"
+    names = target_names(writers_of_suffix)
+    if not writers_of_suffix:
         raise UsageError(f"no format has the suffix of {out!r}", remedy=remedy)
-    if fitting:
-        raise UsageError(
-            f"several formats have the suffix {suffix!r}: {target_names(found)}", remedy=remedy
-        )
+    if suitable:
+        raise UsageError(f"several formats have the suffix {suffix!r}: {names}", remedy=remedy)
     raise UsageError(
-        f"{capture.format} captures cannot be written as {target_names(found)}",
+        f"{capture.format} captures cannot be written as {names}",
         path=capture.name,
         remedy=remedy,
     )
@@ -805,55 +839,63 @@ class Salvage:
         return report
 
     def _read_back(self, source: Source, report: SalvageReport) -> None:
-        """Enter in a report what the reader of the output finds in it; closes the source."""
+        """Add to a report what the reader of the output finds; close the source."""
         reader = self.host.readers.get(self.target.format)
         if reader is None:
             source.close()
             return
-        options = {} if report.merged else self.capture.request.options
-        # What decides how the bytes are read applies to the copy, unless the writer changed it.
-        options = {name: self.options.get(f"write_{name}") or it for name, it in options.items()}
+        options: dict[str, Any] = {}
+        if not report.merged:
+            # Options that decide how the bytes are read apply to the copy, unless the writer has
+            # changed that: then it has an option of the same name after ``write_``.
+            for name, value in self.capture.request.options.items():
+                options[name] = self.options.get(f"write_{name}") or value
         budget = self.capture.request.budget
-        with self.host.read(source, reader, options=options, budget=budget) as made:
-            report.written = sum(made.record_counts().values())
+        with self.host.read(source, reader, options=options, budget=budget) as copy:
+            report.written = sum(copy.record_counts().values())
             report.remaining = {
                 code: count
-                for code, count in sorted(made.diagnostics.counts.items())
-                if made.diagnostics.rule(code).severity >= Severity.DATA_LOSS
+                for code, count in sorted(copy.diagnostics.counts.items())
+                if copy.diagnostics.rule(code).severity >= Severity.DATA_LOSS
             }
-        report.lossy = report.lossy or bool(report.remaining)
+        if report.remaining:
+            report.lossy = True
 
     def _write(self, sink: Sink, report: SalvageReport) -> Iterator[Loss]:
-        capture, writer = self.capture, self.target
+        """Write the valid records, and yield each loss; the caller takes all of them."""
         if report.merged:
-            assert writer.merge is not None  # noqa: S101 (checked by `_salvage_writer`)
-            session = writer.merge(sink, self.options)
-            session.write(capture)
-            report.dropped = session.close()
-            capture.scan()
-            yield from self._findings(framework_only=False)
+            yield from self._write_tables(sink, report)
             return
+        # The writer itself reports what is lost in records.
         yield from self._findings(framework_only=True)
-        if writer.salvage is not None:
-            yield from writer.salvage(capture, sink, self.options)
+        if self.target.salvage is not None:
+            yield from self.target.salvage(self.capture, sink, self.options)
             return
         from fxframework.kit.salvage import salvage_records
 
-        target = _RecordTarget(self, capture, sink)
-        yield from salvage_records(capture, target.write)
+        target = _RecordTarget(self, self.capture, sink)
+        yield from salvage_records(self.capture, target.write)
         report.findings = target.close()
-        report.lossy = report.lossy or any(
-            finding.severity >= Severity.DATA_LOSS for finding in report.findings
-        )
+        if any(finding.severity >= Severity.DATA_LOSS for finding in report.findings):
+            report.lossy = True
+
+    def _write_tables(self, sink: Sink, report: SalvageReport) -> Iterator[Loss]:
+        """Write the tables of the capture in another format."""
+        assert self.target.merge is not None  # noqa: S101 (checked by `_salvage_writer`)
+        session = self.target.merge(sink, self.options)
+        session.write(self.capture)
+        report.dropped = session.close()
+        self.capture.scan()
+        yield from self._findings(framework_only=False)
 
     def _findings(self, *, framework_only: bool) -> Iterator[Loss]:
         """Yield the capture's findings of lost data as losses, or only those of the framework."""
         from fxframework.kit.salvage import Loss
 
         for finding in self.capture.diagnostics.sorted():
-            if finding.severity >= Severity.DATA_LOSS and (
-                not framework_only or finding.code in rules.RULES
-            ):
+            if finding.severity < Severity.DATA_LOSS:
+                continue
+            if not framework_only or finding.code in rules.RULES:
                 yield Loss(finding.offset or 0, 0, "finding", finding.message, finding.code)
 
     def _severity(self, loss: Loss) -> Severity:

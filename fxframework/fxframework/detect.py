@@ -51,17 +51,17 @@ def rank(readers: Iterable[Reader], probe: Probe) -> Ranking:
     Never raises: a sniffer that raises, or takes longer than ``PATIENCE`` seconds, is listed as
     failed and counts as NONE.
     """
-    asked = list(readers)
-    named = tuple(reader for reader in asked if probe.has_suffix(reader.suffixes))
+    all_readers = list(readers)
+    readers_of_suffix = tuple(reader for reader in all_readers if probe.has_suffix(reader.suffixes))
     candidates: list[Candidate] = []
     failures: list[SniffFailure] = []
-    for reader, verdict in _verdicts(asked, probe):
+    for reader, verdict in _verdicts(all_readers, probe):
         if isinstance(verdict, Exception):
             failures.append(SniffFailure(reader, verdict))
         elif verdict is not Confidence.NONE:
-            candidates.append(Candidate(reader, verdict, reader in named))
-    candidates.sort(key=lambda found: (-found.confidence, not found.suffix))
-    return Ranking(tuple(candidates), tuple(failures), named)
+            candidates.append(Candidate(reader, verdict, reader in readers_of_suffix))
+    candidates.sort(key=lambda candidate: (-candidate.confidence, not candidate.suffix))
+    return Ranking(tuple(candidates), tuple(failures), readers_of_suffix)
 
 
 def _verdicts(
@@ -69,27 +69,29 @@ def _verdicts(
 ) -> Iterator[tuple[Reader, Confidence | Exception]]:
     """Yield the result or the exception of each sniffer; TimeoutError if it takes too long.
 
-    Sniffers run in a separate thread, which is abandoned if one does not return.
+    Sniffers run in a separate thread, which is abandoned if one does not return; another thread
+    then runs those after it.
     """
-    at = 0
-    while at < len(readers):
+    next_reader = 0
+    while next_reader < len(readers):
         verdicts: SimpleQueue[Confidence | Exception] = SimpleQueue()
-        Thread(target=_ask, args=(readers[at:], probe, verdicts), daemon=True).start()
-        while at < len(readers):
+        Thread(target=_sniff, args=(readers[next_reader:], probe, verdicts), daemon=True).start()
+        is_late = False
+        while next_reader < len(readers) and not is_late:
+            verdict: Confidence | Exception
             try:
                 verdict = verdicts.get(timeout=PATIENCE)
             except Empty:
-                late = TimeoutError(f"it did not return within {PATIENCE:g} s")
-                yield readers[at], late
-                at += 1
-                break
-            yield readers[at], verdict
-            at += 1
+                is_late = True
+                verdict = TimeoutError(f"it did not return within {PATIENCE:g} s")
+            yield readers[next_reader], verdict
+            next_reader += 1
 
 
-def _ask(
+def _sniff(
     readers: Sequence[Reader], probe: Probe, verdicts: SimpleQueue[Confidence | Exception]
 ) -> None:
+    """Put the result or the exception of each sniffer into a queue, in order."""
     for reader in readers:
         try:
             verdict = reader.sniff(probe)
@@ -110,38 +112,56 @@ def choose(ranking: Ranking, probe: Probe, *, unpacked: bool = False) -> Reader:
     are none, it says what the input is, if that is known, and what to do; it is a NotACaptureError
     if no reader has the suffix either.
     """
-    best = ranking.candidates[:1]
-    ties = [
-        found.reader
-        for found in ranking.candidates
-        if (found.confidence, found.suffix) == (best[0].confidence, best[0].suffix)
-    ]
-    if not ties and not probe.size:
-        ties = list(ranking.named)
-    if len(ties) == 1:
-        return ties[0]
-    if ties:
-        formats = ", ".join(reader.format for reader in ties)
+    readers = _best_readers(ranking)
+    if not readers and not probe.size:
+        readers = list(ranking.named)
+    if not readers:
+        raise _not_recognized(ranking, probe, unpacked=unpacked)
+    if len(readers) > 1:
+        formats = ", ".join(reader.format for reader in readers)
         raise NoReaderError(
             f"the input could be any of {formats}",
             path=probe.name,
-            remedy=f"name the format: -f {ties[0].format}",
+            remedy=f"name the format: -f {readers[0].format}",
         )
-    what = "the input is empty" if not probe.size else "no reader recognizes these bytes"
-    known = foreign(probe)
-    if known is not None:
-        what = f"no reader recognizes {known.what}"
-        what += " that is compressed" if unpacked else ""
-    remedy = [known.remedy] if known is not None and known.remedy else []
+    return readers[0]
+
+
+def _best_readers(ranking: Ranking) -> list[Reader]:
+    """Return the first candidate's reader, and those that are ranked as high."""
+    if not ranking.candidates:
+        return []
+    best = ranking.candidates[0]
+    return [
+        candidate.reader
+        for candidate in ranking.candidates
+        if (candidate.confidence, candidate.suffix) == (best.confidence, best.suffix)
+    ]
+
+
+def _not_recognized(ranking: Ranking, probe: Probe, *, unpacked: bool) -> NoReaderError:
+    """Return the error for an input that no sniffer recognizes."""
+    problem = "no reader recognizes these bytes" if probe.size else "the input is empty"
+    remedies = []
+    kind_of_file = foreign(probe)
+    if kind_of_file is not None:
+        problem = f"no reader recognizes {kind_of_file.what}"
+        if unpacked:
+            problem += " that is compressed"
+        if kind_of_file.remedy:
+            remedies.append(kind_of_file.remedy)
     if ranking.named:
-        names = " or ".join(reader.format for reader in ranking.named)
-        raise NoReaderError(
-            f"{what}, although its suffix is that of {names}",
+        formats = " or ".join(reader.format for reader in ranking.named)
+        remedies.append(f"to read it anyway: -f {ranking.named[0].format}")
+        return NoReaderError(
+            f"{problem}, although its suffix is that of {formats}",
             path=probe.name,
-            remedy="; ".join([*remedy, f"to read it anyway: -f {ranking.named[0].format}"]),
+            remedy="; ".join(remedies),
         )
-    raise NotACaptureError(
-        f"{what}, and no reader has its suffix",
+    if not remedies:
+        remedies.append("name the format with -f NAME; `fxf plugins` lists them")
+    return NotACaptureError(
+        f"{problem}, and no reader has its suffix",
         path=probe.name,
-        remedy="; ".join(remedy) or "name the format with -f NAME; `fxf plugins` lists them",
+        remedy="; ".join(remedies),
     )

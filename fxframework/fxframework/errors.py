@@ -104,35 +104,45 @@ class FxError(Exception):
         remedy: str = "",
     ) -> None:
         super().__init__(message)
+        if rule is not None:
+            remedy = remedy or rule.remedy
+        else:
+            rule = self.default_rule
         self.message = message
-        self.code = (self.default_rule if rule is None else rule).code
+        self.code = rule.code
         self.path = path
         self.offset = offset
         self.record = record
-        self.remedy = remedy or ("" if rule is None else rule.remedy)
+        self.remedy = remedy
 
     def __reduce__(self) -> tuple[object, ...]:
         # Subclasses have other arguments, so pickle the attributes.
         return _rebuilt, (type(self), self.args, self.__dict__)
 
     def __str__(self) -> str:
-        where = "" if self.path is None else f"{self.path}: "
-        at = "" if self.offset is None else f" (at byte {self.offset})"
-        return f"{where}{self.message}{at}"
+        text = self.message
+        if self.path is not None:
+            text = f"{self.path}: {text}"
+        if self.offset is not None:
+            text = f"{text} (at byte {self.offset})"
+        return text
 
 
-def _rebuilt(kind: type[FxError], args: tuple[object, ...], fields: dict[str, object]) -> FxError:
+def _rebuilt(
+    error_type: type[FxError], args: tuple[object, ...], attributes: dict[str, object]
+) -> FxError:
     """Rebuild a pickled error."""
-    error = kind.__new__(kind)
+    error = error_type.__new__(error_type)
     error.args = args
-    error.__dict__.update(fields)
+    error.__dict__.update(attributes)
     return error
 
 
 def one_line(error: BaseException) -> str:
     """Format an exception in one line."""
+    name = type(error).__name__
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{name}: {text}" if text else name
 
 
 def unexpected(error: BaseException) -> FxError:
@@ -144,15 +154,21 @@ def unexpected(error: BaseException) -> FxError:
         path = None if error.filename is None else str(error.filename)
         remedy = FEWER_FILES if out_of_descriptors(error) else SYSTEM
         return FxError(error.strerror or str(error), path=path, remedy=remedy)
-    where = error.__traceback__
-    while where is not None and where.tb_next is not None:
-        where = where.tb_next
-    file = "?" if where is None else where.tb_frame.f_code.co_filename.rpartition("/")[2]
     return FxError(
-        f"this is a bug in fxframework: {type(error).__name__}: {error} "
-        f"({file}:{0 if where is None else where.tb_lineno})",
+        f"this is a bug in fxframework: {type(error).__name__}: {error} ({_raising_place(error)})",
         rule=rules.BUG,
     )
+
+
+def _raising_place(error: BaseException) -> str:
+    """Return the file and line that raised an exception: the innermost ones of its traceback."""
+    traceback = error.__traceback__
+    if traceback is None:
+        return "?:0"
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    file = traceback.tb_frame.f_code.co_filename.rpartition("/")[2]
+    return f"{file}:{traceback.tb_lineno}"
 
 
 class UnreadableError(FxError):
@@ -249,18 +265,16 @@ class OutputError(FxError):
     default_rule = rules.OUTPUT_FAILED
 
     def __init__(self, error: OSError, *, path: str) -> None:
-        closed = error.errno == errno.EBADF
+        message = f"cannot write: {error.strerror or error}"
+        if error.errno == errno.EBADF:
+            message = "standard output is closed"
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             remedy = "free some space, or write to another disk"
         elif out_of_descriptors(error):
             remedy = FEWER_FILES
         else:
             remedy = "check the path, its permissions and the disk, or write to another folder"
-        super().__init__(
-            "standard output is closed" if closed else f"cannot write: {error.strerror or error}",
-            path=path,
-            remedy=remedy,
-        )
+        super().__init__(message, path=path, remedy=remedy)
 
 
 class TemporaryFileError(FxError):
@@ -270,10 +284,12 @@ class TemporaryFileError(FxError):
 
     def __init__(self, error: OSError, *, folder: str) -> None:
         remedy = "free some space there, or set TMPDIR to a folder on another disk"
+        if out_of_descriptors(error):
+            remedy = FEWER_FILES
         super().__init__(
             f"cannot write a temporary file: {error.strerror or error}",
             path=folder,
-            remedy=FEWER_FILES if out_of_descriptors(error) else remedy,
+            remedy=remedy,
         )
 
 
@@ -318,8 +334,10 @@ def missing_packages(extra: str) -> list[str]:
     """Return the names of the packages of an extra that are not installed."""
     from importlib import metadata
 
+    if not extra:
+        return []
     missing = []
-    for requirement in _packages_of(extra) if extra else ():
+    for requirement in _packages_of(extra):
         name = re.split(r"[^\w.-]", requirement)[0]
         try:
             metadata.version(name)
@@ -329,6 +347,7 @@ def missing_packages(extra: str) -> list[str]:
 
 
 def _packages_of(extra: str) -> list[str]:
+    """Return the requirements of an extra, and of the extras that it consists of."""
     from importlib import metadata
 
     try:
@@ -337,14 +356,16 @@ def _packages_of(extra: str) -> list[str]:
         return []
     packages: list[str] = []
     for requirement in requirements:
-        what, _, marker = requirement.partition(";")
+        package, _, marker = requirement.partition(";")
+        package = package.strip()
         if not re.search(rf"extra\s*==\s*['\"]{re.escape(extra)}['\"]", marker):
             continue
-        own = re.fullmatch(r"fxframework\[([\w,-]+)\]", what.strip())
-        for part in own[1].split(",") if own else ():
-            packages += _packages_of(part)
-        if not own:
-            packages.append(what.strip())
+        other_extras = re.fullmatch(r"fxframework\[([\w,-]+)\]", package)
+        if other_extras is None:
+            packages.append(package)
+            continue
+        for other_extra in other_extras[1].split(","):
+            packages += _packages_of(other_extra)
     return packages
 
 
@@ -356,8 +377,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     checked_type(word, str, "a name", "a str")
     if len(word) > LONGEST_WORD:
         return ""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    nearest = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def look_up(known: Mapping[str, T], name: str, noun: str) -> T:

@@ -17,13 +17,15 @@ __all__ = ["Catalogue", "Refusals", "Rule", "Severity"]
 
 U64_MAX = (1 << 64) - 1
 ONE_ARE = re.compile(r"\b1 (byte|word)s are\b")
+"""A plural with its verb after the number 1: ``1 words are``."""
 SINGULAR = re.compile(r"\b1 ((?:zero )?(?:argument|byte|link|microsecond|slot|tick|word))s\b")
-"""Plurals after the number 1, such as "1 words", which messages correct to the singular."""
+"""A plural after the number 1: ``1 words``."""
 
 
 def singular(text: str) -> str:
     """Return a text with ``1 byte`` in place of ``1 bytes``, and so on."""
-    return SINGULAR.sub(r"1 \1", ONE_ARE.sub(r"1 \1 is", text))
+    text = ONE_ARE.sub(r"1 \1 is", text)
+    return SINGULAR.sub(r"1 \1", text)
 
 
 class Severity(IntEnum):
@@ -51,7 +53,7 @@ class Severity(IntEnum):
 
 @attrs.frozen(slots=False, eq=False, repr=False)  # an int has no room for slots
 class Rule(int):
-    """A rule of a format: what can be wrong, how much it matters, and what is said about it.
+    """A rule of a format: what can be wrong, how much it matters, and what messages say about it.
 
     ``rules.py`` of a format gives each rule a name, which is used everywhere else. A rule is an
     integer, the number in its code (``DRUM0104`` is 104), because kernels note findings as numbers.
@@ -68,8 +70,8 @@ class Rule(int):
     rule: str
     """What the format requires."""
     detail: str = attrs.field(default="", kw_only=True)
-    """What a finding says after the title: a format string of ``value``, ``word`` (``value`` as an
-    unsigned number of 64 bits), and of what else the reader gives by name."""
+    """What a finding says after the title: a format string with the fields ``value``, ``word``
+    (``value`` as an unsigned number of 64 bits), and others that the reader passes by name."""
     readers: str = attrs.field(default="", kw_only=True)
     """What the reference readers do."""
     ours: str = attrs.field(default="", kw_only=True)
@@ -79,17 +81,19 @@ class Rule(int):
 
     def __new__(cls, code: str, *_: Any, **__: Any) -> Self:
         """Return the integer of a code. Raises ValueError for a code without a number."""
-        number = re.fullmatch(r"[A-Z]+([0-9]{4})", code)
-        if number is None:
+        match = re.fullmatch(r"[A-Z]+([0-9]{4})", code)
+        if match is None:
             msg = f"invalid code {code!r}: must be capital letters, then four digits"
             raise ValueError(msg)
-        return super().__new__(cls, int(number[1]))
+        return super().__new__(cls, int(match[1]))
 
     def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]  # that of __new__
         return (self.code,)
 
     def __eq__(self, other: object) -> bool:
-        return self.code == other.code if isinstance(other, Rule) else int.__eq__(self, other)
+        if isinstance(other, Rule):
+            return self.code == other.code
+        return int.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -106,7 +110,9 @@ class Rule(int):
         """
         if value is None and not values:
             return self.title
-        word = value & U64_MAX if isinstance(value, int) else value
+        word = value
+        if isinstance(value, int):
+            word = value & U64_MAX
         detail = singular(self.detail.format(value=value, word=word, **values))
         return f"{self.title}: {detail}" if detail else self.title
 
@@ -131,13 +137,14 @@ class Catalogue(Mapping[str, Rule]):
         self._numbered: dict[int, Rule] = {}
         for rule in rules:
             number = int(rule)
-            other = self._numbered.get(number)
-            if other is not None:
+            earlier_rule = self._numbered.get(number)
+            if earlier_rule is not None:
                 msg = f"rule {rule.code} is declared twice"
-                if other.code != rule.code:
-                    msg = f"rules {other.code} and {rule.code} have the same number"
+                if earlier_rule.code != rule.code:
+                    msg = f"rules {earlier_rule.code} and {rule.code} have the same number"
                 raise ValueError(msg)
-            self._rules[rule.code] = self._numbered[number] = rule
+            self._rules[rule.code] = rule
+            self._numbered[number] = rule
 
     @classmethod
     def of(cls, names: Mapping[str, object]) -> Catalogue:
@@ -168,10 +175,10 @@ class Catalogue(Mapping[str, Rule]):
 
 @attrs.frozen
 class Refusals:
-    """The rules that records given as JSON are refused by (``fxframework.kit.json_fields``)."""
+    """The rules of errors in records given as JSON (``fxframework.kit.json_fields``)."""
 
     name: Rule
-    """A record or a value of a name that the format does not have."""
+    """An unknown name of a record or of a value."""
     fields: Rule
     """A field that is missing or unknown."""
     type: Rule

@@ -29,35 +29,56 @@ class Foreign:
 
 @attrs.frozen
 class _Kind:
-    found: Foreign
+    """A kind of foreign file, and a function that is true for the first bytes of one."""
+
+    foreign: Foreign
     recognizes: Callable[[bytes], object]
 
 
-def _magic(*magics: bytes, at: int = 0) -> Callable[[bytes], object]:
-    return lambda head: head[at:].startswith(magics)
+def _magic(*magics: bytes, offset: int = 0) -> Callable[[bytes], object]:
+    """Return a function that recognizes one of these byte strings at an offset."""
+    return lambda head: head.startswith(magics, offset)
 
 
 def _pattern(pattern: bytes) -> Callable[[bytes], object]:
+    """Return a function that recognizes bytes that match somewhere."""
     return re.compile(pattern, re.DOTALL).search
 
 
 def _is_perfetto(head: bytes) -> bool:
     """Return whether the first bytes are packets of a Perfetto trace."""
-    at = packets = 0
-    while at + 1 < len(head) and packets < PACKETS:
-        if head[at] != PACKET:
+    offset = 0
+    packets = 0
+    while offset + 1 < len(head) and packets < PACKETS:
+        if head[offset] != PACKET:
             return False
-        at, length, shift = at + 1, 0, 0
-        while at < len(head) and shift < 64:
-            length |= (head[at] & 0x7F) << shift
-            shift, at = shift + 7, at + 1
-            if head[at - 1] < 0x80:
-                break
-        at += length
+        length, payload_offset = _varint(head, offset + 1)
+        offset = payload_offset + length
         packets += 1
-        if not length or (packets == 1 and at > len(head) and len(head) < HEAD):
-            return False  # the first packet is not in the file
-    return packets == PACKETS or (packets > 0 and at >= len(head))
+        if not length:
+            return False
+        is_whole_file = len(head) < HEAD
+        if packets == 1 and is_whole_file and offset > len(head):
+            return False  # the file ends within its first packet
+    return packets == PACKETS or (packets > 0 and offset >= len(head))
+
+
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
+    """Return the number of 7 bits a byte at an offset, and the offset after it.
+
+    The lowest bits come first; the highest bit of each byte but the last is set. Bytes after the
+    tenth, and those beyond the end of the data, do not count.
+    """
+    number = 0
+    shift = 0
+    while offset < len(data) and shift < 64:
+        byte = data[offset]
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        offset += 1
+        if byte < 0x80:
+            break
+    return number, offset
 
 
 def _is_text(head: bytes) -> bool:
@@ -77,9 +98,10 @@ PERFETTO = Foreign(
 CHROME = Foreign("a trace as Chrome JSON", "-f chrome-json reads it")
 _JSON = rb"^(?:\xef\xbb\xbf)?\s*[\[{]"
 _CHROME = rb'.*(?:"traceEvents"\s*:|"ph"\s*:\s*"[A-Za-z]")'
+# The first that recognizes a file counts; so general kinds, such as JSON and text, come last.
 _KINDS = (
     _Kind(Foreign("a ZIP archive", UNPACK.format("unzip")), _magic(b"PK\3\4", b"PK\5\6")),
-    _Kind(Foreign("a tar archive", UNPACK.format("tar xf")), _magic(b"ustar", at=257)),
+    _Kind(Foreign("a tar archive", UNPACK.format("tar xf")), _magic(b"ustar", offset=257)),
     _Kind(Foreign("a file compressed by bzip2", UNPACK.format("bunzip2")), _magic(b"BZh")),
     _Kind(Foreign("a file compressed by xz", UNPACK.format("unxz")), _magic(b"\xfd7zXZ\0")),
     _Kind(Foreign("a 7z archive", UNPACK.format("7z x")), _magic(b"7z\xbc\xaf'\x1c")),
@@ -110,7 +132,7 @@ _KINDS = (
     _Kind(Foreign("a Parquet file", "`fxf sql` queries a dataset"), _magic(b"PAR1")),
     _Kind(Foreign("an Arrow file", "pyarrow, polars and duckdb read it"), _magic(b"ARROW1")),
     _Kind(Foreign("a SQLite database", "sqlite3 reads it"), _magic(b"SQLite format 3\0")),
-    _Kind(Foreign("a duckdb database", "duckdb reads it"), _magic(b"DUCK", at=8)),
+    _Kind(Foreign("a duckdb database", "duckdb reads it"), _magic(b"DUCK", offset=8)),
     _Kind(Foreign("a PNG picture"), _magic(b"\x89PNG\r\n")),
     _Kind(Foreign("a PDF document"), _magic(b"%PDF-")),
     _Kind(
@@ -155,4 +177,4 @@ def foreign(probe: Probe) -> Foreign | None:
     """Return what the first bytes of an input are; None if that is unknown or there are none."""
     if not probe.head:
         return None
-    return next((kind.found for kind in _KINDS if kind.recognizes(probe.head)), None)
+    return next((kind.foreign for kind in _KINDS if kind.recognizes(probe.head)), None)

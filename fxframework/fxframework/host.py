@@ -112,13 +112,16 @@ class Plugin:
 
 @attrs.frozen
 class _Kind:
-    """A registration hook: the type of its items and the function that names them."""
+    """A kind of descriptor, which plugins return from a hook of its own."""
 
     hook: str
     noun: str
+    """The word for one descriptor, for messages."""
     plural: str
+    """Its key in ``Plugin.registers``."""
     type: type
     name: Callable[[Any], str]
+    """Returns the name of a descriptor."""
 
 
 _KINDS = (
@@ -143,7 +146,9 @@ class Host:
         self._plugins: dict[str, Plugin] = {}
         self._failures: list[PluginFailure] = []
         self._items: dict[str, list[tuple[Any, Plugin]]] = {kind.plural: [] for kind in _KINDS}
+        """The descriptors with their plugins, by ``_Kind.plural``."""
         self._silenced: set[tuple[str, str]] = set()
+        """Plugin and hook of each observer that raised."""
         if discover:
             self._discover(os.environ if environ is None else environ)
 
@@ -172,57 +177,59 @@ class Host:
         """
         module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
         package = module.partition(".")[0]
-        known = Plugin(name=name, distribution=distribution, version=version, package=package)
-        if not self._admit(known):
-            return known
-        wanted = getattr(plugin, "FXFRAMEWORK_API", API)
-        if wanted != API:
+        listed = Plugin(name=name, distribution=distribution, version=version, package=package)
+        if not self._admit(listed):
+            return listed
+        wanted_api = getattr(plugin, "FXFRAMEWORK_API", API)
+        if wanted_api != API:
             self._fail(
-                known,
-                f"it is built for version {wanted!r} of the plugin API, and this fxframework has "
-                f"version {API}: install a release of {distribution} for version {API}, or another "
-                "release of fxframework",
+                listed,
+                f"it is built for version {wanted_api!r} of the plugin API, and this fxframework "
+                f"has version {API}: install a release of {distribution} for version {API}, or "
+                "another release of fxframework",
                 fatal=True,
             )
-            return known
+            return listed
         try:
             with contained():
                 self._manager.register(plugin, name=name)
         except Exception as error:  # noqa: BLE001 (of several types; all are listed)
             self._manager.unregister(name=name)
-            self._fail(known, one_line(error), fatal=True)
-            return known
-        hooks = self._check_hooks(plugin, known)
+            self._fail(listed, one_line(error), fatal=True)
+            return listed
+        hooks = self._check_hooks(plugin, listed)
         for kind in _KINDS:
             if kind.hook in hooks:
-                self._collect(kind, plugin, known)
-        registration = {kind.hook for kind in _KINDS}
-        known.observes = [hook for hook in hooks if hook not in registration]
-        return known
+                self._collect(kind, plugin, listed)
+        registration_hooks = {kind.hook for kind in _KINDS}
+        listed.observes = [hook for hook in hooks if hook not in registration_hooks]
+        return listed
 
     def load(self, path: str) -> Plugin:
         """Load a file, given by its absolute path, as a plugin with the name of the file.
 
         Does not raise for faults of the plugin: see ``register``.
         """
-        known = Plugin(name=Path(path).stem, distribution=path, version="")
-        if known.name in self._plugins:
-            self._admit(known)
-            return known
-        return self._imported(known, lambda: in_time(lambda: plugin_files.load(path)))
+        listed = Plugin(name=Path(path).stem, distribution=path, version="")
+        if listed.name in self._plugins:
+            self._admit(listed)  # lists that the name is taken
+            return listed
+        return self._import(listed, lambda: in_time(lambda: plugin_files.load(path)))
 
-    def _imported(self, known: Plugin, load: Callable[[], object]) -> Plugin:
+    def _import(self, listed: Plugin, load: Callable[[], object]) -> Plugin:
         """Import and register a plugin; list it as failed if it cannot be imported."""
         try:
             with contained():
                 plugin = load()
         except Exception as error:  # noqa: BLE001 (code of plugins; listed)
-            if self._admit(known):
-                remedy = f"; {error.remedy}" if isinstance(error, FxError) and error.remedy else ""
-                self._fail(known, f"cannot be imported: {one_line(error)}{remedy}", fatal=True)
-            return known
+            if self._admit(listed):
+                message = f"cannot be imported: {one_line(error)}"
+                if isinstance(error, FxError) and error.remedy:
+                    message += f"; {error.remedy}"
+                self._fail(listed, message, fatal=True)
+            return listed
         return self.register(
-            plugin, name=known.name, distribution=known.distribution, version=known.version
+            plugin, name=listed.name, distribution=listed.distribution, version=listed.version
         )
 
     def modules(self) -> dict[str, str]:
@@ -235,18 +242,18 @@ class Host:
 
     def implementation(self, name: str) -> object | None:
         """Return the module or object of a plugin's hooks; None if it was left out."""
-        found: object | None = self._manager.get_plugin(name)
-        return found
+        implementation: object | None = self._manager.get_plugin(name)
+        return implementation
 
     def _admit(self, plugin: Plugin) -> bool:
         """Add a plugin, unless its name is taken; return whether it was added."""
-        first = self._plugins.get(plugin.name)
-        if first is None:
+        namesake = self._plugins.get(plugin.name)
+        if namesake is None:
             self._plugins[plugin.name] = plugin
             return True
         self._fail(
             plugin,
-            f"{first.distribution} already has a plugin of this name; "
+            f"{namesake.distribution} already has a plugin of this name; "
             f"that of {plugin.distribution} is left out",
             fatal=True,
         )
@@ -254,30 +261,31 @@ class Host:
         return False
 
     def _fail(self, plugin: Plugin, error: str, *, fatal: bool = False) -> None:
+        """List a fault of a plugin, of which nothing is used if it is fatal."""
         self._failures.append(
             PluginFailure(plugin=plugin.name, distribution=plugin.distribution, error=error)
         )
         if plugin.status != "failed":
             plugin.status = "failed" if fatal else "partial"
 
-    def _check_hooks(self, plugin: object, known: Plugin) -> list[str]:
+    def _check_hooks(self, plugin: object, listed: Plugin) -> list[str]:
         """Return the hooks that a plugin implements; unknown hooks are listed as failures."""
-        names: list[str] = []
-        specified = [name for name in vars(hookspecs) if name.startswith("fx_")]
+        implemented_hooks: list[str] = []
+        specified_hooks = [name for name in vars(hookspecs) if name.startswith("fx_")]
         for caller in self._manager.get_hookcallers(plugin) or []:
             if caller.has_spec():
-                names.append(caller.name)
-            elif any(
-                impl.plugin is plugin and not impl.optionalhook for impl in caller.get_hookimpls()
-            ):
-                self._fail(
-                    known, f"there is no hook {caller.name!r}{did_you_mean(caller.name, specified)}"
-                )
-        if not names and known.status == "loaded":
-            self._fail(known, "implements no hook; is @hookimpl missing?")
-        if not names:
-            known.status = "failed"
-        return sorted(names)
+                implemented_hooks.append(caller.name)
+                continue
+            # A misspelt hook, unless the plugin says that the host need not know it.
+            own_implementations = [impl for impl in caller.get_hookimpls() if impl.plugin is plugin]
+            if not all(impl.optionalhook for impl in own_implementations):
+                suggestion = did_you_mean(caller.name, specified_hooks)
+                self._fail(listed, f"there is no hook {caller.name!r}{suggestion}")
+        if not implemented_hooks:
+            if listed.status == "loaded":
+                self._fail(listed, "implements no hook; is @hookimpl missing?")
+            listed.status = "failed"
+        return sorted(implemented_hooks)
 
     def _caller(self, hook: str, plugin: object) -> Callable[..., list[Any]]:
         """Return a function that calls one plugin's implementations of a hook."""
@@ -290,81 +298,101 @@ class Host:
         with contained():
             return caller(**arguments)
 
-    def _collect(self, kind: _Kind, plugin: object, known: Plugin) -> None:
-        """Register the items that a plugin returns from a hook."""
+    def _collect(self, kind: _Kind, plugin: object, listed: Plugin) -> None:
+        """Register the descriptors that a plugin returns from a hook."""
         caller = self._caller(kind.hook, plugin)
         try:
             with contained():
                 results = in_time(lambda: [_listed(kind, result) for result in caller()])
         except Exception as error:  # noqa: BLE001 (code of plugins; listed)
-            self._fail(known, f"{kind.hook} failed: {one_line(error)}")
+            self._fail(listed, f"{kind.hook} failed: {one_line(error)}")
             return
-        if not results:
+        if not results:  # pluggy leaves out results that are None
             self._fail(
-                known,
+                listed,
                 f"{kind.hook} returned nothing (None): return a descriptor or a list, [] for none",
             )
         for item in itertools.chain(*results):
-            if not isinstance(item, kind.type):
-                self._fail(known, f"{kind.hook} returned {item!r}, not a {kind.type.__name__}")
-                continue
-            name = kind.name(item)
-            faults = descriptor_faults(item)
-            if faults:
-                self._fail(known, f"{kind.noun} {name!r} is left out: {'; '.join(faults)}")
-                continue
-            rival = next(
-                (owner for other, owner in self._items[kind.plural] if _same(kind, other, item)),
-                None,
-            )
-            if rival is not None:
-                self._fail(
-                    known,
-                    f"{kind.noun} {name!r} is already registered by {rival.origin}; "
-                    f"that of {known.origin} is left out",
+            fault = self._fault_of_item(kind, item, listed)
+            if fault:
+                self._fail(listed, fault)
+            else:
+                self._items[kind.plural].append((item, listed))
+                listed.registers.setdefault(kind.plural, []).append(kind.name(item))
+
+    def _fault_of_item(self, kind: _Kind, item: Any, listed: Plugin) -> str:
+        """Return why what a plugin returned from a hook is left out; "" if it is registered."""
+        if not isinstance(item, kind.type):
+            return f"{kind.hook} returned {item!r}, not a {kind.type.__name__}"
+        name = kind.name(item)
+        faults = descriptor_faults(item)
+        if faults:
+            return f"{kind.noun} {name!r} is left out: {'; '.join(faults)}"
+        for registered_item, owner in self._items[kind.plural]:
+            if _collide(kind, registered_item, item):
+                return (
+                    f"{kind.noun} {name!r} is already registered by {owner.origin}; "
+                    f"that of {listed.origin} is left out"
                 )
-                continue
-            self._items[kind.plural].append((item, known))
-            known.registers.setdefault(kind.plural, []).append(name)
+        return ""
 
     def _discover(self, environ: Mapping[str, str]) -> None:
+        """Load the installed plugins, then the plugin files, as the variables select them."""
+        disabled_names = _names(environ.get("FXF_DISABLE_PLUGINS", ""))
+        allowed_names = _names(environ["FXF_PLUGINS"]) if "FXF_PLUGINS" in environ else None
+        available_names = []
+        for installed in _installed():
+            name = installed.entry.name
+            available_names.append(name)
+            is_allowed = allowed_names is None or name in allowed_names
+            if is_allowed and name not in disabled_names:
+                self._load_installed(installed)
+            else:
+                self._disable(name, installed.distribution, installed.version)
+        for path in plugin_files.listed(environ):
+            name = Path(path).stem
+            available_names.append(name)
+            if name not in disabled_names:
+                self.load(path)
+            else:
+                self._disable(name, path, "")
+        self._check_names("FXF_DISABLE_PLUGINS", disabled_names, available_names)
+        self._check_names("FXF_PLUGINS", allowed_names or set(), available_names)
+
+    def _load_installed(self, installed: _Installed) -> None:
+        """Load a plugin of a distribution, and check which fxframework that requires."""
         from fxframework import __version__
 
-        disabled = _names(environ.get("FXF_DISABLE_PLUGINS", ""))
-        allowed = _names(environ["FXF_PLUGINS"]) if "FXF_PLUGINS" in environ else None
-        found = _installed()
-        for entry, distribution, version, required in found:
-            known = Plugin(name=entry.name, distribution=distribution, version=version)
-            if entry.name in disabled or (allowed is not None and entry.name not in allowed):
-                if self._admit(known):
-                    known.status = "disabled"
-                continue
-            known = self._imported(known, entry.load)
-            unmet = unmet_requirement(required, PROJECT, __version__)
-            if unmet and known.status != "failed":
-                self._fail(
-                    known,
-                    f"{distribution} requires {unmet}, and this is {__version__}: "
-                    f"install the fxframework it requires, or another release of {distribution}",
+        distribution = installed.distribution
+        listed = Plugin(
+            name=installed.entry.name, distribution=distribution, version=installed.version
+        )
+        listed = self._import(listed, installed.entry.load)
+        unmet = unmet_requirement(installed.requirements, PROJECT, __version__)
+        if unmet and listed.status != "failed":
+            self._fail(
+                listed,
+                f"{distribution} requires {unmet}, and this is {__version__}: "
+                f"install the fxframework it requires, or another release of {distribution}",
+            )
+
+    def _disable(self, name: str, distribution: str, version: str) -> None:
+        """List a plugin that the environment excludes."""
+        listed = Plugin(name=name, distribution=distribution, version=version)
+        if self._admit(listed):
+            listed.status = "disabled"
+
+    def _check_names(self, variable: str, names: set[str], available_names: list[str]) -> None:
+        """List the names in a variable that no plugin has."""
+        for name in sorted(names.difference(available_names)):
+            self._failures.append(
+                PluginFailure(
+                    plugin=name,
+                    distribution="none",
+                    error=f"{variable} names it, but no such plugin is installed"
+                    f"{did_you_mean(name, available_names)}",
                 )
-        names = [entry.name for entry, *_ in found]
-        for path in plugin_files.listed(environ):
-            known = Plugin(name=Path(path).stem, distribution=path, version="")
-            names.append(known.name)
-            if known.name not in disabled:
-                self.load(path)
-            elif self._admit(known):
-                known.status = "disabled"
-        for switch, wanted in (("FXF_DISABLE_PLUGINS", disabled), ("FXF_PLUGINS", allowed or ())):
-            for name in sorted(set(wanted) - set(names)):
-                self._failures.append(
-                    PluginFailure(
-                        plugin=name,
-                        distribution="none",
-                        error=f"{switch} names it, but no such plugin is installed"
-                        f"{did_you_mean(name, names)}",
-                    )
-                )
+            )
 
     # --- Registrations ---
 
@@ -409,38 +437,39 @@ class Host:
 
         Raises UsageError for an unknown name, and for a capture that the exporter does not take.
         """
-        fitting = self.exporters_for(format, tables)
-        for exporter in fitting:
+        suitable_exporters = self.exporters_for(format, tables)
+        for exporter in suitable_exporters:
             if exporter.name == name:
                 return exporter
-        for_this = ", ".join(sorted({exporter.name for exporter in fitting})) or "none"
-        known = {exporter.name for exporter in self.exporters}
-        if name in known:
+        suitable_names = sorted({exporter.name for exporter in suitable_exporters})
+        choices = ", ".join(suitable_names) or "none"
+        all_names = {exporter.name for exporter in self.exporters}
+        if name in all_names:
             raise UsageError(
                 f"exporter {name!r} does not take {format} captures",
-                remedy=f"for this one there are: {for_this}",
+                remedy=f"for this one there are: {choices}",
             )
         raise UsageError(
-            f"no exporter {name!r}{did_you_mean(name, known)}",
-            remedy=f"for {format} captures there are: {for_this}",
+            f"no exporter {name!r}{did_you_mean(name, all_names)}",
+            remedy=f"for {format} captures there are: {choices}",
         )
 
     def exporters_for(self, format: str, tables: Iterable[str]) -> list[Exporter]:
         """Return the exporters that take a capture, those made for its format first."""
         tables = tuple(tables)
-        fitting = [exporter for exporter in self.exporters if exporter.takes(format, tables)]
-        return sorted(fitting, key=lambda exporter: not isinstance(exporter.accepts, str))
+        suitable = [exporter for exporter in self.exporters if exporter.takes(format, tables)]
+        return sorted(suitable, key=lambda exporter: not isinstance(exporter.accepts, str))
 
     def owner(self, item: Reader | Writer | Exporter | StepKind | DeviceKind) -> Plugin:
         """Return the plugin that registered a descriptor. Raises KeyError if none did."""
-        for entries in self._items.values():
-            for other, plugin in entries:
-                if other is item:
+        for items_with_plugins in self._items.values():
+            for registered_item, plugin in items_with_plugins:
+                if registered_item is item:
                     return plugin
         raise KeyError(item)
 
     def left_out(self, item: StepKind | DeviceKind, error: str) -> None:
-        """List a failure of the plugin that registered a descriptor, where the rest goes on."""
+        """List a failure of a descriptor that is left out, while others of its plugin are used."""
         self._fail_once(self.owner(item), error)
 
     def blame(self, error: BaseException) -> PluginError | None:
@@ -449,15 +478,21 @@ class Host:
         The innermost frame of the traceback that belongs to a plugin or to fxframework decides.
         Bundled plugins count as fxframework.
         """
-        packages = {module.partition(".")[0]: name for name, module in self.modules().items()}
-        plugin, place = None, ""
+        plugins_by_package = {
+            module.partition(".")[0]: self._plugins[name] for name, module in self.modules().items()
+        }
+        plugin: Plugin | None = None
+        place = ""
+        # From the outermost frame inwards, so that the innermost one decides.
         for frame, line in traceback.walk_tb(error.__traceback__):
             module = str(frame.f_globals.get("__name__", ""))
             package = module.partition(".")[0]
             if module == turns.__name__:  # between a plugin and its caller
                 continue
-            if package == PROJECT or package in packages:
-                plugin = None if package == PROJECT else self._plugins[packages[package]]
+            if package == PROJECT:
+                plugin = None
+            elif package in plugins_by_package:
+                plugin = plugins_by_package[package]
                 place = f"{module}, line {line}"
         if plugin is None or plugin.distribution == PROJECT:
             return None
@@ -518,15 +553,17 @@ class Host:
         than one claims it, UsageError for unknown formats and options, LimitError.
         """
         checked_type(strict, bool, "strict", "True or False")
-        given = dict(options or {})
+        options = dict(options or {})
+        # An unknown format is refused before the input is fetched.
         reader = None if format is None else self.reader(format)
-        source = self.source(what, options=given, progress=progress)
+        source = self.source(what, options=options, progress=progress)
         try:
-            reader = reader or self.detect(source)
+            if reader is None:
+                reader = self.detect(source)
             if others:
-                own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
-                given = {name: value for name, value in given.items() if name in own}
-            return self.read(source, reader, strict=strict, options=given, budget=budget)
+                reader_options = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
+                options = {name: value for name, value in options.items() if name in reader_options}
+            return self.read(source, reader, strict=strict, options=options, budget=budget)
         except BaseException:
             source.close()
             raise
@@ -547,26 +584,28 @@ class Host:
         if isinstance(what, Source):
             return what
         if isinstance(what, str) and "://" in what:
-            found = self._of_plugin("fx_open_source", what, Source, UnreadableError)
-            if found is not None:
-                return found
+            source = self._open_by_plugin("fx_open_source", what, Source, UnreadableError)
+            if source is not None:
+                return source
             if not Path(what).exists():
                 from fxframework.io.remote import open_source
 
                 return open_source(what, limits=limits_of(options or {}), progress=progress)
         return Source.open(what, limits=limits_of(options or {}), progress=progress)
 
-    def _of_plugin(self, hook: str, uri: str, kind: type[T], refusal: type[FxError]) -> T | None:
+    def _open_by_plugin(
+        self, hook: str, uri: str, result_type: type[T], refusal: type[FxError]
+    ) -> T | None:
         """Return what a plugin opens for an address; None if no plugin does."""
         try:
-            found = getattr(self._manager.hook, hook)(uri=uri)
+            result = getattr(self._manager.hook, hook)(uri=uri)
         except FxError:
             raise
         except Exception as error:
             raise refusal(f"a plugin failed to open it: {one_line(error)}", path=uri) from error
-        if found is None or isinstance(found, kind):
-            return found
-        raise refusal(f"a plugin returned {found!r}, not a {kind.__name__}", path=uri)
+        if result is None or isinstance(result, result_type):
+            return result
+        raise refusal(f"a plugin returned {result!r}, not a {result_type.__name__}", path=uri)
 
     def sink(self, where: str | os.PathLike[str], *, force: bool = False) -> Sink:
         """Open an output; a name with ``://`` is opened by a plugin or fsspec.
@@ -579,9 +618,9 @@ class Host:
         from fxframework.io.sink import Sink
 
         if isinstance(where, str) and "://" in where:
-            found = self._of_plugin("fx_open_sink", where, Sink, WriteRefusedError)
-            if found is not None:
-                return found
+            sink = self._open_by_plugin("fx_open_sink", where, Sink, WriteRefusedError)
+            if sink is not None:
+                return sink
             from fxframework.io.remote import open_sink
 
             return open_sink(where, force=force)
@@ -618,12 +657,13 @@ class Host:
         """
         from fxframework.model.capture import Capture, OpenRequest
 
-        given = options or {}
+        options = options or {}
         values = parse_options(
-            given, (*reader.options, *LIMIT_OPTIONS), whose=f"the reader of {reader.format}"
+            options, (*reader.options, *LIMIT_OPTIONS), whose=f"the reader of {reader.format}"
         )
-        limits = limits_of(given)
-        budget = budget or Budget(limits)
+        limits = limits_of(options)
+        if budget is None:
+            budget = Budget(limits)
         source.bill(budget)
         request = OpenRequest(
             limits=limits,
@@ -668,6 +708,7 @@ class Host:
                 self._fail(self._plugins[name], f"{hook} failed: {one_line(error)}")
 
     def _fail_once(self, plugin: Plugin, error: str) -> None:
+        """List a fault of a plugin, unless it is listed already."""
         failure = PluginFailure(plugin=plugin.name, distribution=plugin.distribution, error=error)
         if failure not in self._failures:
             self._fail(plugin, error)
@@ -680,29 +721,32 @@ class Host:
         A command with the name of one of fxframework or of an earlier plugin is listed and left
         out.
         """
-        taken = dict.fromkeys(reserved, "fxframework")
+        owners = dict.fromkeys(reserved, "fxframework")
+        """What each command belongs to, for messages."""
         for impl in self._manager.hook.fx_cli.get_hookimpls():
             plugin = self._plugins[impl.plugin_name]
-            before = dict(cli.commands)
+            earlier_commands = dict(cli.commands)
             try:
                 self._call("fx_cli", impl.plugin, cli=cli)
             except Exception as error:  # noqa: BLE001 (code of plugins; listed)
                 self._fail(plugin, f"fx_cli failed: {one_line(error)}")
             for name, command in list(cli.commands.items()):
-                if before.get(name) is command:
+                earlier_command = earlier_commands.get(name)
+                if command is earlier_command:
                     continue
-                if name in taken:
-                    self._fail(
-                        plugin,
-                        f"command {name!r} already belongs to {taken[name]}; "
-                        f"that of {plugin.origin} is left out",
-                    )
-                    cli.commands.pop(name)
-                    if name in before:
-                        cli.commands[name] = before[name]
+                if name not in owners:
+                    owners[name] = plugin.origin
+                    plugin.registers.setdefault("commands", []).append(name)
                     continue
-                taken[name] = plugin.origin
-                plugin.registers.setdefault("commands", []).append(name)
+                self._fail(
+                    plugin,
+                    f"command {name!r} already belongs to {owners[name]}; "
+                    f"that of {plugin.origin} is left out",
+                )
+                cli.commands.pop(name)
+                # Commands of fxframework are added when they are used: there may be none so far.
+                if earlier_command is not None:
+                    cli.commands[name] = earlier_command
 
 
 def default_host() -> Host:
@@ -712,6 +756,7 @@ def default_host() -> Host:
 
 @functools.lru_cache(maxsize=2)
 def _shared_host(stamp: object) -> Host:
+    """Return a host that is made again when the plugin files change, as ``stamp`` tells."""
     del stamp
     return Host()
 
@@ -730,18 +775,36 @@ def open(
 # --- Helpers ---
 
 
-def _installed() -> list[tuple[EntryPoint, str, str, Sequence[str]]]:
-    """Return entry points with distribution, version and requirements: ours first, then by name."""
-    found: dict[tuple[str, str], tuple[EntryPoint, str, str, Sequence[str]]] = {}
+@attrs.frozen
+class _Installed:
+    """An installed plugin, not yet imported."""
+
+    entry: EntryPoint
+    distribution: str
+    version: str
+    requirements: Sequence[str] = ()
+    """What its distribution requires."""
+
+    @property
+    def order(self) -> tuple[bool, str, str]:
+        """Sorts the bundled plugins first, then by distribution and name."""
+        return self.distribution != PROJECT, self.distribution, self.entry.name
+
+
+def _installed() -> list[_Installed]:
+    """Return the installed plugins in the order in which they are loaded."""
+    plugins: dict[tuple[str, str], _Installed] = {}
     facts = functools.cache(_facts)  # reading them takes a millisecond or two
     for entry in entry_points(group=GROUP):
-        name, version, required = facts(entry.dist)
+        distribution, version, requirements = facts(entry.dist)
         # A distribution can be found twice, once as egg-info; use the first on the path.
-        found.setdefault((name, entry.name), (entry, name, version, required))
-    if not any(name == PROJECT for _, name, *_ in found.values()):
+        plugins.setdefault(
+            (distribution, entry.name), _Installed(entry, distribution, version, requirements)
+        )
+    if not any(plugin.distribution == PROJECT for plugin in plugins.values()):
         for entry in _checkout():
-            found[PROJECT, entry.name] = (entry, PROJECT, "checkout", ())
-    return sorted(found.values(), key=lambda one: (one[1] != PROJECT, one[1], one[0].name))
+            plugins[PROJECT, entry.name] = _Installed(entry, PROJECT, "checkout")
+    return sorted(plugins.values(), key=lambda plugin: plugin.order)
 
 
 def _facts(distribution: Distribution | None) -> tuple[str, str, Sequence[str]]:
@@ -753,9 +816,9 @@ def _facts(distribution: Distribution | None) -> tuple[str, str, Sequence[str]]:
 
 def _checkout() -> list[EntryPoint]:
     """Read the entry points of a checkout that is not installed from its ``pyproject.toml``."""
-    file = Path(__file__).parents[2] / "pyproject.toml"
+    project_file = Path(__file__).parents[2] / "pyproject.toml"
     try:
-        text = file.read_text("utf-8")
+        text = project_file.read_text("utf-8")
     except OSError:
         return []
     import tomllib
@@ -764,20 +827,22 @@ def _checkout() -> list[EntryPoint]:
         project = tomllib.loads(text)["project"]
         if project["name"] != PROJECT:
             return []
-        declared = project["entry-points"][GROUP]
+        entry_values = project["entry-points"][GROUP]
     except (KeyError, TypeError, tomllib.TOMLDecodeError):
         return []
-    return [EntryPoint(name, value, GROUP) for name, value in declared.items()]
+    return [EntryPoint(name, value, GROUP) for name, value in entry_values.items()]
 
 
 def _names(text: str) -> set[str]:
+    """Return the names in a variable, which commas or spaces separate."""
     return set(re.split(r"[,\s]+", text.strip())) - {""}
 
 
-def _same(kind: _Kind, one: Any, other: Any) -> bool:
-    if isinstance(one, Exporter):
-        return one.overlaps(other)
-    return kind.name(one) == kind.name(other)
+def _collide(kind: _Kind, registered_item: Any, new_item: Any) -> bool:
+    """Return whether two descriptors of a kind cannot both be registered."""
+    if isinstance(registered_item, Exporter):
+        return registered_item.overlaps(new_item)
+    return kind.name(registered_item) == kind.name(new_item)
 
 
 def _listed(kind: _Kind, result: Any) -> list[Any]:
@@ -787,11 +852,12 @@ def _listed(kind: _Kind, result: Any) -> list[Any]:
 
 def limits_of(given: Mapping[str, Any]) -> Limits:
     """Return the limits among some options. Raises UsageError for an invalid value."""
-    own = {name: given[name] for name in Limits.names() if name in given}
-    values = parse_options(own, LIMIT_OPTIONS, whose="a reader")
+    limit_options = {name: given[name] for name in Limits.names() if name in given}
+    values = parse_options(limit_options, LIMIT_OPTIONS, whose="a reader")
     try:
         return Limits(**values)
     except ValueError as error:
+        # `not >= 0` also finds NaN, which no comparison holds for.
         name = next(name for name, value in values.items() if value is not None and not value >= 0)
-        wrong = "cannot be negative" if values[name] < 0 else "must be a number"
-        raise UsageError(f"option {name} {wrong}", remedy="0 means no limit") from error
+        reason = "cannot be negative" if values[name] < 0 else "must be a number"
+        raise UsageError(f"option {name} {reason}", remedy="0 means no limit") from error

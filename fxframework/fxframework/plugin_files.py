@@ -27,18 +27,19 @@ PREFIX = "fxf_plugin_"
 
 def listed(environ: Mapping[str, str]) -> list[str]:
     """Return the files that the variable names, each once; an empty entry names none."""
-    return list(dict.fromkeys(filter(None, environ.get(VARIABLE, "").split(os.pathsep))))
+    entries = environ.get(VARIABLE, "").split(os.pathsep)
+    return list(dict.fromkeys(entry for entry in entries if entry))
 
 
 def stamp(environ: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
     """Return the files with the times (ns) of their last change; 0 for one that is not there."""
-    found = []
+    changes = []
     for path in listed(environ):
-        try:
-            found.append((path, os.stat(path).st_mtime_ns))  # noqa: PTH116 (bytes of any name)
-        except (OSError, ValueError):
-            found.append((path, 0))
-    return tuple(found)
+        changed_ns = 0
+        with contextlib.suppress(OSError, ValueError):
+            changed_ns = os.stat(path).st_mtime_ns  # noqa: PTH116 (bytes of any name)
+        changes.append((path, changed_ns))
+    return tuple(changes)
 
 
 def add(files: Iterable[str]) -> None:
@@ -46,32 +47,32 @@ def add(files: Iterable[str]) -> None:
 
     Raises UsageError for a path without a file, and for one that the variable cannot hold.
     """
-    known = listed(os.environ)
-    for text in files:
-        path = os.path.abspath(text)  # noqa: PTH100 (do not resolve links)
+    paths = listed(os.environ)
+    for file in files:
+        path = os.path.abspath(file)  # noqa: PTH100 (do not resolve links)
         if not Path(path).is_file():
             raise UsageError(
-                "there is no such plugin file", path=text, remedy="--plugin takes a Python module"
+                "there is no such plugin file", path=file, remedy="--plugin takes a Python module"
             )
         if os.pathsep in path:
             raise UsageError(
                 f"the path of a plugin cannot contain {os.pathsep!r}",
-                path=text,
+                path=file,
                 remedy="move the file to another folder",
             )
-        known.append(path)
-    os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys(known))
+        paths.append(path)
+    os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys(paths))
 
 
 @contextlib.contextmanager
 def restored() -> Iterator[None]:
-    """Give the variable its present value again at the end."""
-    before = os.environ.get(VARIABLE)
+    """Restore the present value of the variable at the end."""
+    value = os.environ.get(VARIABLE)
     try:
         yield
     finally:
-        if before is not None:
-            os.environ[VARIABLE] = before
+        if value is not None:
+            os.environ[VARIABLE] = value
         else:
             os.environ.pop(VARIABLE, None)
 
@@ -93,14 +94,14 @@ def load(path: str) -> ModuleType:
     module.__file__ = path
     # No loader of importlib: it would leave compiled files beside the plugin.
     code = compile(file.read_bytes(), path, "exec")
-    before = sys.modules.get(name)
+    previous_module = sys.modules.get(name)
     sys.modules[name] = module
     try:
         exec(code, vars(module))  # noqa: S102 (the user named the file)
     except BaseException:
-        if before is None:
+        if previous_module is None:
             sys.modules.pop(name, None)
         else:
-            sys.modules[name] = before
+            sys.modules[name] = previous_module
         raise
     return module

@@ -34,9 +34,13 @@ JOINED = {
 CAPTURE = "capture"
 """Column with the name of the capture, if there are several captures."""
 ARGS = "args"
+"""Column of joined views with the arguments as a struct."""
 ARGUMENT = "arg_"
+"""Prefix of columns with the values of an argument."""
 UNNAMED = "unnamed"
+"""Member of the struct for arguments without a name."""
 WORD = re.compile(r'"((?:[^"]|"")+)"|[A-Za-z_][A-Za-z_0-9]*')
+"""A word of SQL that may be a name, perhaps in quotes, in which ``""`` stands for a quote."""
 EVERYTHING = frozenset({"natural", "describe", "summarize", "show", "pivot", "unpivot"})
 """Words of statements that may use columns without naming them."""
 
@@ -67,7 +71,7 @@ class Queries(abc.ABC):
         """Columns of each view that queries may use, by name of the view."""
 
     @abc.abstractmethod
-    def _make(self, words: AbstractSet[str], *, everything: bool) -> None:
+    def _make_views(self, words: AbstractSet[str], *, everything: bool) -> None:
         """Create the views among ``words``, with the columns among them or with every column."""
 
     def query(self, query: str) -> pa.Table:
@@ -77,27 +81,29 @@ class Queries(abc.ABC):
         """
         if query != readable_name(query):
             raise UsageError("the query is not valid UTF-8", remedy="write it in UTF-8")
-        words = {
-            (match[1] or match[0]).replace('""', '"').lower() for match in WORD.finditer(query)
-        }
+        words = set()
+        for match in WORD.finditer(query):
+            name = match[1] or match[0]  # without the quotes, if there are any
+            words.add(name.replace('""', '"').lower())
         everything = "*" in query or "select" not in words or bool(words & EVERYTHING)
         try:
-            self._make(words, everything=everything)
+            self._make_views(words, everything=everything)
             return self._run(query)
         except self._duckdb.BinderException:
             # The query may use a column that it does not name; if not, this improves the message.
-            self._make(words, everything=True)
+            self._make_views(words, everything=True)
         try:
             return self._run(query)
         except self._duckdb.BinderException as error:
             raise self._refused(query, error) from None
 
     def _run(self, query: str) -> pa.Table:
+        """Run the query. Raises BinderException of duckdb, and UsageError for other errors."""
         import pyarrow as pa
 
         def run() -> pa.Table:
-            result = self._connection.sql(query)
-            return pa.table({}) if result is None else result.to_arrow_table()
+            relation = self._connection.sql(query)
+            return pa.table({}) if relation is None else relation.to_arrow_table()
 
         try:
             return _plain_sums(self._interruptibly(run))
@@ -117,20 +123,26 @@ class Queries(abc.ABC):
                 raise
 
     def _refused(self, query: str, error: Exception) -> UsageError:
+        """Return the error for a query that duckdb refuses."""
         try:
             self._connection.execute(query)  # unlike sql(), this reports the line of the error
-        except self._duckdb.Error as placed:
-            error = placed
+        except self._duckdb.Error as error_with_line:
+            error = error_with_line
+        # Such as `Parser Error: syntax error at or near "x"`, then the line and a marker below it.
         text = str(error).strip()
-        kind, _, rest = text.partition(": ")
-        message = rest if kind.endswith("Error") and rest else text
-        missing = re.search(r"Table with name (\S+) does not exist", text)
+        kind, _, details = text.partition(": ")
+        message = text
+        if kind.endswith("Error") and details:
+            message = details
+        missing_table = re.search(r"Table with name (\S+) does not exist", text)
         views = sorted(self.views)
         remedy = f"the views are {', '.join(views)}"
-        if missing:
-            message = f"there is no table {missing[1]!r}{did_you_mean(missing[1], views)}"
-            place = text.find("LINE ")
-            message += f"\n{text[place:]}" if place >= 0 else ""
+        if missing_table:
+            name = missing_table[1]
+            message = f"there is no table {name!r}{did_you_mean(name, views)}"
+            line_start = text.find("LINE ")
+            if line_start >= 0:
+                message += f"\n{text[line_start:]}"
         elif "operations are disabled" in text:
             remedy = "a query reads the tables of the captures only; -o OUT writes its result"
         elif kind != "Catalog Error":
@@ -155,21 +167,23 @@ class Database(Queries):
         super().__init__()
         self.captures = list(captures)
         self._made: dict[str, frozenset[str]] = {}
+        """The columns of each view that was created."""
 
     @property
     def views(self) -> dict[str, tuple[str, ...]]:
         """Columns of each view, by name; of joined views those known without decoding."""
-        found: dict[str, tuple[str, ...]] = {}
+        views: dict[str, tuple[str, ...]] = {}
         for capture in self.captures:
             for name in capture.tables:
-                schema = capture.schemas.get(name)
-                columns = () if schema is None else [column.name for column in schema.all_columns]
-                found[name] = tuple(dict.fromkeys((*found.get(name, ()), *columns)))
+                columns = list(views.get(name, ()))
+                if name in capture.schemas:
+                    columns += [column.name for column in capture.schemas[name].all_columns]
+                views[name] = tuple(dict.fromkeys(columns))
                 if name in JOINED:
-                    found[JOINED[name]] = (*found[name], ARGS)
-        return found
+                    views[JOINED[name]] = (*views[name], ARGS)
+        return views
 
-    def _make(self, words: AbstractSet[str], *, everything: bool) -> None:
+    def _make_views(self, words: AbstractSet[str], *, everything: bool) -> None:
         """Create the views among ``words``, with the columns among them or with every column."""
         tables = dict.fromkeys(name for capture in self.captures for name in capture.tables)
         for name in tables:
@@ -182,45 +196,63 @@ class Database(Queries):
         self,
         view: str,
         table: str,
-        make: Callable[[Table, Capture, Sequence[str]], pa.Table],
+        select: Callable[[Table, Capture, Sequence[str]], pa.Table],
         words: AbstractSet[str] | None,
     ) -> None:
         """Register a view with the columns named in ``words`` (None: all) and those it has."""
         import pyarrow as pa
 
         from fxframework.exporters.columnar import together
-        from fxframework.model.arrow import BYTES, number_column
+        from fxframework.model.arrow import number_column
 
-        known = self._made.get(view, frozenset())
-        made: set[str] = set()
+        present_columns = self._made.get(view, frozenset())
+        view_columns: set[str] = set()
         parts = []
         for capture in self.captures:
             if table not in capture.tables:
                 continue
             rows = capture.table(table)
-            octets = [  # columns with the bytes of strings that are not UTF-8, only on request
-                name + BYTES
-                for name in rows.columns
-                if name + BYTES in known or (words and name.lower() + BYTES in words)
-            ]
-            columns = [
-                name
-                for name in rows.columns
-                if words is None or name.lower() in words or name in known or name + BYTES in octets
-            ] or [rows.columns[0]]
-            made.update(columns, octets)
-            if made <= known:
+            columns, byte_columns = _columns_wanted(rows.columns, words, present_columns)
+            view_columns.update(columns, byte_columns)
+            if view_columns <= present_columns:
                 return
-            part = make(rows, capture, columns)
-            for name in set(octets).difference(part.column_names):
+            part = select(rows, capture, columns)
+            for name in set(byte_columns).difference(part.column_names):
                 part = part.append_column(name, pa.nulls(len(rows), pa.binary()))
             if len(self.captures) > 1:
                 zeros = number_column(np.zeros(len(rows), np.int32))
                 name = pa.DictionaryArray.from_arrays(zeros, [capture.name])
                 part = part.append_column(CAPTURE, name)
             parts.append(part)
-        self._made[view] = frozenset(made)
+        self._made[view] = frozenset(view_columns)
         self._connection.register(view, together(parts))
+
+
+def _columns_wanted(
+    table_columns: Sequence[str], words: AbstractSet[str] | None, present_columns: AbstractSet[str]
+) -> tuple[list[str], list[str]]:
+    """Return the columns of a table to read, and the columns of bytes that a view has of them.
+
+    A column of bytes has the strings that are not UTF-8, and exists only on request. ``words`` are
+    the names in the query, in lower case, None for all columns; ``present_columns`` are those that
+    the view has already.
+    """
+    from fxframework.model.arrow import BYTES
+
+    columns = []
+    byte_columns = []
+    for name in table_columns:
+        bytes_name = name + BYTES
+        wants_bytes = bytes_name in present_columns
+        if words and bytes_name.lower() in words:
+            wants_bytes = True
+        if wants_bytes:
+            byte_columns.append(bytes_name)
+        if wants_bytes or words is None or name.lower() in words or name in present_columns:
+            columns.append(name)
+    if not columns:
+        columns.append(table_columns[0])  # for the number of rows: a view needs a column
+    return columns, byte_columns
 
 
 def _plain(table: Table, _capture: Capture, columns: Sequence[str]) -> pa.Table:
@@ -231,17 +263,18 @@ def _plain(table: Table, _capture: Capture, columns: Sequence[str]) -> pa.Table:
 def member_names(names: Sequence[str]) -> list[str]:
     """Return the members of a struct that are for arguments of these names.
 
-    SQL does not tell capitals from small letters: of names that it takes for equal, the first one
-    by code points stays, others get ``#2`` and so on. The empty name is ``unnamed``.
+    SQL ignores case: of names that differ only in case, the first one by code points stays, others
+    get ``#2`` and so on. The empty name is ``unnamed``.
     """
     members: dict[str, str] = {}
-    taken: set[str] = set()
+    lower_case_members: set[str] = set()
     for name in sorted(names):
-        member, number = name or UNNAMED, 1
-        while member.lower() in taken:
+        member = name or UNNAMED
+        number = 1
+        while member.lower() in lower_case_members:
             number += 1
             member = f"{name or UNNAMED}#{number}"
-        taken.add(member.lower())
+        lower_case_members.add(member.lower())
         members[name] = member
     return [members[name] for name in names]
 
@@ -251,27 +284,29 @@ def _with_names(table: Table, capture: Capture, _columns: Sequence[str]) -> pa.T
     import pyarrow as pa
 
     frame = capture.frame(table.name, args=True)
-    own = [name for name in frame.column_names if not name.startswith(ARGUMENT)]
-    values = [name for name in frame.column_names if name.startswith(ARGUMENT)]
-    if not values:
-        return frame.select(own)
-    # Dictionaries of several captures differ, so that strings are stored plain.
-    columns = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in (frame.column(name).combine_chunks() for name in values)
-    ]
-    names = member_names([name.removeprefix(ARGUMENT) for name in values])
-    struct = pa.StructArray.from_arrays(columns, names)
-    return frame.select(own).append_column(ARGS, struct)
+    argument_columns = [name for name in frame.column_names if name.startswith(ARGUMENT)]
+    other_columns = [name for name in frame.column_names if not name.startswith(ARGUMENT)]
+    if not argument_columns:
+        return frame.select(other_columns)
+    values = []
+    for name in argument_columns:
+        column = frame.column(name).combine_chunks()
+        # Dictionaries of several captures differ, so that strings are stored plain.
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        values.append(column)
+    members = member_names([name.removeprefix(ARGUMENT) for name in argument_columns])
+    struct = pa.StructArray.from_arrays(values, members)
+    return frame.select(other_columns).append_column(ARGS, struct)
 
 
 def _plain_sums(result: pa.Table) -> pa.Table:
     """Return the result with 128-bit integers, such as sums, converted to int64 where they fit."""
     import pyarrow as pa
 
-    for place, field in enumerate(result.schema):
+    for position, field in enumerate(result.schema):
         if pa.types.is_decimal(field.type) and field.type.scale == 0:
-            with contextlib.suppress(pa.ArrowInvalid):
-                column = result.column(place).cast(pa.int64())
-                result = result.set_column(place, field.name, column)
+            with contextlib.suppress(pa.ArrowInvalid):  # a sum of more than 64 bits
+                column = result.column(position).cast(pa.int64())
+                result = result.set_column(position, field.name, column)
     return result

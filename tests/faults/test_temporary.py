@@ -96,7 +96,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (match, "IN_MEMORY", 0),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr("fxframework.kit.in_time.WAITING", 16)
+    monkeypatch.setattr("fxframework.kit.in_time.MOST_WAITING", 16)
     return tmp_path
 
 

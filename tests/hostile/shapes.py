@@ -605,7 +605,6 @@ def chrome_odd(nbytes: int) -> bytes:
     return b"[" + b'{"ph":"X","ts":"1.5","dur":NaN,"tid":[]},' * (nbytes // 41)
 
 
-
 YAML = (
     b"---\nheader:\n  version: 1\n  type: 0\n  constant-tsc: true\n  nonstop-tsc: true\n"
     b"  cycle-frequency: 1000000000\nrecords:\n"

@@ -444,3 +444,37 @@ def test_templates_refuse_stretches_outside_of_their_source(
     start, end = (np.array([place]) for place in stretch)
     with pytest.raises(IndexError, match="outside of 3 bytes"):
         made.write(1, (parts.STRETCH, start), (parts.STRETCH_END, end))
+
+
+def test_texts_of_every_length_are_escaped_as_orjson_does(helpers: Helpers) -> None:
+    """They are looked at eight bytes at a time: each byte at each place of each length up to 18."""
+    strange = [0x00, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x5B, 0x5C, 0x5D, 0x7F]
+    texts = [
+        b"a" * place + bytes([byte]) + b"a" * (length - place - 1)
+        for length in range(1, 19)
+        for place in range(length)
+        for byte in strange
+    ]
+    texts += [b"", 'é"😀\\'.encode(), "日本語の文".encode()]
+    ends = np.cumsum([len(text) for text in texts])
+    starts = ends - [len(text) for text in texts]
+    templates = helpers.templates.Templates(b"", b"", b"", source=memoryview(b"".join(texts)))
+    parts = helpers.parts
+    begins, stops = templates.write(len(texts), (parts.STRETCH, starts), (parts.STRETCH_END, ends))
+    written = templates.letters().tobytes()
+    bounds = zip(begins.tolist(), stops.tolist(), strict=True)
+    assert [written[begin:stop] for begin, stop in bounds] == [
+        orjson.dumps(text.decode()) for text in texts
+    ]
+
+
+def test_numbers_of_every_length_are_written(helpers: Helpers) -> None:
+    powers = [10**power for power in range(20)]
+    numbers = [0, *powers, *(power - 1 for power in powers), (1 << 63) + 5, (1 << 64) - 1]
+    templates = helpers.templates.Templates(b"", b"", b"")
+    parts = helpers.parts
+    begins, stops = templates.write(len(numbers), (parts.NATURAL, np.array(numbers, np.uint64)))
+    written = templates.letters().tobytes()
+    bounds = zip(begins.tolist(), stops.tolist(), strict=True)
+    assert [int(written[begin:stop]) for begin, stop in bounds] == numbers
+    assert len(written) == sum(len(str(number)) for number in numbers)

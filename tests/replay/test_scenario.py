@@ -371,7 +371,10 @@ def test_durations(value: object, ns: int) -> None:
     assert nanoseconds(value) == ns
 
 
-@cases("value", [True, 1.5, "1", "", "s", "1/2s", "1.5ns", "2m", None, "nans"])
+@cases(
+    "value",
+    [True, 1.5, "1", "", "s", "1/2s", "1.5ns", "2m", None, "nans", "1e999999999s", "1e-999999999s"],
+)
 def test_what_is_no_duration(value: object) -> None:
     with pytest.raises(ValueError, match="a duration"):
         nanoseconds(value)

@@ -82,7 +82,7 @@ class DatasetQueries(Queries):
                 columns[JOINED[table]] = (*names, ARGS)
         return columns
 
-    def _make(self, words: AbstractSet[str], *, everything: bool) -> None:  # noqa: ARG002
+    def _make_views(self, words: AbstractSet[str], *, everything: bool) -> None:  # noqa: ARG002
         joined_tables = [table for table in self._tables if JOINED.get(table) in words]
         for table in self._tables:
             is_needed_to_join = joined_tables and table in {"threads", "processes", "args"}

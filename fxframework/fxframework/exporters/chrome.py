@@ -67,12 +67,13 @@ class ChromeExport(Export):
         if self._sink.written == written_before:
             raise empty_refusal(capture, "it has no slices, instants or counters")
         # Names last: a capture without events is refused, although it may have threads.
-        self._put(b"".join(BETWEEN + event.encode() for event in _names(threads)))
+        name_events = (BETWEEN + event.encode() for event in _names(threads))
+        self._put(b"".join(name_events))
         counts = capture.row_counts()
         self._dropped[BEFORE_ZERO] += events.before_zero
-        self._dropped[LARGE_IDS] += sum(
-            max(thread.pid, thread.tid) > LARGEST_EXACT for thread in threads.values()
-        )
+        for thread in threads.values():
+            if max(thread.pid, thread.tid) > LARGEST_EXACT:
+                self._dropped[LARGE_IDS] += 1
         self._drop_rows(counts, but={*TABLES, "args", "threads", "processes"})
         for name, rows in counts.items():
             if rows and name in TABLES:
@@ -162,7 +163,8 @@ class _Events:
             elif kind == CLOSED:
                 event += [b',"ph":"X","dur":', (MICROS, dur[rows]), *_args(bounds, rows)]
             else:
-                id: list[Cell] = [b',"id":"0x', (HEX, table.array("id")[rows]), b'"']
+                ids = table.array("id")[rows]
+                id: list[Cell] = [b',"id":"0x', (HEX, ids), b'"']
                 event += [b',"ph":"b"', *id, *_args(bounds, rows)]
                 if kind == ASYNC_CLOSED:
                     event += [*self._head(table, rows, ts + dur), b',"ph":"e"', *id, b"}"]

@@ -66,11 +66,12 @@ def arrow_schema(capture: Capture, table: str, schema: pa.Schema) -> pa.Schema:
     """Add each column's description, unit and enumeration names to an Arrow schema as metadata."""
     if table not in capture.schemas:
         return schema.with_metadata({"fxframework.table": table})
-    known = {column.name: column for column in capture.schemas[table].all_columns}
-    fields = [
-        field.with_metadata(_meaning(known[field.name])) if field.name in known else field
-        for field in schema
-    ]
+    columns = {column.name: column for column in capture.schemas[table].all_columns}
+    fields = []
+    for field in schema:
+        if field.name in columns:
+            field = field.with_metadata(_meaning(columns[field.name]))
+        fields.append(field)
     import pyarrow as pa
 
     about = {
@@ -88,7 +89,8 @@ def _meaning(column: Column) -> dict[str, str]:
     if column.unit:
         metadata["unit"] = column.unit
     if column.values:
-        metadata["values"] = ", ".join(f"{number}={name}" for number, name in column.values.items())
+        names = [f"{number}={name}" for number, name in column.values.items()]
+        metadata["values"] = ", ".join(names)
     return metadata
 
 
@@ -238,11 +240,11 @@ def together(parts: Sequence[pa.Table]) -> pa.Table:
             return field
         return field.with_type(pa.dictionary(pa.int32(), pa.string()))
 
-    fitting = [
-        part.cast(pa.schema([cast(field) for field in part.schema], metadata=part.schema.metadata))
-        for part in parts
-    ]
-    return pa.concat_tables(fitting, promote_options="permissive")
+    parts_alike = []
+    for part in parts:
+        schema = pa.schema([cast(field) for field in part.schema], metadata=part.schema.metadata)
+        parts_alike.append(part.cast(schema))
+    return pa.concat_tables(parts_alike, promote_options="permissive")
 
 
 class _File(io.RawIOBase):
@@ -319,7 +321,8 @@ def write_csv(rows: pa.RecordBatchReader, sink: Sink) -> None:
         return column
 
     columns = [plain(column) for column in table.columns]
-    csv.write_csv(pa.table(columns, names=table.column_names), pa.PythonFile(_File(sink), "w"))
+    plain_table = pa.table(columns, names=table.column_names)
+    csv.write_csv(plain_table, pa.PythonFile(_File(sink), "w"))
 
 
 def _plain(table: pa.Table) -> tuple[pa.Table, int]:

@@ -157,12 +157,15 @@ class _CellMaker:
         return decoded(data, self.dropped)
 
     def _field(self, code: int) -> str:
-        return self.quoted(self.decoded(self._pool.bytes_of(code))) if code >= 0 else ""
+        if code < 0:  # null
+            return ""
+        return self.quoted(self.decoded(self._pool.bytes_of(code)))
 
     def text_column(self, column: TextColumn) -> Cell:
         """Return the fields of a text column; invalid UTF-8 is replaced."""
-        bounds = column.offsets - column.offsets[0]
-        letters = column.data[int(column.offsets[0]) : int(column.offsets[-1])]
+        first = int(column.offsets[0])
+        bounds = column.offsets - first
+        letters = column.data[first : int(column.offsets[-1])]
         if not _is_valid(letters, bounds):
             texts = [self.decoded(column.bytes_of(row)).encode() for row in range(len(column))]
             return QUOTED, column_of(self.templates, texts)
@@ -215,7 +218,8 @@ def _is_valid(letters: NDArray[np.uint8], bounds: I64) -> bool:
     except UnicodeDecodeError:
         return False
     # All bytes together are valid; so is each text, if none starts within a character.
-    starts = bounds[:-1][bounds[:-1] < bounds[1:]]
+    is_empty = bounds[:-1] == bounds[1:]
+    starts = bounds[:-1][~is_empty]
     return not bool((letters[starts] & CONTINUATION_MASK == CONTINUED).any())
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.spans import WITHOUT_SLICE, Spans, links
+from fxframework.exporters.columns import starts_of
 from fxframework.exporters.rows import ArgumentStream, Task, tasks
 from fxframework.exporters.stacks import UNFINISHED
 from fxframework.io.sink import Sink
@@ -310,10 +311,12 @@ class _Spans:
         end = np.searchsorted(self._link_targets, places, "right")
         link_counts = end - begin
         # The links of each place one after another: begin, begin + 1, …, end - 1.
-        links_before = np.cumsum(link_counts) - link_counts
-        chosen = np.repeat(begin - links_before, link_counts) + np.arange(link_counts.sum())
+        links_before = starts_of(link_counts)
+        chosen = np.arange(link_counts.sum())
+        chosen += np.repeat(begin - links_before, link_counts)
         sources = self._link_sources[chosen]
-        link_ids = np.stack((spans.trace[sources], spans.span[sources]), axis=1).reshape(-1)
+        link_pairs = np.stack((spans.trace[sources], spans.span[sources]), axis=1)
+        link_ids = link_pairs.reshape(-1)
         before_ids = [text(f'{{"traceId":"{spans.prefix}'.encode()), text(b'"spanId":"')]
         behind_ids = [text(b'"'), text(b'"}')]
         before_parents = np.full(parents.size, text(b',"parentSpanId":"'))

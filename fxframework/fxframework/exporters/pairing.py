@@ -57,9 +57,13 @@ class Pairing(Kernel):
     overlaps: i64
 
     def __init__(self, size: int) -> None:
-        none, few = room(0, "i8"), room(0, "i4")
-        self.start = self.length = none
-        self.places = self.frames = self.parents = few
+        no_times = room(0, "i8")
+        no_numbers = room(0, "i4")
+        self.start = no_times
+        self.length = no_times
+        self.places = no_numbers
+        self.frames = no_numbers
+        self.parents = no_numbers
         self.inside = full(size, "u1")
         self.open = Nested()
         self.moments = Moments()
@@ -71,7 +75,8 @@ class Pairing(Kernel):
 
     def begin(self, first: int, last: int) -> None:
         """Begin a thread, whose calls lie between these times."""
-        self.now, self.last = first, last
+        self.now = first
+        self.last = last
 
     def load(
         self,
@@ -87,9 +92,11 @@ class Pairing(Kernel):
         none; a length of -1 is that of a call that does not end.
         """
         self.count = places.size
-        self.places, self.frames = view(places, "i4"), view(frames, "i4")
+        self.places = view(places, "i4")
+        self.frames = view(frames, "i4")
         self.parents = view(parents, "i4")
-        self.start, self.length = view(start, "i8"), view(length, "i8")
+        self.start = view(start, "i8")
+        self.length = view(length, "i8")
         self.moments.renew(2 * self.count + self.open.rows)
 
     def step(self) -> Fallible[i64]:
@@ -106,24 +113,30 @@ class Pairing(Kernel):
     def enter(self, index: i64) -> status:
         """End the calls that a call is not in, and begin it."""
         begin = self.start[index]
-        took = self.length[index]
+        duration = self.length[index]
         parent = self.parents[index]
+        # A call that does not end lasts to the last time. Compared so that no sum overflows.
         end = self.last
-        if took >= 0 and (begin < 0 or took <= self.last - begin):
-            end = min(begin + took, self.last)
-        held = 0 <= parent < self.size and self.inside[parent]
+        if duration >= 0 and (begin < 0 or duration <= self.last - begin):
+            end = min(begin + duration, self.last)
+        parent_is_open = 0 <= parent < self.size and self.inside[parent]
         while self.open.rows:
             top = self.open.rows - 1
-            ended = self.open.end[top]
-            if self.open.place[top] == parent or (ended > begin and parent >= 0 and not held):
+            top_end = self.open.end[top]
+            if self.open.place[top] == parent:
                 break
-            if ended > begin:
+            # A call whose parent was left out, or has ended, stays in what goes on.
+            if top_end > begin and parent >= 0 and not parent_is_open:
+                break
+            # Calls end in reverse order of their begins: one that is to go on ends here.
+            if top_end > begin:
                 self.overlaps += 1
-            self.now = max(self.now, min(ended, begin))
+            self.now = max(self.now, min(top_end, begin))
             self.leave()
-            held = 0 <= parent < self.size and self.inside[parent]
+            parent_is_open = 0 <= parent < self.size and self.inside[parent]
         self.now = begin
         row = self.open.rows
+        # Nor may it end after the call that it is in.
         if row and end > self.open.end[row - 1]:
             self.overlaps += 1
             end = self.open.end[row - 1]

@@ -66,16 +66,15 @@ class PprofExport(Export):
         for node, depth in tree.walk():
             if not depth:
                 # The first nodes are the roots, which are threads.
-                label = integer(1, thread) + integer(2, self._text(tree.roots[node]))
+                thread_name = self._text(tree.roots[node])
+                label = integer(1, thread) + integer(2, thread_name)
                 continue
             del path[depth - 1 :]
             path.append(numbers[functions[node]] + 1)  # ids of locations begin at 1
             if counts[node] or times[node]:
-                sample = (
-                    message(1, _packed(reversed(path)))
-                    + message(2, _packed((counts[node], times[node])))
-                    + message(3, label)
-                )
+                locations = _packed(reversed(path))
+                values = _packed((counts[node], times[node]))
+                sample = message(1, locations) + message(2, values) + message(3, label)
                 self._put(SAMPLE, sample)
         if summary.start_ns is not None and summary.end_ns is not None:
             self._duration_ns = max(self._duration_ns, summary.end_ns - summary.start_ns)
@@ -98,8 +97,10 @@ class PprofExport(Export):
 
     def _put(self, field: int, value: bytes | int) -> None:
         """Write a field of the profile, buffered."""
-        encoded = integer(field, value) if isinstance(value, int) else message(field, value)
-        self._waiting.append(encoded)
+        if isinstance(value, int):
+            self._waiting.append(integer(field, value))
+        else:
+            self._waiting.append(message(field, value))
         if len(self._waiting) == CHUNK:
             self._sink.write(b"".join(self._waiting))
             self._waiting.clear()
@@ -113,7 +114,8 @@ class PprofExport(Export):
     def _function(self, id: int, name: int, source: int) -> bytes:
         file, line, _ = place_of(self._strings[source])
         names = integer(2, name) + integer(3, name)  # for people, and of the system
-        return integer(1, id) + names + integer(4, self._text(file)) + integer(5, line or 0)
+        source_place = integer(4, self._text(file)) + integer(5, line or 0)
+        return integer(1, id) + names + source_place
 
 
 def _packed(values: Iterable[int]) -> bytes:

@@ -9,6 +9,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from fxframework.exporters.columns import Columns, joined, picked
 from fxframework.kernels.templates import Templates
 from fxframework.kit.row_texts import (
     BLOB,
@@ -29,10 +30,8 @@ from fxframework.model.threads import Threads
 __all__ = [
     "ArgumentMembers",
     "ArgumentStream",
-    "Columns",
     "Task",
     "json_arguments",
-    "picked",
     "tasks",
 ]
 
@@ -161,7 +160,6 @@ COLUMN_TYPES = {
     "str": np.int32,
 }
 """Columns of `args` that are read."""
-Columns = dict[str, NDArray[Any]]
 
 
 class ArgumentStream:
@@ -244,11 +242,6 @@ class ArgumentStream:
                 self._last_parent = int(columns["parent"][-1])
 
 
-def picked(columns: Columns, rows: Any) -> Columns:
-    """Return rows of columns; ``rows`` is what numpy takes as an index."""
-    return {name: column[rows] for name, column in columns.items()}
-
-
 def _args_of(rows: NDArray[np.int64], columns: Columns) -> RowArgs:
     """Return the arguments of rows, given their columns in order of the rows."""
     starts = np.searchsorted(columns["parent"], rows, "left")
@@ -277,4 +270,4 @@ def _joined(parts: list[Columns]) -> Columns:
         return parts[0]
     if not parts:
         return {name: np.zeros(0, dtype) for name, dtype in COLUMN_TYPES.items()}
-    return {name: np.concatenate([part[name] for part in parts]) for name in COLUMN_TYPES}
+    return joined(parts, COLUMN_TYPES)

@@ -77,7 +77,8 @@ class SpeedscopeExport(Export):
             chunks = [places[index : index + CHUNK] for index in range(0, places.size, CHUNK)]
             begin = int(start[places[0]])
             end = max(_last_end(start[chunk], length[chunk]) for chunk in chunks)
-            self._begin_profile(thread_names.get(int(calls.thread[places[0]]), ""), begin, end)
+            thread = int(calls.thread[places[0]])
+            self._begin_profile(thread_names.get(thread, ""), begin, end)
             pairing.begin(begin, end)
             between = b""
             no_calls_left = places[:0]  # ends the calls that are still open
@@ -109,7 +110,8 @@ class SpeedscopeExport(Export):
         }
         opening = b",\n" if self._profile_count else b'{"profiles":[\n'
         self._profile_count += 1
-        self._sink.write(opening + orjson.dumps(encodable(head))[:-1] + b',"events":[\n')
+        unclosed_head = orjson.dumps(encodable(head))[:-1]  # without the brace
+        self._sink.write(opening + unclosed_head + b',"events":[\n')
 
     def _events(self, pairing: Pairing) -> bytes:
         """Return the events that were made, without the separator behind the last."""
@@ -137,14 +139,16 @@ class SpeedscopeExport(Export):
                 "activeProfileIndex": 0,
                 "exporter": "fxframework",
             }
-            self._sink.write(b"],\n" + orjson.dumps(encodable(members))[1:-1])
+            bare_members = orjson.dumps(encodable(members))[1:-1]  # without the braces
+            self._sink.write(b"],\n" + bare_members)
             self._sink.write(b',"shared":{"frames":[')
             pool = self._frames.pool
             between = b""
             codes = iter(self._frames)
             while chunk := list(itertools.islice(codes, CHUNK)):
                 frames = [_frame(pool[name], pool[source]) for name, source in chunk]
-                self._sink.write(between + orjson.dumps(encodable(frames))[1:-1])
+                bare_frames = orjson.dumps(encodable(frames))[1:-1]
+                self._sink.write(between + bare_frames)
                 between = b","
             self._sink.write(b"]}}\n")
         return super().close()

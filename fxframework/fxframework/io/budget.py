@@ -31,6 +31,7 @@ WORKING = 64 << 20
 INTERVAL = 0.02
 """Seconds between two measurements of memory."""
 STATUS = "/proc/self/statm"
+"""Sizes of this process in pages: all, resident, shared, and others."""
 
 
 class Budget:
@@ -107,9 +108,14 @@ class Budget:
 
     def fault(self) -> FxError | None:
         """Return the error for an input file that was shortened; None if there is none."""
-        mappings = (mapping() for mapping in tuple(self.inputs))
-        faults = (mapping.fault() for mapping in mappings if mapping is not None)
-        self._fault = self._fault or next(filter(None, faults), None)
+        # Remembered, because the mapping of a closed input cannot be asked again.
+        if self._fault is None:
+            # A copy, because another thread may open an input meanwhile.
+            for reference in tuple(self.inputs):
+                mapping = reference()
+                self._fault = None if mapping is None else mapping.fault()
+                if self._fault is not None:
+                    break
         return self._fault
 
     def exceeded(self, *, path: str | None = None) -> FxError | None:
@@ -171,14 +177,16 @@ def memory_in_use() -> int:
     Pages of mapped files are not counted, because the system can drop them.
     """
     try:
-        handle = os.open(STATUS, os.O_RDONLY)
+        status_file = os.open(STATUS, os.O_RDONLY)
     except OSError:
         return _peak()
     try:
-        fields = os.read(handle, 128).split()
+        fields = os.read(status_file, 128).split()
     finally:
-        os.close(handle)
-    return (int(fields[1]) - int(fields[2])) * _PAGE
+        os.close(status_file)
+    resident_pages = int(fields[1])
+    shared_pages = int(fields[2])
+    return (resident_pages - shared_pages) * _PAGE
 
 
 def _peak() -> int:
@@ -186,8 +194,9 @@ def _peak() -> int:
     with contextlib.suppress(ImportError):
         import resource
 
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        peak_size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        # macOS gives bytes, others give KiB.
+        return peak_size if sys.platform == "darwin" else peak_size * 1024
     return 0
 
 

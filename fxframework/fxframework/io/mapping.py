@@ -17,12 +17,14 @@ __all__ = ["Mapping"]
 class Mapping(mmap.mmap):
     """A file mapped for reading, with a descriptor of its own.
 
-    Bytes that the file has lost since are read as zeros, and then ``fault`` returns an error.
+    If the file is shortened later, the missing bytes are read as zeros, and ``fault`` returns an
+    error.
     """
 
     name: str
     """The name of the file, for messages."""
     _slot = -1
+    """Its place among the ranges that ``fxframework.io.faults`` watches; -1 if it has none."""
 
     def __new__(cls, fileno: int, name: str, size: int = 0) -> Self:
         """Map a file that is not empty; ``size`` bytes of it, or all."""
@@ -34,7 +36,7 @@ class Mapping(mmap.mmap):
 
     @property
     def safe(self) -> bool:
-        """Whether a file that becomes shorter does not end the process."""
+        """Whether the process survives if the file becomes shorter."""
         return self._slot >= 0 or os.name == "nt"
 
     def fault(self) -> UnreadableError | None:

@@ -25,14 +25,13 @@ class BytesMemory:
         if size < 0 or size % WORD:
             msg = f"invalid memory size {size}: must be a multiple of {WORD}"
             raise ValueError(msg)
-        data = bytearray(contents)
-        self.size = len(data)
+        self._room = bytearray(contents)
+        """The region, followed by spare bytes for growth."""
+        self.size = len(self._room)
         """Bytes in the region."""
         self.words: memoryview | None = None
         """The region as words (format "Q"), for fast stores; replaced on each growth. None on a
         big-endian machine."""
-        self._room = data
-        """The region, followed by spare bytes for growth."""
         self._view()
 
     def load_u64(self, offset: int) -> int:
@@ -64,15 +63,18 @@ class BytesMemory:
     def grow(self, size: int) -> None:
         """Grow the region to at least ``size`` bytes, rounded up to a word; new bytes are zero."""
         size += padding(size)
-        if size > self.size:
-            if size > len(self._room):
-                room = bytearray(max(size, 2 * len(self._room)))
-                room[: self.size] = self._data
-                self._room = room
-            self.size = size
-            self._view()
+        if size <= self.size:
+            return
+        if size > len(self._room):
+            # A new array: the old one cannot be resized while views of it exist.
+            larger_room = bytearray(max(size, 2 * len(self._room)))
+            larger_room[: self.size] = self._data
+            self._room = larger_room
+        self.size = size
+        self._view()
 
     def _view(self) -> None:
+        """Renew the views after ``size`` or ``_room`` changed."""
         self._data = memoryview(self._room)[: self.size]
         if _NATIVE:
             self.words = self._data.cast("Q")

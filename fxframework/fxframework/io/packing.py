@@ -60,8 +60,9 @@ class Packing:
 
     def continues(self, head: bytes) -> bool:
         """Return whether the bytes after a member begin another one."""
-        skippable = self.name == "zstd" and head[1:4] == b"*M\x18" and head[0] >> 4 == 5
-        return head.startswith(self.magic) or skippable
+        if self.name == "zstd" and head[1:4] == b"*M\x18" and head[0] >> 4 == 5:
+            return True  # a skippable frame: 50 to 5f, 2a 4d 18
+        return head.startswith(self.magic)
 
 
 class _Gzip:

@@ -33,6 +33,7 @@ __all__ = [
 
 _DESCRIPTORS = Path("/proc/self/fd")
 _OWNER = re.compile(r"\.fxf-([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\Z")
+"""What ``hidden_name`` adds to a prefix: the machine, the process and a random number."""
 
 
 class PendingFile:
@@ -179,10 +180,15 @@ def is_left(name: str, prefix: str, *, elsewhere: bool = False) -> bool:
 
     With ``elsewhere``, return whether it is a hidden name of another machine.
     """
-    owner = _OWNER.fullmatch(name[len(prefix) :]) if name.startswith(prefix) else None
-    if owner is None or (owner[1] != _machine()) != elsewhere:
+    if not name.startswith(prefix):
         return False
-    return elsewhere or not _runs(int(owner[2]))
+    owner = _OWNER.fullmatch(name[len(prefix) :])
+    if owner is None:
+        return False
+    machine, process = owner.groups()
+    if elsewhere:
+        return bool(machine != _machine())
+    return machine == _machine() and not _runs(int(process))
 
 
 def hidden_name(prefix: str) -> str:
@@ -195,10 +201,10 @@ def _machine() -> str:
     """Return a hash that identifies the machine and the container (its space of process ids)."""
     import platform
 
-    space = ""
+    process_space = ""
     with contextlib.suppress(OSError):
-        space = str(Path("/proc/self/ns/pid").readlink())
-    return f"{zlib.crc32(f'{platform.node()}/{space}'.encode()):08x}"
+        process_space = str(Path("/proc/self/ns/pid").readlink())
+    return f"{zlib.crc32(f'{platform.node()}/{process_space}'.encode()):08x}"
 
 
 def _runs(process: int) -> bool:

@@ -86,7 +86,10 @@ def is_local(fs: Any) -> bool:
 
 
 def _schemes(fs: Any) -> frozenset[str]:
-    return frozenset((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol)
+    """Return the schemes of a file system; fsspec has one as a string, several as a tuple."""
+    if isinstance(fs.protocol, str):
+        return frozenset([fs.protocol])
+    return frozenset(fs.protocol)
 
 
 def open_source(
@@ -153,6 +156,7 @@ class _RemoteSink(Sink):
         super().__init__(self._packed or self._local.file, name=uri, force=force)
 
     def _refuse_existing(self, uri: str) -> None:
+        """Raise WriteRefusedError if the output exists and is not to be replaced."""
         exists = False
         with contextlib.suppress(Exception):  # some file systems cannot test existence
             exists = not self._replace and self._fs.exists(self._path)
@@ -186,26 +190,28 @@ class _RemoteSink(Sink):
             self._local.discard()
 
     def _send(self) -> None:
-        fs, local = self._fs, str(self._local.path)
+        """Send the file so that nobody sees a part of it under its name."""
+        fs = self._fs
+        local_path = str(self._local.path)
         folder, _, name = self._path.rpartition("/")
         fs.makedirs(fs._parent(self._path), exist_ok=True)  # noqa: SLF001
         if _schemes(fs) & OBJECT_STORES:
-            fs.put_file(local, self._path)
+            fs.put_file(local_path, self._path)
             return
         _remove_leftovers(fs, folder, f".{name}")
-        hidden = f"{folder}/{hidden_name(f'.{name}')}"
+        hidden_path = f"{folder}/{hidden_name(f'.{name}')}"
         try:
-            fs.put_file(local, hidden)
+            fs.put_file(local_path, hidden_path)
             try:
-                fs.mv(hidden, self._path)
+                fs.mv(hidden_path, self._path)
             except Exception:
                 if not self._replace:
                     raise
                 fs.rm_file(self._path)  # some file systems cannot rename over an existing file
-                fs.mv(hidden, self._path)
+                fs.mv(hidden_path, self._path)
         except BaseException:
             with contextlib.suppress(Exception):
-                fs.rm_file(hidden)
+                fs.rm_file(hidden_path)
             raise
 
     def abort(self) -> None:
@@ -219,8 +225,9 @@ def _remove_leftovers(fs: Any, folder: str, prefix: str) -> None:
     with contextlib.suppress(Exception):  # some file systems cannot list folders
         for path in fs.ls(folder, detail=False):
             name = path.rpartition("/")[2]
-            old = is_left(name, prefix, elsewhere=True) and (
-                datetime.now(UTC) - fs.modified(path) > ABANDONED
-            )
-            if old or is_left(name, prefix):
+            is_abandoned = is_left(name, prefix)
+            # Whether processes of other machines are alive is not known; time has to tell.
+            if is_left(name, prefix, elsewhere=True):
+                is_abandoned = datetime.now(UTC) - fs.modified(path) > ABANDONED
+            if is_abandoned:
                 fs.rm_file(path)

@@ -71,15 +71,16 @@ class Sink:
                 packing.check()
             pending = PendingFile(target)
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
+            reason = getattr(error, "strerror", None) or error
             raise WriteRefusedError(
-                f"cannot write there: {why or error}",
+                f"cannot write there: {reason}",
                 path=str(target),
                 remedy="check the name, and that the folder exists and is writable",
             ) from error
         file = pending.file
-        packed = None if packing is None else packing.packer(file)
-        sink = cls(packed or file, name=str(target), force=force)
+        if packing is not None:
+            file = packing.packer(file)
+        sink = cls(file, name=str(target), force=force)
         sink._pending = pending
         return sink
 
@@ -94,13 +95,16 @@ class Sink:
         return cls(cast("IO[bytes]", _Nowhere()), name="<nowhere>", force=True)
 
     _pending: PendingFile | None = None
+    """The file that gets its name on commit; None for other outputs."""
     _stored: int | None = None
     """The size of a compressed file, once it is complete."""
 
     @property
     def written(self) -> int:
         """Bytes written so far; of a compressed file that is complete, its size."""
-        return self._written if self._stored is None else self._stored
+        if self._stored is not None:
+            return self._stored
+        return self._written
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes.
@@ -108,7 +112,7 @@ class Sink:
         Raises OutputError if that fails, for example on a full disk; LimitError beyond the
         ``budget``.
         """
-        nbytes = len(data) if not isinstance(data, memoryview) else data.nbytes
+        nbytes = memoryview(data).nbytes
         if self.budget is not None:
             self.budget.check_output(self._written + nbytes, path=self.name)
         try:
@@ -151,7 +155,7 @@ class Sink:
 
     @property
     def _is_file(self) -> bool:
-        """Whether it opened a file that it must close."""
+        """Whether ``_file`` is a file that this object must close."""
         return self.name not in {"<stdout>", "<memory>"}
 
     def _discard(self) -> None:
@@ -163,6 +167,7 @@ class Sink:
             self._pending.discard()
 
     def _finish(self) -> None:
+        """Write what is buffered, and name the file. Raises OSError."""
         self._file.flush()
         if self._pending is None:
             if self._is_file:

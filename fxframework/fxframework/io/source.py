@@ -36,6 +36,7 @@ from fxframework.io.temporary import Spool
 __all__ = ["Progress", "Source", "SourceFault", "spool_file"]
 
 CHUNK = 1 << 20
+"""Bytes to read at a time."""
 RELEASED = 8 << 20
 """Bytes that readers in blocks release at a time."""
 FIRST_FEED = 1 << 12
@@ -43,10 +44,11 @@ FIRST_FEED = 1 << 12
 IN_MEMORY = 16 << 20
 """A spooled input up to this size stays in memory; a larger one goes to an unlinked file."""
 MAGIC = max(len(packing.magic) for packing in PACKINGS)
+"""Bytes that show whether an input is compressed."""
 
 Progress = Callable[[int, int, int], None]
-"""Called with the bytes fetched so far, and how far this is in how many stored bytes (0 if that is
-unknown)."""
+"""Called while bytes are fetched: with the bytes of the input that are there so far, and with the
+position in the stored (perhaps compressed) bytes and their number, both 0 if unknown."""
 
 
 @attrs.frozen
@@ -123,7 +125,9 @@ class Source:
     def suffix_name(self) -> str:
         """The file name without the suffix of its compression, for looking up formats by suffix."""
         name = os.path.basename(self.name)  # noqa: PTH119 (a name, not always a path)
-        return bare_name(name) if self.unpacked else name
+        if self.unpacked:
+            name = bare_name(name)
+        return name
 
     def words(self) -> NDArray[np.uint64]:
         """Return the whole words as little-endian uint64, shape (size // 8,), without copying."""
@@ -136,9 +140,10 @@ class Source:
 
     def pieces(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yield the bytes from ``start`` to ``stop`` (None: the end), up to 1 MiB at a time."""
-        end = self.size if stop is None else stop
-        offsets = range(start, end, CHUNK)
-        return (self.read(offset, min(CHUNK, end - offset)) for offset in offsets)
+        if stop is None:
+            stop = self.size
+        offsets = range(start, stop, CHUNK)
+        return (self.read(offset, min(CHUNK, stop - offset)) for offset in offsets)
 
     def passed(self, start: int, stop: int, position: int | None = None) -> None:
         """Release bytes that were read (see ``release``) and check the budget. Raises LimitError.
@@ -147,7 +152,9 @@ class Source:
         by default ``stop``.
         """
         self.release(start, stop)
-        self.position = stop if position is None else position
+        if position is None:
+            position = stop
+        self.position = position
         if self.budget is not None:
             self.budget.check(path=self.name)
 
@@ -157,6 +164,7 @@ class Source:
         Streaming readers call this to bound their memory.
         """
         page = mmap.PAGESIZE
+        # Whole pages only: the bytes around them in the outer ones may still be needed.
         start = -(-start // page) * page
         length = stop // page * page - start
         if self._mapping is not None and length > 0 and hasattr(mmap, "MADV_DONTNEED"):
@@ -164,7 +172,9 @@ class Source:
 
     def check(self) -> None:
         """Raise UnreadableError if the file has lost bytes since it was opened."""
-        fault = self._mapping.fault() if isinstance(self._mapping, Mapping) else None
+        if not isinstance(self._mapping, Mapping):
+            return
+        fault = self._mapping.fault()
         if fault is not None:
             raise fault
 
@@ -174,7 +184,7 @@ class Source:
         Calling it twice is allowed.
         """
         if self.budget is not None:
-            self.budget.fault()  # remembered: what was read from it may be in use
+            self.budget.fault()  # the budget remembers it for results that are written later
         self._data = None
         self._mapping = None
 
@@ -221,7 +231,9 @@ class Source:
         Raises LimitError beyond ``max_unpacked``, MissingExtraError for zstd without its package.
         """
         packing = packing_of_bytes(self.data[:MAGIC].tobytes())
-        return self if packing is None else _unpacked(self, packing, limits, progress)
+        if packing is None:
+            return self
+        return _unpacked(self, packing, limits, progress)
 
     @classmethod
     def gather(
@@ -251,12 +263,15 @@ def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            mapping = _mapped(file, name) if stat.S_ISREG(mode) else None
+            is_regular = stat.S_ISREG(mode)
+            mapping = _mapped(file, name) if is_regular else None
             if mapping is None:
-                # A device may never end, so it may not exceed the memory.
-                option = "max_memory" if stat.S_ISCHR(mode) else "max_unpacked"
+                option = "max_unpacked"
+                if stat.S_ISCHR(mode):
+                    option = "max_memory"  # a device may never end
                 source = _spool(_pieces(file), name, limits, progress, option=option)
-                source.path = path if stat.S_ISREG(mode) else None
+                if is_regular:
+                    source.path = path
                 return source
     except ValueError as error:  # a null character in the name
         raise UnreadableError(
@@ -281,19 +296,20 @@ def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
 
 
 def _mapped(file: IO[bytes], name: str) -> Mapping | None:
-    """Map a file; None if it must be read: in /proc a size of 0 proves nothing."""
+    """Map a file; return None if it cannot be mapped, so that it must be read."""
     try:
         mapping = Mapping(file.fileno(), name)
-    except ValueError:  # a size of 0
+    except ValueError:  # a size of 0, which files in /proc have although they have bytes
         return None
     except OSError as error:
         if out_of_descriptors(error):  # a mapping has one of its own
             raise
-        return None  # no device for mapping
+        return None  # its file system does not map files
     return mapping if mapping.safe else None
 
 
 def _pieces(file: IO[bytes]) -> Callable[[], bytes]:
+    """Return a function that reads the next piece of a file."""
     return lambda: file.read(CHUNK)
 
 
@@ -316,8 +332,8 @@ def _spool(
 ) -> Source:
     """Collect pieces in memory, or, if they are large, in an unlinked file that is mapped.
 
-    ``stored`` returns how far a number of collected bytes is in how many stored bytes; ``option``
-    names the limit.
+    ``stored`` is called with the number of collected bytes, and returns the last two arguments of
+    ``progress``. ``option`` names the limit.
     """
     total_bytes = 0
     most_bytes: int = getattr(limits, option)
@@ -376,6 +392,7 @@ class _Members:
                 return b""
             packed_bytes = b""
             has_ended = False
+            # A call gives at most CHUNK bytes, so the last input may suffice for several calls.
             if self._unpacker.needs_input:
                 packed_bytes = self._raw.read(self.position, self._read_size)
                 has_ended = not packed_bytes
@@ -394,6 +411,7 @@ class _Members:
 
     def _next_member(self) -> bool:
         """Start the next member; return False if there is none."""
+        # The last piece of input went beyond the end of the member.
         self.position -= len(self._unpacker.unused_data)
         next_bytes = self._raw.read(self.position, MAGIC)
         if not next_bytes.strip(b"\0"):
@@ -406,5 +424,6 @@ class _Members:
         return True
 
     def _fault(self, message: str) -> bytes:
+        """Note the damage after the bytes so far; return no bytes, which ends the input."""
         self.faults.append(SourceFault(rules.DAMAGED_STREAM, self._unpacked_size, message))
         return b""

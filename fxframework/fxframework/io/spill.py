@@ -22,7 +22,7 @@ IN_MEMORY = 64 << 20
 class Spill:
     """A growing array of one type; the caller keeps track of how many values it has set.
 
-    One that is ``in_memory`` stays there, whatever its size.
+    With ``in_memory`` it never moves to a file.
     """
 
     def __init__(self, dtype: DTypeLike, *, in_memory: bool = False) -> None:
@@ -43,22 +43,23 @@ class Spill:
         if not earlier.size:
             self.array = arena.empty(size, earlier.dtype)
             return self.array
+        # Half as much again, so that values are copied a bounded number of times.
         room = max(size, 3 * earlier.size // 2)
         nbytes = room * earlier.itemsize
         if self._in_memory or nbytes <= IN_MEMORY:
             self.array = arena.empty(room, earlier.dtype)
-        else:
-            spilled = self._mapping is not None
-            if not spilled:
-                with TemporaryFile() as file:
-                    self._file = os.dup(file.fileno())
-                weakref.finalize(self, os.close, self._file)
-            reserve(self._file, nbytes)
-            self._mapping = mmap.mmap(self._file, nbytes)
-            self.array = np.frombuffer(self._mapping, earlier.dtype)
-            if spilled:
-                return self.array
-        self.array[: earlier.size] = earlier
+            self.array[: earlier.size] = earlier
+            return self.array
+        was_in_file = self._mapping is not None
+        if not was_in_file:
+            with TemporaryFile() as file:
+                self._file = os.dup(file.fileno())
+            weakref.finalize(self, os.close, self._file)
+        reserve(self._file, nbytes)
+        self._mapping = mmap.mmap(self._file, nbytes)
+        self.array = np.frombuffer(self._mapping, earlier.dtype)
+        if not was_in_file:
+            self.array[: earlier.size] = earlier
         return self.array
 
     def release(self) -> None:

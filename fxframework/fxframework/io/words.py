@@ -125,7 +125,8 @@ BYTE_0, BYTE_1, BYTE_2, BYTE_3, BYTE_4, BYTE_5, BYTE_6, BYTE_7 = (
     Bits(f"byte {number}", 8 * number, 8 * number + 7) for number in range(8)
 )
 """The bytes of a little-endian word."""
-LOW_HALF, HIGH_HALF = Bits("low half", 0, 31), Bits("high half", 32, 63)
+LOW_HALF = Bits("low half", 0, 31)
+HIGH_HALF = Bits("high half", 32, 63)
 
 
 @attrs.frozen
@@ -160,21 +161,21 @@ class WordLayout:
     """Its fields, which do not overlap."""
 
     def __attrs_post_init__(self) -> None:
-        taken = 0
+        declared_bits = 0
         for field in self.fields:
-            if taken & field.mask:
+            if declared_bits & field.mask:
                 msg = f"{self.name}: {field.name} overlaps an earlier field"
                 raise ValueError(msg)
-            taken |= field.mask
+            declared_bits |= field.mask
 
     @property
     def reserved_mask(self) -> int:
         """Bits that are in no field or in a reserved one, and must be zero when written."""
-        named = 0
+        named_bits = 0
         for field in self.fields:
             if not field.reserved:
-                named |= field.mask
-        return U64_MAX & ~named
+                named_bits |= field.mask
+        return U64_MAX & ~named_bits
 
     def pack(self, **values: int) -> int:
         """Return the word with these fields; other fields are zero. Raises ValueError."""
@@ -205,21 +206,24 @@ class WordLayout:
             )
             for field in self.fields
         ]
-        stray = word & self.reserved_mask
+        stray_bits = word & self.reserved_mask
         for field in self.fields:
-            if field.reserved:
-                stray &= ~field.mask
-        if stray:
-            low = (stray & -stray).bit_length() - 1
-            high = stray.bit_length() - 1
-            value, meaning = stray >> low, "should be zero"
-            views.append(FieldView(offset, low, high, "reserved", value, meaning, self.section))
+            if field.reserved:  # it is shown by its own name
+                stray_bits &= ~field.mask
+        if stray_bits:
+            lowest_bit = stray_bits & -stray_bits
+            low = lowest_bit.bit_length() - 1
+            high = stray_bits.bit_length() - 1
+            value = stray_bits >> low
+            views.append(
+                FieldView(offset, low, high, "reserved", value, "should be zero", self.section)
+            )
         return sorted(views, key=lambda view: view.low)
 
 
 def explain_stretch(
     data: memoryview,
-    at: int,
+    start: int,
     end: int,
     name: str,
     section: str,
@@ -228,48 +232,57 @@ def explain_stretch(
     meaning: str | None = None,
     order: Literal["big", "little"] = "little",
 ) -> Iterator[FieldView]:
-    """Yield bytes ``at`` to ``end``, which have no fields, word by word; the last may be partial.
+    """Yield bytes ``start`` to ``end``, which have no fields, word by word; the last may be short.
 
     Without a ``meaning``, each word shows its bytes; with one, the first word shows it, and all
     show their bytes as hex and ASCII. A run of equal words is collapsed into one field after the
     first, except the word of byte ``wanted``. Of a long stretch only the words around that byte
     are shown; fields before and after them count the others.
     """
-    first, last = at, end
-    if end - at > SHOWN_WORDS * WORD:
-        inside = at <= wanted < end
-        near = wanted - wanted % WORD - SHOWN_WORDS // 2 * WORD if inside else at
-        first = max(at, near)
-        last = min(end, first + SHOWN_WORDS * WORD)
+    first_shown, last_shown = _shown_part(start, end, wanted)
 
-    def counted(start: int, stop: int, what: str, high: int = 63) -> FieldView:
-        count = -(-(stop - start) // WORD)
+    def counted(part_start: int, part_end: int, what: str, high: int = 63) -> FieldView:
+        count = -(-(part_end - part_start) // WORD)
         words = "1 word" if count == 1 else f"{count} words"
-        return FieldView(start, 0, high, name, count, f"{words}, {what}", section)
+        return FieldView(part_start, 0, high, name, count, f"{words}, {what}", section)
 
-    if at < first:
-        yield counted(at, first, "not listed")
-    here = first
-    while here < last:
-        word = data[here : min(here + WORD, end)].tobytes()
-        shown = repr(word)[1:]
-        if meaning is not None:
-            shown = hex_and_ascii(word)
-            if here == first:
-                shown = f"{meaning}: {shown}"
+    if start < first_shown:
+        yield counted(start, first_shown, "not listed")
+    offset = first_shown
+    while offset < last_shown:
+        word = data[offset : min(offset + WORD, end)].tobytes()
+        if meaning is None:
+            word_meaning = repr(word)[1:]  # without the b of a bytes literal
+        elif offset == first_shown:
+            word_meaning = f"{meaning}: {hex_and_ascii(word)}"
+        else:
+            word_meaning = hex_and_ascii(word)
         value = int.from_bytes(word, order)
-        yield FieldView(here, 0, 8 * len(word) - 1, name, value, shown, section)
-        here += WORD
-        stop = here
-        while stop + WORD <= last and data[stop : stop + WORD] == word:
-            if stop <= wanted < stop + WORD:
+        yield FieldView(offset, 0, 8 * len(word) - 1, name, value, word_meaning, section)
+        offset += WORD
+        # The run of equal words ends before the wanted word, which is shown by itself.
+        run_end = offset
+        while run_end + WORD <= last_shown and data[run_end : run_end + WORD] == word:
+            if run_end <= wanted < run_end + WORD:
                 break
-            stop += WORD
-        if stop > here + WORD:
-            yield counted(here, stop, "the same", 8 * (stop - here) - 1)
-            here = stop
-    if last < end:
-        yield counted(last, end, "not listed")
+            run_end += WORD
+        if run_end > offset + WORD:  # one equal word is shown as it is
+            yield counted(offset, run_end, "the same", 8 * (run_end - offset) - 1)
+            offset = run_end
+    if last_shown < end:
+        yield counted(last_shown, end, "not listed")
+
+
+def _shown_part(start: int, end: int, wanted: int) -> tuple[int, int]:
+    """Return the part of a stretch to show: all, or ``SHOWN_WORDS`` around byte ``wanted``."""
+    shown_bytes = SHOWN_WORDS * WORD
+    if end - start <= shown_bytes:
+        return start, end
+    first_shown = start
+    if start <= wanted < end:
+        wanted_word = wanted - wanted % WORD
+        first_shown = max(start, wanted_word - shown_bytes // 2)
+    return first_shown, min(end, first_shown + shown_bytes)
 
 
 def hex_and_ascii(data: bytes) -> str:

@@ -48,15 +48,82 @@ MOST_REAL = 1e15
 LETTER_A = 0x61
 # A byte that is stored may be any byte of the object, as far as C knows: a loop of bytes loads the
 # places of both arrays again for each.
-COPY: c_source = """
+# Texts are looked at by the word, and digits written two at a time, which took half of JSON's time.
+COPY: c_source = r"""
+#include <stdint.h>
 #include <string.h>
 #define fxf_copy(to, from, nbytes) ((void)memcpy(&(to), &(from), (size_t)(nbytes)))
+#define fxf_plain(from, nbytes) fxf_plain_bytes(&(from), nbytes)
+#define fxf_natural(to, value) fxf_put_natural(&(to), value)
+#define FXF_ONES 0x0101010101010101ull
+#define FXF_HIGH 0x8080808080808080ull
+/* The high bit of each byte below the blank, or that is another; one behind such a byte may be
+   set, too. */
+#define FXF_BELOW_BLANK(word) (((word) - FXF_ONES * 0x20) & ~(word) & FXF_HIGH)
+#define FXF_ZERO(word) (((word) - FXF_ONES) & ~(word) & FXF_HIGH)
+#define FXF_ESCAPED(word) (FXF_BELOW_BLANK(word) | FXF_ZERO((word) ^ FXF_ONES * 0x22) \
+                           | FXF_ZERO((word) ^ FXF_ONES * 0x5c))
+
+static inline uint64_t fxf_word(const unsigned char *bytes, int64_t nbytes) {
+    uint64_t word = 0;
+    uint32_t low, high;
+    if (nbytes >= 8) {
+        memcpy(&word, bytes, 8);
+    } else if (nbytes >= 4) {  /* the two halves overlap */
+        memcpy(&low, bytes, 4);
+        memcpy(&high, bytes + nbytes - 4, 4);
+        word = low | (uint64_t)high << 32;
+    } else if (nbytes > 0) {
+        word = FXF_ONES * 'a' << 24 | (uint64_t)bytes[nbytes - 1] << 16
+             | (uint64_t)bytes[nbytes / 2] << 8 | bytes[0];
+    }
+    return word;
+}
+
+static inline int64_t fxf_plain_bytes(const unsigned char *bytes, int64_t nbytes) {
+    int64_t at = 0;
+    uint64_t word;
+    for (; nbytes - at >= 8; at += 8) {
+        word = fxf_word(bytes + at, 8);
+        if (FXF_ESCAPED(word)) break;
+    }
+    word = fxf_word(bytes + at, nbytes - at);
+    if (nbytes - at < 8 && (nbytes == at || !FXF_ESCAPED(word))) return nbytes;
+    while (at < nbytes && bytes[at] >= 0x20 && bytes[at] != 0x22 && bytes[at] != 0x5c) at++;
+    return at;
+}
+
+static inline int64_t fxf_put_natural(unsigned char *to, uint64_t value) {
+    static const char pairs[] =
+        "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+        "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+        "8081828384858687888990919293949596979899";
+    unsigned char digits[40];  /* the last 20 are only copied */
+    int at = 20;
+    for (; value >= 100; value /= 100) memcpy(digits + (at -= 2), pairs + 2 * (value % 100), 2);
+    if (value >= 10) memcpy(digits + (at -= 2), pairs + 2 * value, 2);
+    else digits[--at] = (unsigned char)('0' + value);
+    memcpy(to, digits + at, 20);
+    return 20 - at;
+}
 """
 
 
 @external
 def fxf_copy(to: u8, source: u8, nbytes: i64) -> void:
     """Copy bytes from one element of an array on to those from another one on; compiled only."""
+
+
+@external
+def fxf_plain(source: u8, nbytes: i64) -> i64:
+    """Return how many bytes from one element on a JSON string has as they are; compiled only."""
+    raise NotImplementedError
+
+
+@external
+def fxf_natural(to: u8, value: u64) -> i64:
+    """Write the digits of a number; return how many. There is room for DIGITS; compiled only."""
+    raise NotImplementedError
 
 
 @final
@@ -169,6 +236,9 @@ class Output:
         """Write an unsigned 64-bit number."""
         if self.used + DIGITS > self.size:
             self.grow(DIGITS)
+        if cython.compiled:
+            self.used += fxf_natural(self.data[self.used], value)
+            return 0
         left: u64 = value & LOW64
         at = DIGITS
         while True:
@@ -180,9 +250,6 @@ class Output:
                 break
         used = self.used
         self.used = used + DIGITS - at
-        if cython.compiled:
-            fxf_copy(self.data[used], self.digits[at], DIGITS - at)
-            return 0
         while at < DIGITS:
             self.data[used] = self.digits[at]
             used += 1
@@ -225,6 +292,13 @@ class Output:
         at = start
         end = start + nbytes
         while at < end:
+            if cython.compiled:
+                plain = fxf_plain(self.source[at], end - at)
+                fxf_copy(self.data[used], self.source[at], plain)
+                used += plain
+                at += plain
+                if at == end:
+                    break
             byte = self.source[at]
             at += 1
             if byte >= BLANK and byte not in (QUOTE, BACKSLASH):

@@ -102,7 +102,7 @@ class Blob(Typed):
     type = 10
 
 
-_OF_NUMPY = {
+_NUMPY_TYPES = {
     "b1": "bool",
     **dict.fromkeys(("i1", "i2", "i4"), "int32"),
     **dict.fromkeys(("u1", "u2", "u4"), "uint32"),
@@ -110,6 +110,7 @@ _OF_NUMPY = {
     "u8": "uint64",
     **dict.fromkeys(("f2", "f4", "f8"), "double"),
 }
+"""Types of numpy scalars, by their array-protocol code without the byte order."""
 
 
 def kind_of(value: Any) -> tuple[str, Any] | None:
@@ -130,8 +131,11 @@ def kind_of(value: Any) -> tuple[str, Any] | None:
         return "string", str(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return "blob", bytes(value)
-    kind = _OF_NUMPY.get(getattr(getattr(value, "dtype", None), "str", "")[1:])
-    return (kind, value.item()) if kind and getattr(value, "shape", None) == () else None
+    # Without importing numpy, which writers of plain values need not load.
+    type_code = getattr(getattr(value, "dtype", None), "str", "")[1:]
+    if type_code in _NUMPY_TYPES and getattr(value, "shape", None) == ():
+        return _NUMPY_TYPES[type_code], value.item()
+    return None
 
 
 def whole_number(what: str, value: Any, least: int, most: int, rules: Refusals) -> int:

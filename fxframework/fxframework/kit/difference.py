@@ -112,9 +112,9 @@ class Difference:
     @property
     def same(self) -> bool:
         """Whether the comparison found no difference."""
-        return (self.records is None or self.records.same) and (
-            self.entries is None or self.entries.same
-        )
+        if self.records is not None and not self.records.same:
+            return False
+        return self.entries is None or self.entries.same
 
 
 def compare(
@@ -134,17 +134,16 @@ def compare(
         )
     if _identical(a, b):
         return Difference(True)
-    pair = a, b
-    entries = _compare_entries(pair, show) if "entry" in by else None
-    if entries is None and set(by) == {"entry"}:
-        raise UsageError(
-            f"{a.format} captures are sequences of records, and have no entries",
-            remedy="compare by record",
-        )
-    return Difference(
-        False,
-        _compare_records(pair, show) if "record" in by and entries is None else None,
-        entries,
+    pair = (a, b)
+    if "entry" in by:
+        entries = _compare_entries(pair, show)
+        if entries is not None:
+            return Difference(False, entries=entries)
+    if "record" in by:
+        return Difference(False, records=_compare_records(pair, show))
+    raise UsageError(
+        f"{a.format} captures are sequences of records, and have no entries",
+        remedy="compare by record",
     )
 
 
@@ -156,84 +155,99 @@ def _identical(a: Capture, b: Capture) -> bool:
         return False
     if a.request.limits != b.request.limits or a.source.faults or b.source.faults:
         return False
-    return all(
-        a.source.read(at, PIECE) == b.source.read(at, PIECE)
-        for at in range(0, a.source.size, PIECE)
-    )
+    offsets = range(0, a.source.size, PIECE)
+    return all(a.source.read(offset, PIECE) == b.source.read(offset, PIECE) for offset in offsets)
 
 
 # --- By record -----------------------------------------------------------------------------------
 
 
 @attrs.frozen
-class _Compared:
+class _Side:
     """The compared records of a capture, each with a digest of its contents."""
 
+    capture: Capture
     digests: U64
     """Shape (records,)."""
     kinds: I32
     """Indexes of ``names``, shape (records,)."""
     names: Sequence[str]
+    """The kinds of records."""
     lines: I64
     """Numbers of their lines of JSON, shape (records,)."""
-    chunks: I64
-    """Number of the first line of each chunk of ``records_json``, and of all lines at the end."""
+    chunk_starts: I64
+    """Number of the first line of each chunk of ``records_json``; at the end, of all lines."""
 
 
 def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifference:
-    sides = tuple(_compared(capture) for capture in pair)
-    a, b = (side.digests for side in sides)
-    counts = a.size, b.size
-    totals = int(sides[0].chunks[-1]), int(sides[1].chunks[-1])
-    start = _common_prefix(a, b)
-    if start == a.size == b.size:
-        return RecordDifference(counts, ({}, {}), ((), ()), False, None, totals)
-    stop = min(_common_prefix(a[::-1], b[::-1]), min(counts) - start)
-    only = [start + each for each in _surplus(a[start : a.size - stop], b[start : b.size - stop])]
-    shown = [
-        _records_at(capture, side, [*where[:show].tolist(), start])
-        for capture, side, where in zip(pair, sides, only, strict=True)
-    ]
+    side_a = _digested_side(pair[0])
+    side_b = _digested_side(pair[1])
+    a = side_a.digests
+    b = side_b.digests
+    counts = (a.size, b.size)
+    all_counts = (int(side_a.chunk_starts[-1]), int(side_b.chunk_starts[-1]))
+    prefix = _common_prefix(a, b)
+    if prefix == a.size == b.size:
+        return RecordDifference(counts, ({}, {}), ((), ()), False, None, all_counts)
+    suffix = _common_prefix(a[::-1], b[::-1])
+    # Of AA and AAA, the common prefix and suffix overlap in the shorter one.
+    suffix = min(suffix, min(counts) - prefix)
+    middle_a = a[prefix : a.size - suffix]
+    middle_b = b[prefix : b.size - suffix]
+    only_a, only_b = _surplus(middle_a, middle_b)
+    only_a += prefix
+    only_b += prefix
+    shown_a, first_a = _records_to_show(side_a, only_a[:show], prefix)
+    shown_b, first_b = _records_to_show(side_b, only_b[:show], prefix)
     return RecordDifference(
         counts,
-        (_counts(sides[0], only[0]), _counts(sides[1], only[1])),
-        (tuple(filter(None, shown[0][:-1])), tuple(filter(None, shown[1][:-1]))),
-        reordered=not (only[0].size or only[1].size),
-        first=(shown[0][-1], shown[1][-1]),
-        all_counts=totals,
+        only=(_counts(side_a, only_a), _counts(side_b, only_b)),
+        shown=(shown_a, shown_b),
+        reordered=not (only_a.size or only_b.size),
+        first=(first_a, first_b),
+        all_counts=all_counts,
     )
 
 
-def _counts(side: _Compared, where: I64) -> Mapping[str, int]:
+def _counts(side: _Side, positions: I64) -> Mapping[str, int]:
     """Return the numbers of the records at these positions by kind, the greatest first."""
-    kinds, first, counts = np.unique(side.kinds[where], return_index=True, return_counts=True)
-    order = np.lexsort((first, -counts))
-    return {side.names[kinds[at]]: int(counts[at]) for at in order.tolist()}
+    kinds, first_positions, counts = np.unique(
+        side.kinds[positions], return_index=True, return_counts=True
+    )
+    order = np.lexsort((first_positions, -counts))
+    return {side.names[kinds[index]]: int(counts[index]) for index in order.tolist()}
 
 
-def _compared(capture: Capture) -> _Compared:
+def _digested_side(capture: Capture) -> _Side:
     """Digest the contents of each record, except of those that only support others."""
     whole = under_views(capture)
     names = _Names()
     kernel = LineDigests()
-    digests, kinds, lines = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)], []
-    chunks = [0]
+    digest_parts = [np.zeros(0, np.uint64)]
+    kind_parts = [np.zeros(0, np.int32)]
+    line_parts = [np.zeros(0, np.int64)]
+    chunk_starts = [0]
     nbytes = 0
     for chunk in capture.records_json():
         nbytes += len(chunk)
         capture.request.budget.check_output(
             nbytes, path=capture.source.name, what="text of the records to compare"
         )
-        digest, kind = _digested(kernel, chunk, names)
-        keep = np.flatnonzero(~np.isin(kind, names.numbers(whole.support_records)))
-        digests.append(digest[keep])
-        kinds.append(kind[keep])
-        lines.append(keep + chunks[-1])
-        chunks.append(chunks[-1] + digest.size)
-    return _Compared(
-        np.concatenate(digests), np.concatenate(kinds), names.names,
-        np.concatenate([np.zeros(0, np.int64), *lines]), np.array(chunks),
-    )  # fmt: skip
+        digests, kinds = _digested(kernel, chunk, names)
+        is_compared = ~np.isin(kinds, names.numbers(whole.support_records))
+        compared_lines = np.flatnonzero(is_compared)
+        digest_parts.append(digests[compared_lines])
+        kind_parts.append(kinds[compared_lines])
+        line_parts.append(compared_lines + chunk_starts[-1])
+        chunk_starts.append(chunk_starts[-1] + digests.size)
+    return _Side(
+        capture=capture,
+        digests=np.concatenate(digest_parts),
+        kinds=np.concatenate(kind_parts),
+        names=names.names,
+        lines=np.concatenate(line_parts),
+        chunk_starts=np.array(chunk_starts),
+    )
 
 
 class _Names:
@@ -242,7 +256,8 @@ class _Names:
     def __init__(self) -> None:
         self.names: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._of_kernel: dict[int, int] = {}
+        self._number_of_kernel_kind: dict[int, int] = {}
+        """Number of each kind by the number that the kernel gives it."""
 
     def number(self, name: str) -> int:
         """Return the number of a kind."""
@@ -255,16 +270,20 @@ class _Names:
         """Return the numbers of some kinds, as far as they occurred."""
         return [self._numbers[name] for name in names if name in self._numbers]
 
-    def of_kernel(self, kinds: I32, line: Callable[[int], bytes]) -> I32:
-        """Return the numbers for those of the kernel; ``line`` gives the line of a row."""
-        present = np.bincount(kinds + 1)[1:]
-        table = np.full(present.size + 1, -1, np.int32)
-        for kind in np.flatnonzero(present).tolist():
-            if kind not in self._of_kernel:
-                row = int(np.argmax(kinds == kind))
-                self._of_kernel[kind] = self.number(_loaded(line(row))["record"])
-            table[kind] = self._of_kernel[kind]
-        return table[kinds]  # the last one is that of -1
+    def of_kernel(self, kernel_kinds: I32, line: Callable[[int], bytes]) -> I32:
+        """Return the numbers for those of the kernel, which has -1 for lines that it cannot read.
+
+        ``line`` returns the line of a row.
+        """
+        counts = np.bincount(kernel_kinds + 1)[1:]
+        numbers = np.full(counts.size + 1, -1, np.int32)
+        for kernel_kind in np.flatnonzero(counts).tolist():
+            if kernel_kind not in self._number_of_kernel_kind:
+                first_row = int(np.argmax(kernel_kinds == kernel_kind))
+                name = _loaded(line(first_row))["record"]
+                self._number_of_kernel_kind[kernel_kind] = self.number(name)
+            numbers[kernel_kind] = self._number_of_kernel_kind[kernel_kind]
+        return numbers[kernel_kinds]  # -1 takes the last number, which stayed -1
 
 
 def _digested(kernel: LineDigests, chunk: bytes, names: _Names) -> tuple[U64, I32]:
@@ -274,22 +293,25 @@ def _digested(kernel: LineDigests, chunk: bytes, names: _Names) -> tuple[U64, I3
     kernel.read_from(chunk)
     kernel.run()
     rows = kernel.lines.taken()
-    digest, starts = rows["digest"], rows["start"]
+    digests = rows["digest"]
 
     def line(row: int) -> bytes:
-        start = int(starts[row])
+        start = int(rows["start"][row])
         return chunk[start : chunk.index(b"\n", start)]
 
-    kind = names.of_kernel(rows["kind"], line)
-    for row in np.flatnonzero(kind < 0).tolist():
-        said = _contents(line(row))
-        kind[row] = names.number(str(said["record"]))
-        digest[row] = _digest_alone(_dumped(said))
-    return digest, kind
+    kinds = names.of_kernel(rows["kind"], line)
+    for row in np.flatnonzero(kinds < 0).tolist():
+        contents = _contents(line(row))
+        kinds[row] = names.number(str(contents["record"]))
+        digests[row] = _digest_alone(_dumped(contents))
+    return digests, kinds
 
 
 def _digest_alone(contents: bytes) -> int:
-    """Return the digest of a record whose contents alone are given."""
+    """Return the digest of a record whose contents alone are given.
+
+    Where the kernel reads them, it is the one that it gives a record in which it skips the rest.
+    """
     kernel = LineDigests()
     kernel.read_from(contents + b"\n")
     kernel.run()
@@ -302,14 +324,14 @@ def _digest_alone(contents: bytes) -> int:
 def _loaded(line: bytes) -> dict[str, Any]:
     import orjson
 
-    shown: dict[str, Any] = orjson.loads(line)
-    return shown
+    record: dict[str, Any] = orjson.loads(line)
+    return record
 
 
-def _dumped(said: Any) -> bytes:
+def _dumped(value: Any) -> bytes:
     import orjson
 
-    return orjson.dumps(said)
+    return orjson.dumps(value)
 
 
 def _contents(line: bytes) -> dict[str, Any]:
@@ -317,93 +339,121 @@ def _contents(line: bytes) -> dict[str, Any]:
 
     If there is nothing else but integers, the raw bytes are the contents.
     """
-    shown = _loaded(line)
-    raw = shown.pop("raw", None)
-    said = _without_places(shown)
-    said = {"record": said.pop("record", None), **said}
-    rest = (value for key, value in said.items() if key not in {"record", "code"})
-    if raw is not None and all(isinstance(value, int) for value in rest):
-        said["raw"] = raw
-    return said
+    record = _loaded(line)
+    raw = record.pop("raw", None)
+    fields = _without_places(record)
+    contents = {"record": fields.pop("record", None), **fields}
+    values = (value for key, value in fields.items() if key != "code")
+    if raw is not None and all(isinstance(value, int) for value in values):
+        contents["raw"] = raw
+    return contents
 
 
 def _without_places(value: Any) -> Any:
     """Return a value with indexes and places removed at all levels."""
     if isinstance(value, list):
-        return [_without_places(each) for each in value]
+        return [_without_places(element) for element in value]
     if not isinstance(value, dict):
         return value
-    place = {"offset", "nbytes"} if value.keys() >= {"offset", "nbytes"} else set[str]()
-    return {
-        key: _without_places(each) for key, each in value.items() if key not in {"refs", *place}
-    }
+    left_out = {"refs"}
+    # An argument may have one of these names; both together are a place.
+    if value.keys() >= {"offset", "nbytes"}:
+        left_out |= {"offset", "nbytes"}
+    return {key: _without_places(field) for key, field in value.items() if key not in left_out}
 
 
 def _common_prefix(a: U64, b: U64) -> int:
     """Return the length of the common prefix."""
-    least = min(a.size, b.size)
-    for at in range(0, least, PIECE):
-        stop = min(at + PIECE, least)
-        unlike = np.flatnonzero(a[at:stop] != b[at:stop])
-        if unlike.size:
-            return at + int(unlike[0])
-    return least
+    shorter_size = min(a.size, b.size)
+    for start in range(0, shorter_size, PIECE):
+        stop = min(start + PIECE, shorter_size)
+        unequal = np.flatnonzero(a[start:stop] != b[start:stop])
+        if unequal.size:
+            return start + int(unequal[0])
+    return shorter_size
 
 
 def _surplus(a: U64, b: U64) -> tuple[I64, I64]:
     """Return for each side the positions of the last occurrences that the other side lacks."""
-    places = _unlike(a, b)
-    pair = [each[at] for each, at in zip((a, b), places, strict=True)]
-    orders = [np.argsort(each, kind="stable") for each in pair]
-    a, b = (each[order] for each, order in zip(pair, orders, strict=True))
-    found = []
-    for mine, theirs, order, at in ((a, b, orders[0], places[0]), (b, a, orders[1], places[1])):
-        number = np.arange(mine.size) - np.searchsorted(mine, mine)
-        available = np.searchsorted(theirs, mine, "right") - np.searchsorted(theirs, mine)
-        found.append(np.sort(at[order[number >= available]]))
-    return found[0], found[1]
+    # Most digests are on both sides; only the others have to be sorted.
+    positions_a, positions_b = _perhaps_surplus(a, b)
+    candidates_a = a[positions_a]
+    candidates_b = b[positions_b]
+    order_a = np.argsort(candidates_a, kind="stable")
+    order_b = np.argsort(candidates_b, kind="stable")
+    sorted_a = candidates_a[order_a]
+    sorted_b = candidates_b[order_b]
+    surplus_a = positions_a[order_a[_is_surplus(sorted_a, sorted_b)]]
+    surplus_b = positions_b[order_b[_is_surplus(sorted_b, sorted_a)]]
+    return np.sort(surplus_a), np.sort(surplus_b)
 
 
-def _unlike(a: U64, b: U64) -> tuple[I64, I64]:
-    """Return the positions of the digests of each side that may not all be on the other side.
+def _is_surplus(digests: U64, other_digests: U64) -> NDArray[np.bool_]:
+    """Return which of the digests occur more often than on the other side; both are sorted.
 
-    Those with the same low bits are all on both sides if their sums are the same, as surely as two
-    digests differ.
+    If a digest occurs three times here and once there, the second and the third are surplus.
     """
-    buckets = 1 << max(8, max(a.size, b.size).bit_length() - 2)
-    low = np.uint64(buckets - 1)
-    sums = np.zeros(buckets, np.uint64)
-    for side, mix in ((a, np.add), (b, np.subtract)):
-        for at in range(0, side.size, PIECE):
-            piece = side[at : at + PIECE]
-            mix.at(sums, (piece & low).astype(np.int64), piece)
-    unlike = sums != 0
-    return np.flatnonzero(unlike[a & low]), np.flatnonzero(unlike[b & low])
+    earlier_equal = np.arange(digests.size) - np.searchsorted(digests, digests)
+    first_there = np.searchsorted(other_digests, digests)
+    end_there = np.searchsorted(other_digests, digests, "right")
+    is_surplus: NDArray[np.bool_] = earlier_equal >= end_there - first_there
+    return is_surplus
 
 
-def _records_at(
-    capture: Capture, side: _Compared, where: Sequence[int]
-) -> list[ShownRecord | None]:
-    """Return the compared records at these positions; None for one after the last."""
-    inside = [at for at in where if at < side.lines.size]
-    wanted = side.lines[np.unique(np.array(inside, np.int64))]
-    found: dict[int, ShownRecord] = {}
-    last = int(wanted[-1]) if wanted.size else -1
-    pieces = capture.records_json() if wanted.size else ()
-    for first, stop, chunk in zip(side.chunks[:-1], side.chunks[1:], pieces, strict=False):
-        numbers = wanted[np.searchsorted(wanted, first) : np.searchsorted(wanted, stop)]
-        if numbers.size:
+def _perhaps_surplus(a: U64, b: U64) -> tuple[I64, I64]:
+    """Return the positions of the digests of each side that may be missing on the other side.
+
+    Digests are put into buckets by their low bits. If those of a bucket have the same sum on both
+    sides, they are the same, as surely as records with the same digest are.
+    """
+    bucket_count = 1 << max(8, max(a.size, b.size).bit_length() - 2)
+    low_bits = np.uint64(bucket_count - 1)
+    differences = np.zeros(bucket_count, np.uint64)  # sum of a minus sum of b, modulo 2^64
+    for digests, accumulate in ((a, np.add), (b, np.subtract)):
+        for start in range(0, digests.size, PIECE):
+            piece = digests[start : start + PIECE]
+            buckets = (piece & low_bits).astype(np.int64)
+            accumulate.at(differences, buckets, piece)
+    is_unequal = differences != 0
+    return np.flatnonzero(is_unequal[a & low_bits]), np.flatnonzero(is_unequal[b & low_bits])
+
+
+def _records_to_show(
+    side: _Side, positions: I64, first_unequal: int
+) -> tuple[tuple[ShownRecord, ...], ShownRecord | None]:
+    """Return the records at some positions, and the one at ``first_unequal``.
+
+    The latter is None if the capture ends before it.
+    """
+    all_positions = np.append(positions, first_unequal)
+    all_positions = np.unique(all_positions[all_positions < side.lines.size])
+    records = dict(zip(all_positions.tolist(), _records_at(side, all_positions), strict=True))
+    shown_records = tuple(records[position] for position in positions.tolist())
+    return shown_records, records.get(first_unequal)
+
+
+def _records_at(side: _Side, positions: I64) -> list[ShownRecord]:
+    """Return the records at these positions, which are ascending."""
+    lines_wanted = side.lines[positions]
+    records: list[ShownRecord] = []
+    # The JSON of all records is made again, but only until the last one that is wanted.
+    chunks = side.capture.records_json() if lines_wanted.size else ()
+    bounds = zip(side.chunk_starts[:-1], side.chunk_starts[1:], strict=True)
+    for (start, stop), chunk in zip(bounds, chunks, strict=False):
+        first, end = np.searchsorted(lines_wanted, (start, stop))
+        if first < end:
             lines = [line for line in chunk.split(b"\n") if line]
-            for number in numbers.tolist():
-                found[number] = _shown(lines[number - first])
-        if stop > last:
+            lines_of_chunk = (lines_wanted[first:end] - start).tolist()
+            records += [_shown(lines[number]) for number in lines_of_chunk]
+        if len(records) == lines_wanted.size:
             break
-    return [found[int(side.lines[at])] if at in inside else None for at in where]
+    return records
 
 
 def _shown(line: bytes) -> ShownRecord:
-    said = _contents(line)
-    return ShownRecord(int(_loaded(line).get("offset", 0)), str(said["record"]), said)
+    contents = _contents(line)
+    offset = int(_loaded(line).get("offset", 0))
+    return ShownRecord(offset, str(contents["record"]), contents)
 
 
 # --- By entry ------------------------------------------------------------------------------------
@@ -413,67 +463,64 @@ _REPEATED = 0x9E3779B97F4A7C15
 
 
 def _compare_entries(pair: tuple[Capture, Capture], show: int) -> EntryDifference | None:
-    digests = [_entry_digests(capture) for capture in pair]
-    if digests[0] is None or digests[1] is None:
+    """Compare the entries of two captures; return None if they have none."""
+    digests_a = _entry_digests(pair[0])
+    digests_b = _entry_digests(pair[1])
+    if digests_a is None or digests_b is None:
         return None
-    (names_a, said_a), (names_b, said_b) = digests[0], digests[1]
-    _, at_a, at_b = np.intersect1d(names_a, names_b, assume_unique=True, return_indices=True)
-    unlike = said_a[at_a] != said_b[at_b]
-    order = np.argsort(at_b[unlike])
-    changed = at_a[unlike][order], at_b[unlike][order]
-    rest = tuple(
-        np.setdiff1d(np.arange(names.size), common, assume_unique=True)
-        for names, common in ((names_a, at_a), (names_b, at_b))
+    names_a, contents_a = digests_a
+    names_b, contents_b = digests_b
+    _, common_a, common_b = np.intersect1d(
+        names_a, names_b, assume_unique=True, return_indices=True
     )
-    picked = [
-        _entries_at(capture, np.concatenate((change[:show], only[:show])))
-        for capture, change, only in zip(pair, changed, rest, strict=True)
-    ]
+    is_changed = contents_a[common_a] != contents_b[common_b]
+    order = np.argsort(common_b[is_changed])
+    changed_a = common_a[is_changed][order]
+    changed_b = common_b[is_changed][order]
+    only_a = np.setdiff1d(np.arange(names_a.size), common_a, assume_unique=True)
+    only_b = np.setdiff1d(np.arange(names_b.size), common_b, assume_unique=True)
+    shown_a, changes_a = _entries_to_show(pair[0], only_a[:show], changed_a[:show])
+    shown_b, changes_b = _entries_to_show(pair[1], only_b[:show], changed_b[:show])
     return EntryDifference(
         counts=(names_a.size, names_b.size),
-        only=(rest[0].size, rest[1].size),
+        only=(only_a.size, only_b.size),
         changed=int(order.size),
-        shown=(
-            tuple(picked[0][at] for at in rest[0][:show].tolist()),
-            tuple(picked[1][at] for at in rest[1][:show].tolist()),
-        ),
-        changes=tuple(
-            (picked[0][one], picked[1][other])
-            for one, other in zip(
-                changed[0][:show].tolist(), changed[1][:show].tolist(), strict=True
-            )
-        ),
+        shown=(shown_a, shown_b),
+        changes=tuple(zip(changes_a, changes_b, strict=True)),
     )
 
 
 def _entry_digests(capture: Capture) -> tuple[U64, U64] | None:
     """Return for each entry a unique 64-bit digest of its name, and one of its type and value."""
-    found = capture.entries()
-    if found is None:
+    entries = capture.entries()
+    if entries is None:
         return None
-    names, said = bytearray(), bytearray()
-    for path, kind, value, _ in found:
-        names += hashlib.blake2b(path.encode(), digest_size=8).digest()
-        said += hashlib.blake2b(_dumped([kind, value]), digest_size=8).digest()
-    digests = np.frombuffer(bytes(names), np.uint64)
+    name_bytes = bytearray()
+    content_bytes = bytearray()
+    for path, kind, value, _ in entries:
+        name_bytes += hashlib.blake2b(path.encode(), digest_size=8).digest()
+        content_bytes += hashlib.blake2b(_dumped([kind, value]), digest_size=8).digest()
+    digests = np.frombuffer(bytes(name_bytes), np.uint64)
     # Pair repeated names by order: first with first, second with second, and so on.
     order = np.argsort(digests, kind="stable")
-    ordered = digests[order]
-    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: ordered.size])
-    lengths = np.diff(np.append(begins, ordered.size))
-    number = np.arange(ordered.size) - np.repeat(begins, lengths)
-    apart = np.empty_like(digests)
-    apart[order] = ordered + number.astype(np.uint64) * np.uint64(_REPEATED)
-    return apart, np.frombuffer(bytes(said), np.uint64)
+    sorted_digests = digests[order]
+    earlier_equal = np.arange(digests.size) - np.searchsorted(sorted_digests, sorted_digests)
+    unique_digests = np.empty_like(digests)
+    unique_digests[order] = sorted_digests + earlier_equal.astype(np.uint64) * np.uint64(_REPEATED)
+    return unique_digests, np.frombuffer(bytes(content_bytes), np.uint64)
 
 
-def _entries_at(capture: Capture, where: I64) -> dict[int, Entry]:
-    """Return the entries with these numbers."""
-    wanted = set(where.tolist())
-    found: dict[int, Entry] = {}
-    for at, entry in enumerate(capture.entries() or ()):
-        if len(found) == len(wanted):
+def _entries_to_show(
+    capture: Capture, only: I64, changed: I64
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """Return the entries with these two lists of numbers, from one pass over the capture."""
+    wanted_numbers = {*only.tolist(), *changed.tolist()}
+    entries: dict[int, Entry] = {}
+    for number, entry in enumerate(capture.entries() or ()):
+        if len(entries) == len(wanted_numbers):
             break
-        if at in wanted:
-            found[at] = entry
-    return found
+        if number in wanted_numbers:
+            entries[number] = entry
+    only_entries = tuple(entries[number] for number in only.tolist())
+    changed_entries = tuple(entries[number] for number in changed.tolist())
+    return only_entries, changed_entries

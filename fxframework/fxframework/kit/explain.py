@@ -16,11 +16,14 @@ __all__ = ["Explainer", "check_offset"]
 def check_offset(source: Source, offset: int) -> None:
     """Raise UsageError if the offset is outside of the source."""
     if not 0 <= offset < source.size:
+        size = amount(source.size, "byte")
+        if source.unpacked:
+            size += " unpacked"
+        remedy = ""
+        if source.size:
+            remedy = f"give an offset from 0 to {source.size - 1}"
         raise UsageError(
-            f"there is no byte {offset}: the file has {amount(source.size, 'byte')}"
-            + (" unpacked" if source.unpacked else ""),
-            path=source.name,
-            remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",
+            f"there is no byte {offset}: the file has {size}", path=source.name, remedy=remedy
         )
 
 

@@ -22,7 +22,8 @@ from fxframework.model.table import Table
 __all__ = ["Gathered"]
 
 _TYPES = {name: number for number, name in ARG_TYPES.items()}
-_VALUES = {"int": 0, "uint": 0, "float": 0.0, "str": None}
+_NO_VALUES = {"int": 0, "uint": 0, "float": 0.0, "str": None}
+"""Columns for the value of an argument, as they are for a value of another type."""
 OPEN = -1
 """Length of a slice that is not closed."""
 
@@ -35,15 +36,24 @@ class Gathered:
     """
 
     def __init__(self, schemas: Mapping[str, TableSchema], limits: Limits | None = None) -> None:
+        if limits is None:
+            limits = Limits()
         self._schemas = schemas
-        self._deepest = (limits or Limits()).max_depth or 1 << 30
+        self._max_depth = limits.max_depth or 1 << 30
         self._columns: dict[str, dict[str, list[Any]]] = {name: {} for name in schemas}
+        """Values by table and column."""
         self._lengths: Counter[str] = Counter()
+        """Rows by table."""
         self._threads: dict[Hashable, int] = {}
+        """Ids of threads, by ``tid`` or ``(pid, tid)``."""
         self._thread_rows: list[dict[str, Any]] = []
+        """Columns of each thread, by its id."""
         self._processes: dict[int, dict[str, Any]] = {}
-        self._stacks: dict[int, list[tuple[Hashable, int]]] = defaultdict(list)
-        self._begun: Counter[tuple[int, Hashable]] = Counter()
+        """Columns of each process that ``process`` added, by its pid."""
+        self._open_slices: dict[int, list[tuple[Hashable, int]]] = defaultdict(list)
+        """Key and row of each open slice, by thread, the innermost one last."""
+        self._open_counts: Counter[tuple[int, Hashable]] = Counter()
+        """Number of open slices, by thread and key."""
 
     # --- Rows ------------------------------------------------------------------------------------
 
@@ -80,13 +90,18 @@ class Gathered:
         self, table: str, row: int, offset: int, args: Mapping[Any, Any] | Iterable[tuple[Any, Any]]
     ) -> None:
         """Add arguments, which come from the record at a byte offset, to a row."""
-        for name, value in args.items() if isinstance(args, Mapping) else args:
-            kind, column, held = _argument(value)
-            values = {**_VALUES, column: held}
-            if column == "int":
-                values = {**_VALUES, "int": _signed(held), "uint": held & U64_MAX}
+        names_and_values = args.items() if isinstance(args, Mapping) else args
+        for name, value in names_and_values:
+            type_number, column, column_value = _argument(value)
+            values: dict[str, Any] = dict(_NO_VALUES)
+            if column == "int":  # shown by two columns
+                values["int"] = _signed(column_value)
+                values["uint"] = column_value & U64_MAX
+            else:
+                values[column] = column_value
+            table_code = TABLE_CODES[table]
             self.row(
-                "args", offset, table=TABLE_CODES[table], parent=row, name=name, type=kind, **values
+                "args", offset, table=table_code, parent=row, name=name, type=type_number, **values
             )
 
     # --- Threads and processes -------------------------------------------------------------------
@@ -105,13 +120,13 @@ class Gathered:
         ``belongs`` may set its process later. A name replaces an earlier one.
         """
         key = tid if pid is None else (pid, tid)
-        found = self._threads.get(key)
-        if found is None:
-            found = self._threads[key] = len(self._thread_rows)
+        if key not in self._threads:
+            self._threads[key] = len(self._thread_rows)
             self._thread_rows.append({"offset": offset, "pid": pid, "tid": tid, "name": None})
+        thread = self._threads[key]
         if name is not None:
-            self._thread_rows[found]["name"] = name
-        return found
+            self._thread_rows[thread]["name"] = name
+        return thread
 
     def belongs(self, thread: int, pid: int) -> None:
         """Set the process of a thread."""
@@ -119,9 +134,9 @@ class Gathered:
 
     def process(self, pid: int, offset: int, name: str | bytes | None = None) -> None:
         """Add a process; a name replaces an earlier one. Processes of threads need no call."""
-        known = self._processes.setdefault(pid, {"offset": offset, "pid": pid, "name": None})
+        process = self._processes.setdefault(pid, {"offset": offset, "pid": pid, "name": None})
         if name is not None:
-            known["name"] = name
+            process["name"] = name
 
     # --- Slices ----------------------------------------------------------------------------------
 
@@ -130,20 +145,23 @@ class Gathered:
 
         ``key`` identifies the end that closes it; ``values`` are passed to ``row``.
         """
-        stack = self._stacks[thread]
+        open_slices = self._open_slices[thread]
+        parent = -1
+        if open_slices:
+            _, parent = open_slices[-1]
         row = self.row(
             "slices",
             offset,
             thread=thread,
             ts=ts,
             dur=OPEN,
-            depth=min(len(stack), self._deepest),
-            parent=stack[-1][1] if stack else -1,
+            depth=min(len(open_slices), self._max_depth),
+            parent=parent,
             kind=BEGIN_END,
             **values,
         )
-        stack.append((key, row))
-        self._begun[thread, key] += 1
+        open_slices.append((key, row))
+        self._open_counts[thread, key] += 1
         return row
 
     def end(self, key: Hashable, *, thread: int, ts: int) -> int | None:
@@ -151,13 +169,14 @@ class Gathered:
 
         Returns its row, or None if no such slice is open.
         """
-        if not self._begun[thread, key]:
+        # Counted, so that an end without a begin need not search the open slices.
+        if not self._open_counts[thread, key]:
             return None
-        stack = self._stacks[thread]
+        open_slices = self._open_slices[thread]
         while True:
-            own, row = stack.pop()
-            self._begun[thread, own] -= 1
-            if own == key:
+            innermost_key, row = open_slices.pop()
+            self._open_counts[thread, innermost_key] -= 1
+            if innermost_key == key:
                 slices = self._columns["slices"]
                 slices["dur"][row] = max(0, ts - slices["ts"][row])
                 return row
@@ -168,7 +187,8 @@ class Gathered:
         slices = self._columns["slices"]
         if not slices:
             return []
-        return [at for at, dur in zip(slices["offset"], slices["dur"], strict=True) if dur == OPEN]
+        offsets_and_lengths = zip(slices["offset"], slices["dur"], strict=True)
+        return [offset for offset, length in offsets_and_lengths if length == OPEN]
 
     # --- Tables ----------------------------------------------------------------------------------
 
@@ -179,19 +199,32 @@ class Gathered:
                 f"there is no table {name!r}", remedy=f"there are {', '.join(self._schemas)}"
             )
         if name == "threads":
-            rows = [{**each, "id": id, "pid": each["pid"] or 0}
-                    for id, each in enumerate(self._thread_rows)]  # fmt: skip
+            rows = [
+                {**row, "id": thread, "pid": row["pid"] or 0}
+                for thread, row in enumerate(self._thread_rows)
+            ]
         elif name == "processes":
-            known = {
-                each["pid"]: {"offset": each["offset"], "pid": each["pid"], "name": None}
-                for each in reversed(self._thread_rows)
-                if each["pid"] is not None
-            }
-            rows = list((dict(reversed(known.items())) | self._processes).values())
+            rows = self._process_rows()
         else:
             return Table.of(self._schemas[name], pool, **self._columns[name])
-        columns = {column: [row[column] for row in rows] for column in (rows[0] if rows else ())}
+        columns = {}
+        if rows:
+            columns = {column: [row[column] for row in rows] for column in rows[0]}
         return Table.of(self._schemas[name], pool, **columns)
+
+    def _process_rows(self) -> list[dict[str, Any]]:
+        """Return the columns of each process: those with threads, then others.
+
+        A process has the offset of its first thread, and its place among others from its last one.
+        """
+        processes: dict[int, dict[str, Any]] = {}
+        for thread in self._thread_rows:
+            pid = thread["pid"]
+            if pid is not None:
+                first_thread = processes.pop(pid, thread)
+                processes[pid] = {"offset": first_thread["offset"], "pid": pid, "name": None}
+        processes |= self._processes
+        return list(processes.values())
 
 
 def _argument(value: Any) -> tuple[int, str, Any]:
@@ -201,8 +234,10 @@ def _argument(value: Any) -> tuple[int, str, Any]:
     if isinstance(value, bool):
         return _TYPES["bool"], "int", int(value)
     if isinstance(value, int):
-        if -(1 << 63) <= value < 1 << 64:
-            return _TYPES["uint64" if value >> 63 > 0 else "int64"], "int", value
+        if -(1 << 63) <= value < 1 << 63:
+            return _TYPES["int64"], "int", value
+        if 0 <= value <= U64_MAX:
+            return _TYPES["uint64"], "int", value
         return _TYPES["string"], "str", hex(value)
     if isinstance(value, float | np.floating):
         return _TYPES["double"], "float", float(value)
@@ -210,5 +245,7 @@ def _argument(value: Any) -> tuple[int, str, Any]:
 
 
 def _signed(value: int) -> int:
-    """Reinterpret 64 bits as a signed number."""
-    return value - (1 << 64) if value >> 63 > 0 else value
+    """Return a number of up to 64 bits as the signed one with the same bits."""
+    if value >= 1 << 63:
+        return value - (1 << 64)
+    return value

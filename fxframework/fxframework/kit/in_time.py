@@ -20,12 +20,14 @@ __all__ = ["Events", "InTime", "joined_events"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-WAITING = 1 << 18
-WAITING_BYTES = 32 << 20
-"""Most events, and bytes of them, that wait in memory; more go to a temporary file."""
+MOST_WAITING = 1 << 18
+"""The most events that wait in memory; if there are more, they go to a temporary file."""
+MOST_WAITING_BYTES = 32 << 20
+"""The most bytes of events that wait in memory."""
 PIECE = 1 << 12
+"""The most events that are read from the file at a time."""
 PIECE_BYTES = 1 << 18
-"""Most events, and bytes of them, read from the file at a time, except a single longer event."""
+"""The most bytes of events that are read at a time, except for a single longer event."""
 
 
 @attrs.frozen
@@ -47,27 +49,35 @@ class Events:
 
     def take(self, which: slice | I64) -> Events:
         """Return some of the events, which share ``data``."""
-        columns = (self.times, self.starts, self.sizes)
-        times, starts, sizes = (column[which] for column in columns)
-        return Events(times, self.data, starts, sizes, self.places[:, which])
+        return attrs.evolve(
+            self,
+            times=self.times[which],
+            starts=self.starts[which],
+            sizes=self.sizes[which],
+            places=self.places[:, which],
+        )
 
     def text(self) -> TextColumn:
         """Return the texts, one after another."""
         return TextColumn.gather(self.data, self.starts, self.sizes)
 
     def kept(self) -> Events:
-        """Return a copy that holds only the bytes of its own texts."""
+        """Return a copy with the bytes of these texts only, so that ``data`` can be freed."""
         text = self.text()
         return attrs.evolve(self, data=text.data, starts=text.offsets[:-1])
 
 
 def joined_events(parts: Sequence[Events]) -> Events:
     """Return the events of several parts, one part after another."""
-    bases = np.cumsum([0, *(part.data.size for part in parts[:-1])]).tolist()
+    starts = []
+    data_before = 0
+    for part in parts:
+        starts.append(part.starts + data_before)
+        data_before += part.data.size
     return Events(
         np.concatenate([part.times for part in parts]),
         np.concatenate([part.data for part in parts]),
-        np.concatenate([part.starts + base for part, base in zip(parts, bases, strict=True)]),
+        np.concatenate(starts),
         np.concatenate([part.sizes for part in parts]),
         np.concatenate([part.places for part in parts], axis=1),
     )
@@ -99,15 +109,17 @@ class InTime:
         if (events.times[1:] < events.times[:-1]).any():
             events = events.take(np.argsort(events.times, kind="stable"))
         ready = len(events)
-        if earliest <= NS_MAX:
+        if earliest <= NS_MAX:  # a larger number says that nothing follows
             ready = int(np.searchsorted(events.times, earliest))
         if ready:
             self._emit(events.take(slice(ready)))
-        events = events.take(slice(ready, None))
-        self._waiting = events.kept() if len(events) else None
-        if len(events) > WAITING or int(events.sizes.sum()) > WAITING_BYTES:
-            self._texts, self._waiting = TemporaryFile(), None
-            self._spill(events, self._texts)
+        waiting = events.take(slice(ready, None))
+        if len(waiting) > MOST_WAITING or int(waiting.sizes.sum()) > MOST_WAITING_BYTES:
+            self._texts = TemporaryFile()
+            self._waiting = None
+            self._spill(waiting, self._texts)
+        else:
+            self._waiting = waiting.kept() if len(waiting) else None
 
     def __enter__(self) -> Self:
         return self
@@ -122,22 +134,32 @@ class InTime:
 
     def _spill(self, events: Events, texts: TemporaryFile) -> None:
         """Write the texts to the file, and keep the rest of the events in runs."""
-        text, at = events.text(), texts.tell()
+        text = events.text()
+        file_position = texts.tell()
         texts.write(text.data.data)
-        columns = {"time": events.times, "start": text.offsets[:-1] + at, "size": events.sizes}
-        self._runs.add(columns | {f"place {n}": each for n, each in enumerate(events.places)})
+        columns = {
+            "time": events.times,
+            "start": text.offsets[:-1] + file_position,
+            "size": events.sizes,
+        }
+        for number, column in enumerate(events.places):
+            columns[f"place {number}"] = column
+        self._runs.add(columns)
 
     def _merge(self, texts: TemporaryFile) -> None:
-        """Emit what is in the runs."""
+        """Emit the events in the runs, in order."""
         texts.flush()
         nbytes = texts.tell()
-        mapped = mmap.mmap(texts.fileno(), nbytes, access=mmap.ACCESS_READ) if nbytes else b""
-        data: NDArray[np.uint8] = np.frombuffer(mapped, np.uint8)
+        mapping = None
+        data: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        if nbytes:
+            mapping = mmap.mmap(texts.fileno(), nbytes, access=mmap.ACCESS_READ)
+            data = np.frombuffer(mapping, np.uint8)
         for columns, order in self._runs.windows():
-            times, starts, sizes, *places = columns.values()
-            shown = np.array(places, np.int64).reshape(len(places), times.size)
-            events = Events(times, data, starts, sizes, shown).take(order)
+            times, starts, sizes, *place_columns = columns.values()
+            places = np.array(place_columns, np.int64).reshape(len(place_columns), times.size)
+            events = Events(times, data, starts, sizes, places).take(order)
             for piece in stretches(events.sizes, PIECE_BYTES, PIECE):
                 self._emit(events.take(piece))
-            if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
-                mapped.madvise(mmap.MADV_DONTNEED)  # pages that were read count as our memory
+            if mapping is not None and hasattr(mapping, "madvise"):
+                mapping.madvise(mmap.MADV_DONTNEED)  # pages that were read count as our memory

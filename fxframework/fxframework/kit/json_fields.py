@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 CANONICAL_NAN = 0x7FF8000000000000
+"""The bits of the NaN that stands for any other where its bits are not given."""
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _F64 = struct.Struct("<d")
 _U64 = struct.Struct("<Q")
@@ -69,12 +70,13 @@ def shown_text(text: str) -> str:
 def show_text(out: dict[str, Any], key: str, text: str) -> None:
     """Put a text into a JSON object, with its bytes in a second field if they are not UTF-8."""
     out[key] = text
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            out[key] = shown_text(text)
-            out[f"{key}_bytes_hex"] = text.encode(errors="surrogateescape").hex()
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        out[key] = shown_text(text)
+        out[f"{key}_bytes_hex"] = text.encode(errors="surrogateescape").hex()
 
 
 def finite(value: float) -> float | None:
@@ -86,14 +88,16 @@ def special_double(value: float) -> str:
     """Return the name of a double that JSON cannot hold; the empty string for other doubles."""
     if math.isfinite(value):
         return ""
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def show_double(out: dict[str, Any], key: str, value: float, bits: int | None) -> None:
     """Put a double into a JSON object; ``bits`` are those of a noncanonical NaN, or None."""
-    special = special_double(value)
-    out[key] = special or value
-    if special and bits is not None:
+    name = special_double(value)
+    out[key] = name or value
+    if name and bits is not None:
         out[f"{key}_bits"] = f"0x{bits:016x}"
 
 
@@ -111,14 +115,15 @@ class JsonFields:
         self.given = given
         self.rules = rules
         self.used: set[str] = set()
+        """Keys that were read; ``finish`` refuses others."""
 
     def __contains__(self, key: str) -> bool:
         return key in self.given
 
     def wrong(self, key: str, wanted: str) -> WriteRefusedError:
         """Return the error for a value of the wrong type."""
-        found = reprlib.repr(self.given[key])
-        return refusal(self.rules.type, f"{self.what}: {key} must be {wanted}, not {found}")
+        value = reprlib.repr(self.given[key])
+        return refusal(self.rules.type, f"{self.what}: {key} must be {wanted}, not {value}")
 
     def need(self, key: str) -> Any:
         """Return the value of a required key."""
@@ -158,9 +163,10 @@ class JsonFields:
             text.encode()
         except UnicodeEncodeError:
             raise self.wrong(key, "a string without lone surrogates") from None
-        beside = f"{key}_bytes_hex"
-        if beside in self.given:
-            data = self.octets(beside)
+        bytes_key = f"{key}_bytes_hex"
+        if bytes_key in self.given:
+            data = self.octets(bytes_key)
+            # Other bytes are those of the text before somebody edited it.
             if data.decode(errors="replace") == text:
                 return data.decode(errors="surrogateescape")
         return text
@@ -177,7 +183,9 @@ class JsonFields:
         """Return a number given in hex."""
         value = self.need(key)
         try:
-            return value if type(value) is int else int(value, 16)
+            if type(value) is int:
+                return value
+            return int(value, 16)
         except (TypeError, ValueError):
             raise self.wrong(key, "a number in hex") from None
 
@@ -192,14 +200,15 @@ class JsonFields:
             value = float(value)
         except OverflowError:
             raise self.wrong(key, "a number that a double holds") from None
-        beside = f"{key}_bits"
-        payload = None
-        if beside in self:
-            bits = self.hex_number(beside)
-            nan = 0 <= bits <= U64_MAX and math.isnan(double_of(bits))
-            if math.isnan(value) and nan and bits != CANONICAL_NAN:
-                payload = bits
-        return (math.nan, payload) if math.isnan(value) else (value, None)
+        bits = None
+        if f"{key}_bits" in self:
+            bits = self.hex_number(f"{key}_bits")
+        if not math.isnan(value):
+            return value, None
+        # Bits of a number are those of the double before somebody edited it.
+        if bits is None or not 0 <= bits <= U64_MAX or not math.isnan(double_of(bits)):
+            return math.nan, None
+        return math.nan, None if bits == CANONICAL_NAN else bits
 
     def one_of(self, key: str, numbers: Mapping[str, int], limit: int) -> str | int:
         """Return a name of ``numbers``, or a number without a name."""
@@ -207,14 +216,16 @@ class JsonFields:
         if isinstance(value, str):
             if value in numbers:
                 return value
-            raise refusal(
-                self.rules.name, f"{self.what}: no {key} {value!r}{did_you_mean(value, numbers)}"
-            )
+            suggestion = did_you_mean(value, numbers)
+            raise refusal(self.rules.name, f"{self.what}: no {key} {value!r}{suggestion}")
         if type(value) is not int:
             raise self.wrong(key, "a name or an integer")
         if not 0 <= value <= limit:
             raise unfit(self.rules.range, self.what, key, value, 0, limit)
-        return next((name for name, number in numbers.items() if number == value), value)
+        for name, number in numbers.items():
+            if number == value:
+                return name
+        return value
 
     def finish(self) -> None:
         """Raise an error for a key that was not read."""

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 PADDING = "padding"
+"""The kind of a padding record."""
 BUFFER = 1 << 20
 """Bytes buffered before they are written."""
 
@@ -50,7 +51,7 @@ class LosslessRecord:
     nbytes: int = attrs.field(default=0, eq=False)
     """Size in bytes."""
     raw: bytes | memoryview | None = None
-    """Its bytes, where the fields would give others."""
+    """Its bytes, if the fields would encode to others."""
 
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
         """Return the record as ``pickle`` and ``copy`` take it: a view of the file as its bytes."""
@@ -132,7 +133,7 @@ class UnknownRecord(LosslessRecord):
 
 @attrs.define(kw_only=True, getstate_setstate=False)
 class PaddingRecord(LosslessRecord):
-    """What lies between records and means nothing; ``raw`` is there where it is not zero."""
+    """Bytes between records, which mean nothing; ``raw`` has them unless all are zero."""
 
     record: ClassVar[str] = PADDING
 
@@ -157,25 +158,29 @@ def record_of_json(
         raise refusal(rules.name, message)
     name = given.get("record")
     if not isinstance(name, str) or name not in kinds:
-        hint = did_you_mean(name, kinds) if isinstance(name, str) else ""
-        message = f"{where} has no record {reprlib.repr(name)}{hint}"
+        message = f"{where} has no record {reprlib.repr(name)}"
+        if isinstance(name, str):
+            message += did_you_mean(name, kinds)
         raise refusal(rules.name, message)
     form = JsonFields(name, given, rules)
     form.used |= {"record", "offset", "nbytes"}
     if name == PADDING:
         form.number("nbytes")
     values = kinds[name].parse(form)
-    raw = form.octets("raw") if "raw" in form else None
+    values["raw"] = form.octets("raw") if "raw" in form else None
     form.finish()
-    places = {key: given[key] for key in ("offset", "nbytes") if type(given.get(key)) is int}
-    return kinds[name](raw=raw, **places, **values)
+    # Only notes of where the record was: they are not checked.
+    for key in ("offset", "nbytes"):
+        if type(given.get(key)) is int:
+            values[key] = given[key]
+    return kinds[name](**values)
 
 
 def padding_of(nbytes: int, rule: Rule, unit: int = 1) -> bytes:
     """Return the bytes of a padding record. Raises WriteRefusedError for an impossible number."""
     if nbytes < 0 or nbytes % unit:
-        wanted = f"must be a multiple of {unit}, at least 0"
-        raise refusal(rule, f"padding: invalid nbytes {nbytes}: {wanted}")
+        requirement = f"must be a multiple of {unit}, at least 0"
+        raise refusal(rule, f"padding: invalid nbytes {nbytes}: {requirement}")
     try:
         return bytes(nbytes)
     except (MemoryError, OverflowError):
@@ -190,12 +195,12 @@ class Encoder(Protocol):
         ...
 
     def close(self) -> bytes:
-        """Return the bytes that were held back: none, unless a format says otherwise."""
+        """Return bytes that are only known at the end; by default none."""
         return b""
 
 
 class UnfitError(Exception):
-    """Records cannot be packed many at a time; one by one they can."""
+    """Records cannot be packed many at a time, and are to be encoded one by one."""
 
 
 class BlockPacker(Protocol):
@@ -228,9 +233,10 @@ class RecordRewriter:
         self.put(self.encoder.encode(record))
 
     def packer(self) -> BlockPacker | None:
-        """Return what packs later records many at a time, as the first ones have been written.
+        """Return an object that packs further records many at a time; None to write one by one.
 
-        None if each has to be written in turn. The default asks the encoder, if it has ``packer``.
+        It continues from the records written so far. The default asks the encoder, if it has
+        ``packer``.
         """
         packer = getattr(self.encoder, "packer", None)
         return None if packer is None else cast("BlockPacker | None", packer())
@@ -241,9 +247,9 @@ class RecordRewriter:
         ends: NDArray[np.int64],  # noqa: ARG002 (others place records by them)
         records: Sequence[Any],  # noqa: ARG002 (likewise)
     ) -> None:
-        """Write the bytes of records, given as JSON; ``ends`` are where each one's end in ``data``.
+        """Write the bytes of ``records``, given as JSON; ``ends`` has where each ends in ``data``.
 
-        The default writes them one behind the other.
+        The default writes them one after another.
         """
         self.put(data)
 

@@ -24,13 +24,17 @@ def string(text: str) -> str:
 
 def integer(value: int) -> str:
     """Return an AnyValue of an integer; an integer above 2^63-1 becomes a string."""
-    return f'{{"intValue":"{value}"}}' if value <= NS_MAX else f'{{"stringValue":"{value}"}}'
+    if value <= NS_MAX:
+        return f'{{"intValue":"{value}"}}'
+    return f'{{"stringValue":"{value}"}}'
 
 
 def double(value: float) -> str:
     """Return an AnyValue of a double; NaN and infinities are written by name."""
-    special = special_double(value)
-    return f'{{"doubleValue":"{special}"}}' if special else f'{{"doubleValue":{value!r}}}'
+    name = special_double(value)
+    if name:
+        return f'{{"doubleValue":"{name}"}}'
+    return f'{{"doubleValue":{value!r}}}'
 
 
 def data(value: bytes) -> str:

@@ -25,11 +25,15 @@ __all__ = ["BoundedPattern"]
 PATIENCE = 5.0
 """Seconds that a pattern may take beyond the allowance for the texts."""
 SECONDS_PER_TEXT = 1e-3
+"""Seconds allowed per text."""
 SECONDS_PER_BYTE = 5e-6
+"""Seconds allowed per byte of the texts."""
 START = 30.0
 """Seconds in which the process must start."""
 _REPEATS = re.compile(r"[*+{]|\\[1-9]|\(\?P=")
+"""What may make a pattern slow: repetitions, and references to groups."""
 _LENGTHS = struct.Struct("<qq")
+"""The header of a message to and from the process: matches (0 to it), and bytes that follow."""
 _WORKER = r"""
 import re, struct, sys
 lengths = struct.Struct("<qq")
@@ -70,7 +74,8 @@ class BoundedPattern:
         Raises LimitError if matching takes too long.
         """
         if self._simple:
-            return self._pattern.subn(lambda _found: self._mask, text)
+            # A function, because backslashes in a string would refer to groups.
+            return self._pattern.subn(lambda _match: self._mask, text)
         if self._worker is None:
             self._worker = _Worker(self._pattern, self._mask)
         return self._worker.subn(text)
@@ -81,10 +86,13 @@ class _Worker:
 
     def __init__(self, pattern: re.Pattern[str], mask: str) -> None:
         self._pattern = pattern.pattern
-        self._left = PATIENCE
-        command = [sys.executable, "-I", "-S", "-c", _WORKER]
-        pipe, null = subprocess.PIPE, subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)  # noqa: S603 (ours)
+        self._seconds_left = PATIENCE
+        self._process = subprocess.Popen(  # noqa: S603 (ours)
+            [sys.executable, "-I", "-S", "-c", _WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         self._answers: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         assert self._process.stdout is not None  # noqa: S101 (a pipe)
         reader = threading.Thread(
@@ -97,14 +105,18 @@ class _Worker:
         self._answer(START)
 
     def subn(self, text: str) -> tuple[str, int]:
+        """Replace every match in a text, as ``BoundedPattern.subn`` does."""
         started = time.monotonic()
         nbytes = self._send(text)
-        self._left += SECONDS_PER_TEXT + SECONDS_PER_BYTE * nbytes
-        count, data = self._answer(self._left)
-        self._left = min(PATIENCE, self._left - (time.monotonic() - started))
+        self._seconds_left += SECONDS_PER_TEXT + SECONDS_PER_BYTE * nbytes
+        count, data = self._answer(self._seconds_left)
+        # Time that a text did not need is not saved for later ones.
+        self._seconds_left -= time.monotonic() - started
+        self._seconds_left = min(PATIENCE, self._seconds_left)
         return data.decode("utf-8", "surrogatepass"), count
 
     def _send(self, text: str) -> int:
+        """Send a text; return its bytes."""
         data = text.encode("utf-8", "surrogatepass")
         assert self._process.stdin is not None  # noqa: S101 (a pipe)
         with contextlib.suppress(OSError):  # if the process has ended, _answer reports it
@@ -113,6 +125,7 @@ class _Worker:
         return len(data)
 
     def _answer(self, seconds: float) -> tuple[int, bytes]:
+        """Return matches and text of the next answer. Raises LimitError if it takes longer."""
         try:
             answer = self._answers.get(timeout=max(seconds, 0.001))
         except queue.Empty:
@@ -137,6 +150,7 @@ def _read(file: IO[bytes], answers: queue.SimpleQueue[tuple[int, bytes] | None])
 
 
 def _end(process: subprocess.Popen[bytes], reader: threading.Thread) -> None:
+    """End the process and the thread that reads its answers."""
     process.kill()
     process.wait()
     reader.join()

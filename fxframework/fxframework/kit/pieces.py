@@ -50,8 +50,10 @@ class Piece:
 
     def to_json(self) -> dict[str, Any]:
         """Return kind, place and fields, and its bytes in hex if there is a finding about it."""
-        shown = {"record": self.record, "offset": self.offset, "nbytes": self.nbytes, **self.fields}
-        return {**shown, "raw": self.raw.hex()} if self.rule is not None else shown
+        out = {"record": self.record, "offset": self.offset, "nbytes": self.nbytes, **self.fields}
+        if self.rule is not None:
+            out["raw"] = self.raw.hex()
+        return out
 
 
 def reported(pieces: Iterable[Piece], findings: Diagnostics | None) -> Iterator[Piece]:
@@ -83,27 +85,35 @@ class PieceCapture(Capture):
 
     def _table(self, name: str) -> Table:
         schema = self.schemas[name]
-        times = any(column.name == "ts" for column in schema.columns)
-        made: list[Mapping[str, Any]] = []
+        rows = self._rows_of_table(name)
+        fillers = {column.name: null_of(column) for column in schema.all_columns}
+        columns: dict[str, Any] = {}
+        for key in dict.fromkeys(key for row in rows for key in row):
+            columns[key] = [row.get(key, fillers.get(key)) for row in rows]
+        for column in schema.all_columns:
+            # numpy would make doubles of integers above and below 2^63.
+            if column.name in columns and column.kind == "u8":
+                columns[column.name] = np.array(columns[column.name], np.uint64)
+        if rows:
+            columns.setdefault("row", np.arange(len(rows)))
+        return Table.of(schema, self.strings, **columns)
+
+    def _rows_of_table(self, name: str) -> list[dict[str, Any]]:
+        """Return the values of each row of a table, from a pass over all pieces."""
+        has_times = any(column.name == "ts" for column in self.schemas[name].columns)
+        table_rows: list[dict[str, Any]] = []
         for piece in self.records():  # which reports their findings
-            own: dict[str, Any] = {"offset": piece.offset, **({"ts": piece.ns} if times else {})}
+            piece_values: dict[str, Any] = {"offset": piece.offset}
+            if has_times:
+                piece_values["ts"] = piece.ns
             for table, values in self.rows(piece):
                 if table == name:
-                    made.append({**own, **values})
+                    table_rows.append({**piece_values, **values})
                 elif table not in self.schemas:
+                    suggestion = did_you_mean(table, self.schemas)
                     raise BadCallError(
                         f"rows() gives a row of table {table!r}, which is not in schemas"
-                        f"{did_you_mean(table, self.schemas)}",
+                        f"{suggestion}",
                         remedy=f"schemas has {', '.join(self.schemas)}",
                     )
-        fillers = {column.name: null_of(column) for column in schema.all_columns}
-        given: dict[str, Any] = {
-            key: [row.get(key, fillers.get(key)) for row in made]
-            for key in dict.fromkeys(key for row in made for key in row)
-        }
-        for column in schema.all_columns:
-            if column.name in given and column.kind == "u8":
-                given[column.name] = np.array(given[column.name], np.uint64)
-        if made:
-            given.setdefault("row", np.arange(len(made)))
-        return Table.of(schema, self.strings, **given)
+        return table_rows

@@ -48,12 +48,15 @@ __all__ = [
 ]
 
 I64 = NDArray[np.int64]
-FEW, DENSE = 2, 1 << 18
-"""Numbers from -FEW up to DENSE are looked up in a table."""
+MOST_NEGATIVE = 2
+"""Numbers from ``-MOST_NEGATIVE`` up to ``TABLE_SIZE`` are looked up in a table."""
+TABLE_SIZE = 1 << 18
 PIECE = 1 << 20
 """Characters or bytes of texts that are written together."""
-LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e16
-"""In this range of magnitudes, orjson and Python format doubles identically."""
+LEAST_ALIKE = 1e-4
+"""From this magnitude on, orjson and Python format doubles identically."""
+END_ALIKE = 1e16
+"""Below this magnitude, they do."""
 
 
 def json_string(text: str) -> str:
@@ -61,49 +64,65 @@ def json_string(text: str) -> str:
 
     That parser fails on a backslash directly before the closing quote, and on DEL.
     """
-    made = orjson.dumps(text).decode()
-    if made.endswith('\\\\"'):
-        made = made[:-3] + r'\u005c"'
-    return made.replace("\x7f", r"\u007f")
+    quoted = orjson.dumps(text).decode()
+    if quoted.endswith('\\\\"'):
+        quoted = quoted[:-3] + r'\u005c"'
+    return quoted.replace("\x7f", r"\u007f")
 
 
 def printable_json(text: str) -> str:
     """Return the text as a JSON string with all unprintable characters escaped."""
-    return "".join(
-        character if character.isprintable() else _json_escape(character)
-        for character in orjson.dumps(text).decode()
+    quoted = orjson.dumps(text).decode()
+    if quoted.isprintable():
+        return quoted
+    characters = (
+        character if character.isprintable() else _json_escape(character) for character in quoted
     )
+    return "".join(characters)
 
 
 def _json_escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    """Return a character as one escape sequence, or as two for a surrogate pair."""
+    digits = character.encode("utf-16-be", "surrogatepass").hex()
+    units = (digits[start : start + 4] for start in range(0, len(digits), 4))
+    return "".join(f"\\u{unit}" for unit in units)
 
 
 def json_double(value: float) -> str:
     """Return the shortest text that reads back as the double; NaN and infinities as strings."""
-    special = special_double(value)
-    return f'"{special}"' if special else repr(value)
+    name = special_double(value)
+    return f'"{name}"' if name else repr(value)
 
 
 def groups(keys: NDArray[np.integer] | NDArray[np.bool_]) -> Iterator[tuple[int, I64]]:
     """Yield each key that occurs, with its rows; keys are small numbers from 0 on."""
-    found = np.flatnonzero(np.bincount(keys)).tolist()
-    for key in found:
-        yield key, np.flatnonzero(keys == key) if len(found) > 1 else np.arange(keys.size)
+    present_keys = np.flatnonzero(np.bincount(keys)).tolist()
+    if len(present_keys) == 1:  # often; without comparing all keys
+        yield present_keys[0], np.arange(keys.size)
+        return
+    for key in present_keys:
+        yield key, np.flatnonzero(keys == key)
 
 
 def distinct(numbers: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.intp]]:
     """Return the different numbers, ascending, and the index of each number among them."""
-    if not numbers.size or not -FEW <= int(numbers.min()) <= int(numbers.max()) < DENSE:
+    if not _fit_table(numbers, -MOST_NEGATIVE):
         return np.unique(numbers, return_inverse=True)
-    shifted = numbers.astype(np.intp) + FEW
-    met = np.zeros(int(shifted.max()) + 1, np.bool_)
-    met[shifted] = True
-    different = np.flatnonzero(met)
-    index = np.empty(met.size, np.intp)
-    index[different] = np.arange(different.size)
-    return different - FEW, index[shifted]
+    # A table by number, in place of the sort of `unique`.
+    shifted = numbers.astype(np.intp) + MOST_NEGATIVE
+    occurs = np.zeros(int(shifted.max()) + 1, np.bool_)
+    occurs[shifted] = True
+    different = np.flatnonzero(occurs)
+    index_of_number = np.empty(occurs.size, np.intp)
+    index_of_number[different] = np.arange(different.size)
+    return different - MOST_NEGATIVE, index_of_number[shifted]
+
+
+def _fit_table(numbers: NDArray[np.integer], least: int) -> bool:
+    """Return whether there are numbers, and all are from ``least`` up to ``TABLE_SIZE``."""
+    if not numbers.size:
+        return False
+    return least <= int(numbers.min()) and int(numbers.max()) < TABLE_SIZE
 
 
 class Numbered:
@@ -126,30 +145,34 @@ class Numbered:
         self._shared = shared
         self._sparse = sparse
         self._numbers = np.full(1, -1, np.int32)
+        """Number of the text of each code, from code -1 on; -1 for a text not made yet."""
         self._version = templates.version
 
     def __call__(self, codes: NDArray[np.integer]) -> tuple[int, NDArray[np.integer]]:
         """Return the part of a template for a column of codes."""
-        if self._version != self._templates.version:
+        if self._version != self._templates.version:  # it has forgotten its texts
             self._version = self._templates.version
             self._numbers.fill(-1)
-        least, most = (int(codes.min()), int(codes.max())) if codes.size else (-1, -1)
-        if self._sparse and not -1 <= least <= most < DENSE:
-            different, place = distinct(codes)
-            return TEXT, self._made(different.tolist())[place]
-        if most + 1 >= self._numbers.size:
-            more = np.full(2 * most + 2 - self._numbers.size + 1, -1, np.int32)
-            self._numbers = np.concatenate((self._numbers, more))
+        if self._sparse and codes.size and not _fit_table(codes, -1):
+            different_codes, place = distinct(codes)
+            return TEXT, self._numbers_of(different_codes.tolist())[place]
+        greatest_code = int(codes.max()) if codes.size else -1
+        if greatest_code + 1 >= self._numbers.size:
+            # To twice the size, so that the table is copied a bounded number of times.
+            new_size = 2 * greatest_code + 3
+            more_numbers = np.full(new_size - self._numbers.size, -1, np.int32)
+            self._numbers = np.concatenate((self._numbers, more_numbers))
         places = codes.astype(np.int64) + 1
         numbers = self._numbers[places]
-        missing = places[numbers < 0]
-        if missing.size:
-            missing = np.unique(missing)
-            self._numbers[missing] = self._made((missing - 1).tolist())
+        missing_places = places[numbers < 0]
+        if missing_places.size:
+            missing_places = np.unique(missing_places)
+            self._numbers[missing_places] = self._numbers_of((missing_places - 1).tolist())
             numbers = self._numbers[places]
         return TEXT, numbers
 
-    def _made(self, codes: Sequence[int]) -> I64:
+    def _numbers_of(self, codes: Sequence[int]) -> I64:
+        """Make the texts of codes, and return their numbers."""
         texts = [self._make(code).encode() for code in codes]
         if self._shared:
             return np.array([self._templates.text(text) for text in texts], np.int64)
@@ -158,16 +181,17 @@ class Numbered:
 
 def in_pieces(texts: Iterable[str] | Iterable[bytes]) -> Iterator[bytes]:
     """Concatenate texts as UTF-8, or bytes, and yield them in pieces of about PIECE each."""
-    some: list[bytes] = []
-    held = 0
+    waiting_texts: list[bytes] = []
+    waiting_size = 0
     for text in texts:
-        some.append(text.encode("utf-8", "replace") if isinstance(text, str) else text)
-        held += len(text)
-        if held >= PIECE:
-            yield b"".join(some)
-            some, held = [], 0
-    if some:
-        yield b"".join(some)
+        waiting_texts.append(text.encode("utf-8", "replace") if isinstance(text, str) else text)
+        waiting_size += len(text)
+        if waiting_size >= PIECE:
+            yield b"".join(waiting_texts)
+            waiting_texts = []
+            waiting_size = 0
+    if waiting_texts:
+        yield b"".join(waiting_texts)
 
 
 def string_lengths(pool: StringPool) -> I64:
@@ -192,13 +216,14 @@ def stretches(sizes: I64, most: int, rows: int = 1 << 62) -> Iterator[slice]:
 
     ``sizes`` has the bytes of each row.
     """
-    behind = np.cumsum(sizes)
-    at = 0
-    while at < sizes.size:
-        taken = int(behind[at - 1]) if at else 0
-        stop = min(at + rows, max(at + 1, int(np.searchsorted(behind, taken + most))))
-        yield slice(at, stop)
-        at = stop
+    ends = np.cumsum(sizes)  # bytes up to the end of each row
+    start = 0
+    while start < sizes.size:
+        bytes_before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, bytes_before + most))
+        stop = min(start + rows, max(start + 1, stop))
+        yield slice(start, stop)
+        start = stop
 
 
 def where(
@@ -215,7 +240,7 @@ def where(
 def column_of(templates: Templates, texts: Sequence[bytes]) -> I64:
     """Return the numbers of texts, as ``Templates.column`` does."""
     bounds = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(each) for each in texts], out=bounds[1:])
+    np.cumsum([len(text) for text in texts], out=bounds[1:])
     return templates.column(np.frombuffer(b"".join(texts), np.uint8), bounds)
 
 
@@ -226,27 +251,30 @@ def doubles(
     *,
     whole: bool = True,
 ) -> tuple[int, I64]:
-    """Return the part of doubles, as ``repr`` gives them: all at once, but those of other sizes.
+    """Return the part for doubles as ``repr`` shows them.
 
-    ``show`` renders the very large, the very small, and those that are not finite; all that are
-    whole numbers too, unless ``repr`` gives them as well.
+    Most are formatted all at once. ``show`` formats those that are very large, very small or not
+    finite, and, if ``whole`` is false, whole numbers.
     """
-    size = np.abs(column)
+    magnitudes = np.abs(column)
     # orjson formats these identically to Python, but all at once.
-    alike = (size == 0) | ((size >= LEAST_ALIKE) & (size < MOST_ALIKE))
+    is_alike = (magnitudes == 0) | ((magnitudes >= LEAST_ALIKE) & (magnitudes < END_ALIKE))
     if not whole:
         with np.errstate(invalid="ignore"):  # a signaling NaN
-            alike &= column != np.trunc(column)
-    found = orjson.dumps(np.where(alike, column, 0.0), option=orjson.OPT_SERIALIZE_NUMPY)
-    text = np.frombuffer(found, np.uint8)[1:-1]
-    commas = np.flatnonzero(text == ord(","))
+            is_alike &= column != np.trunc(column)
+    alike = np.where(is_alike, column, 0.0)
+    array_text = orjson.dumps(alike, option=orjson.OPT_SERIALIZE_NUMPY)  # [0.5,2.0]
+    text = np.frombuffer(array_text, np.uint8)[1:-1]
+    is_comma = text == ord(",")
+    commas = np.flatnonzero(is_comma)
+    # Without the commas, a number ends where its comma was, less one for each comma before that.
     bounds = np.zeros(column.size + 1, np.int64)
     bounds[1:-1] = commas - np.arange(commas.size)
     bounds[-1] = text.size - commas.size
-    numbers = templates.column(text[text != ord(",")], bounds)
-    if not alike.all():
-        others = [show(value).encode() for value in column[~alike].tolist()]
-        numbers[~alike] = column_of(templates, others)
+    numbers = templates.column(text[~is_comma], bounds)
+    if not is_alike.all():
+        other_texts = [show(value).encode() for value in column[~is_alike].tolist()]
+        numbers[~is_alike] = column_of(templates, other_texts)
     return COPIED, numbers
 
 
@@ -256,21 +284,24 @@ class Lines:
     def __init__(self, templates: Templates) -> None:
         self.templates = templates
         self._parts: list[tuple[I64, I64, I64]] = []
+        """For the rows of each ``put``: places, and starts and ends of the texts."""
 
     def put(self, places: I64, *cells: Cell) -> None:
         """Write rows of a template at these places, of shape (rows,)."""
         if places.size:
-            self._parts.append((places, *self.templates.write(places.size, *cells)))
+            starts, ends = self.templates.write(places.size, *cells)
+            self._parts.append((places, starts, ends))
 
     def joined(self) -> tuple[TextColumn, I64]:
         """Return all texts in the order of their places, and the places; forget them."""
-        none = np.zeros(0, np.int64)
-        parts = self._parts or [(none, none, none)]
+        no_rows = np.zeros(0, np.int64)
+        parts = self._parts or [(no_rows, no_rows, no_rows)]
         self._parts = []
-        places, starts, ends = (np.concatenate(part) for part in zip(*parts, strict=True))
+        places, starts, ends = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.argsort(places, kind="stable")
-        starts, sizes = starts[order], (ends - starts)[order]
-        return TextColumn.gather(self.templates.letters(), starts, sizes), places[order]
+        sizes = ends - starts
+        texts = TextColumn.gather(self.templates.letters(), starts[order], sizes[order])
+        return texts, places[order]
 
 
 # --- Arguments -----------------------------------------------------------------------------------
@@ -280,9 +311,10 @@ NULL, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, POINTER, KOID, BOOL, BLOB = 
 
 @attrs.frozen
 class Form:
-    """How arguments of a type are written: texts around a value, which are those of some rows."""
+    """How arguments of a type are written: the value, and the texts before and behind it."""
 
     value: Callable[[Any, I64], Cell]
+    """Returns the part for the values of some rows of `args`."""
     before: str = ""
     behind: str = ""
 
@@ -297,7 +329,7 @@ def value_forms(
 ) -> dict[int, Form]:
     """Return the form of each type: as in JSON; pointers and koids are numbers.
 
-    ``string`` and ``blob`` render codes, ``double`` what ``doubles`` does not.
+    ``string`` and ``blob`` render codes, ``double`` the values that ``doubles`` passes to ``show``.
     """
     strings = Numbered(templates, string, shared=shared)
     blobs = Numbered(templates, blob, shared=shared)
@@ -305,8 +337,9 @@ def value_forms(
     natural = Form(lambda args, rows: (NATURAL, args["uint"][rows]))
 
     def truth(args: Any, rows: I64) -> Cell:
-        words = templates.text(b"false"), templates.text(b"true")
-        return TEXT, np.array(words)[(args["uint"][rows] != 0).astype(np.int64)]
+        false = templates.text(b"false")
+        true = templates.text(b"true")
+        return TEXT, np.where(args["uint"][rows] != 0, true, false)
 
     return {
         NULL: Form(lambda _args, _rows: b"null"),
@@ -328,18 +361,24 @@ def repeated(owners: I64, names: NDArray[np.integer]) -> Iterator[tuple[int, int
 
     Owners are ascending; both have the shape (args,).
     """
-    owner = np.zeros(names.size, np.int64)
-    np.cumsum(owners[1:] != owners[:-1], out=owner[1:])
-    pairs = owner * (1 << 32) | names
+    # Owners are numbered from 0, and owner and name become one number to sort by.
+    owner_numbers = np.zeros(names.size, np.int64)
+    np.cumsum(owners[1:] != owners[:-1], out=owner_numbers[1:])
+    pairs = owner_numbers * (1 << 32) | names
     order = stable_order(pairs)
     if order is None:
         order = np.arange(pairs.size)
     pairs = pairs[order]
-    times, last = 1, -1
-    for place in (np.flatnonzero(pairs[1:] == pairs[:-1]) + 1).tolist():
-        times = times + 1 if place == last + 1 else 2
-        last = place
-        yield int(order[place]), times
+    repeated_places = np.flatnonzero(pairs[1:] == pairs[:-1]) + 1
+    occurrence = 1
+    previous_place = -1
+    for place in repeated_places.tolist():
+        if place == previous_place + 1:
+            occurrence += 1
+        else:
+            occurrence = 2
+        previous_place = place
+        yield int(order[place]), occurrence
 
 
 @attrs.frozen
@@ -359,7 +398,7 @@ class Members:
 
 
 class ArgumentTexts:
-    """Arguments as members of rows: a name with what follows it, a value, and what is behind.
+    """Arguments as members of rows: name, text before the value, value, and text behind it.
 
     ``name`` renders the name of a code; ``forms`` are by type.
     """
@@ -379,17 +418,19 @@ class ArgumentTexts:
             return Numbered(templates, lambda code: name(code) + before, shared=shared)
 
         self._names = {form.before: named(form.before) for form in forms.values()}
+        """The names with the text before the value, by that text."""
 
     def of(self, args: Any, kinds: NDArray[np.integer]) -> list[I64]:
         """Return arguments as columns of ``Templates.hold``; ``kinds`` has the form of each."""
-        codes = np.asarray(args["name"])
-        befores, parts, values, behinds = np.zeros((4, codes.size), np.int64)
+        name_codes = np.asarray(args["name"])
+        befores, parts, values, behinds = np.zeros((4, name_codes.size), np.int64)
         for kind, rows in groups(kinds):
             form = self.forms[kind]
             cell = form.value(args, rows)
-            part, value = (TEXT, self.templates.text(cell)) if isinstance(cell, bytes) else cell
-            befores[rows] = self._names[form.before](codes[rows])[1]
-            parts[rows] = part
+            if isinstance(cell, bytes):
+                cell = TEXT, self.templates.text(cell)
+            parts[rows], value = cell
             values[rows] = signed(np.asarray(value))
+            _, befores[rows] = self._names[form.before](name_codes[rows])
             behinds[rows] = self.templates.text(form.behind.encode())
         return [befores, parts, values, behinds]

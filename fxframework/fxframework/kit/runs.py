@@ -45,6 +45,7 @@ class SortedRuns:
     def __init__(self, run: int = 0) -> None:
         self._run = run or RUN
         self._waiting: list[dict[str, NDArray[Any]]] = []
+        """The columns of the unfinished run, in parts."""
         self._rows = 0
         """Number of rows in the unfinished run."""
         self._runs: list[_Run] = []
@@ -54,14 +55,15 @@ class SortedRuns:
     def add(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """Add rows; all calls must have the same columns of the same types, of shape (rows,)."""
         self._types = {name: column.dtype for name, column in columns.items()}
-        at, size = 0, columns["time"].size
-        while at < size:
+        size = columns["time"].size
+        start = 0
+        while start < size:
             if self._rows == self._run:
                 self._end_run()
-            stop = min(size, at + self._run - self._rows)
-            self._waiting.append({name: column[at:stop] for name, column in columns.items()})
-            self._rows += stop - at
-            at = stop
+            stop = min(size, start + self._run - self._rows)
+            self._waiting.append({name: column[start:stop] for name, column in columns.items()})
+            self._rows += stop - start
+            start = stop
 
     def windows(self) -> Iterator[tuple[dict[str, NDArray[Any]], I64]]:
         """Yield windows of rows with their order, once, after all rows were added.
@@ -73,72 +75,85 @@ class SortedRuns:
                 yield _in_order(self._taken())
             return
         self._end_run()
-        every = max(WINDOW // FENCE, 1)
+        # Each fence stands for FENCE rows of its run. Of the fences of all runs in order, two that
+        # are this far apart therefore have about WINDOW rows between them.
+        fences_per_window = max(WINDOW // FENCE, 1)
         fences = np.sort(np.concatenate([run.fences for run in self._runs]))
-        done = [0] * len(self._runs)
-        for bound in [*np.unique(fences[every::every]).tolist(), None]:
-            stops = [self._place(run, bound) for run in self._runs]
-            if stops != done:
-                yield _in_order(self._read(done, stops))
-            done = stops
+        window_times = np.unique(fences[fences_per_window::fences_per_window]).tolist()
+        starts = [0] * len(self._runs)
+        for end_time in [*window_times, None]:
+            stops = [self._first_row_at(run, end_time) for run in self._runs]
+            if stops != starts:
+                yield _in_order(self._read(starts, stops))
+            starts = stops
 
     def _taken(self) -> dict[str, NDArray[Any]]:
         """Return the rows of the unfinished run, copying one column at a time to save memory."""
-        waiting, self._waiting, self._rows = self._waiting, [], 0
-        if len(waiting) == 1:
-            return waiting[0]
-        return {name: np.concatenate([some.pop(name) for some in waiting]) for name in self._types}
+        parts = self._waiting
+        self._waiting = []
+        self._rows = 0
+        if len(parts) == 1:
+            return parts[0]
+        # A column leaves its parts as it is copied, so that they are freed one by one.
+        return {name: np.concatenate([part.pop(name) for part in parts]) for name in self._types}
 
     def _end_run(self) -> None:
         """Sort the rows of the unfinished run, and write them."""
         if self._file is None:
             self._file = TemporaryFile()
             weakref.finalize(self, self._file.close)
-        rows, file = self._rows, self._file
+        file = self._file
+        rows = self._rows
         columns = self._taken()
         order = stable_order(np.ascontiguousarray(columns["time"]))
         starts: dict[str, int] = {}
         fences = np.zeros(0, np.int64)
         for name in self._types:
             column = columns.pop(name)
-            column = np.ascontiguousarray(column if order is None else column[order])
+            if order is not None:
+                column = column[order]
+            column = np.ascontiguousarray(column)
             if name == "time":
                 fences = column[::FENCE].copy()
             starts[name] = file.tell()
             file.write(column.data)
         self._runs.append(_Run(rows, starts, fences))
 
-    def _place(self, run: _Run, bound: int | None) -> int:
+    def _first_row_at(self, run: _Run, time: int | None) -> int:
         """Return the first row of a run at or after a time; None means the end."""
-        if bound is None:
+        if time is None:
             return run.rows
-        fence = int(np.searchsorted(run.fences, bound))
-        if not fence:
+        later_fence = int(np.searchsorted(run.fences, time))
+        if not later_fence:
             return 0
-        first = FENCE * (fence - 1)
-        times = np.empty(min(FENCE, run.rows - first), np.int64)
-        self._fill(times, run, "time", first)
-        return first + int(np.searchsorted(times, bound))
+        # The row is between the fence before and this one: read the times between them.
+        start = FENCE * (later_fence - 1)
+        times = np.empty(min(FENCE, run.rows - start), np.int64)
+        self._fill(times, run, "time", start)
+        return start + int(np.searchsorted(times, time))
 
     def _read(self, starts: list[int], stops: list[int]) -> dict[str, NDArray[Any]]:
         """Return the rows of each run in a range, one run after the other."""
-        total = sum(stops) - sum(starts)
-        columns = {name: np.empty(total, kind) for name, kind in self._types.items()}
-        at = 0
+        total_rows = sum(stops) - sum(starts)
+        columns = {name: np.empty(total_rows, dtype) for name, dtype in self._types.items()}
+        rows_before = 0
         for run, start, stop in zip(self._runs, starts, stops, strict=True):
+            rows_after = rows_before + stop - start
             for name, column in columns.items():
-                self._fill(column[at : at + stop - start], run, name, start)
-            at += stop - start
+                self._fill(column[rows_before:rows_after], run, name, start)
+            rows_before = rows_after
         return columns
 
-    def _fill(self, out: NDArray[Any], run: _Run, name: str, first: int) -> None:
-        """Read values of a column from row ``first`` on."""
+    def _fill(self, out: NDArray[Any], run: _Run, name: str, start: int) -> None:
+        """Read values of a column of a run, from row ``start`` on, until ``out`` is full."""
         assert self._file is not None  # noqa: S101 (there is a run)
-        self._file.seek(run.starts[name] + first * out.itemsize)
+        self._file.seek(run.starts[name] + start * out.itemsize)
         self._file.readinto(out.data)
 
 
 def _in_order(columns: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], I64]:
     """Return rows with their stable order by time."""
     order = stable_order(np.ascontiguousarray(columns["time"]))
-    return columns, np.arange(columns["time"].size) if order is None else order
+    if order is None:  # they are in order
+        order = np.arange(columns["time"].size)
+    return columns, order

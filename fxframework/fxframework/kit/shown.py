@@ -6,6 +6,7 @@ direction or end a line, so that a capture cannot control a terminal or disguise
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -19,7 +20,7 @@ _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 def printable(text: str) -> str:
     """Escape the control characters of a text."""
-    return _CONTROL.sub(lambda found: _SHORT.get(found[0]) or escape(found[0]), text)
+    return _CONTROL.sub(lambda match: _SHORT.get(match[0]) or escape(match[0]), text)
 
 
 def escape(character: str) -> str:
@@ -32,28 +33,40 @@ def amount(count: int, noun: str = "", plural: str = "") -> str:
     """Format a count with thousands separators and a noun: ``1 record``, ``35,463 records``."""
     if not noun:
         return f"{count:,}"
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+    if count != 1:
+        noun = plural or f"{noun}s"
+    return f"{count:,} {noun}"
 
 
 def duration(ns: int) -> str:
     """Format nanoseconds, exactly, in the largest unit that fits."""
-    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+    for unit, size, decimals in (("s", 10**9, 9), ("ms", 10**6, 6), ("us", 10**3, 3)):
         if abs(ns) >= size:
-            sign = "-" if ns < 0 else ""
-            whole, part = divmod(abs(ns), size)
-            digits = f"{part:0{len(str(size)) - 1}d}".rstrip("0")
-            return f"{sign}{whole:,}{'.' if digits else ''}{digits} {unit}"
+            whole, fraction = divmod(abs(ns), size)
+            text = f"{whole:,}.{fraction:0{decimals}d}".rstrip("0").rstrip(".")
+            if ns < 0:
+                text = f"-{text}"
+            return f"{text} {unit}"
     return f"{ns} ns"
 
 
 def brief(ns: float, *, sign: bool = False) -> str:
     """Format nanoseconds with four digits, in a unit that fits."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)):
+        # 999,950 ns would become 1000.0 us with four digits: they are 1.000 ms.
         if abs(ns) >= size * 0.99995 or unit == "ns":
             break
     value = ns / size
-    digits = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
-    return f"{value:{'+' if sign else ''},.{digits if unit != 'ns' or value % 1 else 0}f} {unit}"
+    if abs(value) < 10:
+        decimals = 3
+    elif abs(value) < 100:
+        decimals = 2
+    else:
+        decimals = 1
+    if unit == "ns" and value % 1 == 0:
+        decimals = 0
+    sign_option = "+" if sign else ""
+    return f"{value:{sign_option},.{decimals}f} {unit}"
 
 
 def shortened(text: str, width: int) -> str:
@@ -62,28 +75,22 @@ def shortened(text: str, width: int) -> str:
         return text
     if width < 2:
         return text[:width]
-    tail = (width - 1) // 2
-    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
+    tail_size = (width - 1) // 2
+    head_size = width - 1 - tail_size
+    return f"{text[:head_size]}…{text[len(text) - tail_size :]}"
 
 
 def aligned(rows: Iterable[Sequence[str]], numeric: Sequence[bool]) -> Iterator[str]:
     """Yield rows in aligned columns, as wide as the first hundred rows need."""
-    first: list[Sequence[str]] = []
     rows = iter(rows)
-    for row in rows:
-        first.append(row)
-        if len(first) == 100:
-            break
-    widths = [max(map(len, column)) for column in zip(*first, strict=True)] if first else []
+    first_rows = list(itertools.islice(rows, 100))
+    widths = [max(map(len, column)) for column in zip(*first_rows, strict=True)]
 
     def line(row: Sequence[str]) -> str:
-        cells = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
+        cells = []
+        for cell, width, is_numeric in zip(row, widths, numeric, strict=True):
+            cells.append(cell.rjust(width) if is_numeric else cell.ljust(width))
         return "  ".join(cells).rstrip()
 
-    for row in first:
-        yield line(row)
-    for row in rows:
-        yield line(row)
+    yield from map(line, first_rows)
+    yield from map(line, rows)

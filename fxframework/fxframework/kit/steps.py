@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
@@ -50,6 +51,10 @@ REPORT = "report.json"
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
+DECIMAL = re.compile(r"[+-]?(\d[\d_]*(\.\d*)?|\.\d+)(e[+-]?\d{1,2})?", re.IGNORECASE | re.ASCII)
+"""A number of a duration. With longer exponents it would be exact, and take gigabytes."""
+
+
 def nanoseconds(value: object) -> Duration:
     """Convert an integer or a text such as ``2ms`` to nanoseconds. Raises ValueError for others."""
     if type(value) is int:
@@ -57,14 +62,17 @@ def nanoseconds(value: object) -> Duration:
     if isinstance(value, str):
         for unit in sorted(UNITS, key=len, reverse=True):
             number = value.removesuffix(unit).strip()
-            if number == value.strip() or "/" in number:
+            if number == value.strip():
                 continue
+            # A fraction such as 1/3 is a number to Fraction, but not to the author of a scenario.
+            if not DECIMAL.fullmatch(number):
+                break
             try:
-                exact = Fraction(number) * UNITS[unit]
+                exact_ns = Fraction(number) * UNITS[unit]
             except (ValueError, ZeroDivisionError):
                 break
-            if exact.denominator == 1:
-                return Duration(exact.numerator)
+            if exact_ns.denominator == 1:
+                return Duration(exact_ns.numerator)
             break
     raise ValueError(f'a duration is "2ms", "1.5s" or whole nanoseconds, not {value!r}')
 
@@ -72,8 +80,9 @@ def nanoseconds(value: object) -> Duration:
 def output_fault(name: str) -> str:
     """Return why an output cannot have this name; the empty string if it can."""
     path = PurePosixPath(name)
-    plain = str(path) == name and not {"\\", "\0"} & set(name)
-    if not plain or path.is_absolute() or {".", ".."} & set(name.split("/")):
+    is_plain = str(path) == name and "\\" not in name and "\0" not in name
+    leads_out = path.is_absolute() or not {".", ".."}.isdisjoint(name.split("/"))
+    if leads_out or not is_plain:
         return f"an output is named by a path within the output folder, not {name!r}"
     if name == REPORT:
         return f"{name!r} is the name of the report beside the outputs"
@@ -87,9 +96,9 @@ def file_fault(name: str, folder: Path | None) -> str:
     """
     if "\0" in name:
         return f"{name!r} is not a file name"
-    own = os.path.realpath(folder or ".")
-    path = os.path.realpath(os.path.join(own, name))  # noqa: PTH118 (pathlib raises for loops)
-    if Path(path).is_relative_to(own):
+    real_folder = os.path.realpath(folder or ".")
+    path = os.path.realpath(os.path.join(real_folder, name))  # noqa: PTH118 (pathlib raises for loops)
+    if Path(path).is_relative_to(real_folder):
         return ""
     return f"{name!r} is outside of the scenario's folder"
 
@@ -110,11 +119,11 @@ def parameter(
     """Return a field of a parameter class; in a scenario its name has no trailing ``_``.
 
     ``refers`` and ``makes`` say what the text names, so that a scenario can be checked before it
-    runs: ``refers`` is ``device``, ``device:KIND`` (of one of these kinds, separated by commas),
+    runs. ``refers`` is ``device``, ``device:KIND`` (with several kinds separated by commas),
     ``capture``, ``output``, ``input`` (an output or a device) or ``file`` (relative to the
-    scenario). ``least`` and ``most`` bound a number, or each of a list, and so does ``below``, the
-    name of a parameter of the target; with ``rounds`` a text must be a number once ``{NAME}`` is
-    the round of a loop around it. ``choices`` lists the valid texts.
+    scenario). ``least`` and ``most`` bound a number, or each number of a list. ``below`` names a
+    parameter of the target that the number must be less than. With ``rounds``, a text must become
+    a number when ``{NAME}`` is replaced by the round of a loop. ``choices`` lists the valid texts.
     Raises BadCallError for any other ``refers``.
     """
     if refers is not None:
@@ -140,24 +149,27 @@ def referred(refers: str) -> tuple[str, tuple[str, ...]]:
 
     Raises BadCallError for an invalid one.
     """
-    noun, colon, kinds = refers.partition(":")
-    wanted = tuple(kind.strip() for kind in kinds.split(",")) if colon else ()
-    if noun not in NAMES or (colon and (noun != "device" or not all(wanted))):
+    noun, colon, kind_list = refers.partition(":")
+    kinds: tuple[str, ...] = ()
+    is_valid = noun in NAMES
+    if colon:
+        kinds = tuple(kind.strip() for kind in kind_list.split(","))
+        is_valid = noun == "device" and all(kinds)
+    if not is_valid:
         raise BadCallError(
             f"a parameter cannot refer to {refers!r}",
             remedy=f"it can be {', '.join(NAMES)}, or device:KIND,KIND",
         )
-    return noun, wanted
+    return noun, kinds
 
 
 def table_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
     """Return the JSON schema of a TOML table that has these keys only."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        **({"required": list(required)} if required else {}),
-        "additionalProperties": False,
-    }
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
+    if required:
+        schema["required"] = list(required)
+    schema["additionalProperties"] = False
+    return schema
 
 
 @runtime_checkable
@@ -278,10 +290,10 @@ class Run:
         fault = output_fault(name)
         if fault:
             raise UsageError(fault)
-        made = bytes(data)
+        contents = bytes(data)
         if self._on_output is not None:
-            self._on_output(name, made)
-        self.outputs[name] = made
+            self._on_output(name, contents)
+        self.outputs[name] = contents
 
     def file(self, path: str) -> Path:
         """Return the path of a file that the scenario names, relative to the scenario's folder.
@@ -289,12 +301,15 @@ class Run:
         Raises UsageError for a file outside of this folder, unless ``allow_outside``, and
         UnreadableError for a pipe, socket or device, for which the replay might wait.
         """
-        fault = "" if self.allow_outside else file_fault(path, self.folder)
-        if fault:
-            raise UsageError(fault, remedy=OUTSIDE)
-        place = Path(path) if self.folder is None else self.folder / path
-        refuse_special(place, "a scenario")
-        return place
+        if not self.allow_outside:
+            fault = file_fault(path, self.folder)
+            if fault:
+                raise UsageError(fault, remedy=OUTSIDE)
+        file = Path(path)
+        if self.folder is not None:
+            file = self.folder / path
+        refuse_special(file, "a scenario")
+        return file
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
         """Return an object that several steps share, making it on first use."""

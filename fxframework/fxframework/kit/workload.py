@@ -69,9 +69,9 @@ class ActionContext(Generic[W]):
     @classmethod
     def of_rounds(cls, counts: Mapping[str, int]) -> Self:
         """Return a context that knows rounds of loops alone, to check what depends on them."""
-        made = cls.__new__(cls)
-        made.counts = dict(counts)
-        return made
+        context = cls.__new__(cls)
+        context.counts = dict(counts)
+        return context
 
     def text(self, text: str) -> str:
         """Replace each ``{NAME}`` in a text by the round of the loop."""
@@ -88,9 +88,9 @@ class ActionContext(Generic[W]):
         if not isinstance(value, str):
             return value
         text = self.text(value)
-        for kind in (int, float):
+        for number_type in (int, float):
             with contextlib.suppress(ValueError):
-                return kind(text)
+                return number_type(text)
         loops = ", ".join(f"{{{name}}}" for name in self.counts) or "there is none"
         raise UsageError(
             f"{value!r} is not a number", remedy=f"give a number, or a loop around it: {loops}"
@@ -99,22 +99,25 @@ class ActionContext(Generic[W]):
     def value(self, value: Any) -> Any:
         """Return a value, or each of a list, in the current round; ``"{i}"`` alone is a number."""
         if isinstance(value, list):
-            return [self.value(each) for each in value]
+            return [self.value(element) for element in value]
         if not isinstance(value, str):
             return value
-        count = self.counts.get(value[1:-1]) if value[:1] + value[-1:] == "{}" else None
-        return self.text(value) if count is None else count
+        if value.startswith("{") and value.endswith("}"):
+            round_number = self.counts.get(value[1:-1])
+            if round_number is not None:
+                return round_number
+        return self.text(value)
 
     def args(self, args: Mapping[str, Argument]) -> dict[str, Any]:
         """Return arguments in the form that writers take."""
-        return {self.text(name): each.on(self) for name, each in args.items()}
+        return {self.text(name): argument.on(self) for name, argument in args.items()}
 
     def all(self, actions: Iterable[Action]) -> Activity:
         """Do one action after the other."""
         for action in actions:
-            doing = action.do(self)
-            if doing is not None:
-                yield from doing
+            activity = action.do(self)
+            if activity is not None:
+                yield from activity
 
     def some_of(self, most: int) -> int:
         """Return a random integer from 0 to ``most``, determined by the seed."""
@@ -170,22 +173,23 @@ class Argument:
         if isinstance(value, bool | int | float | str):
             return cls(value)
         if isinstance(value, dict) and len(value) == 1:
-            ((kind, inner),) = value.items()
-            type = cls.types.get(kind)
-            if type is not None and isinstance(inner, type.of):
-                if isinstance(inner, str) and "{" in inner:
-                    return cls(inner, type)
-                return cls(type.made(inner))
+            ((type_name, typed_value),) = value.items()
+            type = cls.types.get(type_name)
+            if type is not None and isinstance(typed_value, type.of):
+                # A text with {NAME} becomes another value in each round of a loop.
+                if isinstance(typed_value, str) and "{" in typed_value:
+                    return cls(typed_value, type)
+                return cls(type.made(typed_value))
         raise ValueError(f"is {value!r}, not a value or a table with one of {', '.join(cls.types)}")
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """Return its JSON schema, for `fxf replay --schema`."""
-        types = {}
-        for kind, type in cls.types.items():
-            names = list(dict.fromkeys(_JSON[of] for of in type.of))
-            types[kind] = {"type": names if len(names) > 1 else names[0]}
-        table = table_schema(types) | {"minProperties": 1, "maxProperties": 1}
+        properties = {}
+        for type_name, type in cls.types.items():
+            json_types = list(dict.fromkeys(_JSON[toml_type] for toml_type in type.of))
+            properties[type_name] = {"type": json_types if len(json_types) > 1 else json_types[0]}
+        table = table_schema(properties) | {"minProperties": 1, "maxProperties": 1}
         return {"anyOf": [{"type": ["boolean", "number", "string"]}, table]}
 
     def fault(self, stage: ActionContext[Any]) -> str:
@@ -200,8 +204,10 @@ class Argument:
         """Return the value in the current round of loops; ``"{i}"`` alone is the number itself."""
         if self.type is None:
             return stage.value(self.value)
-        is_text = int not in self.type.of
-        return self.type.made((stage.text if is_text else stage.value)(self.value))
+        # Of a type of texts, "{i}" alone is a text too.
+        is_type_of_texts = int not in self.type.of
+        value = stage.text(self.value) if is_type_of_texts else stage.value(self.value)
+        return self.type.made(value)
 
 
 # --- Actions of every thread ---------------------------------------------------------------------
@@ -298,9 +304,9 @@ class Loop:
 
     def do(self, stage: ActionContext[Any]) -> Activity:
         """Run the body in each round."""
-        for count in range(self.loop):
+        for round_number in range(self.loop):
             if self.as_:
-                stage.counts[self.as_] = count
+                stage.counts[self.as_] = round_number
             yield from stage.all(self.body)
         stage.counts.pop(self.as_, None)
 
@@ -331,11 +337,11 @@ def start(
     Actions find ``writer`` as ``stage.writer``; ``device`` is the device it writes to.
     """
     # Number the threads, so that threads of one name get different random numbers.
-    number = run.shared((__name__, "threads"), itertools.count)
-    rng = run.rng(f"{device}/{given.process}/{given.thread}/{next(number)}")
+    thread_numbers = run.shared((__name__, "threads"), itertools.count)
+    rng = run.rng(f"{device}/{given.process}/{given.thread}/{next(thread_numbers)}")
 
-    def program(mine: Thread) -> Activity:
-        yield from ActionContext(writer, mine, rng).all(script)
+    def program(thread: Thread) -> Activity:
+        yield from ActionContext(writer, thread, rng).all(script)
 
     return target_of(run).spawn(
         given.process,
@@ -405,15 +411,17 @@ def replay(run: Run, items: Sequence[T], write: Callable[[T], bool]) -> dict[str
         for item in items:
             if item.ns is not None:
                 now = thread.clock.monotonic_ns()
-                offset = now - item.ns if offset is None else offset
-                if item.ns + offset > now:
-                    yield thread.sleep(item.ns + offset - now)
+                if offset is None:
+                    offset = now - item.ns
+                time_left = item.ns + offset - now
+                if time_left > 0:
+                    yield thread.sleep(time_left)
             try:
-                taken = write(item)
+                is_written = write(item)
             except WriteRefusedError:
                 counts["refused"] += 1
             else:
-                counts["records" if taken else "dropped"] += 1
+                counts["records" if is_written else "dropped"] += 1
 
     target = target_of(run)
     target.spawn("replay", "replay", program, background=True)
@@ -425,6 +433,5 @@ def replay(run: Run, items: Sequence[T], write: Callable[[T], bool]) -> dict[str
 
 def counted(counts: Mapping[str, int]) -> Outcome:
     """Return an outcome with these counts."""
-    return Outcome.ok(
-        ", ".join(f"{count:,} {what}" for what, count in counts.items() if count), **counts
-    )
+    message = ", ".join(f"{count:,} {noun}" for noun, count in counts.items() if count)
+    return Outcome.ok(message, **counts)

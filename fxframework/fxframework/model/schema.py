@@ -31,6 +31,9 @@ class Column:
     """The unit of its values, such as ``ns``; may be empty."""
     values: Mapping[int, str] = attrs.field(factory=dict, kw_only=True)
     """Names of the values of an enumeration."""
+    optional: bool = attrs.field(default=False, kw_only=True)
+    """Whether a table may be made without it, and then has zeros: for columns that standard tables
+    got after plugins were written."""
 
 
 @attrs.frozen
@@ -225,7 +228,12 @@ _TABLES = (
             Column("prev_state", "u1", "state of the outgoing thread", values=THREAD_STATES),
             Column("prev_priority", "i4", "priority or weight; -1 not given"),
             Column("next_priority", "i4", "priority or weight; -1 not given"),
-            Column("waker", "u8", "tid of the thread that caused a wakeup; 0 not recorded"),
+            Column(
+                "waker",
+                "u8",
+                "tid of the thread that caused a wakeup; 0 not recorded",
+                optional=True,
+            ),
         ),
     ),
     TableSchema(

@@ -64,6 +64,12 @@ class Table:
         columns: Mapping[str, ColumnData | Callable[[], ColumnData]],
         pool: StringPool,
     ) -> None:
+        defaults = {
+            column.name: functools.partial(_default_column, column, rows)
+            for column in schema.all_columns
+            if column.optional
+        }
+        columns = {**defaults, **columns}
         missing = {column.name for column in schema.all_columns} ^ columns.keys()
         if missing:
             raise BadCallError(

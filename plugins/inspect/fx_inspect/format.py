@@ -167,10 +167,8 @@ def capacity(type: int, order: int) -> int:
 ORDER = Bits("order", 0, 3, "16 << order bytes")
 HEADER_MAGIC = HIGH_HALF
 """In the first word of a header."""
-BEFORE_MAGIC = LOW_HALF
-"""The first word of a header up to its magic; its last bits are the version."""
-VMO_SIZE = STRING_LENGTH = SLOT_STRING = LOW_HALF
-"""Of the third word of a header; of the second one of a string; of two slots in a word."""
+VMO_SIZE = SLOT_STRING = LOW_HALF
+"""Of the third word of a header; of two slots in a word."""
 
 
 @attrs.frozen
@@ -208,7 +206,6 @@ RESERVED_BITS = Bits("reserved", 4, 7, reserved=True)
 """Reserved bits in the first word of blocks of the new layout."""
 HEADS: Final[Mapping[str, Head]] = {"v0": _head(TYPE_V0, 28), "new": _head(TYPE, 24)}
 """The fields of first words, by layout."""
-NAME_LENGTH: Final = HEADS["new"].name_length.limit
 SECTIONS: Final[Mapping[str, str]] = {
     "v0": "Inspect VMO heap; docs, Inspect: Two layouts",
     "new": "Inspect VMO format; docs, Inspect: What is read",
@@ -528,13 +525,10 @@ def _bits(type: BlockType, name: str) -> Bits:
     return bits
 
 
-TOTAL_LENGTH = _bits(BlockType.BUFFER_VALUE, "total_length")
 BUFFER_EXTENT = _bits(BlockType.BUFFER_VALUE, "extent")
 BUFFER_FORMAT = _bits(BlockType.BUFFER_VALUE, "format")
-ENTRY_TYPE = _bits(BlockType.ARRAY_VALUE, "entry_type")
 ARRAY_FORMAT = _bits(BlockType.ARRAY_VALUE, "format")
 SLOT_COUNT = _bits(BlockType.ARRAY_VALUE, "count")
-LINK_CONTENT = _bits(BlockType.LINK_VALUE, "content")
 LINK_DISPOSITION = _bits(BlockType.LINK_VALUE, "disposition")
 
 
@@ -557,13 +551,9 @@ def version_of(head: bytes) -> int:
     return HEADS[layout_of(head)].version.get(int.from_bytes(head[:4], "little"))
 
 
-# --- Numbers that kernels share ------------------------------------------------------------------
+# --- What is not a block of a known type ----------------------------------------------------------
 
-# Types of blocks, and what other records have in their place.
-(
-    FREE, RESERVED, HEADER, NODE, INT, UINT, DOUBLE, BUFFER, EXTENT, NAME, TOMBSTONE, ARRAY, LINK,
-    BOOL, STRING,
-) = (int(type) for type in BlockType)  # fmt: skip
-UNKNOWN_BLOCK = 253
-PADDING = 254
-DAMAGED = 255
+UNKNOWN_BLOCK: Final = 253
+PADDING: Final = 254
+DAMAGED: Final = 255
+"""Numbers in the place of types, for columns."""

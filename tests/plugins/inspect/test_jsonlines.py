@@ -17,6 +17,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_inspect import format as wire
+from fx_inspect.read import blocks as found_blocks
 from fx_inspect.read import lines
 from fx_inspect.read.capture import InspectCapture
 from fx_inspect.read.decoder import Objects
@@ -25,7 +26,6 @@ from fxframework.errors import PluginError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
-from fxframework.wire import framing
 
 from .streams import damaged, vmos
 
@@ -151,7 +151,7 @@ def test_without_compiled_loops_reading_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = InspectCapture(Source.open(sample(4000)), OpenRequest())
-    monkeypatch.setattr(framing, "has_loops", lambda: False)
+    monkeypatch.setattr(found_blocks, "has_loops", lambda: False)
     for read in (whole.records, whole.records_json):
         with pytest.raises(PluginError, match="files of inspect need compiled loops"):
             next(iter(read()))

@@ -34,7 +34,7 @@ def test_in_bulk_records_say_what_they_say_one_by_one(data: bytes) -> None:
         for one in shown
         if one["record"] not in {"string", "thread"}
     ]
-    found = difference._compared(opened(data))
+    found = difference._digested_side(opened(data))
     assert found.digests.tolist() == expected
     assert [found.names[kind] for kind in found.kinds] == [
         one["record"] for one in shown if one["record"] not in {"string", "thread"}

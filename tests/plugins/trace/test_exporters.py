@@ -500,7 +500,7 @@ def test_what_does_not_fit_into_memory_comes_out_the_same(
     expected = export(which, data)
     monkeypatch.setattr(windows, "ROWS", 7)
     assert export(which, data) == expected
-    monkeypatch.setattr(in_time, "WAITING", 20)
+    monkeypatch.setattr(in_time, "MOST_WAITING", 20)
     for events, nbytes in ((7, 1 << 18), (1 << 12, 150)):
         monkeypatch.setattr(in_time, "PIECE", events)
         monkeypatch.setattr(in_time, "PIECE_BYTES", nbytes)

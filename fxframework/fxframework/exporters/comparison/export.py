@@ -77,7 +77,9 @@ def _csv(comparison: Comparison, sink: Sink) -> None:
 
 
 def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    if value is None:
+        return True
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _parquet(comparison: Comparison, sink: Sink) -> None:
@@ -99,20 +101,16 @@ def _page(comparison: Comparison, widths: str, timelines: Sequence[Mapping[str, 
     changes = comparison.changes[:NAMES]
     moves: dict[str, list[list[str]]] = {}
     for title, changes_of_kind, shown in moved(comparison):
-        moves[title] = [
+        moves_of_kind = [
             [move.verdict, move.label[:LONGEST], shown(move.before), shown(move.after)]
             for move in changes_of_kind
             if move.verdict != "same"
-        ][:NAMES]
-    explained = [
-        [
-            cause.change_ns,
-            finite(cause.share),
-            cause_text(cause),
-            " > ".join(cause.path)[:LONGEST],
         ]
-        for cause in comparison.explained
-    ]
+        moves[title] = moves_of_kind[:NAMES]
+    explained = []
+    for cause in comparison.explained:
+        path = " > ".join(cause.path)[:LONGEST]
+        explained.append([cause.change_ns, finite(cause.share), cause_text(cause), path])
     data = {
         "sides": [
             [run.name for run in side.runs] for side in (comparison.before, comparison.after)
@@ -174,7 +172,8 @@ def _frames(comparison: Comparison, widths: str) -> list[list[Any]]:
         for path in sorted(children.get(parent, ()), key=lambda child: -weight[child]):
             name = comparison.paths.name(path)[:LONGEST]
             width = float(weight[path])
-            frames.append([name, depth, left, width, float(before[path]), float(after[path])])
+            times = (float(before[path]), float(after[path]))
+            frames.append([name, depth, left, width, *times])
             stack.append((path, depth + 1, left))
             left += width
     return frames
@@ -195,12 +194,7 @@ def _shapes(comparison: Comparison) -> dict[str, Any]:
         if used.size:
             first = int(used[0])
             stop = int(used[-1]) + 1
-            shapes.append(
-                [
-                    change.label[:LONGEST],
-                    first,
-                    bins_before[first:stop].tolist(),
-                    bins_after[first:stop].tolist(),
-                ]
-            )
+            used_before = bins_before[first:stop].tolist()
+            used_after = bins_after[first:stop].tolist()
+            shapes.append([change.label[:LONGEST], first, used_before, used_after])
     return {"edges": bin_edges().tolist(), "names": shapes}

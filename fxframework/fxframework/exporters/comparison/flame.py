@@ -37,12 +37,13 @@ def colour(before: float, after: float) -> str:
     elif not after:
         share = -1.0  # it is gone
     else:
-        share = max(min(math.log(after / before) / FULL, 1.0), -1.0)
+        share = math.log(after / before) / FULL
+        share = max(-1.0, min(share, 1.0))
     darkest = RED if share > 0 else BLUE
-    red, green, blue = (
+    channels = [
         round(pale + (dark - pale) * abs(share)) for pale, dark in zip(PALE, darkest, strict=True)
-    )
-    return f"#{red:02x}{green:02x}{blue:02x}"
+    ]
+    return "#" + "".join(f"{channel:02x}" for channel in channels)
 
 
 def picture(comparison: Comparison, widths: str) -> Picture:
@@ -55,18 +56,22 @@ def picture(comparison: Comparison, widths: str) -> Picture:
     own_after = comparison.after.path_means("own", size)
     own = own_before if widths == "before" else own_after
     pool = StringPool()
-    names = [pool.intern(paths.name(path).encode("utf-8", "replace")) for path in range(size)]
+    texts = (paths.name(path).encode("utf-8", "replace") for path in range(size))
+    names = [pool.intern(text) for text in texts]
     parents = np.array(paths.parents, np.int32)
     # Node 0 is the root, and node 1 + path that of a path, whose parent is -1 at the top.
+    parent_nodes = np.append(-1, np.maximum(parents, -1) + 1)
+    functions = np.append(-1, np.arange(size))
+    own_times = np.append(0, own)
     tree = CallTree(
         roots=["all threads"],
         functions=Functions(pool, np.array(names, np.int32)),
-        parent=np.concatenate(([-1], np.maximum(parents, -1) + 1)).astype(np.int32),
-        function=np.concatenate(([-1], np.arange(size))).astype(np.int32),
+        parent=parent_nodes.astype(np.int32),
+        function=functions.astype(np.int32),
         count=np.zeros(size + 1, np.int64),
         unfinished=np.zeros(size + 1, np.int64),
         total=np.zeros(size + 1, np.int64),
-        own=np.concatenate(([0], own)).astype(np.int64),
+        own=own_times.astype(np.int64),
         per_second=NS_PER_SECOND,
     )
     root_times = (float(own_before.sum()), float(own_after.sum()))

@@ -60,13 +60,17 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     length = table.array("dur")
     threads = table.array("thread")
     depth = table.array("depth")
-    zero_time = int(start.min()) if anchor is None else _start_of(anchor, capture.name, table)
-    is_drawable = (table.array("kind") != ASYNC) & (length >= 0) & (depth < DEEPEST)
-    rows = np.flatnonzero(is_drawable)
+    if anchor is None:
+        zero_time = int(start.min())
+    else:
+        zero_time = _start_of(anchor, capture.name, table)
+    is_call = (table.array("kind") != ASYNC) & (length >= 0)
+    rows = np.flatnonzero(is_call & (depth < DEEPEST))
     ids, thread_index = np.unique(threads[rows], return_inverse=True)
     thread_index = thread_index.reshape(-1)
     # The busiest threads become tracks: slices within others add nothing to their time.
-    outermost_time = np.bincount(thread_index, length[rows] * (depth[rows] == 0), ids.size)
+    outermost_length = np.where(depth[rows] == 0, length[rows], 0)
+    outermost_time = np.bincount(thread_index, outermost_length, ids.size)
     busiest = np.argsort(-outermost_time, kind="stable")[:TRACKS]
     track_of_thread = np.full(ids.size, -1, np.int64)
     track_of_thread[busiest] = np.arange(busiest.size)
@@ -74,21 +78,22 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     rows = rows[tracks >= 0]
     tracks = tracks[tracks >= 0]
     if rows.size > MOST:
-        longest = np.sort(np.argpartition(-length[rows], MOST)[:MOST])
+        by_length = np.argpartition(-length[rows], MOST)
+        longest = np.sort(by_length[:MOST])
         rows = rows[longest]
         tracks = tracks[longest]
     thread_names = ThreadNames(capture)
     codes, name_index = np.unique(table.array("name")[rows], return_inverse=True)
-    columns = (tracks, depth[rows], name_index.reshape(-1), start[rows] - zero_time, length[rows])
+    columns = np.stack(
+        (tracks, depth[rows], name_index.reshape(-1), start[rows] - zero_time, length[rows]), axis=1
+    )
+    track_names = [thread_names.get(thread, "no thread") for thread in ids[busiest].tolist()]
+    slice_names = [table.pool[code] if code >= 0 else "(no name)" for code in codes.tolist()]
     return {
         "name": capture.name,
-        "tracks": [
-            thread_names.get(int(ids[index]), "no thread")[:LONGEST] for index in busiest.tolist()
-        ],
-        "names": [
-            table.pool[code][:LONGEST] if code >= 0 else "(no name)" for code in codes.tolist()
-        ],
-        "slices": [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)],
+        "tracks": [name[:LONGEST] for name in track_names],
+        "names": [name[:LONGEST] for name in slice_names],
+        "slices": columns.tolist(),
     }
 
 
@@ -97,7 +102,9 @@ def _start_of(anchor: str, path: str, table: Table) -> int:
     codes = table.array("name")
     pool = table.pool
     code = pool.code(anchor.encode())
-    rows = np.flatnonzero(codes == code) if code >= 0 else np.zeros(0, np.int64)
+    rows = np.zeros(0, np.int64)
+    if code >= 0:
+        rows = np.flatnonzero(codes == code)
     if not rows.size:
         known = [pool[code] for code in np.unique(codes).tolist() if code >= 0]
         raise UsageError(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.tree import CallTree, merged
+from fxframework.exporters.columns import starts_of
 from fxframework.exporters.stacks import stacks_of
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
@@ -246,8 +247,9 @@ def _first_siblings(parents: I32) -> I64:
 def _left_edges(widths: F64, parents: I32, left_of_parents: F64) -> F64:
     """Return the left edges of nodes: siblings are beside one another within their parent."""
     firsts = _first_siblings(parents)
-    before = np.cumsum(widths) - widths
-    before_siblings = np.repeat(before[firsts], np.diff(firsts, append=widths.size))
+    before: F64 = starts_of(widths)
+    sibling_counts = np.diff(firsts, append=widths.size)
+    before_siblings = np.repeat(before[firsts], sibling_counts)
     return left_of_parents + before - before_siblings
 
 
@@ -259,4 +261,7 @@ def _valid(name: str) -> str:
 def _colour(name: str) -> str:
     """Return a warm colour determined by the name."""
     number = zlib.crc32(name.encode("utf-8", "replace"))
-    return f"hsl({number % 50},{60 + (number >> 8) % 30}%,{58 + (number >> 16) % 14}%)"
+    hue = number % 50  # red to yellow
+    saturation = 60 + (number >> 8) % 30
+    lightness = 58 + (number >> 16) % 14
+    return f"hsl({hue},{saturation}%,{lightness}%)"

@@ -125,18 +125,23 @@ class HtmlExport(Export):
         capture.scan()
         if self._utc_offset is None:
             self._utc_offset = capture.utc_offset_ns
+        kinds = sorted(summary.kinds.items(), key=lambda kind: -kind[1])
+        rows = [(name, count) for name, count in capture.row_counts().items() if count]
         self._data["captures"].append(
             {
                 "name": capture.name,
                 "format": capture.format,
                 "size": capture.source.size,
                 "records": summary.records,
-                "kinds": sorted(summary.kinds.items(), key=lambda kind: -kind[1])[:20],
-                "rows": [(name, rows) for name, rows in capture.row_counts().items() if rows],
+                "kinds": kinds[:20],
+                "rows": rows,
                 **_findings(capture),
             }
         )
-        self._times += [ns for ns in (summary.start_ns, summary.end_ns) if ns is not None]
+        if summary.start_ns is not None:
+            self._times.append(summary.start_ns)
+        if summary.end_ns is not None:
+            self._times.append(summary.end_ns)
         tables = capture.schemas.keys()
         if "sched" in tables and len(capture.table("sched")):
             self._cpus(capture)
@@ -159,8 +164,10 @@ class HtmlExport(Export):
             "names": list(self._names),
         }
         for track in self._data["tracks"]:
-            pid = track["pid"]
-            track["process"] = track["process"] or self._processes.get(pid, f"process {pid}")
+            # Only now the processes of all captures are known.
+            if not track["process"]:
+                pid = track["pid"]
+                track["process"] = self._processes.get(pid, f"process {pid}")
         for kind in ("cpus", "tracks", "counters", "logs", "slowest"):
             for entry in self._data[kind]:
                 _move(entry, start)
@@ -190,8 +197,9 @@ class HtmlExport(Export):
         codes = table.array("name")[rows]
         pool = table.pool  # after the column, which may add strings to it
         distinct_codes, code_index = np.unique(codes, return_inverse=True)
-        indices = [self._name(pool.text(code)) for code in distinct_codes.tolist()]
-        indices_of_rows: list[int] = np.array(indices, np.int64)[code_index.reshape(-1)].tolist()
+        texts = [pool.text(code) for code in distinct_codes.tolist()]
+        indices = np.array([self._name(text) for text in texts], np.int64)
+        indices_of_rows: list[int] = indices[code_index.reshape(-1)].tolist()
         return indices_of_rows
 
     # --- Slices ----------------------------------------------------------------------------------
@@ -304,9 +312,10 @@ class HtmlExport(Export):
         """Return a function from a thread's id to its name, its process's name, and the pid."""
         if "processes" in capture.schemas:
             table = capture.table("processes")
-            for row in np.flatnonzero(table.array("name") > 0).tolist():  # 0 is the empty string
-                name = table.pool[int(table.array("name")[row])]
-                self._processes[int(table.array("pid")[row])] = name[:LONGEST_TEXT]
+            rows = np.flatnonzero(table.array("name") > 0)  # 0 is the empty string
+            pids = table.array("pid")[rows].tolist()
+            for pid, code in zip(pids, table.array("name")[rows].tolist(), strict=True):
+                self._processes[pid] = table.pool[code][:LONGEST_TEXT]
         threads = Threads(capture.schemas, capture.table)
         processes = self._processes
         pool = capture.strings
@@ -319,13 +328,16 @@ class HtmlExport(Export):
             code = int(threads.names[row])
             if not threads.tids[row]:
                 return IDLE, "", 0
-            name = pool[code] if code > 0 else f"thread {int(threads.tids[row])}"
+            name = f"thread {int(threads.tids[row])}"
+            if code > 0:
+                name = pool[code]
             return name[:LONGEST_TEXT], processes.get(pid, ""), pid
 
         return label
 
     def _add_slowest(self, slices: _Slices, labels: Labels) -> None:
-        slowest = _longest(slices.length, np.ones(slices.length.size, np.bool_), MOST["slowest"])
+        all_slices = np.ones(slices.length.size, np.bool_)
+        slowest = _longest(slices.length, all_slices, MOST["slowest"])
         threads = slices.table.array("thread")
         for row, name in zip(slowest.tolist(), self._codes(slices.table, slowest), strict=True):
             self._data["slowest"].append(
@@ -353,9 +365,8 @@ class HtmlExport(Export):
         pool = slices.table.pool
         for index in np.argsort(-total, kind="stable")[: MOST["names"]].tolist():
             name = self._name(pool.text(int(codes[index])))
-            self._data["byname"].append(
-                [name, int(count[index]), int(total[index]), int(longest[index])]
-            )
+            figures = (count[index], total[index], longest[index])
+            self._data["byname"].append([name, *map(int, figures)])
 
     def _flame(self, capture: Capture) -> None:
         """Add the flame graph of a capture: name, depth, start, width (ns), calls."""
@@ -376,11 +387,11 @@ class HtmlExport(Export):
             width = int(total[node])
             next_start[node] = start
             next_start[parents[node]] = start + width
-            frames.append([self._name(tree.name(node)), depth, start, width, int(tree.count[node])])
+            name = self._name(tree.name(node))
+            frames.append([name, depth, start, width, int(tree.count[node])])
         if next_start[-1]:  # without a call that took time there is nothing to draw
-            self._data["flame"].append(
-                {"capture": capture.name, "total": next_start[-1], "frames": frames}
-            )
+            flame = {"capture": capture.name, "total": next_start[-1], "frames": frames}
+            self._data["flame"].append(flame)
 
     # --- Counters and logs -----------------------------------------------------------------------
 
@@ -399,15 +410,17 @@ class HtmlExport(Export):
             rows = np.flatnonzero(counter_of_row == counter)
             rows = rows[np.argsort(times[rows], kind="stable")]
             if rows.size > MOST["points"]:
-                shown = np.linspace(0, rows.size - 1, MOST["points"]).astype(np.int64)
-                self._dropped["points of counters"] += rows.size - shown.size
-                rows = rows[shown]
+                # Evenly spaced, with the first and the last.
+                drawn = np.linspace(0, rows.size - 1, MOST["points"]).astype(np.int64)
+                self._dropped["points of counters"] += rows.size - drawn.size
+                rows = rows[drawn]
             label = ":".join(table.pool[code] for code in (name, series) if code >= 0)
+            finite_values = [finite(value) for value in values[rows].tolist()]
             self._data["counters"].append(
                 {
                     "label": label[:LONGEST_TEXT],
                     "start": times[rows].tolist(),
-                    "value": [finite(value) for value in values[rows].tolist()],
+                    "value": finite_values,
                 }
             )
 
@@ -418,13 +431,15 @@ class HtmlExport(Export):
         self._times += [int(times.min()), int(times.max())]
         rows = np.arange(len(table))
         if rows.size > MOST["logs"]:
-            rows = np.sort(np.argsort(-level, kind="stable")[: MOST["logs"]])
+            by_severity = np.argsort(-level, kind="stable")
+            rows = np.sort(by_severity[: MOST["logs"]])
             self._dropped["logs of the least severities"] += len(table) - rows.size
         part = table.select(rows)
-        tags_or_components = (
-            tag or component
-            for tag, component in zip(part.texts("tags"), part.texts("component"), strict=True)
-        )
+        labels = []
+        for tag, component in zip(part.texts("tags"), part.texts("component"), strict=True):
+            label = tag or component or ""
+            labels.append(label[:LONGEST_TEXT])
+        messages = [str(text)[:LONGEST_TEXT] for text in part["message"]]
         self._data["logs"].append(
             {
                 "total": len(table),
@@ -432,8 +447,8 @@ class HtmlExport(Export):
                 "level": level[rows].tolist(),
                 "severity": [name or "" for name in part.texts("severity_name")],
                 "pid": part.array("pid").tolist(),
-                "tag": [(tag or "")[:LONGEST_TEXT] for tag in tags_or_components],
-                "message": [str(text)[:LONGEST_TEXT] for text in part["message"]],
+                "tag": labels,
+                "message": messages,
             }
         )
 
@@ -455,7 +470,8 @@ def _last_end(start: I64, dur: I64) -> int:
     end = int(start.max())
     for first in range(0, start.size, BLOCK):
         begins = start[first : first + BLOCK]
-        lengths = np.minimum(np.maximum(dur[first : first + BLOCK], 0), NS_MAX - begins)
+        lengths = np.maximum(dur[first : first + BLOCK], 0)
+        lengths = np.minimum(lengths, NS_MAX - begins)
         end = max(end, int((begins + lengths).max()))
     return end
 
@@ -482,7 +498,8 @@ def _longest(length: I64, is_candidate: NDArray[np.bool_], most: int) -> I64:
     shortest = candidates[candidates.size - most]
     del candidates
     longer = np.flatnonzero(is_candidate & (length > shortest))
-    equal = np.flatnonzero(is_candidate & (length == shortest))[: most - longer.size].copy()
+    equal = np.flatnonzero(is_candidate & (length == shortest))
+    equal = equal[: most - longer.size].copy()
     return np.sort(np.append(longer, equal))
 
 
@@ -495,7 +512,8 @@ def _busy(begin: I64, length: I64) -> dict[str, Any]:
     # end.
     edges = first + width * np.arange(BUCKETS + 1, dtype=np.float64)
     filled = _sum_before(begin, edges) - _sum_before(end, edges)
-    share = np.clip(np.diff(filled) / width * 100, 0, 100).astype(np.int64)
+    percent = np.diff(filled) / width * 100
+    share = np.clip(percent, 0, 100).astype(np.int64)
     return {"from": first, "width": width, "share": share.tolist()}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.exporters.columns import Columns, first_of_runs, index_in, picked, starts_of
 from fxframework.exporters.perfetto.wire import (
     Messages,
     integer,
@@ -15,8 +16,9 @@ from fxframework.exporters.perfetto.wire import (
     message,
     runs,
     string,
+    total_lengths,
 )
-from fxframework.exporters.rows import ArgumentStream, Columns, picked
+from fxframework.exporters.rows import ArgumentStream
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES
 from fxframework.model.strings import TextColumn
@@ -84,7 +86,8 @@ class Interned:
         new_codes = codes[~is_interned[codes]]
         if new_codes.size:
             is_interned[new_codes] = True
-            self._new_by_field.setdefault(field, []).append(np.unique(new_codes).astype(np.int64))
+            distinct_codes = np.unique(new_codes).astype(np.int64)
+            self._new_by_field.setdefault(field, []).append(distinct_codes)
         return (codes.astype(np.int64) + 1).view(np.uint64)
 
     def announce(self) -> None:
@@ -128,19 +131,24 @@ class Arguments:
                 chunk = slice(at, at + CHUNK)
                 encoded, sizes[chunk] = self._encode(picked(columns, chunk))
                 data.append(encoded)
-            first_of_row = np.flatnonzero(np.append(True, parents[1:] != parents[:-1]))
+            first_of_row = first_of_runs(parents)
             rows_with_arguments.append(parents[first_of_row])
             lengths.append(np.add.reduceat(sizes, first_of_row))
         return np.concatenate(rows_with_arguments), np.concatenate(data), np.concatenate(lengths)
 
     def _encode(self, columns: Columns) -> tuple[U8, I64]:
-        kinds, names, texts = (columns[name] for name in ("type", "name", "str"))
+        kinds = columns["type"]
+        names = columns["name"]
+        texts = columns["str"]
         body = Messages(kinds.size)
-        body.varints(NAME_IID, self._interned.need(ARGUMENT_NAMES, names), names >= 0)
+        name_iids = self._interned.need(ARGUMENT_NAMES, names)
+        body.varints(NAME_IID, name_iids, names >= 0)
         for field, types in _FIELDS.items():
-            body.varints(field, columns["uint"], np.isin(kinds, [_TYPE[name] for name in types]))
+            is_of_field = np.isin(kinds, [_TYPE[name] for name in types])
+            body.varints(field, columns["uint"], is_of_field)
         body.fixed64(DOUBLE, columns["float"].astype("<f8"), kinds == _TYPE["double"])
-        body.varints(STRING_IID, self._interned.need(STRINGS, texts), texts >= 0)
+        text_iids = self._interned.need(STRINGS, texts)
+        body.varints(STRING_IID, text_iids, texts >= 0)
         body.constant(string(STRING, "null"), kinds == _TYPE["null"])
         annotations = Messages(kinds.size).embed(DEBUG_ANNOTATIONS, body)
         return annotations.data(), annotations.lengths
@@ -192,31 +200,33 @@ class Tails:
             return
         order = np.argsort(ids, kind="stable")
         if not np.array_equal(order, np.arange(ids.size)):
-            starts = np.cumsum(lengths) - lengths
-            data = TextColumn.gather(data, starts[order], lengths[order]).data
+            starts = starts_of(lengths)[order]
             ids = ids[order]
             lengths = lengths[order]
+            data = TextColumn.gather(data, starts, lengths).data
         # The parts of a row are beside one another now, and are one tail.
-        first_of_id = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+        first_of_id = first_of_runs(ids)
         tail_ids = ids[first_of_id]
         tail_lengths = np.add.reduceat(lengths, first_of_id)
-        tail_starts = np.cumsum(tail_lengths) - tail_lengths
+        tail_starts = starts_of(tail_lengths)
         index = _indexes_of(tail_ids, self._row_ids)
         has_tail = tail_ids[index] == self._row_ids
-        self._parts.append((data, tail_starts[index], np.where(has_tail, tail_lengths[index], 0)))
+        lengths_of_rows = np.where(has_tail, tail_lengths[index], 0)
+        self._parts.append((data, tail_starts[index], lengths_of_rows))
 
     def every(self) -> tuple[I64, U8]:
         """Return lengths and bytes of the tails of all rows."""
-        return self.of(np.arange(self._row_ids.size), np.ones(self._row_ids.size, np.bool_))
+        row_count = self._row_ids.size
+        return self.of(np.arange(row_count), np.ones(row_count, np.bool_))
 
     def of(self, places: I64, shown: NDArray[np.bool_]) -> tuple[I64, U8]:
         """Return lengths and bytes of the tails at these indexes; empty where not ``shown``."""
         gathered = []
         for data, starts, sizes in self._parts:
             lengths = np.where(shown, sizes[places], 0)
-            gathered.append((TextColumn.gather(data, starts[places], lengths).data, lengths))
-        total_lengths = sum((lengths for _, lengths in gathered), np.zeros(places.size, np.int64))
-        return total_lengths, interleave(gathered)
+            tails = TextColumn.gather(data, starts[places], lengths)
+            gathered.append((tails.data, lengths))
+        return total_lengths(gathered, places.size), interleave(gathered)
 
 
 def _indexes_of(ids: I64, wanted: I64) -> I64:
@@ -224,7 +234,7 @@ def _indexes_of(ids: I64, wanted: I64) -> I64:
     largest_id = max(int(ids[-1]), int(wanted.max(initial=0)))
     # A table is faster, where it is not much larger than the ids themselves.
     if largest_id > DENSE * (ids.size + wanted.size):
-        return np.minimum(np.searchsorted(ids, wanted), ids.size - 1)
+        return index_in(ids, wanted)
     index_of_id = np.zeros(largest_id + 1, np.int64)
     index_of_id[ids] = np.arange(ids.size)
     return index_of_id[wanted]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.spans import WITHOUT_SLICE, flow_points
+from fxframework.exporters.columns import index_in, joined, sizes_of
 from fxframework.exporters.perfetto.arguments import (
     INTERNED,
     NEEDED,
@@ -44,6 +45,7 @@ from fxframework.exporters.perfetto.wire import (
     message,
     runs,
     string,
+    total_lengths,
 )
 from fxframework.exporters.stacks import place_of
 from fxframework.io.sink import Sink
@@ -182,7 +184,7 @@ class PerfettoExport(Export):
 
     def _descriptors(self, body: Messages, tails: Sequence[bytes]) -> None:
         """Write track descriptors, each followed by its tail."""
-        tail_lengths = np.fromiter(map(len, tails), np.int64, len(tails))
+        tail_lengths = sizes_of(tails)
         packet = Messages(body.rows).constant(integer(SEQUENCE, self._sequence))
         packet.embed(TRACK_DESCRIPTOR, body, tail_lengths)
         framed = Messages(body.rows).embed(1, packet, tail_lengths)
@@ -339,7 +341,7 @@ class _CaptureWriter:
         parts: list[Columns] = [{name: np.zeros(0, np.int64) for name in names}]
         if "flows" in self.capture.schemas:
             parts += columns_of(self.capture, "flows", names)
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        columns = joined(parts, names)
         slices, ids, used_ids = flow_points(columns, used_ids)
         self._dropped[WITHOUT_SLICE] += columns["ts"].size - slices.size
         order = np.argsort(slices, kind="stable")
@@ -365,11 +367,10 @@ class _CaptureWriter:
         uuids = self._threads.uuids(threads)
         async_rows = np.flatnonzero(table.array("scope") == ASYNC_SCOPE)
         if async_rows.size:
-            numbers = self._operations.numbers(
-                process_uuids(self._threads.process_of_thread[threads[async_rows]]),
-                table.array("name")[async_rows].astype(np.int64),
-                table.array("id")[async_rows].view(np.int64),
-            )
+            processes = self._threads.process_of_thread[threads[async_rows]]
+            names = table.array("name")[async_rows].astype(np.int64)
+            ids = table.array("id")[async_rows].view(np.int64)
+            numbers = self._operations.numbers(process_uuids(processes), names, ids)
             uuids[async_rows] = self._operations.uuids(numbers)
         times = table.array("ts")
         row_ids = table.array("row")
@@ -386,8 +387,9 @@ class _CaptureWriter:
             self._events(times[chunk], body, *tails.of(chunk, all_shown))
 
     def _counters(self, table: Table) -> None:
+        processes = self._threads.process_of_thread[table.array("thread")]
         numbers = self._counters_by_key.numbers(
-            process_uuids(self._threads.process_of_thread[table.array("thread")]),
+            process_uuids(processes),
             table.array("name").astype(np.int64),
             table.array("series").astype(np.int64),
             table.array("id").view(np.int64),
@@ -426,10 +428,12 @@ class _CaptureWriter:
         nodes = self.capture.table("nodes")
         ids = nodes.array("id")
         node_of_property = table.array("node")
-        largest_id = max(int(ids.max(initial=-1)), int(node_of_property.max(initial=-1)))
+        largest_id = int(ids.max(initial=-1))
+        largest_id = max(largest_id, int(node_of_property.max(initial=-1)))
         paths = np.full(largest_id + 2, -1, np.int32)  # the last element is for no node (id -1)
         paths[ids] = nodes.array("path")
-        group = self.tracks.named(0, f"Inspect {self.capture.name.rpartition('/')[2]}")
+        file_name = self.capture.name.rpartition("/")[2]
+        group = self.tracks.named(0, f"Inspect {file_name}")
         for first_row in range(0, rows.size, CHUNK):
             chunk = rows[first_row : first_row + CHUNK]
             path_texts = texts_of(self.capture.strings, paths[node_of_property[chunk]])
@@ -440,14 +444,13 @@ class _CaptureWriter:
             signed = table.array("int")[chunk]
             unsigned = table.array("uint")[chunk]
             double = table.array("float")[chunk]
-            exact_value = np.where(chunk_types == _UINT, unsigned.view(np.int64), signed)
-            value = np.select(
-                (chunk_types == _DOUBLE, chunk_types == _UINT),
-                (double, unsigned.astype("f8")),
-                signed.astype("f8"),
-            )
+            is_double = chunk_types == _DOUBLE
+            is_unsigned = chunk_types == _UINT
+            exact_value = np.where(is_unsigned, unsigned.view(np.int64), signed)
+            value = np.where(is_unsigned, unsigned.astype("f8"), signed.astype("f8"))
+            value = np.where(is_double, double, value)
             times = np.zeros(chunk.size, np.int64)
-            self._values(uuids, times, value, exact_value, chunk_types != _DOUBLE)
+            self._values(uuids, times, value, exact_value, ~is_double)
 
     # --- Switches and logs -----------------------------------------------------------------------
 
@@ -510,12 +513,11 @@ class _CaptureWriter:
         tags = [log.tag for log in bundle]
         texts = [log.text for log in bundle]
         for field, values in ((LOG_TAG, tags), (LOG_MESSAGE, texts)):
-            sizes = np.fromiter(map(len, values), np.int64, len(values))
+            sizes = sizes_of(values)
             header = Messages(rows.size).header(field, sizes)
             parts.append((header.data(), header.lengths))
             parts.append((np.frombuffer(b"".join(values), np.uint8), sizes))
-        event_lengths = sum((lengths for _, lengths in parts), np.zeros(rows.size, np.int64))
-        event_headers = Messages(rows.size).header(1, event_lengths)
+        event_headers = Messages(rows.size).header(1, total_lengths(parts, rows.size))
         events = interleave([(event_headers.data(), event_headers.lengths), *parts]).tobytes()
         self._packet(integer(TIMESTAMP, int(times[0])) + message(ANDROID_LOG, events))
 
@@ -579,8 +581,7 @@ class _SourceLocations:
     def iids(self, columns: Columns) -> NDArray[np.uint64]:
         """Return the iids for slices, 0 for those whose functions have no location."""
         wanted = columns[self.column].astype(np.int64)
-        index = np.minimum(np.searchsorted(self._sorted_ids, wanted), self._ids.size - 1)
-        rows = self._rows_by_id[index]
+        rows = self._rows_by_id[index_in(self._sorted_ids, wanted)]
         is_located = (self._ids[rows] == wanted) & self._has_source[rows]
         return np.where(is_located, rows + 1, 0).astype(np.uint64)
 
@@ -645,13 +646,12 @@ class _SliceEvents:
         while has_more:
             has_more = bool(nesting.run())
             self._describe()
-            used = slice(nesting.count)
-            if nesting.count:
-                yield (
-                    np.asarray(nesting.slices)[used],
-                    np.asarray(nesting.times)[used],
-                    self._uuids[np.asarray(nesting.lanes)[used]],
-                )
+            count = nesting.count
+            if count:
+                slices = np.asarray(nesting.slices)[:count]
+                times = np.asarray(nesting.times)[:count]
+                lanes = np.asarray(nesting.lanes)[:count]
+                yield slices, times, self._uuids[lanes]
 
     def _describe(self) -> None:
         """Describe the tracks of new lanes."""
@@ -660,10 +660,9 @@ class _SliceEvents:
         if lane_count == described:
             return
         self._uuids = grown(self._uuids, lane_count)
-        self._uuids[described:lane_count] = self._writer.lane_uuids(
-            np.asarray(self._nesting.lane_track)[described:lane_count],
-            np.asarray(self._nesting.lane_level)[described:lane_count],
-        )
+        tracks = np.asarray(self._nesting.lane_track)[described:lane_count]
+        levels = np.asarray(self._nesting.lane_level)[described:lane_count]
+        self._uuids[described:lane_count] = self._writer.lane_uuids(tracks, levels)
         self._described_count = lane_count
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.exporters.columns import index_in
+
 __all__ = ["Ids", "New", "Renumbered", "SortedMap", "distinct"]
 
 I64 = NDArray[np.int64]
@@ -64,7 +66,7 @@ class SortedMap:
         """Return the values of keys; -1 for a missing key."""
         values_of_keys = np.full(keys.size, -1, np.int64)
         for part_keys, part_values in self._parts:
-            index_in_part = np.minimum(np.searchsorted(part_keys, keys), part_keys.size - 1)
+            index_in_part = index_in(part_keys, keys)
             is_in_part = part_keys[index_in_part] == keys
             values_of_keys[is_in_part] = part_values[index_in_part[is_in_part]]
         return values_of_keys
@@ -72,7 +74,7 @@ class SortedMap:
     def put(self, keys: I64, values: I64) -> None:
         """Set the values of distinct keys."""
         for part_keys, part_values in self._parts:
-            index_in_part = np.minimum(np.searchsorted(part_keys, keys), part_keys.size - 1)
+            index_in_part = index_in(part_keys, keys)
             is_in_part = part_keys[index_in_part] == keys
             part_values[index_in_part[is_in_part]] = values[is_in_part]
             keys = keys[~is_in_part]

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.exporters.columns import first_of_runs, index_in, picked, starts_of
 from fxframework.exporters.perfetto.nest import OPEN
 from fxframework.io.temporary import TemporaryFile
 from fxframework.kernels.sorting import stable_order
@@ -77,7 +78,7 @@ def in_order(
         for columns, following in zip(parts, shape.following(), strict=True):
             columns[TAIL], tails = tails_of(columns["row"])
             if waiting is None:
-                columns[START] = np.cumsum(columns[TAIL]) - columns[TAIL]
+                columns[START] = starts_of(columns[TAIL])
                 yield SortedSlices(columns, tails, following)
             else:
                 waiting.add(columns, tails)
@@ -97,7 +98,7 @@ def parents_of(rows: I64, parents: I64) -> I64:
     own_index = np.arange(rows.size)
     if not rows.size:
         return own_index
-    index = np.minimum(np.searchsorted(rows, parents), rows.size - 1)
+    index = index_in(rows, parents)
     has_parent = (parents >= 0) & (rows[index] == parents)
     return np.where(has_parent, index, own_index)
 
@@ -126,7 +127,8 @@ class _Shape:
         if bool((columns["parent"] > columns["row"]).any()):
             return False
         # Indexes in ``_latest``: 0 of asynchronous slices, 1 of no thread (id -1), then by thread.
-        threads = np.where(columns["kind"] == ASYNC, 0, columns["thread"].astype(np.int64) + 2)
+        thread_ids = columns["thread"].astype(np.int64)
+        threads = np.where(columns["kind"] == ASYNC, 0, thread_ids + 2)
         thread_count = int(threads.max(initial=-1)) + 1
         if thread_count > self._latest.size:
             room = thread_count + thread_count // 2
@@ -136,16 +138,17 @@ class _Shape:
         if order is not None:
             threads = threads[order]
             times = times[order]
-        is_first_of_thread = np.append(True, threads[1:] != threads[:-1])
+        first_of_threads = first_of_runs(threads)
         times_before = np.append(0, times[:-1])
-        times_before[is_first_of_thread] = self._latest[threads[is_first_of_thread]]
+        times_before[first_of_threads] = self._latest[threads[first_of_threads]]
         self._latest[threads] = times  # of several times of a thread, numpy keeps the last
         return bool((times_before <= times).all())
 
     def following(self) -> list[int]:
         """Return for each batch the earliest begin of any row of a later batch."""
         # From the last batch on: nothing follows it, then its own earliest begin, and so on.
-        backwards = [OPEN, *self._earliest[:0:-1]][: len(self._earliest)]
+        backwards = [OPEN, *self._earliest[:0:-1]]
+        backwards = backwards[: len(self._earliest)]
         return list(itertools.accumulate(backwards, min))[::-1]
 
     def bounds(self) -> I64:
@@ -155,7 +158,8 @@ class _Shape:
         samples_per_stretch = max(1, -(-samples.size // len(self._samples)))
         bounds = samples[samples_per_stretch::samples_per_stretch]
         # A time with many slices becomes a separate stretch.
-        crowded_times = bounds[1:][bounds[1:] == bounds[:-1]]
+        is_repeated = bounds[1:] == bounds[:-1]
+        crowded_times = bounds[1:][is_repeated]
         return np.unique(np.concatenate((bounds, crowded_times + 1)))
 
 
@@ -180,13 +184,15 @@ class _Waiting:
     def add(self, columns: Columns, tails: U8) -> None:
         """Add rows, given by their columns and the bytes of their tails."""
         stretches = np.searchsorted(self._bounds, columns["ts"], "right")
-        self._has_late[stretches[columns["parent"] > columns["row"]]] = True
-        rows = np.empty(stretches.size, [(name, column.dtype) for name, column in columns.items()])
+        is_before_parent = columns["parent"] > columns["row"]
+        self._has_late[stretches[is_before_parent]] = True
+        row_type = [(name, column.dtype) for name, column in columns.items()]
+        rows = np.empty(stretches.size, row_type)
         order = stable_order(stretches)
         for name, column in columns.items():
             rows[name] = column if order is None else column[order]
         if order is not None and tails.size:
-            starts = np.cumsum(columns[TAIL]) - columns[TAIL]
+            starts = starts_of(columns[TAIL])
             tails = TextColumn.gather(tails, starts[order], rows[TAIL].copy()).data
         counts = np.bincount(stretches, minlength=self._has_late.size)
         self._blocks.append(_Block(rows, tails, np.append(0, np.cumsum(counts))))
@@ -293,11 +299,12 @@ def _sorted(parts: Sequence[tuple[NDArray[Any], U8]], following: int) -> SortedS
     rows = np.concatenate([rows for rows, _ in parts])
     columns = {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
     del rows
-    columns[START] = np.cumsum(columns[TAIL]) - columns[TAIL]
+    columns[START] = starts_of(columns[TAIL])
     order = _order(columns)
     if order is not None:
-        columns = {name: column[order] for name, column in columns.items()}
-    return SortedSlices(columns, np.concatenate([tails for _, tails in parts]), following)
+        columns = picked(columns, order)
+    all_tails = np.concatenate([tails for _, tails in parts])
+    return SortedSlices(columns, all_tails, following)
 
 
 def _order(columns: Columns) -> I64 | None:

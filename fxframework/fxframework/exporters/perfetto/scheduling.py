@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.exporters.columns import joined, picked, sizes_of
 from fxframework.exporters.perfetto.order import Columns, columns_of
 from fxframework.exporters.perfetto.wire import Messages
-from fxframework.exporters.rows import picked
 from fxframework.model.capture import Capture
 from fxframework.model.schema import THREAD_STATES, WAKEUP
 from fxframework.model.table import Table
@@ -157,7 +157,7 @@ class Scheduling:
 
 def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
     """Return a lookup of byte strings by sorted ids, as rows of a matrix with lengths."""
-    sizes = np.fromiter(map(len, values), np.int64, len(values))
+    sizes = sizes_of(values)
     width = max(int(sizes.max(initial=0)), 1)
     data = b"".join(value.ljust(width, b"\0") for value in values)
     matrix = np.frombuffer(data, np.uint8).reshape(len(values), width)
@@ -184,7 +184,7 @@ class _States:
         self.at_switch = np.zeros(count, np.bool_)
         """Wakeups at the time of a switch of their thread."""
         if count:
-            columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+            columns = joined(parts, names)
             del parts
             self._look(columns, tids)
 
@@ -198,21 +198,25 @@ class _States:
         # Number 2 * row of the changes is of the thread that is left, 2 * row + 1 of the next one.
         threads = np.column_stack((tids_left, tids_next)).reshape(-1)
         changes = np.flatnonzero(threads)  # without thread 0, which is idle
-        changes = changes[np.lexsort((columns["ts"][changes // 2], threads[changes]))]
+        order = np.lexsort((columns["ts"][changes // 2], threads[changes]))
+        changes = changes[order]
         thread = threads[changes]
         rows = changes // 2
         is_left = changes % 2 == LEFT
         is_woken = wakes[rows]
         state = np.where(is_woken, RUNNABLE, RUNNING)
-        state[is_left] = _TASK_STATES[columns["prev_state"][rows[is_left]]]
+        states_left = columns["prev_state"][rows[is_left]]
+        state[is_left] = _TASK_STATES[states_left]
         self._end_what_goes_on(state, thread, is_left, np.flatnonzero(~is_woken), rows, columns)
         is_first = np.diff(thread, prepend=0) != 0
-        state_before = np.where(is_first, UNKNOWN, np.append(UNKNOWN, state)[:-1])
+        state_before = np.append(UNKNOWN, state)[:-1]
+        state_before[is_first] = UNKNOWN
         is_spurious = is_woken & ~np.isin(state_before, ENDED_BY_WAKEUP)
         self.dropped[NOT_BLOCKED] = int(np.count_nonzero(is_spurious))
         self.states.reshape(-1)[changes] = np.where(is_spurious, 0, state)
         # Number the times of each thread, to find the wakeups at the time of one of its switches.
-        moment = np.cumsum(is_first | (np.diff(columns["ts"][rows], prepend=0) != 0))
+        is_other_time = np.diff(columns["ts"][rows], prepend=0) != 0
+        moment = np.cumsum(is_first | is_other_time)
         has_switch = np.zeros(moment.size + 1, np.bool_)
         has_switch[moment[~is_woken]] = True
         self.at_switch[rows[is_woken]] = has_switch[moment[is_woken]]
@@ -232,11 +236,14 @@ class _States:
         """
         switched = thread[switches]
         goes_on = np.append(switched[1:] == switched[:-1], False)
-        deaths = switches[goes_on & np.isin(state[switches], (DEAD, DESTROYED))]
+        is_death = np.isin(state[switches], (DEAD, DESTROYED))
+        deaths = switches[goes_on & is_death]
         state[deaths] = BLOCKED
         self.dropped[NOT_LAST] = deaths.size
         # Two begins of running without an end between them: the second ends the first.
         is_running = ~is_left[switches]
-        first_begins = np.flatnonzero(goes_on[:-1] & is_running[:-1] & is_running[1:])
+        both_run = is_running[:-1] & is_running[1:]
+        first_begins = np.flatnonzero(goes_on[:-1] & both_run)
+        first_rows = rows[switches[first_begins]]
         second_rows = rows[switches[first_begins + 1]]
-        self.ran_on[second_rows] = columns["cpu"][rows[switches[first_begins]]]
+        self.ran_on[second_rows] = columns["cpu"][first_rows]

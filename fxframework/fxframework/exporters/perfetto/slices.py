@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.exporters.columns import index_in, joined, picked
 from fxframework.exporters.perfetto.nest import OPEN
 from fxframework.exporters.perfetto.order import Columns, parents_of
 from fxframework.exporters.perfetto.tracks import KeyedTracks, process_uuids
@@ -58,14 +59,15 @@ class SliceTracks:
             operations["id"],
         )
         tracks[async_rows] = thread_count + operation_numbers
-        self._keep({name: operations[name] for name in ("row", "end", "name", "id")}, following)
+        names_to_keep = ("row", "end", "name", "id")
+        self._keep({name: operations[name] for name in names_to_keep}, following)
         return tracks
 
     def _look_up(self, columns: Columns) -> None:
         """Set name and id of slices inside open ones to those of the outermost slice."""
         parents = columns["parent"]
         for part in self._open:
-            index = np.minimum(np.searchsorted(part["row"], parents), part["row"].size - 1)
+            index = index_in(part["row"], parents)
             inside_open = np.flatnonzero(part["row"][index] == parents)
             for name in ("name", "id"):
                 columns[name][inside_open] = part[name][index[inside_open]]
@@ -76,14 +78,14 @@ class SliceTracks:
         while True:
             part = self._open.pop()
             is_unfinished = part["end"] >= following
-            part = {name: column[is_unfinished] for name, column in part.items()}
+            part = picked(part, is_unfinished)
             if not self._open or self._open[-1]["row"].size > 2 * part["row"].size:
                 break
             # Join parts of similar size, so that there are few; filter what was joined again.
             earlier = self._open.pop()
-            joined = {name: np.concatenate((earlier[name], part[name])) for name in part}
-            order = np.argsort(joined["row"], kind="stable")
-            self._open.append({name: column[order] for name, column in joined.items()})
+            both = joined([earlier, part], part)
+            order = np.argsort(both["row"], kind="stable")
+            self._open.append(picked(both, order))
         if part["row"].size:
             self._open.append(part)
 

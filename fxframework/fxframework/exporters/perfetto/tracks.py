@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.exporters.columns import sizes_of
 from fxframework.exporters.perfetto.ids import Ids, SortedMap, distinct
 from fxframework.exporters.perfetto.wire import Messages, integer, message, runs, string
 from fxframework.io.words import U64_MAX
@@ -111,7 +112,8 @@ class Tracks:
         for row in np.flatnonzero(is_renamed).tolist():
             key = (int(pids[row]), int(name_hashes[row]))
             if key not in self._renamed:
-                self._renamed[key] = int(self._ids.processes(pids[[row]], again=True).ids[0])
+                renamed = self._ids.processes(pids[[row]], again=True)
+                self._renamed[key] = int(renamed.ids[0])
                 needs_description[row] = True
             small_ids[row] = self._renamed[key]
         rows = np.flatnonzero(needs_description)
@@ -189,19 +191,22 @@ class Tracks:
             else:
                 # Process 0 has no track, and Perfetto ignores a track with an unknown parent.
                 parents = process_uuids(process[run])
-                body.varints(UUID, thread_uuids(ids_of_run)).varints(PARENT, parents, parents > 0)
+                body.varints(UUID, thread_uuids(ids_of_run))
+                body.varints(PARENT, parents, parents > 0)
                 inner.varints(1, process[run]).varints(2, ids_of_run)
-            body.embed(kind, inner, np.fromiter(map(len, tails), np.int64, len(tails)))
+            body.embed(kind, inner, sizes_of(tails))
             originals_of_run = original_ids[run]
             for row in np.flatnonzero(ids_of_run != originals_of_run).tolist():
-                tails[row] += string(DESCRIPTION, f"id {int(originals_of_run[row]) & U64_MAX}")
+                original_id = int(originals_of_run[row]) & U64_MAX
+                tails[row] += string(DESCRIPTION, f"id {original_id}")
             self._emit(body, tails)
 
     def named(self, parent: int, name: str) -> int:
         """Return a named track below another one (0: none), describing it on first use."""
         uuid = self._named.get((parent, name))
         if uuid is None:
-            uuid = int(self.describe_all(np.array([parent]), [name.encode("utf-8", "replace")])[0])
+            uuids = self.describe_all(np.array([parent]), [name.encode("utf-8", "replace")])
+            uuid = int(uuids[0])
             self._named[parent, name] = uuid
         return uuid
 
@@ -215,7 +220,7 @@ class Tracks:
             body.varints(PARENT, parents[run], parents[run] > 0)
             if counter:
                 body.constant(message(COUNTER, b""))
-            body.header(NAME, np.fromiter(map(len, names_of_run), np.int64, len(names_of_run)))
+            body.header(NAME, sizes_of(names_of_run))
             self._emit(body, names_of_run)
         return uuids
 
@@ -284,15 +289,16 @@ def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
     """Return an array enlarged to at least ``size`` elements."""
     if size <= array.size:
         return array
-    return np.append(array, np.zeros(size + size // 2 - array.size, array.dtype))
+    # Half as much again, so that the elements are copied a bounded number of times.
+    further_size = size + size // 2 - array.size
+    return np.append(array, np.zeros(further_size, array.dtype))
 
 
 def _numbered(numbers_of_pairs: PairMap, first: I64, second: I64) -> I64:
     """Return the numbers of pairs in a map."""
     first_rows, group_of_row = distinct(first, second)
     pairs = zip(first[first_rows].tolist(), second[first_rows].tolist(), strict=True)
-    numbers = np.fromiter(
-        (numbers_of_pairs.number(*pair) for pair in pairs), np.int64, first_rows.size
-    )
+    distinct_numbers = (numbers_of_pairs.number(*pair) for pair in pairs)
+    numbers = np.fromiter(distinct_numbers, np.int64, first_rows.size)
     numbers_of_rows: I64 = numbers[group_of_row]
     return numbers_of_rows

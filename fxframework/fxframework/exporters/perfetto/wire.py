@@ -13,9 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.exporters.columns import starts_of
 from fxframework.model.strings import TextColumn
 
-__all__ = ["Messages", "integer", "interleave", "message", "runs", "string", "varint"]
+__all__ = [
+    "Messages",
+    "integer",
+    "interleave",
+    "message",
+    "runs",
+    "string",
+    "total_lengths",
+    "varint",
+]
 
 U8 = NDArray[np.uint8]
 RUN = 1 << 18
@@ -179,6 +189,14 @@ def runs(texts: Iterable[bytes]) -> Iterator[tuple[slice, list[bytes]]]:
         yield slice(run_start, run_start + len(run)), run
 
 
+def total_lengths(parts: Iterable[tuple[U8, NDArray[np.int64]]], rows: int) -> NDArray[np.int64]:
+    """Return the bytes of each row in several parts (see ``interleave``), of shape (rows,)."""
+    totals = np.zeros(rows, np.int64)
+    for _, lengths in parts:
+        totals += lengths
+    return totals
+
+
 def interleave(parts: Iterable[tuple[U8, NDArray[np.int64]]]) -> U8:
     """Interleave the rows of several batches: all bytes of row 0, then of row 1, and so on.
 
@@ -195,7 +213,7 @@ def interleave(parts: Iterable[tuple[U8, NDArray[np.int64]]]) -> U8:
     sizes = np.empty((rows, len(nonempty)), np.int64)
     part_start = 0
     for column, (data, lengths) in enumerate(nonempty):
-        starts[:, column] = np.cumsum(lengths) - lengths + part_start
+        starts[:, column] = starts_of(lengths) + part_start
         sizes[:, column] = lengths
         part_start += data.size
     joined = np.concatenate([data for data, _ in nonempty])

@@ -7,9 +7,9 @@ past the end leaves nothing behind it, and after other damage reading goes on wh
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, Final
 
 import attrs
@@ -21,12 +21,13 @@ from fx_inspect import rules
 from fx_inspect.format import BlockType
 from fx_inspect.read.records import STATE
 from fxframework.errors import Rule
+from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, to_i64
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.findings import FIELDS
 from fxframework.wire.floats import Float
-from fxframework.wire.framing import frames_of_records
+from fxframework.wire.framing import frames_of_records, has_loops, uncompiled
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
 
 __all__ = ["Blocks", "Columns", "Gathered", "Noted", "Run"]
@@ -151,7 +152,7 @@ class Run:
     noted: Noted
     """Findings about places, sizes and types."""
 
-    @cached_property
+    @functools.cached_property
     def columns(self) -> dict[int, Columns]:
         """The fields of the blocks that occur, by type, without payloads, names and slots."""
         counts = np.bincount(self.types, minlength=wire.NEW_TYPES)[: wire.NEW_TYPES]
@@ -178,7 +179,7 @@ class Run:
         """Return where the records begin, and where the last one ends, in bytes."""
         return np.append(wire.UNIT * self.units, self.end)
 
-    @cached_property
+    @functools.cached_property
     def header(self) -> Any:
         """The header, which is the first record, as an object."""
         size = wire.ORDER_SIZE(int(self.orders[0]))
@@ -188,7 +189,7 @@ class Run:
 
     # --- Findings ---------------------------------------------------------------------------------
 
-    @cached_property
+    @functools.cached_property
     def findings(self) -> I64:
         """What is wrong with each record by itself, as ``Noted.in_order`` has it."""
         for type, columns in self.columns.items():
@@ -283,26 +284,27 @@ class _Found:
 
 
 class Blocks:
-    """All records of a VMO, in runs. ``data`` is uint8; of the limits ``max_record`` applies."""
+    """All records of a VMO, in runs. ``data`` is uint8; of the limits ``max_record`` applies.
+
+    Raises PluginError if the loops that find records are not compiled.
+    """
 
     def __init__(self, data: U8, limits: Limits) -> None:
+        if not has_loops():
+            raise uncompiled("files of inspect")
+        arena.keep_small()
         self.data = data
         self.units = data.size // wire.UNIT
         self.layout = wire.layout_of(data[:2].tobytes())
         self.classes = wire.BLOCKS[self.layout]
         self.max_version = 0 if self.layout == "v0" else wire.MAX_VERSION
         self.numbers = FileNumbers(data)
-        self.reserved = {
-            type: [to_i64(mask) for mask in wire.reserved_masks(cls)]
-            for type, cls in self.classes.items()
-        }
-        self.without = {type: _behind_places(cls.layout) for type, cls in self.classes.items()}
+        self.reserved, self.without = _facts_of(self.layout)
         self._room = min(ROOM, max(LEAST_ROOM, self.units // PART))
         self._max_record = limits.max_record or data.size
         base = wire.FAMILIES[self.layout]
-        # The frames of a small image need no more room than it has records.
-        room = min(ROOM, 1 + self.units)
-        self._frames = frames_of_records(data[: wire.UNIT * self.units], base, room=room)
+        whole = data[: wire.UNIT * self.units]
+        self._frames = frames_of_records(whole, base, room=self._room)
         self._frames.asking = 1  # where damage ends, the reader knows
 
     def runs(self) -> Iterator[Run]:
@@ -466,6 +468,16 @@ def _path(behind: I64) -> I64:
         path = np.append(path, behind[path])
         behind = behind[behind]
     return path[path < end]
+
+
+@functools.cache
+def _facts_of(layout: str) -> tuple[dict[int, list[int]], dict[int, frozenset[Any]]]:
+    """Return reserved bits of the first two words, and fields behind them, by type of block."""
+    classes = wire.BLOCKS[layout]
+    reserved = {
+        type: [to_i64(mask) for mask in wire.reserved_masks(cls)] for type, cls in classes.items()
+    }
+    return reserved, {type: _behind_places(cls.layout) for type, cls in classes.items()}
 
 
 def _next_of(where: NDArray[np.bool_]) -> I64:

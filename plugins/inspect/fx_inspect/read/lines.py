@@ -31,7 +31,7 @@ __all__ = ["LineWriter"]
 I64 = NDArray[np.int64]
 BLOCK_BYTES = 1 << 22
 """Bytes whose lines are written together: some two to eight times as many."""
-BY_COLUMNS: Final = frozenset(set(wire.BLOCKS["new"]) - {wire.HEADER})
+BY_COLUMNS: Final = frozenset(set(wire.BLOCKS["new"]) - {wire.BlockType.HEADER})
 """Types of blocks that columns show; of headers there is one."""
 
 

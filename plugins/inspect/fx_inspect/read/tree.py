@@ -39,6 +39,8 @@ class TreeOrder:
     """The nodes by number."""
     parents: I32
     """The number of the parent of each, by number; -1 for the root."""
+    has_cycles: bool
+    """Whether the parents of some nodes lead back to them."""
 
     @property
     def count(self) -> int:
@@ -75,6 +77,7 @@ def tree_order(parents: I32) -> TreeOrder:
         np.add.at(sizes, jump, sizes.copy())
         jump = jump.take(jump)
         steps *= 2
+    has_cycles = bool(((jump > 0) & (jump < none)).any())
     is_below = jump[:-1] == 0
     below = np.flatnonzero(is_below)[1:]
     order = stable_order(parents[below].astype(np.int64))
@@ -100,27 +103,20 @@ def tree_order(parents: I32) -> TreeOrder:
     nodes[places[below]] = below
     above = np.full(nodes.size, -1, np.int32)
     above[1:] = places[parents[nodes[1:]]]
-    return TreeOrder(places, nodes, above)
+    return TreeOrder(places, nodes, above, has_cycles)
 
 
 def cycles_of(parents: I32) -> I64:
     """Return the first node of each cycle of parents, in the order in which nodes lead to them."""
     none = parents.size
-    jump, steps = _jumps(parents), 1
-    while ((jump > 0) & (jump < none)).any():
-        if steps > none:
-            break
+    jump = _jumps(parents)
+    least = np.arange(none + 1, dtype=np.int32)
+    """The least node that is met on the way of a jump."""
+    for _ in range(none.bit_length()):
+        least = np.minimum(least, least.take(jump))
         jump = jump.take(jump)
-        steps *= 2
-    else:
-        return np.zeros(0, np.int64)
-    least, around = np.arange(none + 1, dtype=np.int32), _jumps(parents)
-    while steps > 0:
-        least = np.minimum(least, least.take(around))
-        around = around.take(around)
-        steps //= 2
     leading = np.flatnonzero((jump > 0) & (jump < none))
-    # Whoever has gone so far is in the cycle, the least node of which is met on the way around.
+    # Whoever has gone so far is in the cycle, and has gone around it.
     firsts = least[jump[leading]]
     _, at = np.unique(firsts, return_index=True)
     return firsts[np.sort(at)].astype(np.int64)

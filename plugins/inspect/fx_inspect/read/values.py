@@ -392,9 +392,9 @@ class Values:
         parents[0] = NO_NODE
         return parents
 
-    def forget_parents(self) -> None:
-        """Drop the units of parents, once the nodes are found and compared."""
-        self.parents = self.parents[:0]
+    def forget(self) -> None:
+        """Drop what only finding nodes, and comparing counts, needs."""
+        del self.parents, self.node_children, self.deleted_children
 
 
 def parts_of(count: int) -> Iterator[slice]:

@@ -203,11 +203,13 @@ class Vmo:
             noted = self._noted()
             noted.add(rules.ORPHAN, values.units[orphans], values.parents[orphans])
             self._report(noted)
-        self.node_parents = values.node_parents()
-        noted = self._noted()
-        in_cycles = values.node_rows[cycles_of(self.node_parents)]
-        noted.add(rules.CYCLE, values.units[in_cycles], 0)
-        self._report(noted, as_added=True)
+        parents = values.node_parents()
+        self.order = tree_order(parents)
+        if self.order.has_cycles:
+            noted = self._noted()
+            in_cycles = values.node_rows[cycles_of(parents)]
+            noted.add(rules.CYCLE, values.units[in_cycles], 0)
+            self._report(noted, as_added=True)
         self._compare_counts()
 
     def _compare_counts(self) -> None:
@@ -242,9 +244,8 @@ class Vmo:
     # --- The tree ---------------------------------------------------------------------------------
 
     def _order(self) -> None:
-        """Order the tree, and report children and properties of one name."""
-        values = self.values
-        self.order = order = tree_order(self.node_parents)
+        """Order what is in the tree, and report children and properties of one name."""
+        values, order = self.values, self.order
         properties = np.flatnonzero(values.kinds)
         in_order = order.arranged(values.nodes[properties])
         self.value_rows: I32 = properties[in_order].astype(np.int32)
@@ -263,8 +264,8 @@ class Vmo:
         """Drop what only finding the tree needs."""
         self.count = int(self.units.size)
         """The number of records."""
-        self.values.forget_parents()
-        del self.units, self.node_parents
+        self.values.forget()
+        del self.units
 
     def _note_repeated(self, rule: Any, owners: I32, rows: NDArray[Any]) -> None:
         """Report the values that have a name again; their owners are in order."""

@@ -638,7 +638,7 @@ def as_json(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return the beginning of a value, as a finding has it."""
+    """Return the beginning of a value, for a finding."""
     try:
         return ascii(value)[:40]
     except RecursionError:

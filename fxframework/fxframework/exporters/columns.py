@@ -1,0 +1,59 @@
+"""Columns: small steps over numpy columns that several exporters take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Columns",
+    "first_of_runs",
+    "index_in",
+    "joined",
+    "picked",
+    "sizes_of",
+    "starts_of",
+]
+
+I64 = NDArray[np.int64]
+Columns = dict[str, NDArray[Any]]
+
+
+def picked(columns: Columns, rows: Any) -> Columns:
+    """Return rows of columns; ``rows`` is what numpy takes as an index."""
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def joined(parts: Sequence[Columns], names: Iterable[str]) -> Columns:
+    """Return the columns ``names`` of several parts, one part after another."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def sizes_of(texts: Sequence[bytes]) -> I64:
+    """Return the bytes of each text, int64 of shape (texts,)."""
+    return np.fromiter(map(len, texts), np.int64, len(texts))
+
+
+def starts_of(lengths: NDArray[Any]) -> NDArray[Any]:
+    """Return where each of consecutive stretches of these lengths begins, counted from 0."""
+    starts: NDArray[Any] = np.cumsum(lengths) - lengths
+    return starts
+
+
+def first_of_runs(values: NDArray[Any]) -> I64:
+    """Return the index of the first element of each run of equal values: 0 2 3 for 7 7 5 7."""
+    is_first = np.ones(values.size, np.bool_)
+    is_first[1:] = values[1:] != values[:-1]
+    return np.flatnonzero(is_first)
+
+
+def index_in(ascending: NDArray[Any], values: NDArray[Any]) -> I64:
+    """Return the index of values among ascending ones; of a missing value, any valid index.
+
+    There must be at least one of the ascending values.
+    """
+    index = np.searchsorted(ascending, values)
+    return np.minimum(index, ascending.size - 1)
