@@ -65,7 +65,8 @@ def compile_loops(root: Path, folders: list[str], work: Path) -> dict[str, Path]
     options = {"extra_compile_args": FLAGS + extra, "extra_link_args": extra, **INTERFACE}
     os.environ.setdefault("CFLAGS", "-O1")  # the loops that need more say so (``# distutils``)
     os.chdir(root)
-    sources = {SHARED: Path(folders[0], "kernels", "_cython.c")}
+    host = next(folder for folder in folders if Path(folder).name == "fxframework")
+    sources = {SHARED: Path(host, "kernels", "_cython.c")}
     for folder in map(Path, folders):
         for path in sorted(folder.rglob("*.pyx")):
             sources[".".join(path.with_suffix("").relative_to(folder.parent).parts)] = path
@@ -90,8 +91,7 @@ def compile_in_place(root: Path, folders: list[str]) -> None:
     for gone in {str(so) for each in folders for so in Path(each).rglob("*.abi3.so")} - {*files}:
         Path(gone).unlink()
     for place, file in files.items():
-        shutil.copy2(file, f"{place}.new")
-        Path(f"{place}.new").replace(place)  # a process that runs the old one keeps it
+        Path(shutil.copy2(file, f"{place}.new")).replace(place)  # who runs the old one keeps it
 
 
 class LoopsHook(BuildHookInterface[Any]):

@@ -26,7 +26,7 @@ name = "fx-loops"
 version = "1.0"
 
 [tool.hatch.build.targets.wheel]
-packages = ["python/fxframework"]
+packages = ["python/fxframework", "another/fx_another"]
 
 [tool.hatch.build.targets.wheel.hooks.custom]
 """
@@ -91,6 +91,9 @@ def project(tmp_path: Path) -> Path:
         path = folder / "python" / "fxframework" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    # Hatchling sorts packages: this one comes before the host.
+    (folder / "another" / "fx_another").mkdir(parents=True)
+    (folder / "another" / "fx_another" / "__init__.py").touch()
     (folder / "pyproject.toml").write_text(PROJECT)
     shutil.copy(ROOT / "hatch_build.py", folder)
     return folder
