@@ -1,7 +1,8 @@
-"""Two decoders held against each other: the frozen one with a plain model, and the kernels.
+"""Columns held against a plain model, which makes events and rows of records one at a time.
 
-They share nothing but layout constants. Whatever the bytes, their records count the same, their
-events and rows hold the same values, and they find the same faults in the same places.
+Where records begin and what is wrong with that, both have from the same framing; what stored
+outputs, conformance and llvm-xray say of it, other tests hold. Whatever the bytes, events and rows
+hold the same values, and records of both count the same.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from tests.reference.xray.decoder import RecordDecoder
 
+from fx_xray import format as fx
 from fx_xray.read import capture as reader
-from fx_xray.read import log, match
+from fx_xray.read import log, match, timeline
+from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
+from fx_xray.write import encoder
 from fxframework.io import budget
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -28,7 +31,7 @@ from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
 
 from ...bench.shapes.xray import shapes
-from . import model
+from . import model, traces
 from .streams import basic_files, damaged, fdr_files
 from .traces import RARE, WHOLE
 
@@ -155,7 +158,7 @@ def check_tables(
 
 
 def check(form: str, data: bytes) -> None:
-    """All that is to be the same of the two decoders."""
+    """All that is to be the same of the columns and the model."""
     threads, want = model.events_of(form, data, {})
     found = Diagnostics(RULES, limit=0)
     records = list(RecordDecoder(form, diagnostics=found).records(data))
@@ -191,24 +194,24 @@ def check(form: str, data: bytes) -> None:
 
 @FORMS
 @hypothesis.given(data=st.data())
-def test_they_agree_on_traces(form: str, data: st.DataObject) -> None:
+def test_the_model_agrees_on_traces(form: str, data: st.DataObject) -> None:
     check(form, data.draw(FILES[form]))
 
 
 @FORMS
 @hypothesis.given(data=st.data())
-def test_they_agree_on_damaged_traces(form: str, data: st.DataObject) -> None:
+def test_the_model_agrees_on_damaged_traces(form: str, data: st.DataObject) -> None:
     check(form, data.draw(damaged(FILES[form])))
 
 
 @FORMS
 @hypothesis.given(data=st.binary(max_size=300))
-def test_they_agree_on_any_bytes(form: str, data: bytes) -> None:
+def test_the_model_agrees_on_any_bytes(form: str, data: bytes) -> None:
     check(form, data)
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_they_agree_on_truncation_at_every_byte(name: str) -> None:
+def test_the_model_agrees_on_truncation_at_every_byte(name: str) -> None:
     form, data = WHOLE[name]
     step = 1 if name in ("fdr5-little", "basic3-little") else 7
     for end in range(0, len(data) + 1, step):
@@ -216,7 +219,7 @@ def test_they_agree_on_truncation_at_every_byte(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", shapes())
-def test_they_agree_on_awkward_shapes(name: str) -> None:
+def test_the_model_agrees_on_awkward_shapes(name: str) -> None:
     data = shapes()[name](20_000)
     check("xray", data)
     with opened("xray", data) as capture:
@@ -227,12 +230,12 @@ def test_they_agree_on_awkward_shapes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RARE)
-def test_they_agree_on_rare_traces(name: str) -> None:
+def test_the_model_agrees_on_rare_traces(name: str) -> None:
     check("xray", RARE[name])
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_they_agree_on_real_traces(name: str) -> None:
+def test_the_model_agrees_on_real_traces(name: str) -> None:
     data = REAL[name].read_bytes()
     check(form_of(data), data)
 
@@ -252,6 +255,8 @@ def test_batches_are_the_whole_tables_at_every_boundary(
     form = form_of(data)
     whole = opened(form, data)
     monkeypatch.setattr(log, "AT_ONCE", events)
+    for constant, number in (("TOGETHER", events), ("PEEKED", 1), ("LEAST", 1), ("HELD", events)):
+        monkeypatch.setattr(timeline, constant, number)
     monkeypatch.setattr(match, "COUNTED", 2)
     parts = opened(form, data, max_memory=1)
     assert parts.summary() == attrs.evolve(whole.summary(), timeline=())
@@ -267,8 +272,16 @@ def test_batches_are_the_whole_tables_at_every_boundary(
 def test_batches_of_any_trace_are_its_tables(form: str, data: st.DataObject) -> None:
     file = data.draw(damaged(FILES[form]))
     whole = opened(form, file)
-    before = log.AT_ONCE
-    log.AT_ONCE = data.draw(st.integers(1, 5))
+    small = {
+        "PEEKED": data.draw(st.integers(1, 2)),
+        "LEAST": data.draw(st.integers(1, 3)),
+        "TOGETHER": data.draw(st.integers(2, 9)),
+        "HELD": data.draw(st.integers(1, 9)),
+    }
+    before = {name: getattr(timeline, name) for name in small}
+    at_once, log.AT_ONCE = log.AT_ONCE, data.draw(st.integers(1, 5))
+    for name, number in small.items():
+        setattr(timeline, name, number)
     try:
         parts = opened(form, file, max_memory=1)
         for table in ("slices", "instants", "args"):
@@ -276,4 +289,41 @@ def test_batches_of_any_trace_are_its_tables(form: str, data: st.DataObject) -> 
             batched = [row for batch in parts.batches(table, 3) for row in rows_of(batch, *names)]
             assert batched == rows_of(whole.table(table), *names)
     finally:
-        log.AT_ONCE = before
+        log.AT_ONCE = at_once
+        for name, number in before.items():
+            setattr(timeline, name, number)
+
+
+def test_times_wrap_between_blocks_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    latest = (1 << 63) - 1
+    calls = [traces.call(delta=(1 << 32) - 1) for _ in range(3)]
+    data = traces.header() + traces.buffer(*calls, fx.NewCpu(cpu=1, tsc=5), tsc=latest)
+    monkeypatch.setattr(log, "SCANNED", 2)
+    check("xray", data)
+
+
+def test_calls_that_end_with_another_are_all_counted_and_the_first_are_listed() -> None:
+    calls = [traces.call(function) for function in range(1, 7)]
+    data = traces.header() + traces.buffer(*calls, traces.call(1, "exit"))
+    everything = opened("xray", data, max_findings=0)
+    capture = opened("xray", data, max_findings=2)
+    capture.scan()
+    assert capture.diagnostics.counts["FXX0303"] == 5
+    everything.scan()
+    unwound = [each for each in everything.diagnostics if each.code == "FXX0303"]
+    assert [each for each in capture.diagnostics if each.code == "FXX0303"][:2] == unwound[:2]
+
+
+def test_a_call_behind_an_argument_of_none_keeps_its_own_between_blocks_of_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    common: dict[str, Any] = {"thread": 6, "process": 2}
+    records = [
+        fx.BasicArgument(function_id=4, value=8, **common),
+        fx.BasicFunction(kind="enter", function_id=3, cpu=1, tsc=9, **common),
+        fx.BasicArgument(function_id=3, value=7, **common),
+    ]
+    dialect = fx.Dialect("xray-basic", 3)
+    data = b"".join(encoder.packed(record, dialect) for record in records)
+    monkeypatch.setattr(log, "SCANNED", 2)
+    check("xray-basic", traces.header(3, basic=True) + data)
