@@ -107,9 +107,9 @@ class Codes(dict[Any, int]):
 
 
 class Tasks(dict[Any, int]):
-    """Ids of threads by what events have as ``pid`` and ``tid``.
+    """Numbers of threads by what events have as ``pid`` and ``tid``.
 
-    Where that is a text and not a number, it is the name as well, unless metadata gives one.
+    A text there that is not a number is the name as well, unless metadata gives one.
     """
 
     def __init__(self, codes: Codes) -> None:
@@ -143,11 +143,11 @@ class Tasks(dict[Any, int]):
         return number
 
     def settle(self, numbers: NDArray[np.int32], offsets: I64) -> None:
-        """Take the offsets of events, of which ``numbers`` are the threads, for new threads."""
+        """Note the first events of new threads: ``numbers`` are the threads of these events."""
         settled_count = len(self.offsets)
         if settled_count == len(self._numbers):
             return
-        # Numbers ascend here, and new ones follow each other: each is the next of ``offsets``.
+        # Numbers ascend here, and all new threads are among them: each is the next of ``offsets``.
         for number, first_event in zip(*np.unique(numbers, return_index=True), strict=True):
             if number >= settled_count:
                 self.offsets.append(int(offsets[first_event]))
@@ -216,8 +216,11 @@ class RowBuilder:
         timed = timed[has_time]
         texts.places = timed
         if timed.size:
-            shared: Columns = {"offset": starts[timed], "ts": ts[has_time]}
-            shared["thread"] = threads[timed]
+            shared: Columns = {
+                "offset": starts[timed],
+                "ts": ts[has_time],
+                "thread": threads[timed],
+            }
             self._add_timed(texts.of(present), types[timed].astype(np.uint8), shared, texts)
         if self.codes.cut:
             self._report(rules.TOO_LONG, offsets[0], f"{self.codes.cut} strings")
@@ -228,8 +231,7 @@ class RowBuilder:
     ) -> NDArray[np.int32]:
         """Return the threads of events with a time, and of those that name one; 0 of others."""
         names_thread = [is_thread_name(event) for event in events]
-        is_on_thread = is_timed | np.array(names_thread, np.bool_)
-        places = np.flatnonzero(is_on_thread)
+        places = np.flatnonzero(is_timed | np.array(names_thread, np.bool_))
         on_thread = [events[place] for place in places.tolist()]
         numbers = self.tasks.of(column(on_thread, "pid"), column(on_thread, "tid"))
         self.tasks.settle(numbers, starts[places])
@@ -318,14 +320,17 @@ class RowBuilder:
         columns["finish"][complete] = ends
 
     def _id(self, event: Event, event_type: int) -> int:
-        """Return the number of an operation or flow: of the first context its id, if a number."""
+        """Return the number of an operation or a flow.
+
+        An id is unique within its context: category, scope, and process if the id is local. In the
+        first context, the number is the id itself.
+        """
         id = event.get("id")
         pid = None
         scoped_ids = event.get("id2")
         if id is None and isinstance(scoped_ids, dict):
             id = scoped_ids.get("global")
             if id is None:
-                # Only within its process such an id is that of one operation.
                 id = scoped_ids.get("local")
                 pid = plain(event.get("pid"))
         is_flow = event_type >= E.FLOW_BEGIN
@@ -395,13 +400,12 @@ class RowBuilder:
         """Add samples of counters: index of the event, id, name of the series, and value."""
         if not samples:
             return
-        events, ids, series, values = map(list, zip(*samples, strict=True))
+        indexes, ids, series, values = map(list, zip(*samples, strict=True))
         is_int = [isinstance(value, int) for value in values]
         integers = [wrapped(value) if isinstance(value, int) else 0 for value in values]
-        shared = ("offset", "ts", "thread", "category", "name")
         self._blocks["counters"].append(
-            {
-                **{name: columns[name][events] for name in shared},
+            shared_columns(columns, np.array(indexes, np.int64))
+            | {
                 "id": np.array(ids, np.uint64),
                 "series": self.codes.of(series),
                 "value": np.array([as_double(value) for value in values], np.float64),
@@ -464,7 +468,7 @@ class RowBuilder:
         }
 
     def _matched(self, events: Columns, events_of: dict[str, I64]) -> Columns:
-        """Return what matching finds, as of a trace: ends, parents and depths of slices."""
+        """Match the events by the rules of traces; return ends, parents and depths of slices."""
         kind = events["kind"]
         row_of_event = np.zeros(kind.size, np.int64)
         for name in MASKS:
@@ -509,7 +513,7 @@ def shared_columns(events: Columns, places: I64) -> Columns:
 
 
 def owned(args: Columns, kind: NDArray[np.uint8], events_of: dict[str, I64], ends: I64) -> Columns:
-    """Return the rows of `args`, whose owners are events; those of ends are their slices'."""
+    """Return the rows of `args` with their owners; arguments of an end belong to its slice."""
     # An event in none of the tables below is a counter. It may have many rows, so that none of
     # them is the owner: the parent is -1.
     table_of_event = np.full(kind.size, TABLE_CODES["counters"], np.uint8)

@@ -61,7 +61,7 @@ class Block:
     stops: I64
     """Where each ends, shape (n,)."""
     stop: int
-    """Where what follows the last one, and the separator behind it, begins."""
+    """Where the separator behind the last one ends."""
 
     @property
     def ends(self) -> I64:
@@ -104,7 +104,7 @@ class Scanner:
         return offset if match is None else match.end()
 
     def _close(self, offset: int) -> Iterator[Stretch]:
-        """Yield the bracket that closes the document, and what follows though nothing may."""
+        """Yield the bracket that closes the document, and as damage what follows it."""
         close_stop = self._skip(SPACE, offset + 1)
         yield Stretch("close", offset, close_stop)
         if close_stop < self._size:
@@ -180,7 +180,7 @@ class Scanner:
             offset = damage_stop
 
     def _blocks(self, count: int, end: int) -> Iterator[Block]:
-        """Yield the events that were scanned last, the last of which are followed at ``end``."""
+        """Yield the ``count`` events that were scanned last; what follows begins at ``end``."""
         # Blocks may be kept, and the next scan overwrites these arrays.
         starts = self._starts[:count].copy()
         stops = self._stops[:count].copy()

@@ -174,7 +174,7 @@ class MachO:
             if bytes_left < COMMAND.size:
                 raise unreadable("its load commands are cut off", self._path)
             command, size = COMMAND.unpack_from(commands, offset)
-            # A size of 0 would be the same command again, up to ``count`` times, which may be 2**32.
+            # A size of 0 would give the same command again, up to 2**32 times.
             if not COMMAND.size <= size <= bytes_left:
                 raise unreadable(f"a load command of {size} bytes does not fit", self._path)
             yield command, commands[offset : offset + size]
