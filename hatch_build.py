@@ -1,165 +1,120 @@
-"""The build hook: compiles the kernels, and builds a pure wheel where that cannot be done.
+"""The build hook: compiles the loops, Cython's ``.pyx`` files, into the wheel or in place.
 
-Kernels are described in docs/kernels.md; ``fxframework.kernels.building`` compiles them.
-``FXF_NATIVE=never`` leaves all of them plain Python, ``FXF_NATIVE=require`` makes the build fail
-rather than fall back. ``FXF_SANITIZE=address,undefined`` compiles for tests under sanitizers.
+``python hatch_build.py`` compiles in place; FXF_SANITIZE=address,undefined for sanitizers.
 """
 
 from __future__ import annotations
 
-import contextlib
+import importlib.util
 import os
-import signal
+import shlex
+import shutil
+import subprocess
 import sys
+import sysconfig
 import tempfile
-from collections.abc import Iterator
+import tomllib
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-HOST = "fxframework"
-"""The folder of the checkout that holds the host's import package."""
-NOTE = "fxframework/kernels/build.txt"
-"""Where an installed package says why nothing is compiled (``fxframework.kernels.native``)."""
+SHARED = "fxframework.kernels._cython"  # what Cython needs in every module (its memoryviews), once
+DIRECTIVES = {"language_level": 3, "initializedcheck": False, "auto_pickle": False,
+              "emit_code_comments": False}  # fmt: skip
+MSVC = sysconfig.get_platform().startswith("win") and not os.environ.get("CC")
+FLAGS = ["/utf-8"] if MSVC else ["-fwrapv", "-g0", "-Wno-unused-function"]
+NO_COMPILER = """fxframework compiles its loops when it is installed, and found no C compiler:
+install gcc, clang, Microsoft's build tools or the package ziglang, and install fxframework again"""
+SANITIZERS = os.environ.get("FXF_SANITIZE", "")
+# The stable interface of the oldest Python that is supported: one wheel serves all later ones.
+STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED") and not SANITIZERS
+INTERFACE = {"define_macros": [("Py_LIMITED_API", "0x030b0000")] * STABLE, "py_limited_api": STABLE}
 
 
-def building() -> Any:
-    """Return ``fxframework.kernels.building``, from the sources or as installed.
+def has_compiler() -> bool:
+    """Return whether this machine has a C compiler that setuptools will find."""
+    if MSVC:
+        from setuptools._distutils import _msvccompiler as msvc
 
-    The package around it is not imported: what it depends on is not there while it is built.
-    """
-    here = Path(__file__).parent / HOST / "fxframework"
-    if here.is_dir() and "fxframework" not in sys.modules:
-        package = ModuleType("fxframework")
-        package.__path__ = [str(here)]
-        sys.modules["fxframework"] = package
-    from fxframework.kernels import building as found
-
-    return found
+        return bool(msvc._find_vcvarsall("x64")[0])
+    command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    return shutil.which(shlex.split(command)[0]) is not None
 
 
-@contextlib.contextmanager
-def scratch() -> Iterator[Path]:
-    """A temporary folder, which is removed when the build fails or is terminated, too."""
-    with tempfile.TemporaryDirectory(prefix="fxf-kernels-") as folder:
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try:
-            yield Path(folder)
-        finally:
-            signal.signal(signal.SIGTERM, before)
+def zig_is_wanted() -> bool:
+    """Return whether to ask for ziglang: there is no compiler, and pip finds it or cannot say."""
+    if has_compiler():
+        return False
+    pip = [sys.executable, "-I", "-m", "pip", "--retries", "0", "--timeout", "5"]
+    asked = subprocess.run([*pip, "index", "versions", "ziglang"], check=False, capture_output=True)
+    return not asked.returncode or b"No module named pip" in asked.stderr
 
 
-class KernelBuildHook(BuildHookInterface[Any]):
-    """Compiles kernels into the wheel, or in place for an editable install."""
+def compile_loops(root: Path, folders: list[str], work: Path) -> dict[str, Path]:
+    """Compile what was edited since the last time in ``work``; return all by place in ``root``."""
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
 
-    PLUGIN_NAME = "custom"
+    if not has_compiler():
+        if importlib.util.find_spec("ziglang") is None:
+            raise SystemExit(NO_COMPILER)
+        zig = f"{shlex.quote(sys.executable)} -m ziglang cc"
+        os.environ |= {"CC": zig, "LDSHARED": f"{zig} -shared"}
+    extra = [f"-fsanitize={SANITIZERS}", "-fno-sanitize-recover=undefined"] if SANITIZERS else []
+    options = {"extra_compile_args": FLAGS + extra, "extra_link_args": extra, **INTERFACE}
+    os.environ.setdefault("CFLAGS", "-O1")  # the loops that need more say so (``# distutils``)
+    os.chdir(root)
+    host = next(folder for folder in folders if Path(folder).name == "fxframework")
+    sources = {SHARED: Path(host, "kernels", "_cython.c")}
+    for folder in map(Path, folders):
+        for path in sorted(folder.rglob("*.pyx")):
+            sources[".".join(path.with_suffix("").relative_to(folder.parent).parts)] = path
+    loops = cythonize(
+        [Extension(name, [str(source)], **options) for name, source in sources.items()],
+        shared_utility_qualified_name=SHARED, build_dir=str(work), compiler_directives=DIRECTIVES,
+        include_path=[str(Path(folder).parent) for folder in folders],
+        nthreads=os.cpu_count() if hasattr(os, "fork") else 0,
+    )  # fmt: skip
+    command = Distribution({"ext_modules": loops}).get_command_obj("build_ext")
+    command.build_lib, command.build_temp = str(work / "library"), str(work / "objects")
+    command.parallel = os.cpu_count()
+    command.ensure_finalized()
+    command.run()
+    built = [Path(command.get_ext_fullpath(name)) for name in sources]
+    return {str(path.with_name(so.name)): so for path, so in zip(sources.values(), built)}  # noqa: B905
+
+
+def compile_in_place(root: Path, folders: list[str]) -> None:
+    """Compile all loops to where an editable install imports them from, and remove other ones."""
+    files = compile_loops(root, folders, root / "build" / ("sanitized" if SANITIZERS else "loops"))
+    for gone in {str(so) for each in folders for so in Path(each).rglob("*.abi3.so")} - {*files}:
+        Path(gone).unlink()
+    for place, file in files.items():
+        Path(shutil.copy2(file, f"{place}.new")).replace(place)  # who runs the old one keeps it
+
+
+class LoopsHook(BuildHookInterface[Any]):
+    """Compiles the loops of a wheel, or of an editable install."""
 
     def dependencies(self) -> list[str]:
         """What the build needs beside ``build-system.requires``: a compiler where there is none."""
-        if os.environ.get("FXF_NATIVE") == "never" or self.target_name != "wheel":
-            return []
-        return ["ziglang>=0.13"] if building().zig_is_wanted() else []
+        return ["ziglang>=0.13"] if zig_is_wanted() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and enter what came of it in ``build_data``."""
-        if self.target_name != "wheel":
-            return
-        wish = os.environ.get("FXF_NATIVE", "")
-        if wish not in {"", "never", "require"}:
-            raise ValueError(f"FXF_NATIVE is {wish!r}; it can be 'never' or 'require'")
-        editable = version == "editable"
-        root = Path(self.root)
-        if editable:
-            (root / HOST / NOTE).unlink(missing_ok=True)
-        with contextlib.ExitStack() as stack:
-            self.work = stack.enter_context(scratch())
-            self.compile(build_data, wish, root, editable=editable)
-            self.kept = stack.pop_all()  # the wheel takes files from there
-
-    def compile(self, build_data: dict[str, Any], wish: str, root: Path, *, editable: bool) -> None:
-        """Compile the kernels, or leave a note why they are not."""
-        packages = [root / name for name in self.build_config.packages]
-        work = self.work
-        if wish == "never":
-            self.app.display_info("FXF_NATIVE=never: the kernels stay plain Python")
-            building().remove_compiled(packages if editable else [])
-            self.leave_note("FXF_NATIVE=never was set when it was installed", build_data, editable)
-            return
-        say = self.app.display_info
-        built: dict[str, Path] = {}
-        try:
-            if editable:
-                building().update_in_place(root, packages, work, say)
-            else:
-                sources = building().Sources(packages)
-                built = building().compile_kernels(sources, work, say)
-                for name, header in sources.generated(work).items():
-                    build_data["force_include"][str(header)] = self.place(name)
-        except (Exception, SystemExit) as problem:  # a compiler fails in many ways
-            if wish == "require" or isinstance(problem, building().DeclarationError):
-                raise
-            self.app.display_warning(
-                f"The kernels were not compiled: {problem}\n"
-                "A pure Python wheel is built. It cannot read logs, XRay traces and other "
-                "declared formats, and it reads other bulk data about 50 times slower.\n"
-                "Install a C compiler, or let pip fetch `ziglang`, and install again; "
-                "FXF_NATIVE=require makes this an error."
-            )
-            building().remove_compiled(packages if editable else [])
-            self.leave_note(f"compiling failed: {problem}", build_data, editable)
-            return
-        for module, file in built.items():
-            target = "/".join((*module.split(".")[:-1], file.name))
-            build_data["force_include"][str(file)] = self.place(target)
+        """Compile, and enter in ``build_data`` what goes into the wheel."""
+        if version == "editable":
+            compile_in_place(Path(self.root), self.build_config.packages)
+        else:
+            self.work = tempfile.TemporaryDirectory(prefix="fxf-loops-")
+            files = compile_loops(Path(self.root), self.build_config.packages, Path(self.work.name))
+            build_data["force_include"] |= {str(file): place for place, file in files.items()}
         build_data["pure_python"] = False
-        build_data["tag"] = self.wheel_tag()
-
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove what was only needed to build."""
-        kept = getattr(self, "kept", None)
-        if kept is not None:
-            kept.close()
-
-    def leave_note(self, text: str, build_data: dict[str, Any], editable: bool) -> None:
-        """Say in the installed package why nothing is compiled, where it has the place for it."""
-        place = Path(self.root, HOST, NOTE)
-        if not place.parent.exists():
-            return
-        if not editable:
-            place = self.work / place.name
-            build_data["force_include"][str(place)] = self.place(NOTE)
-        place.write_text(f"{' '.join(text.split())}\n", "utf-8")
-
-    def place(self, target: str) -> str:
-        """Return what hatchling makes of a place in the wheel: it drops the leading folders."""
-        for name in self.build_config.packages:
-            folder, _, package = name.rpartition("/")
-            if target.startswith(f"{package}/") and folder:
-                return f"{folder}/{target}"
-        return target
-
-    def wheel_tag(self) -> str:
-        """The tag of a wheel with compiled kernels."""
-        python, abi, platform = self.build_config.builder.get_best_matching_tag().split("-")
-        if building().uses_stable_interface():
-            python, abi = "cp{}{}".format(*building().OLDEST), "abi3"
-        return f"{python}-{abi}-{platform}"
-
-
-def main() -> None:
-    """Compile in place: what an editable install does, with all that the compiler says."""
-    import tomllib
-
-    root = Path(__file__).parent
-    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
-    names = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    packages = [root / name for name in names]
-    with scratch() as work:
-        building().update_in_place(root, packages, work, print)
-    (root / HOST / NOTE).unlink(missing_ok=True)
+        tag = self.build_config.builder.get_best_matching_tag()
+        build_data["tag"] = f"cp311-abi3-{tag.rpartition('-')[2]}" if STABLE else tag
 
 
 if __name__ == "__main__":
-    main()
+    project = Path(__file__).absolute().with_name("pyproject.toml")
+    wheel = tomllib.loads(project.read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    compile_in_place(project.parent, wheel["packages"])

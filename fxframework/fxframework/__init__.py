@@ -6,8 +6,6 @@ imported on first use.
 
 from __future__ import annotations
 
-import os
-
 from fxframework.kit.lazy import lazy_names
 
 TYPE_CHECKING = False  # imports nothing: until `fxf` handles Ctrl-C, it must not take time
@@ -27,12 +25,6 @@ if TYPE_CHECKING:
     from fxframework.verbs import compare, convert, diff, salvage, split, sql, verify, why
 
 __version__ = "0.1.0"
-
-if os.environ.get("FXF_NATIVE"):
-    # This must precede the import of any kernel.
-    from fxframework.kernels import native
-
-    native.install(os.environ["FXF_NATIVE"])
 
 __all__ = [
     "BatchReport",

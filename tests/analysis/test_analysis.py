@@ -20,9 +20,7 @@ from fxframework.analysis.graph import call_graph, difference, dot, dot_of_diffe
 from fxframework.analysis.slowest import slowest
 from fxframework.analysis.tree import call_tree, merged
 from fxframework.errors import UsageError
-from fxframework.kernels.native import is_compiled
 from fxframework.model.selection import Selection
-from fxframework.testing.kernels import plain_kernels
 
 from ..cases import cases
 
@@ -281,26 +279,6 @@ def test_a_tree_has_every_path(calls: list[Call], per_thread: bool, room: int) -
         ]
     assert found == dict(expected)
     assert dict(tree.walk()) == dict(enumerate(tree.depths().tolist()))
-
-
-@given(calls=nested_calls())
-def test_compiled_and_plain_kernels_agree(calls: list[Call]) -> None:
-    if not is_compiled("fxframework.analysis.kernels"):
-        pytest.skip("the kernels are not compiled here")
-    capture = Given(calls)
-    fast = call_tree(capture, per_thread=True), account(capture, recursion="only")
-    with plain_kernels():
-        from fxframework.analysis import kernels
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "STRETCH", 2)
-        for user in ("calls", "graph", "spread", "tree"):
-            patch.setattr(f"fxframework.analysis.{user}.kernels", kernels)
-        plain = call_tree(capture, per_thread=True), account(capture, recursion="only")
-    assert kernels.__file__ is not None
-    assert kernels.__file__.endswith(".py")
-    for column in ("parent", "function", "count", "unfinished", "total", "own"):
-        assert np.array_equal(getattr(plain[0], column), getattr(fast[0], column)), column
-    assert list(plain[1].entries) == list(fast[1].entries)
 
 
 @st.composite

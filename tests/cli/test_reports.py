@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from fxframework.cli import text as words
 from fxframework.cli.app import COMMANDS, Fxf
 from fxframework.errors import ExitCode
 from fxframework.host import Host
-from fxframework.kernels import native
 from fxframework.rules import RULES as FRAMEWORK_RULES
 from fxframework.testing.cli import run_cli
 
@@ -374,45 +372,6 @@ def test_doctor(host: Host) -> None:
 
 def no_readers() -> list[Any]:
     return []
-
-
-@pytest.mark.parametrize("how", ["compiled", "plain", "stale"])
-def test_doctor_and_plugins_say_how_kernels_run(
-    host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
-) -> None:
-    package = tmp_path / "fx_somewhere"
-    package.mkdir()
-    for name in ("__init__.py", "hooks.py"):
-        (package / name).touch()
-    (package / "loops.py").write_text("from fxframework.kernels.annotations import i64\n")
-    if how != "plain":
-        # As if it had been imported.
-        (package / f"loops{native.EXTENSIONS[0]}").touch()
-        monkeypatch.setitem(
-            sys.modules, "fx_somewhere.loops", types.ModuleType("fx_somewhere.loops")
-        )
-        monkeypatch.setitem(native.COMPILED, "fx_somewhere.loops", how == "stale")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delenv("FXF_NATIVE", raising=False)
-    monkeypatch.setattr(native, "BUILD_NOTE", tmp_path / "build.txt")
-    (tmp_path / "build.txt").write_text("the compiler is on strike\n")
-    hooks = types.ModuleType("fx_somewhere.hooks")
-    hooks.fx_readers = hookimpl(no_readers)  # type: ignore[attr-defined]
-    host.register(hooks, name="somewhere")
-    result = run_cli("doctor", host=host)
-    line = next(text for text in result.text.splitlines() if "fx_somewhere" in text)
-    listed = run_cli("plugins", "--json", host=host).json()["plugins"]
-    kernels = next(plugin["kernels"] for plugin in listed if plugin["name"] == "somewhere")
-    if how == "plain":
-        assert "note" in line
-        assert line.endswith("the compiler is on strike")
-        assert kernels == "plain: the compiler is on strike"
-    else:
-        assert ("broken" if how == "stale" else "ok") in line
-        assert result.exit_code == (ExitCode.FAILED if how == "stale" else ExitCode.OK)
-        assert kernels == "compiled"
-    monkeypatch.setenv("FXF_NATIVE", "never")
-    assert "FXF_NATIVE=never is set" in run_cli("doctor", host=host).text
 
 
 def test_doctor_of_missing_packages(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from fxframework import rules
 from fxframework.errors import Catalogue, LimitError, Rule, Severity, WriteRefusedError, refusal
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Notes
 from fxframework.model.diagnostics import Diagnostics, Found
 
 from ..cases import cases

@@ -1,6 +1,6 @@
 """The tutorials of plugins, followed literally in an environment of their own.
 
-All five kinds share it: their templates are rendered, installed with one pip and tested with one
+All four kinds share it: their templates are rendered, installed with one pip and tested with one
 pytest as they are, and again as the tutorials change them.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from fxframework.templates.repository import KINDS, Name, render, write
+from fxframework.templates.repository import KINDS
 
 from ..install.environments import quick_compiler
 from ..properties import FEW
@@ -29,7 +29,6 @@ PAGES = {
     "exporter": "docs/plugins/exporter.md",
     "step": "docs/plugins/step.md",
     "device": "docs/plugins/device.md",
-    "kernel": "docs/kernels.md",
 }
 DIFF = re.compile(r"^```diff\n(?P<diff>.*?)^```$", re.MULTILINE | re.DOTALL)
 NEW = re.compile(r"^\$ (fxf new-plugin (?P<kind>\w+) (?P<name>\w+))$", re.MULTILINE)
@@ -166,10 +165,8 @@ def test_the_tutorials_can_be_followed_literally(tmp_path: Path) -> None:
     folders = [f"fx-{new['name']}" for new in began()]
     listed = workshop.run("-m", "fxframework", "plugins").stdout
     for folder in folders:
-        how = "compiled" if folder == folders[-1] else "–"
-        assert re.search(rf"{folder} 0\.1\.0 +loaded +{how} ", listed), listed
-    # But for the kernel, whose tests run where it is built (tests/install/test_kernel_plugin.py).
-    wrong = workshop.tests(*folders[:-1])
+        assert re.search(rf"{folder} 0\.1\.0 +loaded ", listed), listed
+    wrong = workshop.tests(*folders)
     assert not wrong, wrong
     found = {page: followed(workshop, page) for page in PAGES.values()}
     assert not any(found.values()), "\n".join(found.values())
@@ -182,26 +179,6 @@ def test_the_tutorials_can_be_followed_literally(tmp_path: Path) -> None:
     assert not wrong, wrong
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="a compiler that fails is a program of POSIX here")
-def test_a_kernel_that_cannot_be_compiled_stays_plain(tmp_path: Path) -> None:
-    """Takes seconds: Cython comes before the compiler that fails, and setuptools around both."""
-    write(render("kernel", Name.parse("pulse")), tmp_path / "fx-pulse")
-
-    def build(**wish: str) -> subprocess.CompletedProcess[str]:
-        environ = {key: value for key, value in os.environ.items() if key != "FXF_NATIVE"}
-        environ |= {"CC": "false", **wish}
-        return subprocess.run([sys.executable, "setup.py", "-q", "build"], env=environ,
-                              cwd=tmp_path / "fx-pulse", capture_output=True, text=True,
-                              check=False)  # fmt: skip
-
-    done = build()
-    assert done.returncode == 0, done.stderr
-    (scan,) = (tmp_path / "fx-pulse").glob("build/lib*/fx_pulse/read/scan.*py")
-    assert not list(scan.parent.glob("*.so"))
-    assert build(FXF_NATIVE="require").returncode != 0
-
-
 def test_tutorials_install_and_test_what_they_write() -> None:
     """The commands that the fixtures run for all pages together are those of the pages."""
     for page, new in zip(PAGES.values(), began(), strict=True):
@@ -210,7 +187,7 @@ def test_tutorials_install_and_test_what_they_write() -> None:
         place = f"fx-{new['name']}"
         assert f"python -m pip install -e '{place}[test]'" in commands
         assert f"python -m pytest -q {place}" in commands
-        assert f"```diff\n--- {place}/" in text or page == PAGES["kernel"]
+        assert f"```diff\n--- {place}/" in text
 
 
 def test_a_diff_is_applied_or_refused(tmp_path: Path) -> None:

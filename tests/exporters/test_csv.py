@@ -21,7 +21,6 @@ from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 from fxframework.registry import parse_options
-from fxframework.testing.kernels import plain_kernels
 
 from ..cases import cases
 from ..reference.arguments import Arguments
@@ -277,37 +276,6 @@ def test_duckdb_reads_the_same(host: Host, make: Callable[..., Capture], tmp_pat
         ("", "", str(2**63)),
         ("plain", "x", "1"),
     ]
-
-
-@pytest.mark.parametrize("options", [{}, {"delimiter": "→"}, {"spreadsheet": "yes"}], ids=str)
-def test_compiled_and_plain_kernels_write_the_same(options: Mapping[str, str]) -> None:
-    def written() -> list[bytes]:
-        from fxframework.host import default_host
-        from fxframework.io.sink import Sink
-        from fxframework.registry import parse_options
-
-        host = default_host()
-        found = []
-        for reader in host.readers.values():
-            if reader.sample is None or reader.format == "log":
-                continue  # tables of logs have loops without a plain twin
-            with host.open(reader.sample(20_000), format=reader.format) as capture:
-                for name in capture.row_counts():
-                    if not len(capture.table(name)):
-                        continue
-                    exporter = host.exporter("csv", format=capture.format, tables=capture.tables)
-                    sink = Sink.memory()
-                    given = {**options, "table": name}
-                    session = exporter.open(
-                        sink, parse_options(given, exporter.options, whose="it")
-                    )
-                    session.write(capture)
-                    found.append(sink.getvalue())
-        return found
-
-    compiled = written()
-    with plain_kernels():
-        assert written() == compiled
 
 
 @cases("rows", [1, 3, 1000])

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fxframework.exporters.nesting import OPEN, Nesting
 from fxframework.exporters.perfetto import wire
 from fxframework.exporters.perfetto.ids import Ids, SortedMap
-from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.wire import Messages
-from fxframework.testing.kernels import plain_kernels
 
 U64 = st.integers(0, (1 << 64) - 1)
 
@@ -81,7 +80,7 @@ def nested(
     rows: list[tuple[int, int, int]], events: int = 1 << 15, at_once: int = 1 << 15
 ) -> tuple[list[Event], int, list[int]]:
     """What the kernel makes of (track, start, length), -1 for never closed; the end of each."""
-    from fxframework.exporters.perfetto import nest
+    from fxframework.exporters import nesting as nest
 
     track, start, length = (np.array([row[n] for row in rows], np.int64) for n in range(3))
     end = np.where(length < 0, OPEN, start + length)
@@ -158,13 +157,6 @@ def test_slices_a_few_at_a_time_have_the_events_of_all_at_once(
     found, again, _ = nested(rows, events, at_once)
     assert by_lane(found) == by_lane(expected)
     assert again == cut
-
-
-@given(SLICES)
-def test_the_plain_body_does_the_same(rows: list[tuple[int, int, int]]) -> None:
-    compiled = nested(rows, 3, 5)
-    with plain_kernels():
-        assert nested(rows, 3, 5) == compiled
 
 
 def test_what_overlaps_everywhere_is_cut_short() -> None:

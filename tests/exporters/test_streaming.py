@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from fxframework.errors import FxError, LimitError
 from fxframework.exporters import columnar
+from fxframework.exporters.nesting import OPEN, Nesting
 from fxframework.exporters.perfetto import export, order
-from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
 from fxframework.exporters.perfetto.tracks import KeyedTracks, Tracks
 from fxframework.host import default_host

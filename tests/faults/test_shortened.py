@@ -230,17 +230,3 @@ def test_other_bus_errors_end_the_process(
     )
     assert done.returncode == -signal.SIGBUS
     assert (b"Fatal Python error: Bus error" in done.stderr) == ("handler" in how)
-
-
-def test_without_compiled_code_a_file_is_copied(samples: dict[str, bytes], tmp_path: Path) -> None:
-    path = tmp_path / "a.fxt"
-    path.write_bytes(samples["trace"])
-    script = (
-        "import os, sys, fxframework as fxf; capture = fxf.open(sys.argv[1]); "
-        "os.truncate(sys.argv[1], 8); print(len(capture.table('slices')) > 100)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(path)], check=True, capture_output=True, text=True,
-        env={**os.environ, "FXF_NATIVE": "never"},
-    )  # fmt: skip
-    assert done.stdout.strip() == "True"

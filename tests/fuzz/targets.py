@@ -26,8 +26,8 @@ from fxframework.errors import FxError
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view
-from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
+from fxframework.kernels.rows import Notes
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool
 from fxframework.verbs import convert
@@ -433,7 +433,7 @@ def nesting(data: bytes) -> None:
 
 def strings(data: bytes) -> None:
     """Check UTF-8, and enter strings of changing lengths into a pool."""
-    from fxframework.kernels.utf8 import Utf8
+    from fxframework.kernels.pools import Utf8
 
     octets = _exact(data, "u1")
     whole = _exact(data, "<i8")
@@ -649,7 +649,7 @@ def _exported(name: str, capture: Any) -> None:
 
 def numbers(data: bytes) -> None:
     """Sort, and map, any numbers, as numpy and a dictionary do."""
-    from fxframework.kernels.maps import CountMap, PairMap
+    from fxframework.kernels.pools import CountMap, PairMap
     from fxframework.kernels.sorting import StableOrder
 
     keys = _exact(data, "<i8")

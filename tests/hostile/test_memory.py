@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from fxframework.exporters.perfetto import arguments, export, nest, order, threads
+from fxframework.exporters import nesting as nest
+from fxframework.exporters.perfetto import arguments, export, order, threads
 from fxframework.host import default_host
 from fxframework.io import arena
 from fxframework.io.sink import Sink

@@ -213,13 +213,18 @@ def core(folder: Path) -> Environment:
 
 
 def editable(folder: Path, clone: Path) -> Environment:
-    """Make an environment as `pip install -e .` does in a clone, with plain kernels."""
+    """Make an environment as `pip install -e .` does in a clone.
+
+    What a checkout compiled is taken along, so that only what was edited since is compiled here.
+    """
     environment = Environment(folder)
     wheels = folder / "wheels"
     wheels.mkdir()
+    if (ROOT / "build" / "loops").is_dir():
+        shutil.copytree(ROOT / "build" / "loops", clone / "build" / "loops")
     done = subprocess.run(
         [sys.executable, "-c", BUILD, wheels], cwd=clone, capture_output=True, text=True,
-        check=False, env={**os.environ, "FXF_NATIVE": "never"},
+        check=False, env={**os.environ, **quick_compiler(folder)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(wheels / done.stdout.split()[-1]) as wheel:
@@ -246,7 +251,7 @@ def quick_compiler(folder: Path) -> dict[str, str]:
 def clone(folder: Path) -> Path:
     """Make a folder that has what a clone has but for tests: the sources, and nothing built."""
     compiled = f"*{sysconfig.get_config_var('EXT_SUFFIX')}", "*.abi3.so"
-    left_out = shutil.ignore_patterns("__pycache__", "*.so", "build.txt", *compiled)
+    left_out = shutil.ignore_patterns("__pycache__", "*.so", *compiled)
     folder.mkdir()
     for name in CLONED:
         if (ROOT / name).is_dir():

@@ -1,11 +1,8 @@
-"""What kernels are made of, held against Python's own; compiled and plain."""
+"""What kernels are made of, held against Python's own."""
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter
-from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,46 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fxframework.kernels import parts, pools, sorting, templates
 from fxframework.kernels.behind import WORTHWHILE
-from fxframework.kernels.kernel import Kernel
-from fxframework.kernels.native import is_compiled
-from fxframework.testing.kernels import plain_kernels
+from fxframework.kernels.rows import Notes, copied
 
 from ..cases import cases
 
-NAMES = ("columns", "maps", "notes", "parts", "pools", "sorting", "templates", "utf8")
 INT64 = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.one_of(st.binary(max_size=40), st.text(max_size=12).map(str.encode))
-
-
-class Helpers:
-    """The modules of one kind, by name."""
-
-    def __init__(self, how: str) -> None:
-        self.how = how
-        for name in NAMES:
-            setattr(self, name, importlib.import_module(f"fxframework.kernels.{name}"))
-
-    def __getattr__(self, name: str) -> ModuleType:
-        raise AttributeError(name)
-
-    def __repr__(self) -> str:
-        return self.how
-
-
-@pytest.fixture(scope="module", params=["compiled", "plain"])
-def helpers(request: pytest.FixtureRequest) -> Iterator[Helpers]:
-    if request.param == "plain":
-        with plain_kernels():
-            found = Helpers("plain")
-        assert found.maps.__file__ is not None
-        assert found.maps.__file__.endswith(".py")
-        yield found
-        return
-    found = Helpers("compiled")
-    if not is_compiled("fxframework.kernels.maps"):
-        pytest.skip("the kernels are not compiled here")
-    yield found
 
 
 def numbers(values: list[int]) -> memoryview:
@@ -64,8 +29,8 @@ def numbers(values: list[int]) -> memoryview:
 
 
 @given(keys=st.lists(st.tuples(INT64, st.integers(-3, 3)), max_size=200))
-def test_a_map_is_a_dict(helpers: Helpers, keys: list[tuple[int, int]]) -> None:
-    found = helpers.maps.PairMap(1)
+def test_a_map_is_a_dict(keys: list[tuple[int, int]]) -> None:
+    found = pools.PairMap(1)
     expected: dict[tuple[int, int], int] = {}
     for key in keys:
         assert found.get(*key) == expected.get(key, -1)
@@ -79,16 +44,16 @@ def test_a_map_is_a_dict(helpers: Helpers, keys: list[tuple[int, int]]) -> None:
     assert all(found.get(*key) == -1 for key in keys)
 
 
-def test_a_map_grows(helpers: Helpers) -> None:
-    found = helpers.maps.PairMap()
+def test_a_map_grows() -> None:
+    found = pools.PairMap()
     for number in range(20_000):
         assert found.number(number << 40, -number) == number
     assert all(found.get(number << 40, -number) == number for number in range(20_000))
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=300))
-def test_counts_are_those_of_a_counter(helpers: Helpers, steps: list[tuple[int, bool]]) -> None:
-    found = helpers.maps.CountMap()
+def test_counts_are_those_of_a_counter(steps: list[tuple[int, bool]]) -> None:
+    found = pools.CountMap()
     expected: Counter[int] = Counter()
     for number, more in steps:
         key = number << 38
@@ -105,8 +70,8 @@ def test_counts_are_those_of_a_counter(helpers: Helpers, steps: list[tuple[int, 
 
 
 @given(values=st.lists(TEXTS, max_size=150))
-def test_a_pool_numbers_distinct_strings(helpers: Helpers, values: list[bytes]) -> None:
-    pool = helpers.pools.Pool()
+def test_a_pool_numbers_distinct_strings(values: list[bytes]) -> None:
+    pool = pools.Pool()
     expected: dict[bytes, int] = {}
     # Whatever stands behind a string, in its last word too, is not part of it.
     parts = [value + b"\xff" * (-len(value) % 8) for value in values]
@@ -124,8 +89,8 @@ def test_a_pool_numbers_distinct_strings(helpers: Helpers, values: list[bytes]) 
     assert pool.array("lengths").tolist() == [len(value) for value in expected]
 
 
-def test_a_pool_grows(helpers: Helpers) -> None:
-    pool = helpers.pools.Pool()
+def test_a_pool_grows() -> None:
+    pool = pools.Pool()
     values = [f"name {number}".encode() * (number % 5) for number in range(9_000)]
     codes = [pool.enter(value) for value in values]
     assert [pool.look_up(value) for value in values] == codes
@@ -134,16 +99,16 @@ def test_a_pool_grows(helpers: Helpers) -> None:
 
 
 @given(numbers=st.lists(st.integers(0, 2**63 - 1), max_size=40))
-def test_a_pool_enters_numbers_as_digits(helpers: Helpers, numbers: list[int]) -> None:
-    pool = helpers.pools.Pool()
+def test_a_pool_enters_numbers_as_digits(numbers: list[int]) -> None:
+    pool = pools.Pool()
     codes = np.zeros(len(numbers), np.int32)
     pool.enter_numbers(np.array(numbers, np.int64).data, codes.data)
     assert [pool.bytes_of(code) for code in codes.tolist()] == [b"%d" % each for each in numbers]
     assert pool.count == len(set(numbers))
 
 
-def test_a_pool_keeps_the_source_it_reads_from(helpers: Helpers) -> None:
-    pool = helpers.pools.Pool()
+def test_a_pool_keeps_the_source_it_reads_from() -> None:
+    pool = pools.Pool()
     pool.read_from(np.frombuffer(b"abcdefgh", "<i8").data)
     code = pool.intern(0, 8)
     assert pool.enter(b"other") != code
@@ -168,9 +133,9 @@ PIECES = [bytes([byte]) for byte in bytes.fromhex(EDGES)]
     value=st.one_of(TEXTS, st.lists(st.sampled_from(PIECES), max_size=9).map(b"".join)),
     before=st.binary(max_size=3),
 )
-def test_utf8_is_what_python_decodes(helpers: Helpers, value: bytes, before: bytes) -> None:
+def test_utf8_is_what_python_decodes(value: bytes, before: bytes) -> None:
     data = before + value + b"\x80"
-    checker = helpers.utf8.Utf8(memoryview(data))
+    checker = pools.Utf8(memoryview(data))
     assert checker.valid(len(before), len(value)) == is_text(value)
 
 
@@ -178,19 +143,19 @@ def test_utf8_is_what_python_decodes(helpers: Helpers, value: bytes, before: byt
 
 
 @given(codes=st.lists(st.integers(0, 4), max_size=120), limit=st.integers(0, 30))
-def test_notes_count_all_and_keep_the_first(helpers: Helpers, codes: list[int], limit: int) -> None:
-    notes = helpers.notes.Notes(5, limit)
+def test_notes_count_all_and_keep_the_first(codes: list[int], limit: int) -> None:
+    found = Notes(5, limit)
     seen: Counter[int] = Counter()
     expected = []
     for place, code in enumerate(codes):
         seen[code] += 1
-        assert notes.add(code, 8 * place, place, -place) == seen[code]
+        assert found.add(code, 8 * place, place, -place) == seen[code]
         if not limit or seen[code] <= limit:
             expected += [code, 8 * place, place, -place]
-    assert notes.findings.tolist() == expected
-    assert notes.counts.tolist()[0] == len(expected) // 4
-    assert notes.counts.tolist()[2:] == [seen[code] for code in range(5)]
-    assert [notes.count(code) for code in range(5)] == [seen[code] for code in range(5)]
+    assert found.findings.tolist() == expected
+    assert found.counts.tolist()[0] == len(expected) // 4
+    assert found.counts.tolist()[2:] == [seen[code] for code in range(5)]
+    assert [found.count(code) for code in range(5)] == [seen[code] for code in range(5)]
 
 
 # --- Orders ------------------------------------------------------------------------------------
@@ -203,44 +168,44 @@ def test_notes_count_all_and_keep_the_first(helpers: Helpers, codes: list[int], 
         st.lists(st.sampled_from([-(2**63), -1, 0, 1, 2**63 - 1]), max_size=60),
     )
 )
-def test_an_order_is_stable(helpers: Helpers, keys: list[int]) -> None:
+def test_an_order_is_stable(keys: list[int]) -> None:
     if not keys:
         return
-    order, _ = _sorted(helpers, keys)
+    order, _ = _sorted(keys)
     assert order == sorted(range(len(keys)), key=keys.__getitem__)
-    assert _sorted(helpers, keys, sorted(keys)[len(keys) // 2], max(keys))[0] == [
+    assert _sorted(keys, sorted(keys)[len(keys) // 2], max(keys))[0] == [
         row for row in order if keys[row] >= sorted(keys)[len(keys) // 2]
     ]
 
 
 def _sorted(
-    helpers: Helpers, keys: list[int], low: int | None = None, high: int | None = None
+    keys: list[int], low: int | None = None, high: int | None = None
 ) -> tuple[list[int], list[int] | None]:
     """Sort the keys in a range: their rows, and the keys where they fit beside these."""
     low, high = min(keys) if low is None else low, max(keys) if high is None else high
     many = sum(low <= key <= high for key in keys)
     order, in_order = np.zeros(many, np.int64), np.zeros(many, np.int64)
-    sorting = helpers.sorting.StableOrder(numbers(keys), low, high, order.data, in_order.data)
-    assert sorting.run() >= 0
-    return order.tolist(), in_order.tolist() if sorting.whole else None
+    radix = sorting.StableOrder(numbers(keys), low, high, order.data, in_order.data)
+    assert radix.run() >= 0
+    return order.tolist(), in_order.tolist() if radix.whole else None
 
 
 @pytest.mark.parametrize("size", [10, 5000])
-def test_an_order_is_numpys(helpers: Helpers, size: int) -> None:
+def test_an_order_is_numpys(size: int) -> None:
     keys = np.random.default_rng(1).integers(-50, 50, size)
-    order: Any = helpers.sorting.stable_order(keys)
+    order: Any = sorting.stable_order(keys)
     assert np.array_equal(order, np.argsort(keys, kind="stable"))
-    assert helpers.sorting.stable_order(np.sort(keys)) is None
+    assert sorting.stable_order(np.sort(keys)) is None
     turned = np.arange(size)[::-1] - 7
-    assert np.array_equal(helpers.sorting.stable_order(turned), np.argsort(turned))
-    assert helpers.sorting.stable_order(keys[:0]) is None
+    assert np.array_equal(sorting.stable_order(turned), np.argsort(turned))
+    assert sorting.stable_order(keys[:0]) is None
 
 
 @pytest.mark.parametrize("spread", [3, 2**21, 2**40, 2**62])
-def test_an_order_of_many_is_stable_however_wide_the_keys(helpers: Helpers, spread: int) -> None:
+def test_an_order_of_many_is_stable_however_wide_the_keys(spread: int) -> None:
     keys = np.random.default_rng(2).integers(-spread, spread, 2500)
     keys[::9] = keys[0]
-    order, in_order = _sorted(helpers, keys.tolist())
+    order, in_order = _sorted(keys.tolist())
     assert np.array_equal(order, np.argsort(keys, kind="stable"))
     assert (in_order is not None) == (spread < 2**50)  # wider ones do not fit beside their rows
     if in_order is not None:
@@ -248,77 +213,26 @@ def test_an_order_of_many_is_stable_however_wide_the_keys(helpers: Helpers, spre
 
 
 @pytest.mark.parametrize("most", [1, 5, 2**45, 2**62])
-def test_an_order_of_halves_side_by_side_is_numpys(helpers: Helpers, most: int) -> None:
+def test_an_order_of_halves_side_by_side_is_numpys(most: int) -> None:
     keys = np.random.default_rng(3).integers(-most, most, WORTHWHILE // 8)
-    order = helpers.sorting.stable_order(keys)
+    order = sorting.stable_order(keys)
     assert np.array_equal(order, np.argsort(keys, kind="stable"))
 
 
 # --- Columns -----------------------------------------------------------------------------------
 
 
-@given(
-    rows=st.lists(st.tuples(st.integers(0, 12), INT64), max_size=40), wanted=st.integers(0, 8191)
-)
-def test_values_are_split_by_type(
-    helpers: Helpers, rows: list[tuple[int, int]], wanted: int
-) -> None:
-    types = np.array([kind for kind, _ in rows], np.uint8)
-    values = np.array([value for _, value in rows], np.int64)
-    split = helpers.columns.SplitNumbers(types.data, values.data, wanted, -5)
-    split.run()
-    expected = [value if wanted >> kind & 1 else -5 for kind, value in rows]
-    assert np.asarray(split.out).tolist() == expected
-    chosen = np.arange(len(rows), dtype=np.int32)[::-2].copy()
-    split = helpers.columns.SplitNumbers(types.data, values.data, wanted, -5, chosen.data)
-    split.run()
-    assert np.asarray(split.out).tolist() == expected[::-2]
-    codes = values % 1000
-    small = helpers.columns.SplitCodes(types.data, codes.data, wanted, -1)
-    small.run()
-    assert np.asarray(small.out).tolist() == [
-        code if wanted >> kind & 1 else -1
-        for (kind, _), code in zip(rows, codes.tolist(), strict=True)
-    ]
-
-
 @given(stretches=st.lists(st.tuples(st.integers(-2, 12), st.integers(0, 12)), max_size=8))
-def test_stretches_are_copied_or_refused(
-    helpers: Helpers, stretches: list[tuple[int, int]]
-) -> None:
+def test_stretches_are_copied_or_refused(stretches: list[tuple[int, int]]) -> None:
     source = bytes(range(100, 110))
     starts = numbers([start for start, _ in stretches])
     offsets = np.concatenate([[0], np.cumsum([size for _, size in stretches])]).astype(np.int64)
     out = np.zeros(int(offsets[-1]), np.uint8)
     fits = all(not size or 0 <= start <= 10 - size for start, size in stretches)
-    copied = helpers.columns.CopiedStretches(memoryview(source), starts, offsets.data, out.data)
-    assert copied.run() == fits
+    assert copied(np.frombuffer(source, np.uint8), starts, offsets, out) == fits
     if fits:
         assert out.tobytes() == b"".join(source[start : start + size] if size else b""
                                          for start, size in stretches)  # fmt: skip
-
-
-@given(
-    rows=st.lists(st.integers(-2, 9), max_size=40),
-    through=st.lists(st.integers(-2, 9), min_size=10, max_size=10),
-)
-def test_numbers_are_taken(helpers: Helpers, rows: list[int], through: list[int]) -> None:
-    given, values, between = (np.array(each, np.int32) for each in (rows, range(100, 110), through))
-    direct = helpers.columns.Taken(given.data, values.data)
-    direct.run()
-    assert np.asarray(direct.out).tolist() == [100 + row if row >= 0 else -1 for row in rows]
-    indirect = helpers.columns.Taken(given.data, values.data, between.data)
-    indirect.run()
-    places = [through[row] if row >= 0 else -1 for row in rows]
-    assert np.asarray(indirect.out).tolist() == [100 + at if at >= 0 else -1 for at in places]
-
-
-def test_a_plain_kernel_runs_above_a_compiled_base() -> None:
-    class Plain(Kernel):
-        def step(self) -> int:
-            return 42
-
-    assert Plain().run() == 42
 
 
 # --- Templates ---------------------------------------------------------------------------------
@@ -364,11 +278,9 @@ EDGES = [
 
 @given(values=st.lists(st.one_of(INT64, st.integers(-3000, 10**10)), max_size=6).map(EDGES.__add__),
        texts=st.lists(st.binary(max_size=9), min_size=1, max_size=5))  # fmt: skip
-def test_templates_write_what_python_formats(
-    helpers: Helpers, values: list[int], texts: list[bytes]
-) -> None:
-    parts, rows = helpers.parts, len(values)
-    made = helpers.templates.Templates(b"(", b", ", b")")
+def test_templates_write_what_python_formats(values: list[int], texts: list[bytes]) -> None:
+    rows = len(values)
+    made = templates.Templates(b"(", b", ", b")")
     column = np.array(values)
     numbers = np.array([made.text(texts[row % len(texts)]) for row in range(rows)])
     befores = np.where(np.arange(rows) % 2, made.text(b"m"), made.text(b"n"))
@@ -413,12 +325,11 @@ def test_templates_write_what_python_formats(
 @given(st.lists(st.tuples(st.text(max_size=9), st.floats(allow_nan=False, allow_infinity=False),
                           st.booleans()), min_size=1, max_size=6))  # fmt: skip
 def test_templates_write_stretches_and_doubles_as_json_and_skip_parts(
-    helpers: Helpers, rows: list[tuple[str, float, bool]]
+    rows: list[tuple[str, float, bool]],
 ) -> None:
-    parts = helpers.parts
     texts = [text.encode() for text, _, _ in rows]
     source = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-    made = helpers.templates.Templates(b"", b"", b"", source=source.data)
+    made = templates.Templates(b"", b"", b"", source=source.data)
     ends = np.cumsum([len(text) for text in texts])
     starts = ends - [len(text) for text in texts]
     bits = np.array([real for _, real, _ in rows]).view(np.int64)
@@ -436,17 +347,14 @@ def test_templates_write_stretches_and_doubles_as_json_and_skip_parts(
 
 
 @cases("stretch", [(-1, 0), (2, 1), (0, 4)])
-def test_templates_refuse_stretches_outside_of_their_source(
-    helpers: Helpers, stretch: tuple[int, int]
-) -> None:
-    parts = helpers.parts
-    made = helpers.templates.Templates(b"", b"", b"", source=memoryview(b"abc"))
+def test_templates_refuse_stretches_outside_of_their_source(stretch: tuple[int, int]) -> None:
+    made = templates.Templates(b"", b"", b"", source=memoryview(b"abc"))
     start, end = (np.array([place]) for place in stretch)
     with pytest.raises(IndexError, match="outside of 3 bytes"):
         made.write(1, (parts.STRETCH, start), (parts.STRETCH_END, end))
 
 
-def test_texts_of_every_length_are_escaped_as_orjson_does(helpers: Helpers) -> None:
+def test_texts_of_every_length_are_escaped_as_orjson_does() -> None:
     """They are looked at eight bytes at a time: each byte at each place of each length up to 18."""
     strange = [0x00, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x5B, 0x5C, 0x5D, 0x7F]
     texts = [
@@ -458,23 +366,21 @@ def test_texts_of_every_length_are_escaped_as_orjson_does(helpers: Helpers) -> N
     texts += [b"", 'é"😀\\'.encode(), "日本語の文".encode()]
     ends = np.cumsum([len(text) for text in texts])
     starts = ends - [len(text) for text in texts]
-    templates = helpers.templates.Templates(b"", b"", b"", source=memoryview(b"".join(texts)))
-    parts = helpers.parts
-    begins, stops = templates.write(len(texts), (parts.STRETCH, starts), (parts.STRETCH_END, ends))
-    written = templates.letters().tobytes()
+    made = templates.Templates(b"", b"", b"", source=memoryview(b"".join(texts)))
+    begins, stops = made.write(len(texts), (parts.STRETCH, starts), (parts.STRETCH_END, ends))
+    written = made.letters().tobytes()
     bounds = zip(begins.tolist(), stops.tolist(), strict=True)
     assert [written[begin:stop] for begin, stop in bounds] == [
         orjson.dumps(text.decode()) for text in texts
     ]
 
 
-def test_numbers_of_every_length_are_written(helpers: Helpers) -> None:
+def test_numbers_of_every_length_are_written() -> None:
     powers = [10**power for power in range(20)]
     numbers = [0, *powers, *(power - 1 for power in powers), (1 << 63) + 5, (1 << 64) - 1]
-    templates = helpers.templates.Templates(b"", b"", b"")
-    parts = helpers.parts
-    begins, stops = templates.write(len(numbers), (parts.NATURAL, np.array(numbers, np.uint64)))
-    written = templates.letters().tobytes()
+    made = templates.Templates(b"", b"", b"")
+    begins, stops = made.write(len(numbers), (parts.NATURAL, np.array(numbers, np.uint64)))
+    written = made.letters().tobytes()
     bounds = zip(begins.tolist(), stops.tolist(), strict=True)
     assert [int(written[begin:stop]) for begin, stop in bounds] == numbers
     assert len(written) == sum(len(str(number)) for number in numbers)

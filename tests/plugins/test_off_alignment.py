@@ -24,7 +24,6 @@ from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
 from fxframework.kit.shown import amount
 from fxframework.testing.cli import run_cli
-from fxframework.testing.kernels import plain_kernels
 
 from ..cases import cases
 from .log.logs import log
@@ -339,16 +338,6 @@ def stretches(data: bytes) -> list[int]:
         count = walk.run()
         found += np.asarray(walk.stretches)[: 2 * count].tolist()
     return found
-
-
-def test_compiled_and_plain_agree() -> None:
-    """What tells where records of logs are has no plain twin."""
-    format = "trace"
-    bad, _ = torn(sample(format, 100_000), 3, 20, put=False)
-    compiled = stretches(bad)
-    assert len(compiled) > 20
-    with plain_kernels():
-        assert stretches(bad) == compiled
 
 
 def test_a_record_larger_than_a_window_is_passed() -> None:

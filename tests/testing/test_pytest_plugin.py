@@ -114,9 +114,8 @@ def test_the_mark_of_a_target_takes_what_a_scenario_does(tmp_path: Path) -> None
 
 
 def test_a_run_that_does_not_use_it_imports_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.delenv("FXF_NATIVE", raising=False)  # where it is set, it is looked at first
     test = """
         import sys
 

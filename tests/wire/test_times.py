@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from fxframework.errors import PluginError
-from fxframework.testing.kernels import plain_kernels
 
 from ..cases import cases
 
@@ -85,14 +84,10 @@ RECORDS = [
 OFFSETS = [0, *itertools.accumulate(len(data) for data, _, _ in RECORDS)]
 
 
-@cases("way", ["columns", "objects", "plain"])
+@cases("way", ["columns", "objects"])
 @cases("shape", SHAPES)
 def test_times_saturate_with_a_finding(shape: str, way: str) -> None:
-    if way == "plain":
-        with plain_kernels():
-            times, of_records, found = read(shape, way)
-    else:
-        times, of_records, found = read(shape, way)
+    times, of_records, found = read(shape, way)
     steps = [list(SHAPES[shape][1](a, b)) for _, a, b in RECORDS]
     assert times == of_records == [near(each[-1]) for each in steps]
     beyond = [n for n, each in enumerate(steps) if any(near(step) != step for step in each)]

@@ -95,11 +95,13 @@ def _of_all_slices(capture: Capture, top: int, per_second: int) -> Slowest:
     calls = Calls.of(capture, "", with_asynchronous=True)
     inner, _ = calls.recursion()
     outermost = 1 - inner
-    # Asynchronous slices of a name are a group of their own: function 3 has 6 and 7.
-    group = 2 * calls.function
+    # Asynchronous slices of a name are a group of their own, if there are any: function 3 has 6 and
+    # 7. There may be as many functions as slices, and much is counted of each group.
+    groups_each = 1 if calls.marked is None else 2
+    group = groups_each * calls.function
     if calls.marked is not None:
         group += calls.marked
-    group_count = 2 * len(calls.functions)
+    group_count = groups_each * len(calls.functions)
     count = np.zeros(group_count, np.int64)
     sums = np.zeros(group_count, np.int64)
     nested = np.zeros(group_count, np.int64)
@@ -122,12 +124,12 @@ def _of_all_slices(capture: Capture, top: int, per_second: int) -> Slowest:
     order = np.lexsort((with_calls, -sums[with_calls], -own[with_calls]))[:top]
     names = tuple(
         Slow(
-            name=calls.functions.name(number >> 1),
+            name=calls.functions.name(number // groups_each),
             count=int(count[number]),
             sum=int(sums[number]),
             max=int(longest[number]),
             own=int(own[number]),
-            asynchronous=bool(number & 1),
+            asynchronous=number % groups_each == 1,
         )
         for number in with_calls[order].tolist()
     )

@@ -37,7 +37,7 @@ class Check:
 
 @_command(name="doctor", short_help="Check this installation.")
 def command(session: Session) -> ExitCode:
-    """Check this installation: interpreter, packages, compiled kernels, plugins, extras.
+    """Check this installation: interpreter, packages, plugins, extras.
 
     The exit status is 1 if something is broken.
     """
@@ -49,7 +49,6 @@ def command(session: Session) -> ExitCode:
         _interpreter(),
         _package(),
         *(_core(name) for name in CORE),
-        *_kernels(session.host),
         _plugins(session.host),
         *_extras(),
     ]
@@ -89,27 +88,6 @@ def _core(name: str) -> Check:
         return Check(name, "ok", metadata.version(name))
     except metadata.PackageNotFoundError:
         return Check(name, "broken", f"is missing: pip install {name}")
-
-
-def _kernels(host: Host) -> list[Check]:
-    """Check the kernels of the framework and of the plugins."""
-    from fxframework.kernels.native import stale_kernels, state_of
-
-    checks = []
-    for package in ("fxframework", *sorted(host.packages() - {"fxframework"})):
-        state = state_of(package)
-        if state.how == "none":
-            continue
-        name = f"kernels of {package}"
-        if state.how == "plain":
-            text = f"plain Python, slower on bulk data: {state.why}"
-            checks.append(Check(name, "note", text))
-        elif stale := stale_kernels(package):
-            text = f"compiled from older sources than those of {', '.join(stale)}: install again"
-            checks.append(Check(name, "broken", text))
-        else:
-            checks.append(Check(name, "ok", "compiled"))
-    return checks
 
 
 def _plugins(host: Host) -> Check:

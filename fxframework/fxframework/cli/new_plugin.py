@@ -33,10 +33,10 @@ OURS = "fxframework"
 def command(session: Session, into: Path, small: bool, kind: str, name: str) -> ExitCode:
     """Create the repository of a new plugin: a small one that works, for you to change.
 
-    KIND is `format` (a reader and a writer), `exporter`, `step` or `device` (for scenarios), or
-    `kernel` (a format read by compiled code). The repository is the folder fx-NAME; it has tests
-    that pass, and a README that says how to run them. With --small, a format is one module and its
-    test, in the folder NAME, and needs no installation.
+    KIND is `format` (a reader and a writer), `exporter`, or `step` or `device` (for scenarios). The
+    repository is the folder fx-NAME; it has tests that pass, and a README that says how to run
+    them. With --small, a format is one module and its test, in the folder NAME, and needs no
+    installation.
     """
     session.whole("new-plugin")
     plugin_name = Name.parse(name)

@@ -114,10 +114,7 @@ def _document(host: Host) -> dict[str, Any]:
 
     return {
         "plugins": [
-            {
-                **fields(plugin, "name distribution version status registers observes"),
-                "kernels": _kernels(plugin),
-            }
+            fields(plugin, "name distribution version status registers observes")
             for plugin in host.plugins()
         ],
         "readers": [
@@ -145,13 +142,12 @@ def _print(session: Session, host: Host) -> None:
 
     section(
         "Plugins",
-        ("NAME", "DISTRIBUTION", "STATUS", "KERNELS", "REGISTERS"),
+        ("NAME", "DISTRIBUTION", "STATUS", "REGISTERS"),
         [
             (
                 plugin.name,
                 f"{plugin.distribution} {plugin.version}".rstrip(),
                 plugin.status,
-                _kernels(plugin),
                 _registers(plugin),
             )
             for plugin in host.plugins()
@@ -178,18 +174,6 @@ def _print(session: Session, host: Host) -> None:
         ("PLUGIN", "DISTRIBUTION", "WHAT HAPPENED"),
         [(failure.plugin, failure.distribution, failure.error) for failure in host.failures],
     )
-
-
-def _kernels(plugin: Plugin) -> str:
-    """Return how the kernels of a plugin run, and why if they are plain; a dash without kernels."""
-    from fxframework.kernels.native import state_of
-
-    if not plugin.package:
-        return "–"
-    state = state_of(plugin.package)
-    if state.how == "none":
-        return "–"
-    return f"{state.how}: {state.why}" if state.why else state.how
 
 
 def _registers(plugin: Plugin) -> str:

@@ -15,7 +15,7 @@ import orjson
 from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Calls, ThreadNames
-from fxframework.exporters.pairing import Pairing
+from fxframework.exporters.nesting import Pairing
 from fxframework.exporters.stacks import (
     ASYNCHRONOUS,
     UNFINISHED,

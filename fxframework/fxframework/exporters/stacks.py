@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fxframework.analysis.calls import Functions
 from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import WriteRefusedError
-from fxframework.kernels.maps import PairMap
+from fxframework.kernels.pools import PairMap
 from fxframework.kit.export import empty_refusal
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES

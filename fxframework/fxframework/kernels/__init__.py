@@ -1,5 +1,4 @@
-"""Building blocks of kernels, which run compiled or as plain Python.
+"""Compiled loops (``.pyx``, in Cython), which formats share, and what they are made of.
 
-A kernel is a module that imports names of ``annotations``. If it was compiled, the compiled module
-is imported, otherwise the ``.py``. docs/kernels.md describes how to write one.
+``docs/kernels.md`` says what each module has, and how a plugin compiles loops of its own.
 """

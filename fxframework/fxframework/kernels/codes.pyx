@@ -1,7 +1,8 @@
+# distutils: extra_compile_args = -O2
 # cython: boundscheck=True, wraparound=False, show_performance_hints=False
-"""Codes: the texts of a file, entered into the pool of strings many at a time."""
+"""Dense numbers: the texts of a file, entered into the pool of strings, and any numbers of 64 bits."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
 from fxframework.kernels.pools cimport Pool
@@ -70,3 +71,61 @@ def codes_of(Pool pool, const uint8_t[::1] data, const int64_t[::1] starts,
         if place != NULL:
             place.low, place.high, place.length, place.code = low, high, length, codes[row]
     return out
+
+
+cdef class Numbering:
+    """Gives each number that is entered the next of 0, 1, 2, …"""
+
+    cdef readonly int64_t count
+    cdef int64_t mask
+    cdef int64_t[::1] numbers, slots
+
+    def __init__(self):
+        self.count = 0
+        self._renew(64)
+
+    cdef _renew(self, int64_t room):
+        """Make room for so many numbers, and enter those that there are again."""
+        numbers = np.empty(room, np.int64)
+        if self.count:
+            numbers[: self.count] = np.asarray(self.numbers)[: self.count]
+        self.numbers = numbers
+        self.slots = np.full(2 * room, -1, np.int64)
+        self.mask = 2 * room - 1
+        cdef int64_t dense
+        for dense in range(self.count):
+            self.slots[self.slot_of(self.numbers[dense])] = dense
+
+    cdef int64_t slot_of(self, int64_t number) noexcept:
+        """Return the slot of a number, or the free one where it belongs."""
+        cdef uint64_t mixed = <uint64_t>number * <uint64_t>0x9E3779B97F4A7C15
+        cdef int64_t slot = <int64_t>(mixed >> 20) & self.mask
+        while self.slots[slot] >= 0 and self.numbers[self.slots[slot]] != number:
+            slot = (slot + 1) & self.mask
+        return slot
+
+    def enter(self, const int64_t[::1] numbers):
+        """Return the dense numbers of some numbers, int64 of the same shape; new ones get one."""
+        out = np.empty(numbers.shape[0], np.int64)
+        cdef int64_t[::1] dense = out
+        cdef int64_t row, slot
+        for row in range(numbers.shape[0]):
+            slot = self.slot_of(numbers[row])
+            if self.slots[slot] < 0:
+                if self.count == self.numbers.shape[0]:
+                    self._renew(2 * self.count)
+                    slot = self.slot_of(numbers[row])
+                self.slots[slot] = self.count
+                self.numbers[self.count] = numbers[row]
+                self.count += 1
+            dense[row] = self.slots[slot]
+        return out
+
+    def find(self, const int64_t[::1] numbers):
+        """Return the dense numbers of some numbers, int64 of the same shape; -1 for unknown ones."""
+        out = np.empty(numbers.shape[0], np.int64)
+        cdef int64_t[::1] dense = out
+        cdef int64_t row
+        for row in range(numbers.shape[0]):
+            dense[row] = self.slots[self.slot_of(numbers[row])]
+        return out

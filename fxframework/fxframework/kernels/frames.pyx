@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O2
 # cython: boundscheck=True, cdivision=True, show_performance_hints=False
 """Frames: where the records of a declared format begin and end, and the items in them.
 
@@ -838,12 +839,12 @@ cdef class FramesJudge(Judge):
         if not self.frames.has_items:
             raise ValueError("a judge needs items that fill records")
 
-    cdef long long whole(self, long long at) noexcept nogil:
+    cdef int64_t whole(self, int64_t at) noexcept nogil:
         """Return the words of the record at word ``at`` that its items fill; 0 if none is."""
         cdef int64_t size = self.size_at(at)
         return size if size and self.frames.filled(WORD * at) else 0
 
-    cdef long long stated(self, long long at) noexcept nogil:
+    cdef int64_t stated(self, int64_t at) noexcept nogil:
         """Return the words of a record by the header at word ``at``, which few words look like."""
         return self.size_at(at)
 

@@ -24,8 +24,17 @@ class Heads:
     unsound: int
     bound: int
     bound_at: int
-    stretch: int
     def __init__(self, data: U8, heads: I64, room: int, big: int) -> None: ...
     def end_of_bound(self, at: int) -> int: ...
     def read(self, most: int, run: int) -> tuple[int, int, int]: ...
-    def walk(self, starts: I64, stops: I64, most: int) -> tuple[int, int]: ...
+    def walk(
+        self,
+        starts: I64,
+        stops: I64,
+        ends: I64,
+        ats: I64,
+        nexts: I64,
+        lanes: I64,
+        most: int,
+        total: int,
+    ) -> int: ...

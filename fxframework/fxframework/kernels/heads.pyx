@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O2
 # cython: boundscheck=True, show_performance_hints=False
 """Heads: where records begin whose first byte tells their size, within limits that records set.
 
@@ -41,7 +42,7 @@ cdef class Heads:
     cdef int32_t[::1] stretch_of
     cdef uint8_t[::1] code
     cdef readonly object places, ends, counts, codes, stretches
-    cdef public int64_t at, limit, reach, unsound, bound, bound_at, stretch
+    cdef public int64_t at, limit, reach, unsound, bound, bound_at
     cdef int64_t total
     cdef int big
 
@@ -58,7 +59,7 @@ cdef class Heads:
         self.codes, self.stretches = np.empty(room, np.uint8), np.empty(room, np.int32)
         self.place, self.end, self.count = self.places, self.ends, self.counts
         self.code, self.stretch_of = self.codes, self.stretches
-        self.at = self.stretch = self.unsound = 0
+        self.at = self.unsound = 0
         self.limit = self.reach = self.total
         self.bound = -1
         self.bound_at = 0
@@ -162,38 +163,53 @@ cdef class Heads:
         self.at = at
         return rows, records, why
 
-    def walk(self, const int64_t[::1] starts, const int64_t[::1] stops, int64_t most):
-        """Read up to ``most`` records of sound stretches, from ``at`` in number ``stretch`` on.
+    def walk(self, const int64_t[::1] starts, const int64_t[::1] stops,
+             const int64_t[::1] ends, int64_t[::1] ats, int64_t[::1] nexts,
+             const int64_t[::1] lanes, int64_t most, int64_t total):
+        """Read up to ``most`` records of each of some lanes; return how many rows these are.
 
-        Return rows and records; ``stretches`` (int32) has the number of the stretch of each row.
+        A lane is what reads stretches one after another, all of them sound: it goes on at a byte
+        (``ats``) of a stretch (``nexts``), up to before its last stretch (``ends``); all are by
+        lane. ``stretches`` (int32) has the stretch of each row; behind ``total`` records, or where
+        the rows are full, the lanes that are left have none.
         """
-        cdef int64_t rows = 0, records = 0, at = self.at, stretch = self.stretch, room, end, stop
-        cdef int64_t count, byte
-        room = self.place.shape[0]
+        cdef int64_t rows = 0, records, at, stretch, end, stop, count, byte, lane, number
+        cdef int64_t room = self.place.shape[0]
         if starts.shape[0] != stops.shape[0] or np.max(stops, initial=0) > self.total:
             raise ValueError("stretches outside of the data")
-        while records < most and rows < room and stretch < starts.shape[0]:
-            stop = stops[stretch]
-            at = max(at, starts[stretch])
-            if at >= stop:
-                stretch += 1
-                at = 0
-                continue
-            byte = self.data[at]
-            end = at + self.heads[byte, SIZE]
-            count = 1
-            if end <= self.total and self.heads[byte, COUNT_AT]:
-                end += self.number(at + self.heads[byte, COUNT_AT], 4)
-            if end <= at or end > self.total:
-                raise ValueError("a stretch is not sound")
-            if self.heads[byte, RUNS]:
-                end = self.run_end(at, stop, byte, most - records)
-                count = (end - at) // self.heads[byte, SIZE]
-            self.place[rows], self.end[rows], self.count[rows] = at, end, count
-            self.code[rows] = <uint8_t>self.heads[byte, CODE]
-            self.stretch_of[rows] = <int32_t>stretch
-            rows += 1
-            records += count
-            at = end
-        self.at, self.stretch = at, stretch
-        return rows, records
+        if np.max(ends, initial=0) > starts.shape[0] or np.min(nexts, initial=0) < 0:
+            raise ValueError("lanes outside of the stretches")
+        for number in range(lanes.shape[0]):
+            lane = lanes[number]
+            at, stretch, records = ats[lane], nexts[lane], 0
+            while records < most and rows < room and stretch < ends[lane]:
+                stop = stops[stretch]
+                at = max(at, starts[stretch])
+                if at >= stop:
+                    stretch += 1
+                    at = 0
+                    continue
+                byte = self.data[at]
+                end = at + self.heads[byte, SIZE]
+                count = 1
+                if end <= self.total and self.heads[byte, COUNT_AT]:
+                    end += self.number(at + self.heads[byte, COUNT_AT], 4)
+                if end <= at or end > self.total:
+                    raise ValueError("a stretch is not sound")
+                if self.heads[byte, RUNS]:
+                    end = self.run_end(at, stop, byte, most - records)
+                    count = (end - at) // self.heads[byte, SIZE]
+                self.place[rows], self.end[rows], self.count[rows] = at, end, count
+                self.code[rows] = <uint8_t>self.heads[byte, CODE]
+                self.stretch_of[rows] = <int32_t>stretch
+                rows += 1
+                records += count
+                at = end
+                if at >= stop:
+                    stretch += 1
+                    at = 0
+            ats[lane], nexts[lane] = at, stretch
+            total -= records
+            if rows == room or total <= 0:
+                break
+        return rows

@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O2
 # cython: boundscheck=False, show_performance_hints=False
 """Nesting: which end closes which slice, what encloses a slice, how deep it is; and the inverse.
 
@@ -7,7 +8,7 @@ inside of that one.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from fxframework.kernels.maps cimport CountMap, PairMap
+from fxframework.kernels.pools cimport CountMap, PairMap
 
 import numpy as np
 
@@ -25,6 +26,10 @@ cdef enum:
     # Slices this deep are counted by name, so that it is known without going down the stack whether
     # one of a name is open.
     DEEP = 64
+
+cdef enum:
+    # Slices that ended with others, for which the room is kept from batch to batch.
+    FEW = 4096
 
 cdef int64_t LATEST = 0x7FFFFFFFFFFFFFFF
 cdef int64_t EARLIEST = -LATEST - 1
@@ -155,6 +160,8 @@ cdef class Nesting:
         """Forget what the last batch made, which has as many numbers as it has events."""
         self.parents = self.depths = self.closes = self.stacks = self.times = self.marks = None
         self.inner_count = 0
+        if self.inner.shape[0] > FEW:
+            self.inner = np.empty((64, COLUMNS), np.int64)
 
     cdef int64_t row_above(self, int64_t thread) except -2:
         """Return the row of the innermost open slice of a thread; -1 if there is none."""
@@ -219,6 +226,13 @@ cdef class Nesting:
         self.node_mark = enlarged(self.node_mark, size)
         return 0
 
+    cdef int make_inner_room(self, int64_t least) except -1:
+        """Make room for slices that end with others, a quarter more: millions may do so at once."""
+        inner = np.empty((least + self.inner_count // 4, COLUMNS), np.int64)
+        inner[: self.inner_count] = self.unwound
+        self.inner = inner
+        return 0
+
     cdef int64_t pop(self, int64_t thread) except -1:
         """Close the innermost slice of a thread; return its node, which stays until ``push``."""
         cdef int64_t node = self.top[thread], depth = self.depth[thread] - 1
@@ -232,17 +246,21 @@ cdef class Nesting:
 
     cdef int64_t close(self, int64_t event, int64_t thread, int64_t name) except -2:
         """Close the innermost slice of a name, and those inside; return its node, -1 for none."""
-        cdef int64_t wanted = self.top[thread], node
+        cdef int64_t wanted = self.top[thread], node, inside = 0
         if self.depth[thread] > DEEP and not self.deep.get(thread << 32 | name):
             wanted = self.shallow[thread]
         while wanted >= 0 and self.node_name[wanted] != name:
             wanted = self.node_below[wanted]
         if wanted < 0:
             return -1
+        node = self.top[thread]
+        while node != wanted:
+            inside += 1
+            node = self.node_below[node]
+        if self.inner_count + inside > self.inner.shape[0]:
+            self.make_inner_room(self.inner_count + inside)
         while self.top[thread] != wanted:
             node = self.pop(thread)
-            if self.inner_count == self.inner.shape[0]:
-                self.inner = np.resize(self.inner, (2 * self.inner_count, COLUMNS))
             self.inner[self.inner_count, AT] = event
             self.inner[self.inner_count, ROW] = self.node_row[node]
             self.inner[self.inner_count, NAME] = self.node_name[node]

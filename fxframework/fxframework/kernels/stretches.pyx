@@ -1,3 +1,4 @@
+# distutils: extra_compile_args = -O2
 # cython: boundscheck=True, wraparound=False, show_performance_hints=False
 """Stretches: what is asked of many stretches of a file at once.
 

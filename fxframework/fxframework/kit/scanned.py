@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from fxframework.errors import Catalogue, LimitError, PluginError, Rule
 from fxframework.io import arena
-from fxframework.kernels.buffers import view
-from fxframework.kernels.columns import SplitCodes, SplitNumbers
 from fxframework.model.capture import Capture, Summary
 from fxframework.model.table import ColumnData, Table
 
@@ -427,10 +425,8 @@ def value_columns(
         if not seen & ~wanted and dtype is np.int64:
             return values
         if wanted not in made:
-            kernel = SplitNumbers if dtype is np.int64 else SplitCodes
-            split = kernel(view(types, "u1"), view(values, "i8"), wanted, otherwise)
-            split.run()
-            made[wanted] = np.asarray(split.out)
+            is_wanted = np.array([wanted >> kind & 1 for kind in range(256)], bool)
+            made[wanted] = np.where(is_wanted[types], values, otherwise).astype(dtype, copy=False)
         return made[wanted]
 
     return {

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from fxframework.io import arena
 from fxframework.kernels.buffers import view
-from fxframework.kernels.columns import CopiedStretches
-from fxframework.kernels.native import is_compiled
 from fxframework.kernels.pools import NOWHERE, Pool
+from fxframework.kernels.rows import copied
 
 __all__ = ["StringPool", "TextColumn", "read_only"]
 
@@ -197,13 +196,9 @@ class TextColumn(Sequence[str]):
         offsets[0] = 0
         np.cumsum(lengths, out=offsets[1:])
         total = int(offsets[-1])
-        if not is_compiled("fxframework.kernels.columns"):  # numpy is faster than plain Python
-            index = np.arange(total, dtype=np.int64)
-            index += np.repeat(starts - offsets[:-1], lengths)
-            return cls(offsets, source[index])
         data = arena.empty(total, np.uint8)
-        stretches = view(source, np.uint8), view(starts, np.int64)
-        if not CopiedStretches(*stretches, offsets.data, data.data).run():
+        source = np.ascontiguousarray(source, np.uint8)
+        if not copied(source, np.ascontiguousarray(starts, np.int64), offsets, data):
             msg = f"a stretch lies outside of {source.size} bytes"
             raise IndexError(msg)
         return cls(offsets, data)

@@ -29,7 +29,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "exporter": ("common", "exporter"),
     "step": ("common", "step"),
     "device": ("common", "device"),
-    "kernel": ("common", "kernel"),
 }
 """Folders of templates by kind of plugin."""
 SMALL: Mapping[str, tuple[str, ...]] = {"format": ("format-small",)}

@@ -21,7 +21,6 @@ from fxframework.model.table import Table
 from fxframework.wire.findings import Findings
 from fxframework.wire.format import Format
 from fxframework.wire.format import Note as Found
-from fxframework.wire.framing import check_compiled
 from fxframework.wire.walk import Walk
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class Tasks:
     """The threads that rows name by the ids of process and thread, in the order of the file."""
 
     def __init__(self) -> None:
-        from fxframework.kernels.numbering import Numbering
+        from fxframework.kernels.codes import Numbering
 
         self._of_pids, self._of_tids, self._of_pairs = Numbering(), Numbering(), Numbering()
         self.pids: list[int] = []
@@ -300,7 +299,6 @@ class DeclaredCapture(BlockCapture):
         """Yield every record with its findings: from columns where they say it whole."""
         from fxframework.wire.objects import ObjectReader, has_columns
 
-        check_compiled(self.declared)
         if has_columns(self.declared):
             reader = ObjectReader(self.declared, self.source, self.request.limits)
             return reader.found_records()
@@ -308,7 +306,6 @@ class DeclaredCapture(BlockCapture):
 
     def records_json(self) -> Iterator[bytes]:
         """Yield the same records as JSON lines, block by block."""
-        check_compiled(self.declared)
         from fxframework.wire.lines import LineReader
 
         reader = LineReader(self.declared, self.source, self.request.limits)
@@ -321,10 +318,8 @@ class DeclaredCapture(BlockCapture):
     ) -> tuple[BlockReader, Iterator[tuple[int, dict[str, Cells]]]]:
         """Return what reads the file, and its blocks: where each ends, and columns by table.
 
-        Of a table without rows in a block there are no columns. Raises PluginError if the compiled
-        loops are missing.
+        Of a table without rows in a block there are no columns.
         """
-        check_compiled(self.declared)
         from fxframework.wire.blocks import BlockReader
 
         context = self.begin()

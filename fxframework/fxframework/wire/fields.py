@@ -279,7 +279,7 @@ class Membership:
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self.numbers = np.array(sorted(map(wrapped, numbers)), np.int64)
-        dense = self.numbers.size and 0 <= self.numbers[0] and self.numbers[-1] < DENSE
+        dense = self.numbers.size and self.numbers[0] >= 0 and self.numbers[-1] < DENSE
         self.table = np.zeros(int(self.numbers[-1]) + 2, bool) if dense else None
         if self.table is not None:
             self.table[self.numbers] = True

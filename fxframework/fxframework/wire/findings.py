@@ -96,12 +96,19 @@ class Findings:
                 self.totals[note.number] += np.count_nonzero(note.own.sound[note.rows])
         return left
 
+    def left_of(self, number: int) -> int:
+        """Return how many findings by a rule are still listed."""
+        return max(0, self.limit - int(self.totals[number]))
+
+    def count(self, number: int, count: int) -> None:
+        """Count findings by a rule that are not listed."""
+        self.totals[number] += count
+
     def _within(self, rows: I64) -> I64:
         """Return the findings that are among the first ones by their rule."""
         keep = np.zeros(len(rows), bool)
         for number in np.unique(rows[:, 0]).tolist():
-            left = max(0, self.limit - int(self.totals[number]))
-            keep[np.flatnonzero(rows[:, 0] == number)[:left]] = True
+            keep[np.flatnonzero(rows[:, 0] == number)[: self.left_of(number)]] = True
         return rows[keep]
 
     def taken(self) -> I64:

@@ -15,14 +15,12 @@ that items have to fill a record. Then salvage also finds records that a damaged
 from __future__ import annotations
 
 import abc
-import importlib.util
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import PluginError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.wire.beside import Computed
@@ -43,8 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAD_SIZE", "BEHIND", "CUT", "HIDING", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN",
-    "ListedFrames", "check_compiled", "frames_of", "frames_of_records", "has_loops", "item_size",
-    "items_of", "uncompiled", "walk_of",
+    "ListedFrames", "frames_of", "frames_of_records", "item_size", "items_of", "walk_of",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -221,8 +218,7 @@ def numbers_of(
 
 
 def frames_of(format: Format, source: Source, limits: Limits | None = None) -> Frames:
-    """Return the framing of a format's files. Raises PluginError if it is not compiled."""
-    check_compiled(format)
+    """Return the framing of a format's files."""
     data = source.data if source.size else np.zeros(0, np.uint8)
     frames = _frames(data, format.base, kinds_of(format), limits, marked=format.marked)
     frames.big = int(format.order == "big")
@@ -313,25 +309,6 @@ def resumption_of(base: type[Record], classes: list[type[Record]]) -> Resumption
         items=items,
         items_at=items_at,
         most=resume.most,
-    )
-
-
-def check_compiled(format: Format) -> None:
-    """Raise PluginError if the loops that reading needs are not compiled."""
-    if not has_loops():
-        raise uncompiled(f"files of {format.name}")
-
-
-def has_loops() -> bool:
-    """Return whether the compiled loops are there."""
-    return importlib.util.find_spec("fxframework.kernels.frames") is not None
-
-
-def uncompiled(what: str) -> PluginError:
-    """Return the error for what needs compiled loops, where there are none."""
-    return PluginError(
-        f"{what} need compiled loops, which this installation does not have",
-        remedy="install fxframework where there is a C compiler, and without FXF_NATIVE=never",
     )
 
 

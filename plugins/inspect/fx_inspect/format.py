@@ -415,34 +415,39 @@ def _family(layout: str, head: Head) -> type[Any]:
                 rules=CONTENTS,
             )
 
-    # Values, which have a parent and a name.
+    _value_blocks(Base, head)
+    return Base
 
-    class NodeValue(Base, kind=BlockType.NODE_VALUE, word=8):
+
+def _value_blocks(Base: Any, head: Head) -> None:  # noqa: N803 (a class)
+    """Declare the values of a layout, which have a parent and a name."""
+
+    class NodeValue(Base, kind=BlockType.NODE_VALUE, word=8):  # type: ignore[call-arg, misc]
         parent: int = _parent(head)
         name: int = _name(head)
         reference_count: int = wire.u64(doc="values that have it as parent")
 
-    class Tombstone(Base, kind=BlockType.TOMBSTONE, word=8):
+    class Tombstone(Base, kind=BlockType.TOMBSTONE, word=8):  # type: ignore[call-arg, misc]
         parent: int = _parent(head)
         name: int = _name(head)
         reference_count: int = wire.u64(doc="values that have it as parent")
 
-    class IntValue(Base, kind=BlockType.INT_VALUE, word=8):
+    class IntValue(Base, kind=BlockType.INT_VALUE, word=8):  # type: ignore[call-arg, misc]
         parent: int = _parent(head)
         name: int = _name(head)
         value: int = wire.i64()
 
-    class UintValue(Base, kind=BlockType.UINT_VALUE, word=8):
+    class UintValue(Base, kind=BlockType.UINT_VALUE, word=8):  # type: ignore[call-arg, misc]
         parent: int = _parent(head)
         name: int = _name(head)
         value: int = wire.u64()
 
-    class DoubleValue(Base, kind=BlockType.DOUBLE_VALUE, word=8):
+    class DoubleValue(Base, kind=BlockType.DOUBLE_VALUE, word=8):  # type: ignore[call-arg, misc]
         parent: int = _parent(head)
         name: int = _name(head)
         value: float = wire.f64()
 
-    class BufferValue(Base, kind=BlockType.BUFFER_VALUE, word=8):
+    class BufferValue(Base, kind=BlockType.BUFFER_VALUE, word=8):  # type: ignore[call-arg, misc]
         parent: int = _parent(head)
         name: int = _name(head)
         total_length: int = wire.bits(0, 31, of=8, doc="bytes of the value")
@@ -451,7 +456,7 @@ def _family(layout: str, head: Head) -> type[Any]:
         )
         format: str | int = wire.bits(60, 63, values=BUFFER_FORMATS)
 
-    class ArrayValue(Base, kind=BlockType.ARRAY_VALUE, word=8):
+    class ArrayValue(Base, kind=BlockType.ARRAY_VALUE, word=8):  # type: ignore[call-arg, misc]
         parent: int = _parent(head)
         name: int = _name(head)
         entry_type: int = wire.bits(0, 3, of=8, meanings=ENTRY_TYPES)
@@ -480,21 +485,19 @@ def _family(layout: str, head: Head) -> type[Any]:
             rules=CONTENTS,
         )
 
-    class LinkValue(Base, kind=BlockType.LINK_VALUE, word=8):
+    class LinkValue(Base, kind=BlockType.LINK_VALUE, word=8):  # type: ignore[call-arg, misc]
         parent: int = _parent(head)
         name: int = _name(head)
         content: int = _index(Bits("content", 0, 19), "index of the name of what is linked", of=8)
         _reserved = wire.bits(20, 59)
         disposition: str | int = wire.bits(60, 63, values=DISPOSITIONS)
 
-    if layout == "new":
+    if Base.dialect == "new":
 
-        class BoolValue(Base, kind=BlockType.BOOL_VALUE, word=8):
+        class BoolValue(Base, kind=BlockType.BOOL_VALUE, word=8):  # type: ignore[call-arg, misc]
             parent: int = _parent(head)
             name: int = _name(head)
             value: bool = _truth()
-
-    return Base
 
 
 FAMILIES: Final[Mapping[str, type[Any]]] = {

@@ -19,13 +19,8 @@ from fx_log import rules, tables
 from fx_log.format import ArgType
 from fx_log.severity import Level, legacy_level
 from fxframework.errors import Rule
+from fxframework.kernels.codes import Numbering
 from fxframework.model.strings import StringPool
-from fxframework.wire.framing import uncompiled
-
-try:
-    from fxframework.kernels.numbering import Numbering
-except ModuleNotFoundError as problem:
-    raise uncompiled("logs") from problem
 
 __all__ = [
     "Arguments", "LogRows", "Logs", "Meaning", "Packets", "Report", "Suffixes",

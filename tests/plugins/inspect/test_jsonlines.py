@@ -17,12 +17,10 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_inspect import format as wire
-from fx_inspect.read import blocks as found_blocks
 from fx_inspect.read import lines
 from fx_inspect.read.capture import InspectCapture
 from fx_inspect.read.decoder import Objects
 from fx_inspect.sample import sample
-from fxframework.errors import PluginError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -145,15 +143,3 @@ def test_blocks_are_not_decoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(pieces) > 20
     assert max(map(len, pieces)) < 32_000
     assert decoded == [0]
-
-
-def test_without_compiled_loops_reading_says_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    whole = InspectCapture(Source.open(sample(4000)), OpenRequest())
-    monkeypatch.setattr(found_blocks, "has_loops", lambda: False)
-    for read in (whole.records, whole.records_json):
-        with pytest.raises(PluginError, match="files of inspect need compiled loops"):
-            next(iter(read()))
-    with pytest.raises(PluginError, match="files of inspect need compiled loops"):
-        whole.table("nodes")

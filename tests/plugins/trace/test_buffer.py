@@ -37,7 +37,6 @@ from fxframework.model.capture import OpenRequest
 from fxframework.model.target import Memory
 from fxframework.registry import Confidence
 from fxframework.testing import ReaderContract, Sample, WriterContract
-from fxframework.testing.kernels import plain_kernels
 from fxframework.testing.strategies import bit_flips, truncations
 
 from ...cases import cases
@@ -913,24 +912,6 @@ def test_damaged_images_are_covered_and_both_decoders_agree(data: bytes) -> None
         assert capture.table("instants").array("offset").tolist() == [r.offset for r in events]
         assert capture.summary().records == len(records)
     assert rewritten(data) == data
-
-
-@cases("data", [*IMAGES, buffer_sample(1 << 17)], ids=[*map(str, range(5)), "typical"])
-def test_compiled_and_plain_agree(data: bytes) -> None:
-    def decoded() -> list[Any]:
-        from fx_trace.read.image import BufferCapture
-        from fxframework.io.source import Source
-        from fxframework.model.capture import OpenRequest
-
-        with BufferCapture(Source.open(data), OpenRequest()) as capture:
-            summary = capture.summary()
-            offsets = [capture.table(name)["offset"].tolist() for name in capture.schemas]
-            findings = [(found.code, found.offset) for found in capture.diagnostics]
-            return [summary.records, summary.kinds, summary.rows, offsets, findings]
-
-    compiled = decoded()
-    with plain_kernels():
-        assert decoded() == compiled
 
 
 def test_hostile_sizes_take_no_memory() -> None:

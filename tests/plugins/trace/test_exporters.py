@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import random
 import re
@@ -31,7 +30,6 @@ from fxframework.exporters import text as any_text
 from fxframework.io.sink import Sink
 from fxframework.kit import in_time
 from fxframework.model.capture import Capture
-from fxframework.testing.kernels import plain_kernels
 
 from ...cases import cases
 
@@ -523,19 +521,6 @@ def test_ends_that_wait_for_long_keep_their_arguments() -> None:
     ends = [each["args"]["end"].split()[0] for each in events if each["ph"] == "E"]
     assert sorted(map(int, ends)) == list(range(count - 1))
     assert [each["name"] for each in events if each["ph"] == "E"] == [f"s{end}" for end in ends]
-
-
-@pytest.mark.parametrize("which", ["json", "text"])
-def test_plain_kernels_write_the_same(which: str) -> None:
-    data = _long(60)
-    expected = export(which, data)
-    with plain_kernels():
-        module = importlib.import_module(EXPORTS[which].__module__)
-        sink = importlib.import_module("fxframework.io.sink").Sink.memory()
-        session = getattr(module, EXPORTS[which].__name__)(sink, {})
-        with importlib.import_module("fxframework").open(data, format="trace") as capture:
-            session.write(capture)
-        assert (sink.getvalue(), session.close()) == expected
 
 
 @given(st.permutations(range(12)))

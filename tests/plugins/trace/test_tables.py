@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import random
 import struct
@@ -24,7 +23,6 @@ from fxframework.model.capture import OpenRequest
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.selection import Selection
-from fxframework.testing.kernels import plain_kernels
 
 from ...cases import cases
 
@@ -226,18 +224,16 @@ def test_ends_are_matched_by_name_on_request(in_order: bool) -> None:
         event("duration_end", 11, **unknown),
     ]
     data = built(*(records if in_order else records[::-1]))
-    for native in (True, False):
-        with contextlib.nullcontext() if native else plain_kernels():
-            request = OpenRequest(options={"match": "name"})
-            capture = TraceCapture(Source.open(data), request)
-            found = rows(capture, "slices", "ts", "name", "dur", "depth")
-            assert sorted(found) == [
-                (1, "outer", 6, 0), (2, "mark", -1, 1), (3, "whole", 87, 2), (4, "inner", 2, 3),
-                (8, "next", 3, 0), (9, "last", 1, 1),
-            ]  # fmt: skip
-            counts = codes(capture)
-            assert (counts["FXT0302"], counts["FXT0303"]) == (1, 1)
-            assert "FXT0312" not in counts
+    request = OpenRequest(options={"match": "name"})
+    capture = TraceCapture(Source.open(data), request)
+    found = rows(capture, "slices", "ts", "name", "dur", "depth")
+    assert sorted(found) == [
+        (1, "outer", 6, 0), (2, "mark", -1, 1), (3, "whole", 87, 2), (4, "inner", 2, 3),
+        (8, "next", 3, 0), (9, "last", 1, 1),
+    ]  # fmt: skip
+    counts = codes(capture)
+    assert (counts["FXT0302"], counts["FXT0303"]) == (1, 1)
+    assert "FXT0312" not in counts
 
 
 def test_names_of_ends_are_compared_thread_by_thread_at_any_depth() -> None:
@@ -256,12 +252,6 @@ def test_names_of_ends_are_compared_thread_by_thread_at_any_depth() -> None:
     for records in (made, made[::-1]):
         data = built(*records)
         assert codes(over(data))["FXT0312"] == wrong
-        with plain_kernels():
-            import fxframework
-
-            with fxframework.open(data) as plain:
-                plain.scan()
-                assert plain.diagnostics.counts["FXT0312"] == wrong
 
 
 @cases(
@@ -1004,9 +994,8 @@ def test_slices_nest_at_the_last_time_there_is(start: int, out_of_order: bool) -
         for kind in kinds
     ]
     earlier = [event("instant", 1), event("instant", 0)] if out_of_order else []
-    for kernels in (contextlib.nullcontext(), plain_kernels()):
-        with kernels, opened(*earlier, *events) as capture:
-            slices = capture.table("slices")
-            assert slices["depth"].tolist() == [0, 1, 2, 0]
-            assert slices["parent"].tolist() == [-1, 0, 1, -1]
-            assert capture.diagnostics.counts["FXT0302"] == 1
+    with opened(*earlier, *events) as capture:
+        slices = capture.table("slices")
+        assert slices["depth"].tolist() == [0, 1, 2, 0]
+        assert slices["parent"].tolist() == [-1, 0, 1, -1]
+        assert capture.diagnostics.counts["FXT0302"] == 1

@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import attrs
-from tests.reference.xray.decoder import RecordDecoder
 
+from fx_xray.read.decoder import RecordDecoder
 from fxframework.io.limits import Limits
 
 U64 = (1 << 64) - 1
@@ -154,7 +154,7 @@ def block_events(
                 where, own = cpu, False
                 if version < 5:
                     own, tsc = True, record.tsc
-                    where = NO_CPU if record.cpu is None else record.cpu
+                    where = getattr(record, "cpu", NO_CPU)
                 else:
                     tsc = base = base + record.delta & U64
                 key = tsc if own and 0 <= tsc - base < JUMP else base

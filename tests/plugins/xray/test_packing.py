@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fx_xray.read.events import Events
 from fxframework.errors import Severity
-from fxframework.testing.kernels import plain_kernels
 
 from ...cases import cases
 from .packed import THREADS, by_thread, chance_events, opened, packed_events
@@ -73,18 +72,6 @@ def test_basic_mode_holds_calls_alone(version: int) -> None:
     assert ("kinds of exits" in dropped) == (version < 2)
 
 
-@cases("basic", [False, True])
-@cases("version", [1, 2, 3])
-def test_compiled_code_packs_the_same(version: int, *, basic: bool) -> None:
-    for seed in range(3):
-        events, payloads = chance_events(seed)
-        for number in (version,) if basic else (version, version + 2):
-            compiled = packed_events(events, payloads, number, basic=basic, step=9)
-            with plain_kernels():
-                plain = packed_events(events, payloads, number, basic=basic)
-            assert compiled == plain
-
-
 def test_a_call_takes_its_arguments_into_the_next_buffer() -> None:
     # A preamble of 64, five calls, and the sixth with its first argument fill the buffer.
     events = _calls(kind=[0] * 5 + [3, 4, 4], tsc=[5] * 5 + [6] * 3, value=[0] * 6 + [11, 12])
@@ -127,8 +114,6 @@ def test_no_record_looks_cut_in_half(version: int, cpu: int, far: int, *, typed:
     # A time beyond the nanoseconds of int64 is that of the events themselves.
     worse = [f for f in capture.diagnostics if f.severity >= Severity.WARNING]
     assert {f.code for f in worse} <= {"FXX0305"}
-    with plain_kernels():
-        assert packed_events(events, payloads, version)[0] == data
 
 
 def test_what_does_not_fit_is_counted() -> None:

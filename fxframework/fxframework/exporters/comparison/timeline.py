@@ -60,10 +60,7 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     length = table.array("dur")
     threads = table.array("thread")
     depth = table.array("depth")
-    if anchor is None:
-        zero_time = int(start.min())
-    else:
-        zero_time = _start_of(anchor, capture.name, table)
+    zero_time = int(start.min()) if anchor is None else _start_of(anchor, capture.name, table)
     is_call = (table.array("kind") != ASYNC) & (length >= 0)
     rows = np.flatnonzero(is_call & (depth < DEEPEST))
     ids, thread_index = np.unique(threads[rows], return_inverse=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.spans import WITHOUT_SLICE, flow_points
 from fxframework.exporters.columns import index_in, joined, sizes_of
+from fxframework.exporters.nesting import OPEN, Nesting
 from fxframework.exporters.perfetto.arguments import (
     INTERNED,
     NEEDED,
@@ -25,7 +26,6 @@ from fxframework.exporters.perfetto.arguments import (
     Interned,
     Tails,
 )
-from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.order import (
     START,
     TAIL,

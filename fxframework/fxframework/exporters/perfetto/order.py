@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.columns import first_of_runs, index_in, picked, starts_of
-from fxframework.exporters.perfetto.nest import OPEN
+from fxframework.exporters.nesting import OPEN
 from fxframework.io.temporary import TemporaryFile
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.capture import Capture

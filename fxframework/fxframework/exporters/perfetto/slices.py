@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.columns import index_in, joined, picked
-from fxframework.exporters.perfetto.nest import OPEN
+from fxframework.exporters.nesting import OPEN
 from fxframework.exporters.perfetto.order import Columns, parents_of
 from fxframework.exporters.perfetto.tracks import KeyedTracks, process_uuids
 from fxframework.model.schema import ASYNC

@@ -12,7 +12,7 @@ from fxframework.exporters.columns import sizes_of
 from fxframework.exporters.perfetto.ids import Ids, SortedMap, distinct
 from fxframework.exporters.perfetto.wire import Messages, integer, message, runs, string
 from fxframework.io.words import U64_MAX
-from fxframework.kernels.maps import PairMap
+from fxframework.kernels.pools import PairMap
 
 __all__ = ["KeyedTracks", "Tracks", "grown", "process_uuids", "thread_uuids"]
 

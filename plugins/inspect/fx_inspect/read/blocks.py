@@ -27,7 +27,7 @@ from fxframework.io.words import WORD, to_i64
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.findings import FIELDS
 from fxframework.wire.floats import Float
-from fxframework.wire.framing import frames_of_records, has_loops, uncompiled
+from fxframework.wire.framing import frames_of_records
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
 
 __all__ = ["Blocks", "Columns", "Gathered", "Noted", "Run"]
@@ -284,14 +284,9 @@ class _Found:
 
 
 class Blocks:
-    """All records of a VMO, in runs. ``data`` is uint8; of the limits ``max_record`` applies.
-
-    Raises PluginError if the loops that find records are not compiled.
-    """
+    """All records of a VMO, in runs. ``data`` is uint8; of the limits ``max_record`` applies."""
 
     def __init__(self, data: U8, limits: Limits) -> None:
-        if not has_loops():
-            raise uncompiled("files of inspect")
         arena.keep_small()
         self.data = data
         self.units = data.size // wire.UNIT

@@ -174,7 +174,7 @@ def _reach(next_of: I32) -> I64:
         steps *= 2
     else:
         return endless
-    # Whoever has gone so far is in a cycle.
+    # An extent that so many steps lead to is in a cycle.
     in_cycle = np.zeros(next_of.size, bool)
     in_cycle[jump] = True
     in_cycle[none] = False

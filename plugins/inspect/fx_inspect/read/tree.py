@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fx_inspect.read.chains import bounds_of
 from fxframework.kernels.codes import codes_of
-from fxframework.kernels.columns import CopiedStretches
+from fxframework.kernels.rows import copied
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.strings import StringPool
 
@@ -59,7 +59,7 @@ class TreeOrder:
 
 
 def _jumps(parents: I32) -> I32:
-    """Return the parent of each node, where the root is its own, and their count is no node."""
+    """Return the parent of each node, where the root is its own; their count stands for none."""
     jumps = np.append(parents, np.int32(parents.size))
     jumps[jumps < 0] = parents.size
     jumps[0] = 0
@@ -116,7 +116,7 @@ def cycles_of(parents: I32) -> I64:
         least = np.minimum(least, least.take(jump))
         jump = jump.take(jump)
     leading = np.flatnonzero((jump > 0) & (jump < none))
-    # Whoever has gone so far is in the cycle, and has gone around it.
+    # So many steps from a node lead into its cycle, and around it.
     firsts = least[jump[leading]]
     _, at = np.unique(firsts, return_index=True)
     return firsts[np.sort(at)].astype(np.int64)
@@ -198,7 +198,7 @@ def paths_of(pool: StringPool, names: I32, parents: I32, longest: int, most: int
         out = np.empty(int(bounds[-1]), np.uint8)
         out[: texts.size] = texts
         offsets = texts.size + bounds_of(sizes.reshape(-1))
-        CopiedStretches(out.data, starts.reshape(-1).data, offsets.data, out.data).run()
+        copied(out, starts.reshape(-1), offsets, out)
         with pool.lock:
             codes[nodes] = codes_of(pool.pool, out, bounds[:-1], np.diff(bounds))
         at = stop

@@ -261,10 +261,10 @@ class Values:
 
         Whatever text is there counts as referred to.
         """
-        texts = self._places.texts_at(targets)
-        np.add.at(self.references, texts[texts >= 0], 1)
-        is_string = self._texts.types.take(texts) == BlockType.STRING_REFERENCE
-        return np.where(is_string & (targets > 0), texts, -1)
+        units = targets.astype(np.intp, copy=False)
+        types, texts = self._places.types_at(units), self._places.numbers_at(units)
+        np.add.at(self.references, texts[IS_NAME.take(types)], 1)
+        return np.where((types == BlockType.STRING_REFERENCE) & (units > 0), texts, NOTHING)
 
     # --- Properties -------------------------------------------------------------------------------
 
@@ -319,16 +319,23 @@ class Values:
         while at < rows.size:
             before = int(behind[at - 1]) if at else 0
             stop = max(at + 1, int(np.searchsorted(behind, before + ROWS, "right")))
-            arrays = np.repeat(np.arange(at, stop), counts[at:stop])
-            slots = before + np.arange(arrays.size) - (behind - counts)[arrays]
-            starts = wire.UNIT * self.units[rows[arrays]].astype(np.int64) + wire.SLOTS_AT
-            targets = self._numbers.integers(starts + 4 * slots, 4, big=False)
+            arrays, lengths = rows[at:stop], counts[at:stop]
+            first = behind[at:stop] - lengths - before
+            """The first slot of each, counted from those that are looked at here."""
+            starts = wire.UNIT * self.units[arrays].astype(np.int64) + wire.SLOTS_AT
+            steps = np.arange(int(lengths.sum()))
+            places = np.repeat(starts - 4 * first, lengths) + 4 * steps
+            targets = self._numbers.integers(places, 4, big=False)
             strings = self._strings(targets)
-            is_kept = self.names[rows[arrays]] >= 0
-            np.add.at(self.uses, strings[is_kept & (strings >= 0)], 1)
-            wrong = np.flatnonzero(is_kept & (targets != 0) & (strings < 0))
-            first = wrong[np.append(True, arrays[wrong][1:] != arrays[wrong][:-1])[: wrong.size]]
-            self._note(rules.SLOT_WITHOUT_STRING, rows[arrays[first]], slots[first])
+            is_kept = np.repeat(self.names[arrays] >= 0, lengths)
+            is_string = strings >= 0
+            np.add.at(self.uses, strings[is_kept & is_string], 1)
+            wrong = np.flatnonzero(is_kept & ~is_string & (targets != 0))
+            # Of each array, the first slot of nothing.
+            owners = np.searchsorted(first, wrong, "right") - 1
+            owners, nearest = np.unique(owners, return_index=True)
+            slots = wrong[nearest] - first[owners]
+            self._note(rules.SLOT_WITHOUT_STRING, arrays[owners], slots)
             at = stop
 
     # --- Links ------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from fx_trace.read.first_pass import MASKS, Spans, longest_first
 from fx_trace.read.match import Durations, Match
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
-from fxframework.kernels.maps import PairMap
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.pools import PairMap
+from fxframework.kernels.rows import Notes
 from fxframework.kernels.sorting import order_and_keys
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import TABLE_CODES

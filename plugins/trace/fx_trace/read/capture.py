@@ -24,7 +24,6 @@ from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.schema import TableSchema
-from fxframework.wire.framing import has_loops, uncompiled
 
 if TYPE_CHECKING:
     from fx_trace.read.blocks import TraceFile
@@ -103,8 +102,6 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same as JSON lines, block by block."""
-        if not has_loops():
-            return super().records_json()
         return self.lines(self.record_diagnostics)
 
     def lines(self, diagnostics: Diagnostics | None) -> Iterator[bytes]:
@@ -115,12 +112,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         return self.checked_pieces(lines.lines_reported(diagnostics))
 
     def file(self) -> TraceFile:
-        """Return the bytes that the records lie in, in reading order.
-
-        Raises PluginError if the loops that blocks need are not compiled.
-        """
-        if not has_loops():
-            raise uncompiled("parts of traces")
+        """Return the bytes that the records lie in, in reading order."""
         from fx_trace.read.blocks import TraceFile
 
         return TraceFile.archive(

@@ -29,8 +29,8 @@ from fxframework.io import arena
 from fxframework.io.spill import Spill
 from fxframework.kernels.behind import Behind, in_halves
 from fxframework.kernels.buffers import gathered, view
-from fxframework.kernels.maps import PairMap
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.pools import PairMap
+from fxframework.kernels.rows import Notes
 from fxframework.kernels.sorting import order_and_keys, stable_order
 from fxframework.kit.runs import SortedRuns
 from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch

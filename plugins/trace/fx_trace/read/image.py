@@ -46,7 +46,6 @@ from fxframework.io.words import U64_MAX, WORD
 from fxframework.model.capture import OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
-from fxframework.wire.framing import has_loops
 
 if TYPE_CHECKING:
     from fx_trace.read.blocks import TraceFile
@@ -229,8 +228,6 @@ class BufferCapture(TraceCapture):
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same as JSON lines, block by block."""
-        if not has_loops():
-            return super().records_json()
         diagnostics = self.record_diagnostics
         if diagnostics is not None:
             self._report_image(diagnostics)

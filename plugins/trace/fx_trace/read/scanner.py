@@ -17,7 +17,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.behind import Behind
 from fxframework.kernels.buffers import view
-from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Notes
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, Clock
 from fxframework.model.strings import StringPool
 

@@ -19,6 +19,7 @@ from fx_xray.format import (
     FUNCTION,
     HEADER_BYTES,
     KIND_NAMES,
+    ORPHAN,
     TAIL_EXIT,
     BasicArgument,
     BasicFunction,
@@ -32,6 +33,8 @@ __all__ = ["BasicFrames"]
 I64 = NDArray[np.int64]
 TYPE_BYTES = 2
 PROCESS_BITS = 32
+WHO = ("function_id", "thread", "process")
+"""Fields of a record that say whose it is; of a thread, the process has the bits above."""
 
 
 class BasicFrames:
@@ -85,7 +88,7 @@ class BasicFrames:
         fault[row] = int(rules.BAD_TYPE)
         report(rules.BAD_TYPE, row, type[row])
         calls = np.flatnonzero(type == 0)
-        kind = self.records.fields(BasicFunction, begin[calls], "kind")[0]
+        kind, *who_calls = self.records.fields(BasicFunction, begin[calls], "kind", *WHO)
         is_bad = kind > ENTER_ARG
         fault[calls[is_bad]] = int(rules.BAD_KIND)
         report(rules.BAD_KIND, calls[is_bad], kind[is_bad])
@@ -93,13 +96,19 @@ class BasicFrames:
             report(rules.BASIC_TAIL_EXIT, calls[kind == TAIL_EXIT])
         is_call = (type == 0) & (fault == 0)
         is_argument = type == 1
-        function, thread = self._who(begin, is_call, is_argument)
+        arguments = np.flatnonzero(is_argument)
+        who_argues = self.records.fields(BasicArgument, begin[arguments], *WHO)
+        function, thread, process = np.zeros((3, begin.size), np.int64)
+        for rows, columns in ((calls, who_calls), (arguments, who_argues)):
+            function[rows], thread[rows], process[rows] = columns
+        if self.version >= BASIC_PID_VERSION:
+            thread |= process << PROCESS_BITS
         is_called, is_orphan = self._called(is_call, is_argument, function, thread)
         row = np.flatnonzero(is_orphan)
         report(rules.BASIC_ORPHAN, row, function[row])
         self._add_stretches(begin, end, fault == 0, is_orphan, thread)
         shown = np.where(fault > 0, DAMAGED, np.where(is_argument, CALL_ARGUMENT, FUNCTION))
-        np.add.at(self.kinds, shown, 1)
+        self.kinds += np.bincount(shown, minlength=self.kinds.size)
         lost = np.flatnonzero(fault)
         if lost.size:
             self.losses.append(np.stack([begin[lost], end[lost], fault[lost]]))
@@ -108,18 +117,6 @@ class BasicFrames:
         nothing = np.zeros(begin.size, np.int64)
         return Frames(begin, end, nothing + 1, shown.astype(np.uint8), fault, nothing - 1,
                       is_called, nothing, found, begin[at])  # fmt: skip
-
-    def _who(self, begin: I64, is_call: Any, is_argument: Any) -> tuple[I64, I64]:
-        """Return function and thread of each record; of a thread's process the bits above."""
-        function, thread, process = np.zeros((3, begin.size), np.int64)
-        for cls, mask in ((BasicFunction, is_call), (BasicArgument, is_argument)):
-            row = np.flatnonzero(mask)
-            function[row], thread[row], process[row] = self.records.fields(
-                cls, begin[row], "function_id", "thread", "process"
-            )
-        if self.version >= BASIC_PID_VERSION:
-            thread |= process << PROCESS_BITS
-        return function, thread
 
     def _called(
         self, is_call: Any, is_argument: Any, function: I64, thread: I64
@@ -158,5 +155,9 @@ class BasicFrames:
         first, last = np.flatnonzero(begins), np.flatnonzero(is_sound & follows[: begin.size])
         nothing = np.zeros(first.size, np.int64)
         self.stretches.add(
-            begin[first], end[last], thread[first], nothing, is_orphan[first].astype(np.int64)
+            begin[first],
+            end[last],
+            thread[first],
+            nothing,
+            np.where(is_orphan[first], ORPHAN, 0),
         )

@@ -405,8 +405,9 @@ class Block:
         deltas[between] = self._deltas(self._advances(between))
         sums = np.cumsum(deltas)
         base = np.concatenate([[carry.base], tsc[:-1]]) + np.diff(sums[clock], prepend=0)
-        if carry.is_timed and self.local[clock[0]] == 0:
-            base[0] += sum(int(self._deltas(rows).sum()) for rows in carry.owed)
+        if carry.is_timed and carry.owed and self.local[clock[0]] == 0:
+            # Of arrays, a sum wraps as the times of records do.
+            base[:1] += np.concatenate([self._deltas(rows) for rows in carry.owed]).sum()
         buffer = self.local[clock]
         is_timed = np.diff(buffer, prepend=0 if carry.is_timed else -1) == 0
         apart = tsc - base

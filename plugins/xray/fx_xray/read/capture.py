@@ -35,7 +35,6 @@ from fxframework.model.capture import CallColumns, OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Found
 from fxframework.model.schema import TableSchema
-from fxframework.wire.framing import has_loops
 
 __all__ = [
     "BasicCapture",
@@ -261,7 +260,7 @@ class FileCapture(EventCapture):
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same records as JSON lines, those that are sound from columns."""
-        if self.header is None or not has_loops():
+        if self.header is None:
             return super().records_json()
 
         from fx_xray.read.record_lines import lines_of

@@ -50,14 +50,9 @@ from fx_xray.format import (
     place,
 )
 from fxframework.errors import Rule
-from fxframework.wire.framing import uncompiled
+from fxframework.kernels import heads
+from fxframework.kernels.heads import Heads
 from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
-
-try:
-    from fxframework.kernels import heads
-    from fxframework.kernels.heads import Heads
-except ModuleNotFoundError as problem:
-    raise uncompiled("XRay traces") from problem
 
 __all__ = ["SPACE", "FdrPolicy", "Records", "Rows", "function_fields", "heads_of"]
 

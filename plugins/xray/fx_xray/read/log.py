@@ -32,6 +32,7 @@ from fx_xray.read.events import Events, backward, merged_order, picked
 from fx_xray.read.frames import Records
 from fx_xray.read.timeline import BasicThreads, FdrThreads, Threads, ThreadStretches, in_time
 from fx_xray.rules import RULES
+from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.kernels.sorting import stable_order
 from fxframework.wire.findings import Findings
@@ -128,6 +129,7 @@ class _FileLog(Log):
         self._most = limits.max_record
         self._release = release
         self.notes = Findings(limits.max_findings, RULES.numbers)
+        arena.keep_small()
 
     def _scan(self, frames: FdrFrames | BasicFrames, notes: Findings | None) -> None:
         """Read all records."""
@@ -175,14 +177,14 @@ class _FileLog(Log):
         self._stretches = ThreadStretches(start, stop, base, flags.astype(np.uint8), first)
 
     @abc.abstractmethod
-    def _threads(self, room: int) -> Threads:
+    def _threads(self) -> Threads:
         """Return what reads the events of threads, from the first ones on."""
 
     def chunks(self) -> Iterator[Events]:
         """Yield all events, some thousands at once."""
         most = AT_ONCE
         done = let_go = 0
-        for events in in_time(self._threads(min(most, self.nbytes)), most):
+        for events in in_time(self._threads()):
             for part in parts_of(events, most):
                 yield part
                 done = min(done + 8 * part.kind.size, self.nbytes)
@@ -260,8 +262,8 @@ class FdrLog(_FileLog):
         base = np.where(marks & CUT, cut_tsc[order], base[of_block])
         self._set_stretches(start[order], stop[order], marks, base, thread[of_block])
 
-    def _threads(self, room: int) -> Threads:
-        return FdrThreads(self._file, self._stretches, room, most=self._most)
+    def _threads(self) -> Threads:
+        return FdrThreads(self._file, self._stretches, most=self._most)
 
 
 def parts_of(events: Events, most: int) -> Iterator[Events]:
@@ -321,5 +323,5 @@ class BasicLog(_FileLog):
         order = _ordered(thread.astype(np.int64))
         self._set_stretches(start[order], stop[order], flags[order], tsc[order], thread[order])
 
-    def _threads(self, room: int) -> Threads:
-        return BasicThreads(self._file, self._stretches, room)
+    def _threads(self) -> Threads:
+        return BasicThreads(self._file, self._stretches)

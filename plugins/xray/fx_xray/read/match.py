@@ -19,14 +19,9 @@ from fxframework.errors import Rule
 from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.temporary import TemporaryFile, reserve
+from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.wire.findings import Findings
-from fxframework.wire.framing import uncompiled
-
-try:
-    from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting
-except ModuleNotFoundError as problem:
-    raise uncompiled("XRay traces") from problem
 
 __all__ = ["WHAT", "Matcher", "Rows", "Spans"]
 
@@ -213,15 +208,22 @@ class Matcher:
         found: list[I64] = []
         events: list[I64] = []
 
-        def report(rule: Rule, places: I64, offsets: I64, values: Any = 0) -> None:
+        unlisted: list[tuple[int, int]] = []
+
+        def report(rule: Rule, places: I64, offsets: I64, values: NDArray[Any]) -> None:
             if places.size:
-                notes = np.empty((places.size, FINDING_FIELDS), np.int64)
-                notes[:, 0], notes[:, 1], notes[:, 2], notes[:, 3] = int(rule), offsets, -1, values
+                # Of millions only the first ones are listed: the others are not put together.
+                most = self.notes.left_of(int(rule))
+                unlisted.append((int(rule), max(0, places.size - most)))
+                notes = np.empty((min(places.size, most), FINDING_FIELDS), np.int64)
+                notes[:, 0], notes[:, 2] = int(rule), -1
+                notes[:, 1] = offsets[:most]
+                notes[:, 3] = values[:most]
                 found.append(notes)
-                events.append(places)
+                events.append(places[:most])
 
         back = np.flatnonzero(columns["kind"] >= BACK)
-        report(TIME_BACK, back, offset[back])
+        report(TIME_BACK, back, offset[back], np.broadcast_to(0, back.shape))
         if self._max_depth < nesting.rows:
             is_begin = WHAT[columns["kind"] & np.uint8(BACK - 1)] == BEGIN
             deep = np.flatnonzero(is_begin & (nesting.depths > self._max_depth))
@@ -229,13 +231,16 @@ class Matcher:
         unwound = nesting.unwound
         self.unwound += len(unwound)
         if unwound.size:
-            report(UNWOUND_CALL, unwound[:, 0], unwound[:, 4])
+            places = unwound[:, 0]
+            report(UNWOUND_CALL, places, unwound[:, 4], np.broadcast_to(0, places.shape))
         unmatched = np.flatnonzero(is_unmatched)
         self.unmatched_exits += unmatched.size
         report(UNMATCHED_EXIT, unmatched, offset[unmatched], columns["function"][unmatched])
         if found:
             order = np.argsort(np.concatenate(events), kind="stable")
             self.notes.add(np.concatenate(found)[order])
+        for rule, count in unlisted:
+            self.notes.count(rule, count)
 
     # --- Arguments --------------------------------------------------------------------------------
 
@@ -247,15 +252,15 @@ class Matcher:
         ``begins`` are the events that are rows of `slices`, ``outside`` those of `instants`.
         """
         events = np.flatnonzero(kind >= ARGUMENT)
+        if not events.size:
+            if kind.size:
+                self._last = LastCall(*self._row_of_last(kind.size - 1, begins, outside))
+            return {name: np.zeros(0, type) for name, type in ARGS.items()}
         row_of = self.nesting.closes
         row_of[begins] = self.counted["slices"] + np.arange(begins.size)
         row_of[outside] = self.counted["instants"] + np.arange(outside.size)
         of_instant = np.zeros(kind.size, np.uint8)
         of_instant[outside] = 1
-        if not events.size:
-            if kind.size:
-                self._last = LastCall(int(row_of[-1]), bool(of_instant[-1]))
-            return {name: np.zeros(0, type) for name, type in ARGS.items()}
         calls = np.flatnonzero(kind < ARGUMENT)
         kind = kind[events]
         orphan = (kind == ARGUMENT) & (columns["size"][events] < 0)
@@ -290,6 +295,14 @@ class Matcher:
             args["value"][types] = columns["function"][events[typed]]
             args["size"][types] = 0
         return args
+
+    def _row_of_last(self, last: int, begins: I64, outside: I64) -> tuple[int, bool]:
+        """Return the row of the call of the last event, and whether it is one of `instants`."""
+        if begins.size and begins[-1] == last:
+            return self.counted["slices"] + begins.size - 1, False
+        if outside.size and outside[-1] == last:
+            return self.counted["instants"] + outside.size - 1, True
+        return int(self.nesting.closes[last]), False
 
     # --- The end ----------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from fx_xray.read.events import to_ns, to_spans
 from fx_xray.read.symbols import FunctionNames
 from fx_xray.read.tables import SCHEMAS
 from fxframework.io.source import Source
-from fxframework.kernels.maps import PairMap
+from fxframework.kernels.pools import PairMap
 from fxframework.kit.scanned import Columns
 from fxframework.model.capture import CallColumns, OpenRequest
 from fxframework.model.clock import NS_MAX

@@ -1,7 +1,8 @@
 """The timeline: the events of a trace in order of time, out of its sound stretches.
 
 A thread's events keep the order in which it wrote them: its times count as the latest so far.
-Threads are merged by these, then by their numbers, a window of time after another.
+Threads are merged by these, then by their numbers. Of all threads that are behind the others,
+thousands of records are read together, as columns.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ from fx_xray.format import (
     BasicFunction,
 )
 from fx_xray.read.buffers import expanded, latest, shifted
-from fx_xray.read.events import Events, picked
+from fx_xray.read.events import Events
 from fx_xray.read.frames import Records, function_fields, heads_of
 from fxframework.kernels.heads import Heads
+from fxframework.kernels.sorting import stable_order
 
 __all__ = ["BasicThreads", "FdrThreads", "ThreadStretches", "Threads", "in_time"]
 
@@ -51,12 +53,14 @@ I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 NEARBY: Final = 40
 """Bits of the ticks by which an event with a time of its own may be ahead of its thread."""
-HELD: Final = 1 << 20
-"""Events of all threads that are held at once, about."""
+TOGETHER: Final = 1 << 17
+"""Records that are read together, of all threads."""
 LEAST: Final = 1 << 8
-"""Events of a thread that are read at once, at least."""
-GROUP: Final = 1 << 11
-"""Records of threads that are read together."""
+"""Records of a thread that are read at once, at least, if it has them."""
+PEEKED: Final = 8
+"""Records that are read of each of many threads, to know when it begins."""
+HELD: Final = 1 << 20
+"""Events that are held, about, before the earliest of them are given out though few."""
 TYPE_BYTES: Final = 2
 Columns = dict[str, NDArray[Any]]
 
@@ -75,158 +79,190 @@ class ThreadStretches(NamedTuple):
     first: I64
 
 
-@attrs.define
-class Thread:
-    """Where a thread is: what the records so far say of those that follow."""
+class ThreadStates:
+    """Where each thread is: what the records so far say of those that follow, by thread."""
 
-    at: int = 0
-    stretch: int = 0
-    last_stretch: int = -1
-    """The stretch of the last record."""
-    base: int = 0
-    """The time that deltas are added to; in basic mode that of the last call."""
-    cpu: int = NO_CPU
-    function: int = 0
-    """The function of the last call."""
-    is_called: bool = False
-    """Whether arguments of the last call may follow, in its stretch."""
-    last_call: int = 0
-    """The time of the last call."""
-    latest: int = SIGN
-    """The latest time so far; biased, as are those that threads are merged by."""
+    def __init__(self, first_stretch: I64) -> None:
+        count = first_stretch.size
+        self.at = np.zeros(count, np.int64)
+        self.stretch = first_stretch.copy()
+        self.last_stretch = np.full(count, -1)
+        """The stretch of the last record."""
+        self.base = np.zeros(count, np.int64)
+        """The time that deltas are added to; in basic mode that of the last call."""
+        self.cpu = np.full(count, NO_CPU)
+        self.function = np.zeros(count, np.int64)
+        """The function of the last call."""
+        self.is_called = np.zeros(count, np.bool_)
+        """Whether arguments of the last call may follow, in its stretch."""
+        self.last_call = np.zeros(count, np.int64)
+        """The time of the last call."""
+        self.latest = np.full(count, SIGN)
+        """The latest time so far; biased, as are those that threads are merged by."""
 
 
 @attrs.define
 class Walked:
-    """Records that were found: rows of them, as ``Heads.walk`` has them, and each alone."""
+    """Records that were found, those of each thread in a *part*: rows, and each record alone."""
 
     begin: I64
     end: I64
     count: I64
     code: NDArray[np.uint8]
     stretch: I64
-    """The stretch of each row, among those of the lane."""
     thread: I64
-    """The thread of each row."""
+    """Begin, end, number of records, kind, stretch and thread of each row (``Heads.walk``)."""
     place: I64
     """The place of each record."""
     first: I64
     """The first record of each row."""
-    stop: int
-    """The end of the last stretch."""
+    part_first: I64
+    """The first row of each part."""
+    part_last: I64
+    """The last row of each part."""
+
+    def last_records(self) -> I64:
+        """Return the last record of each part."""
+        last = self.part_last
+        return self.first[last] + self.count[last] - 1
+
+
+class Part(NamedTuple):
+    """Events of threads, those of each in their order."""
+
+    columns: Columns
+    """Columns of the records; kinds of events that go back in time have BACK."""
+    rows: I64
+    """The records that are events."""
+    key: I64
+    """When each event comes."""
+    threads: I64
+    """The threads that have events."""
+    begins: I64
+    """The first event of each of these threads."""
+
+    def without_empty(self, counts: I64) -> Part:
+        """Return the same, but for threads that have no events; ``counts`` are those of each."""
+        has_some = counts > 0
+        begins = np.cumsum(counts) - counts
+        return self._replace(threads=self.threads[has_some], begins=begins[has_some])
+
+    def where(self, mask: Bools) -> Part:
+        """Return the events where a mask holds."""
+        counts = np.zeros(0, np.int64)
+        if mask.size:
+            counts = np.add.reduceat(mask, self.begins, dtype=np.int64)
+        some = self._replace(rows=self.rows[mask], key=self.key[mask])
+        return some.without_empty(counts)
 
 
 class Threads(abc.ABC):
-    """Reads the events of threads, some of one *lane* at a time.
-
-    A lane is a thread, or threads that follow one another and have few records: they are read
-    whole, and put in order of time.
-    """
+    """Reads the events of threads, some of each of several at a time."""
 
     step: int
     """Bytes of records that follow one another in one row."""
     most = 0
     """The largest record, in bytes; 0 for any."""
 
-    def __init__(self, records: Records, stretches: ThreadStretches, table: I64, room: int) -> None:
+    def __init__(self, records: Records, stretches: ThreadStretches, table: I64) -> None:
         self.records = records
         self.stretches = stretches
-        self.heads = Heads(records.data, table, max(1, room), int(records.big))
-        sums = np.concatenate([[0], np.cumsum(stretches.stop - stretches.start)])
-        nbytes = np.diff(sums[stretches.first]).tolist()
-        # The first thread of each lane, and the number of threads.
-        self.bounds = [0]
-        most = min(room, GROUP) * self.step
-        left = most
-        for thread, size in enumerate(nbytes):
-            if thread and size > left:
-                self.bounds.append(thread)
-                left = most
-            left -= size
-        self.bounds += [len(nbytes)] if nbytes else []
-        self.count = len(self.bounds) - 1
-        self.threads = [Thread() for _ in range(self.count)]
+        self.thread_of = np.repeat(np.arange(stretches.first.size - 1), np.diff(stretches.first))
+        """The thread of each stretch."""
+        room = min(TOGETHER, records.data.size) + 1
+        self.heads = Heads(records.data, table, room, int(records.big))
+        self.states = ThreadStates(stretches.first[:-1])
 
-    def read(self, number: int, most: int) -> tuple[Events, I64] | None:
-        """Return the next events of a lane, of ``most`` records at most, and when they come.
+    @property
+    def open_threads(self) -> I64:
+        """The threads that have more records, ascending."""
+        return np.flatnonzero(self.states.stretch < self.stretches.first[1:])
 
-        The kinds of events that go back in time have BACK. None if it has no more records.
+    def read(self, threads: I64, most: int) -> Part:
+        """Return the next events of threads, of ``most`` records of each at most.
+
+        Of the last threads there are none, where those before have enough.
         """
-        thread, heads = self.threads[number], self.heads
-        first_thread, end_thread = self.bounds[number : number + 2]
-        is_group = end_thread > first_thread + 1
-        first = self.stretches.first
-        mine = slice(int(first[first_thread]), int(first[end_thread]))
-        heads.at, heads.stretch = thread.at, thread.stretch
-        rows, _ = heads.walk(
-            self.stretches.start[mine],
-            self.stretches.stop[mine],
-            self.records.data.size if is_group else most,
+        heads, states, stretches = self.heads, self.states, self.stretches
+        rows = heads.walk(
+            stretches.start,
+            stretches.stop,
+            stretches.first[1:],
+            states.at,
+            states.stretch,
+            threads,
+            most,
+            TOGETHER,
         )
-        thread.at, thread.stretch = heads.at, heads.stretch
-        if not rows:
-            return None
-        columns: Any = heads.places, heads.ends, heads.counts, heads.codes, heads.stretches
-        begin, end, count, code, stretch = (column[:rows].copy() for column in columns)
+        names = ("places", "ends", "counts", "codes", "stretches")
+        begin, end, count, code, stretch = (getattr(heads, name)[:rows] for name in names)
         stretch = stretch.astype(np.int64)
-        of_thread = np.full(rows, first_thread)
-        if is_group:
-            of_thread = np.searchsorted(first, mine.start + stretch, side="right") - 1
+        thread = self.thread_of[stretch]
         place, first_record = expanded(begin, count, self.step)
-        stop = int(self.stretches.stop[mine.start + int(stretch[-1])])
-        walked = Walked(begin, end, count, code, stretch, of_thread, place, first_record, stop)
-        events, key = self.events(thread, walked, mine.start)
-        thread.last_stretch = int(stretch[-1])
-        is_back = np.append(False, key[1:] < key[:-1])[: key.size]
-        for part in parts_by_thread(events["thread"], is_back):
-            np.maximum.accumulate(key[part], out=key[part])
-        if key.size and not is_group:
-            np.maximum(key, thread.latest, out=key)
-            thread.latest = int(key[-1])
-        if is_group:
-            order = np.argsort(key, kind="stable")
-            key = key[order]
-            events = {name: column[order] for name, column in events.items()}
-        if self.most:
-            nbytes = events["size"].astype(np.int64) + METADATA_BYTES
-            is_fit = (events["kind"] < CUSTOM) | (nbytes <= self.most)
-            key, events = key[is_fit], {name: each[is_fit] for name, each in events.items()}
-        if not (events["kind"] & (BACK - 1) >= ARGUMENT).any():
-            # Calls have neither, and there may be many.
-            for name in ("value", "size"):
-                events[name] = np.broadcast_to(events[name][:0].dtype.type(0), key.size)
-        return Events(**events), key
+        part_first = np.flatnonzero(np.append(True, thread[1:] != thread[:-1])[:rows])
+        part_last = np.append(part_first[1:], rows)[: part_first.size] - 1
+        walked = Walked(
+            begin, end, count, code, stretch, thread, place, first_record, part_first, part_last
+        )
+        if not rows:
+            nothing = np.zeros(0, np.int64)
+            return Part(columns_of(walked), nothing, nothing, nothing, nothing)
+        columns, key, is_event = self.events(walked)
+        states.last_stretch[thread[part_last]] = stretch[part_last]
+        events = np.arange(place.size)
+        if not is_event.all():
+            events = np.flatnonzero(np.repeat(is_event, walked.count))
+            key = key[events]
+        begins = np.searchsorted(events, first_record[part_first])
+        counts = np.diff(begins, append=events.size)
+        part = Part(columns, events, key, thread[part_first], begins).without_empty(counts)
+        self._settle(part)
+        if self.most and "size" in columns:
+            nbytes = columns["size"][events].astype(np.int64) + METADATA_BYTES
+            return part.where((columns["kind"][events] < CUSTOM) | (nbytes <= self.most))
+        return part
+
+    def _settle(self, part: Part) -> None:
+        """Let the times of each thread ascend."""
+        key, threads, begins = part.key, part.threads, part.begins
+        if not key.size:
+            return
+        latest_of = self.states.latest
+        key[begins] = np.maximum(key[begins], latest_of[threads])
+        ends = np.append(begins[1:], key.size)
+        back = np.flatnonzero(key[1:] < key[:-1]) + 1
+        parts = np.searchsorted(begins, back, side="right") - 1
+        parts = np.unique(parts[begins[parts] != back])
+        for begin, end in zip(begins[parts].tolist(), ends[parts].tolist(), strict=True):
+            np.maximum.accumulate(key[begin:end], out=key[begin:end])
+        latest_of[threads] = key[ends - 1]
 
     @abc.abstractmethod
-    def events(self, thread: Thread, walked: Walked, base: int) -> tuple[Columns, I64]:
-        """Return the events of records, and the biased time by which each is in its thread.
+    def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
+        """Return an event for each record, the biased time by which it comes, and which rows count.
 
-        ``base`` is the number of the thread's first stretch.
+        The states of the threads go on behind the records.
         """
 
 
 def columns_of(walked: Walked) -> Columns:
-    """Return columns for an event of each record, still without its time, CPU and thread."""
+    """Return columns for an event of each record, still without its kind, function, time and CPU.
+
+    Calls have no ``value`` and ``size``, which then are not there.
+    """
     count = walked.place.size
     return {
-        "kind": np.zeros(count, np.uint8),
-        "function": np.zeros(count, np.uint32),
+        "kind": np.empty(count, np.uint8),
+        "function": np.empty(count, np.uint32),
         "offset": walked.place,
-        "value": np.zeros(count, np.uint64),
-        "size": np.zeros(count, np.int32),
         "thread": np.repeat(walked.thread.astype(np.int32), walked.count),
     }
 
 
-def parts_by_thread(thread: NDArray[np.int32], mask: Bools) -> list[slice]:
-    """Return where the events of each thread are that have one where a mask holds.
-
-    Those of a thread follow one another.
-    """
-    begins = np.flatnonzero(np.append(True, thread[1:] != thread[:-1])[: thread.size])
-    ends = np.append(begins[1:], thread.size)
-    chosen = np.unique(np.searchsorted(begins, np.flatnonzero(mask), side="right") - 1)
-    return list(map(slice, begins[chosen].tolist(), ends[chosen].tolist()))
+def add_values(columns: Columns) -> None:
+    """Add columns for what only arguments and custom and typed events have."""
+    columns["value"] = np.zeros(columns["kind"].size, np.uint64)
+    columns["size"] = np.zeros(columns["kind"].size, np.int32)
 
 
 class FdrThreads(Threads):
@@ -234,47 +270,40 @@ class FdrThreads(Threads):
 
     step = FUNCTION_BYTES
 
-    def __init__(
-        self, records: Records, stretches: ThreadStretches, room: int, *, most: int
-    ) -> None:
-        super().__init__(records, stretches, heads_of(records.version, records.order), room)
+    def __init__(self, records: Records, stretches: ThreadStretches, *, most: int) -> None:
+        super().__init__(records, stretches, heads_of(records.version, records.order))
         self.most = most
 
-    def events(self, thread: Thread, walked: Walked, base: int) -> tuple[Columns, I64]:
-        """Return the events of records, and the biased time by which each is in its thread."""
-        out, begin, stretch = columns_of(walked), walked.begin, walked.stretch
-        kinds, first = out["kind"], walked.first
-        flags = self.stretches.flags[base + stretch]
-        code = np.where(flags & CUT != 0, np.uint8(START), walked.code)
+    def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
+        """Return an event for each record, the biased time by which it comes, and which rows count.
+
+        The states of the threads go on behind the records.
+        """
+        out, first = columns_of(walked), walked.first
+        is_cut = self.stretches.flags[walked.stretch] & CUT != 0
+        code = np.where(is_cut, np.uint8(START), walked.code)
         is_function, is_argument = code == FUNCTION, code == CALL_ARGUMENT
         is_event = (code == CUSTOM_EVENT) | (code == TYPED_EVENT)
-        # Functions are most of all: they are read together.
-        if is_function.all():
-            kinds[:], out["function"][:], delta = function_fields(self.records, walked.place)
-        else:
-            delta = np.zeros(walked.place.size, np.int64)
-            every = np.flatnonzero(np.repeat(is_function, walked.count))
-            kinds[every], out["function"][every], delta[every] = function_fields(
-                self.records, walked.place[every]
-            )
+        is_shown = is_function | is_argument | is_event
+        if (is_argument | is_event).any():
+            add_values(out)
+        # Functions are most of all: the others are read as such too, which is cheaper than to pick.
+        out["kind"][:], out["function"][:], delta = function_fields(self.records, walked.place)
+        others = first[~is_function]
+        out["kind"][others] = 0
+        out["function"][others] = 0
+        delta[others] = 0
         own_times = self._read_events(out, delta, walked, np.flatnonzero(is_event))
-        opens = np.append(thread.last_stretch, stretch[:-1]) != stretch
-        tsc, cpu = self._state(thread, walked, delta, opens & (flags & FIRST != 0), base)
-        has_call = self._has_call(thread, walked, is_function, is_argument)
-        self._read_arguments(thread, out, walked, np.flatnonzero(is_argument), has_call)
+        tsc, cpu = self._state(walked, delta)
+        has_call = self._has_call(walked, is_function, is_argument)
+        self._read_arguments(out, walked, np.flatnonzero(is_argument), has_call)
         function = np.flatnonzero(is_function)
-        self._mark_arguments(kinds, walked, function, is_argument)
-        begins, ends = first[function], first[function] + walked.count[function] - 1
-        last_calls = np.append(thread.last_call, tsc[ends])
-        of_thread = walked.thread[function]
-        is_same = np.append(True, of_thread[1:] == of_thread[:-1])[: function.size]
-        is_back = tsc[begins].view(np.uint64) < last_calls[:-1].view(np.uint64)
-        is_back &= is_same
-        kinds[begins[is_back & ~has_call[function]]] |= BACK
-        thread.base, thread.cpu, thread.last_call = int(tsc[-1]), int(cpu[-1]), int(last_calls[-1])
-        if function.size:
-            thread.function = int(out["function"][ends[-1]])
-        thread.is_called = bool(is_function[-1] or (is_argument[-1] and has_call[-1]))
+        self._mark_arguments(out["kind"], walked, function, is_argument)
+        self._mark_back(out["kind"], walked, function, has_call, tsc)
+        self._go_on(walked, out, tsc, cpu, function)
+        last = walked.part_last
+        is_called = is_function[last] | is_argument[last] & has_call[last]
+        self.states.is_called[walked.thread[last]] = is_called
         order = tsc ^ SIGN
         if own_times is not None:
             event = first[is_event]
@@ -283,9 +312,10 @@ class FdrThreads(Threads):
             cpu[event] = NO_CPU
             if self.records.version == EVENT_CPU_VERSION:
                 custom = np.flatnonzero(code == CUSTOM_EVENT)
-                (cpu[first[custom]],) = self.records.metadata(CUSTOM_EVENT, begin[custom], "cpu")
+                places = walked.begin[custom]
+                (cpu[first[custom]],) = self.records.metadata(CUSTOM_EVENT, places, "cpu")
         out |= {"tsc": tsc.view(np.uint64), "cpu": cpu}
-        return self._shown(out, order, walked, is_function | is_argument | is_event)
+        return out, order, is_shown
 
     def _read_events(self, out: Columns, delta: I64, walked: Walked, event: I64) -> I64 | None:
         """Read custom and typed events; return their own times, up to version 4."""
@@ -311,61 +341,72 @@ class FdrThreads(Threads):
             out["size"][record] = walked.end[mine] - begin - METADATA_BYTES
         return own_times
 
-    def _state(
-        self, thread: Thread, walked: Walked, delta: I64, is_first: Bools, base: int
-    ) -> tuple[I64, NDArray[np.uint16]]:
+    def _state(self, walked: Walked, delta: I64) -> tuple[I64, NDArray[np.uint16]]:
         """Return time and CPU as of each record.
 
-        Records that say a time set it; others, and where a buffer begins without, add to it.
+        Records that say a time set it; others add to it, as they do to the time of their thread
+        before them, or of a buffer that begins without.
         """
-        code, first, begin = walked.code, walked.first, walked.begin
+        states, stretches = self.states, self.stretches
+        code, first, begin, stretch = walked.code, walked.first, walked.begin, walked.stretch
         sums = np.cumsum(delta)
-        bases = self.stretches.base[base + walked.stretch]
-        is_cut = self.stretches.flags[base + walked.stretch] & CUT != 0
-        opening = np.flatnonzero(is_first)
-        rows, values, is_opening = [opening], [bases[opening]], [np.ones(opening.size, bool)]
-        cpus, cpu_rows = [np.full(opening.size, NO_CPU)], [opening]
+        parts = walked.part_first
+        of_part = walked.thread[parts]
+        before = np.append(-1, stretch[:-1])
+        before[parts] = states.last_stretch[of_part]
+        flags = stretches.flags[stretch]
+        opening = np.flatnonzero((before != stretch) & (flags & FIRST != 0))
+        bases = stretches.base[stretch]
+        rows = [parts, opening]
+        values = [states.base[of_part], bases[opening]]
+        cpu_rows = [parts, opening]
+        cpus = [states.cpu[of_part], np.full(opening.size, NO_CPU)]
+        is_added = [np.ones(parts.size + opening.size, np.bool_)]
         for kind in (NEW_CPU, TSC_WRAP):
             row = np.flatnonzero(code == kind)
-            if row.size:
-                (tsc,) = self.records.metadata(kind, begin[row], "tsc")
-                rows.append(row)
-                values.append(np.where(is_cut[row], bases[row], tsc))
-                is_opening.append(np.zeros(row.size, bool))
-            if kind == NEW_CPU and row.size:
-                cpus += self.records.metadata(kind, begin[row], "cpu")
+            if not row.size:
+                continue
+            names = ("tsc", "cpu") if kind == NEW_CPU else ("tsc",)
+            tsc, *cpu_numbers = self.records.metadata(kind, begin[row], *names)
+            rows.append(row)
+            values.append(np.where(flags[row] & CUT != 0, bases[row], tsc))
+            is_added.append(np.zeros(row.size, np.bool_))
+            if cpu_numbers:
                 cpu_rows.append(row)
+                cpus += cpu_numbers
         row, value = settled(rows, values)
-        opens = settled(rows, is_opening)[1].astype(bool)
+        adds = settled(rows, [np.concatenate(is_added)])[1]
         record = first[row]
-        ahead = value - sums[record] + np.where(opens, delta[record], 0)
-        tsc = sums + carried(thread.base, record, ahead, sums.size)
+        ahead = value - sums[record] + np.where(adds, delta[record], 0)
+        tsc = sums + carried(record, ahead, sums.size)
         row, value = settled(cpu_rows, cpus)
-        cpu = carried(thread.cpu, first[row], value, sums.size).astype(np.uint16)
-        return tsc, cpu
+        return tsc, carried(first[row], value, sums.size).astype(np.uint16)
 
-    def _has_call(
-        self, thread: Thread, walked: Walked, is_function: Bools, is_argument: Bools
-    ) -> Bools:
+    def _has_call(self, walked: Walked, is_function: Bools, is_argument: Bools) -> Bools:
         """Return where arguments may be of a call, as of before each row."""
-        stretch = walked.stretch
+        states, stretch = self.states, walked.stretch
         before = shifted(latest(~is_argument, np.arange(stretch.size)))
+        part_first = np.repeat(walked.part_first, walked.part_last - walked.part_first + 1)
         is_near = is_function[before] & (stretch[before] == stretch)
-        is_next = thread.is_called & (stretch == thread.last_stretch)
-        out: Bools = np.where(before >= 0, is_near, is_next)
+        is_next = states.is_called[walked.thread] & (stretch == states.last_stretch[walked.thread])
+        out: Bools = np.where(before >= part_first, is_near, is_next)
         return out
 
-    def _read_arguments(
-        self, thread: Thread, out: Columns, walked: Walked, row: I64, has_call: Bools
-    ) -> None:
+    def _read_arguments(self, out: Columns, walked: Walked, row: I64, has_call: Bools) -> None:
         """Read arguments of calls, and of none."""
         if not row.size:
             return
         record, has_call = walked.first[row], has_call[row]
         calls = np.flatnonzero(walked.code == FUNCTION)
-        last = walked.first[calls] + walked.count[calls] - 1
-        functions = np.append(thread.function, out["function"][last])
-        function = functions[np.searchsorted(calls, row)]
+        last_record = walked.first[calls] + walked.count[calls] - 1
+        call = np.append(-1, calls)[np.searchsorted(calls, row)]
+        part_first = walked.part_first[np.searchsorted(walked.part_first, row, side="right") - 1]
+        functions = np.append(np.uint32(0), out["function"][last_record])
+        function = np.where(
+            call >= part_first,
+            functions[np.searchsorted(calls, row)],
+            self.states.function[walked.thread[row]],
+        )
         out["kind"][record] = ARGUMENT
         out["function"][record] = np.where(has_call, function, 0)
         (value,) = self.records.metadata(CALL_ARGUMENT, walked.begin[row], "value")
@@ -376,25 +417,52 @@ class FdrThreads(Threads):
         self, kinds: NDArray[np.uint8], walked: Walked, function: I64, is_argument: Bools
     ) -> None:
         """Let calls that arguments follow be such, also where they say nothing of them."""
-        stretch = walked.stretch
+        stretch, last = walked.stretch, walked.part_last
         follows = np.append(is_argument[1:] & (stretch[1:] == stretch[:-1]), False)
-        end = int(walked.end[-1])
-        if end < walked.stop:
-            head = heads_of(self.records.version, self.records.order)[self.records.data[end]]
-            follows[-1] = int(head[1]) == CALL_ARGUMENT
+        end = walked.end[last]
+        goes_on = np.flatnonzero(end < self.stretches.stop[stretch[last]])
+        heads = heads_of(self.records.version, self.records.order)
+        kind = heads[self.records.data[end[goes_on]], 1]
+        follows[last[goes_on]] = kind == CALL_ARGUMENT
         row = function[follows[function]]
-        last = walked.first[row] + walked.count[row] - 1
-        kinds[last[kinds[last] == ENTER]] = ENTER_ARG
+        last_record = walked.first[row] + walked.count[row] - 1
+        kinds[last_record[kinds[last_record] == ENTER]] = ENTER_ARG
 
-    def _shown(
-        self, out: Columns, order: I64, walked: Walked, is_shown: Bools
-    ) -> tuple[Columns, I64]:
-        """Return the records that are events."""
-        if not is_shown.all():
-            shown = np.flatnonzero(np.repeat(is_shown, walked.count))
-            out = {name: column[shown] for name, column in out.items()}
-            order = order[shown]
-        return out, order
+    def _mark_back(
+        self,
+        kinds: NDArray[np.uint8],
+        walked: Walked,
+        function: I64,
+        has_call: Bools,
+        tsc: I64,
+    ) -> None:
+        """Mark the calls that are earlier than the one before in their thread."""
+        if not function.size:
+            return
+        begins = walked.first[function]
+        ends = begins + walked.count[function] - 1
+        before = np.append(0, tsc[ends[:-1]])
+        thread = walked.thread[function]
+        is_first = np.append(True, thread[1:] != thread[:-1])
+        before[is_first] = self.states.last_call[thread[is_first]]
+        is_back = tsc[begins].view(np.uint64) < before.view(np.uint64)
+        kinds[begins[is_back & ~has_call[function]]] |= BACK
+
+    def _go_on(
+        self, walked: Walked, out: Columns, tsc: I64, cpu: NDArray[np.uint16], function: I64
+    ) -> None:
+        """Enter what the records say of those behind them."""
+        states, thread = self.states, walked.thread
+        last = walked.last_records()
+        threads = thread[walked.part_last]
+        states.base[threads] = tsc[last]
+        states.cpu[threads] = cpu[last]
+        if function.size:
+            of_call = thread[function]
+            row = function[np.append(of_call[1:] != of_call[:-1], True)]
+            last_call = walked.first[row] + walked.count[row] - 1
+            states.last_call[thread[row]] = tsc[last_call]
+            states.function[thread[row]] = out["function"][last_call]
 
 
 BASIC_HEADS: Final = np.tile(np.array([BASIC_BYTES, 0, 0, 0, 0, 0, 0, 1]), (256, 1))
@@ -406,53 +474,74 @@ class BasicThreads(Threads):
 
     step = BASIC_BYTES
 
-    def __init__(self, records: Records, stretches: ThreadStretches, room: int) -> None:
-        super().__init__(records, stretches, BASIC_HEADS, room)
+    def __init__(self, records: Records, stretches: ThreadStretches) -> None:
+        super().__init__(records, stretches, BASIC_HEADS)
 
-    def events(self, thread: Thread, walked: Walked, base: int) -> tuple[Columns, I64]:
-        """Return the events of records, and the biased time by which each is in its thread."""
-        del base
-        out, place = columns_of(walked), walked.place
+    def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
+        """Return an event for each record, the biased time by which it comes, and which rows count.
+
+        The states of the threads go on behind the records.
+        """
+        out, place, states = columns_of(walked), walked.place, self.states
         stretch = np.repeat(walked.stretch, walked.count)
+        thread = out["thread"]
         numbers, big = self.records.numbers, self.records.big
         is_argument = numbers.integers(place, TYPE_BYTES, big=big) != 0
         call, argument = np.flatnonzero(~is_argument), np.flatnonzero(is_argument)
         cpus, kinds, functions, tsc = self.records.fields(
             BasicFunction, place[call], "cpu", "kind", "function_id", "tsc"
         )
-        # Of an argument: those of the last call before it.
-        before = np.cumsum(~is_argument)
-        times = np.append(thread.base, tsc)[before]
-        of_thread = out["thread"]
-        call_thread = np.append(of_thread[:1], of_thread[call])[before]
-        times[call_thread != of_thread] = 0
+        # Of an argument: those of the last call before it, of its thread.
+        before = np.cumsum(~is_argument) - 1
+        part_begins = walked.first[walked.part_first]
+        part_ends = np.append(part_begins[1:], place.size)
+        first_record = np.repeat(part_begins, part_ends - part_begins)
+        is_here = (before >= 0) & (np.append(call, -1)[before] >= first_record)
+        is_next = states.is_called[thread] & (stretch == states.last_stretch[thread])
         near = shifted(latest(~is_argument, np.arange(place.size)))
-        has_call = np.where(
-            near >= 0,
-            stretch[near] == stretch,
-            thread.is_called & (stretch == thread.last_stretch),
-        )
-        has_call |= ~is_argument
-        function = np.append(thread.function, functions)[before]
-        cpu = np.append(thread.cpu, cpus)[before]
-        is_back = tsc.view(np.uint64) < np.append(thread.base, tsc)[:-1].view(np.uint64)
-        is_back &= np.append(True, np.diff(of_thread[call]) == 0)[: call.size]
-        follows = np.append(is_argument[1:] & (stretch[1:] == stretch[:-1]), False)
-        end = int(walked.end[-1])
-        if end < walked.stop:
-            follows[-1] = bool(numbers.integers(np.array([end]), TYPE_BYTES, big=big)[0])
-        kinds = np.where(follows[call] & (kinds == ENTER), ENTER_ARG, kinds)
+        has_call = ~is_argument | np.where(near >= first_record, stretch[near] == stretch, is_next)
+
+        def known(of_calls: I64, of_threads: I64) -> I64:
+            return np.where(is_here, np.append(of_calls, 0)[before], of_threads[thread])
+
+        times = known(tsc, states.base)
+        function = known(functions, states.function)
+        cpu = known(cpus, states.cpu)
+        self._mark_arguments(kinds, walked, call, is_argument, stretch)
+        call_thread = thread[call]
+        call_before = np.append(0, tsc[:-1])[: call.size]
+        is_first = np.append(True, call_thread[1:] != call_thread[:-1])[: call.size]
+        call_before[is_first] = states.base[call_thread[is_first]]
+        is_back = tsc.view(np.uint64) < call_before.view(np.uint64)
         out["kind"][call] = kinds | np.where(is_back, BACK, 0)
-        out["kind"][argument] = ARGUMENT
-        (value,) = self.records.fields(BasicArgument, place[argument], "value")
-        out["value"][argument] = value.view(np.uint64)
-        out["size"][argument] = np.where(has_call[argument], 0, -1)
+        if argument.size:
+            add_values(out)
+            out["kind"][argument] = ARGUMENT
+            (value,) = self.records.fields(BasicArgument, place[argument], "value")
+            out["value"][argument] = value.view(np.uint64)
+            out["size"][argument] = np.where(has_call[argument], 0, -1)
         out["function"] = np.where(has_call, function, 0).astype(np.uint32)
         out["cpu"] = np.where(has_call, cpu, NO_CPU).astype(np.uint16)
         out["tsc"] = times.view(np.uint64)
-        thread.base, thread.cpu, thread.function = int(times[-1]), int(cpu[-1]), int(function[-1])
-        thread.is_called = bool(has_call[-1])
-        return out, times ^ SIGN
+        last = walked.last_records()
+        threads = thread[last]
+        states.base[threads] = times[last]
+        states.cpu[threads] = out["cpu"][last]
+        states.function[threads] = out["function"][last]
+        states.is_called[threads] = has_call[last]
+        return out, times ^ SIGN, np.ones(walked.count.size, np.bool_)
+
+    def _mark_arguments(
+        self, kinds: I64, walked: Walked, call: I64, is_argument: Bools, stretch: I64
+    ) -> None:
+        """Let calls that arguments follow be such, also where they say nothing of them."""
+        follows = np.append(is_argument[1:] & (stretch[1:] == stretch[:-1]), False)
+        end = walked.end[walked.part_last]
+        goes_on = end < self.stretches.stop[walked.stretch[walked.part_last]]
+        numbers, big = self.records.numbers, self.records.big
+        types = numbers.integers(end[goes_on], TYPE_BYTES, big=big)
+        follows[walked.last_records()[goes_on]] = types != 0
+        kinds[follows[call] & (kinds == ENTER)] = ENTER_ARG
 
 
 def in_place(own: I64, base: I64) -> I64:
@@ -465,115 +554,137 @@ def in_place(own: I64, base: I64) -> I64:
     return np.where(is_later & (ahead >> NEARBY == 0), own, base)
 
 
-def settled(rows: list[I64], values: list[Any]) -> tuple[I64, I64]:
+def settled(rows: list[I64], values: list[Any]) -> tuple[I64, Any]:
     """Return rows in order and the value of each: of those of one row, the last that is given."""
     row, value = np.concatenate(rows), np.concatenate(values)
-    if len(rows) > 1:
-        order = np.argsort(row, kind="stable")
-        row, value = row[order], value[order]
-        is_last = np.append(row[1:] != row[:-1], True)[: row.size]
-        row, value = row[is_last], value[is_last]
-    return row, value
+    order = np.argsort(row, kind="stable")
+    row, value = row[order], value[order]
+    is_last = np.append(row[1:] != row[:-1], True)[: row.size]
+    return row[is_last], value[is_last]
 
 
-def carried(before: int, record: I64, value: I64, count: int) -> I64:
-    """Return the last value as of each of ``count`` records, from the given ones on."""
-    if not record.size:
-        return np.broadcast_to(np.int64(before), count)
-    bounds = np.concatenate([[0], record, [count]])
-    return np.repeat(np.append(before, value), np.diff(bounds))
+def carried(record: I64, value: I64, count: int) -> I64:
+    """Return the last value as of each of ``count`` records; the first of them has one."""
+    return np.repeat(value, np.diff(record, append=count))
 
 
 # --- Merging --------------------------------------------------------------------------------------
 
 
-class Window:
-    """The events of lanes that were read and not yet given out."""
-
-    def __init__(self, threads: Threads, most: int) -> None:
-        self.threads = threads
-        self.most = most
-        count = threads.count
-        self.parts: list[list[tuple[Events, I64]]] = [[] for _ in range(count)]
-        self.left = np.zeros(count, np.int64)
-        self.first, self.last = np.full((2, count), SIGN)
-        """The first and the last time of each thread's events here."""
-        self.is_done = np.zeros(count, np.bool_)
-
-    def fill(self, number: int) -> None:
-        """Read more of a thread, some events at least if there are any."""
-        while not self.is_done[number]:
-            part = self.threads.read(number, self.most)
-            if part is None:
-                self.is_done[number] = True
-            elif part[1].size:
-                if not self.left[number]:
-                    self.first[number] = part[1][0]
-                self.parts[number].append(part)
-                self.left[number] += part[1].size
-                self.last[number] = part[1][-1]
-                return
-
-    def take(self, number: int, until: int | None) -> tuple[Events, I64]:
-        """Take the events of a thread that come before a time."""
-        parts = self.parts[number]
-        events, key = parts[0]
-        if len(parts) > 1:
-            key = np.concatenate([part[1] for part in parts])
-            events = joined([part[0] for part in parts])
-        count = key.size if until is None else int(np.searchsorted(key, until))
-        self.left[number] = key.size - count
-        self.parts[number] = []
-        if count < key.size:
-            rest = picked(events, slice(count, None))
-            self.parts[number] = [(rest, key[count:])]
-            self.first[number] = key[count]
-        return picked(events, slice(count)), key[:count]
-
-
-def in_time(threads: Threads, most: int) -> Iterator[Events]:
-    """Yield the events of all threads merged by time, ``most`` of each at once or so."""
-    if threads.count == 1:
-        while part := threads.read(0, most):
-            if part[1].size:
-                yield part[0]
+def in_time(threads: Threads) -> Iterator[Events]:
+    """Yield the events of all threads merged by time, thousands at once."""
+    if threads.open_threads.size == 1:
+        while threads.open_threads.size:
+            part = threads.read(threads.open_threads, TOGETHER)
+            if part.rows.size:
+                yield events_of(part.columns, part.rows)
         return
-    window = Window(threads, max(1, min(most, max(LEAST, HELD // max(threads.count, 1)))))
-    while True:
-        for number in np.flatnonzero(~window.is_done & (2 * window.left < window.most)).tolist():
-            window.fill(number)
-        # What comes before the last event of each thread that has more is known whole.
-        open_threads = np.flatnonzero(~window.is_done)
-        until = int(window.last[open_threads].min()) if open_threads.size else None
-        has_some = window.left > 0
-        ready = np.flatnonzero(has_some if until is None else has_some & (window.first < until))
-        if ready.size:
-            yield from merged([window.take(number, until) for number in ready.tolist()])
-        elif until is None:
-            return
+    window = Window(threads)
+    while threads.open_threads.size:
+        window.fill()
+        if events := window.take():
+            yield events
+    if window.parts:
+        yield window.ordered(None)
+
+
+class Window:
+    """The events of threads that were read and not yet given out."""
+
+    def __init__(self, threads: Threads) -> None:
+        self.threads = threads
+        self.parts: list[Part] = []
+        self.held = 0
+        open_threads = threads.open_threads
+        count = max(open_threads.size, 1)
+        self.most = max(LEAST, TOGETHER // count)
+        """Records of a thread that are read at once."""
+        self.enough = max(HELD, 2 * LEAST * count)
+        """Events that are held before those that are due are given out though they be few."""
+        if count * self.most > TOGETHER:
+            # Where each thread begins tells which of them to read first.
+            pieces = np.arange(TOGETHER // PEEKED, count, TOGETHER // PEEKED)
+            for some in np.split(open_threads, pieces):
+                self.read(some, PEEKED)
+
+    def read(self, some: I64, most: int) -> None:
+        """Read more of some threads, of the first ones at least."""
+        part = self.threads.read(some, most)
+        if part.rows.size:
+            self.parts.append(part)
+            self.held += part.rows.size
+
+    def fill(self) -> None:
+        """Read more of the threads that are behind the others: these have to wait for them."""
+        open_threads = self.threads.open_threads
+        reached = self.threads.states.latest[open_threads]
+        if self.held > self.enough:
+            self.read(open_threads[[np.argmin(reached)]], TOGETHER)
         else:
-            for number in open_threads[window.last[open_threads] == until].tolist():
-                window.fill(number)
+            self.read(open_threads[np.argsort(reached, kind="stable")], self.most)
+
+    def take(self) -> Events | None:
+        """Take the events that come before all that are not read; None where they are few."""
+        open_threads = self.threads.open_threads
+        if not open_threads.size:
+            return None
+        until = int(self.threads.states.latest[open_threads].min())
+        count = sum(int(np.count_nonzero(part.key < until)) for part in self.parts)
+        if count == 0 or 2 * count < self.held <= self.enough:
+            return None
+        return self.ordered(until)
+
+    def ordered(self, until: int | None) -> Events:
+        """Take the events before a time, or all, and return them in order of time."""
+        part = joined(self.parts)
+        self.parts = []
+        self.held = 0
+        if until is not None:
+            is_left = part.key >= until
+            left = part.where(is_left)
+            if left.rows.size:
+                columns = {name: column[left.rows] for name, column in part.columns.items()}
+                self.parts = [left._replace(columns=columns, rows=np.arange(left.rows.size))]
+                self.held = left.rows.size
+                is_due = ~is_left
+                part = part._replace(rows=part.rows[is_due], key=part.key[is_due])
+        by_time = stable_order(part.key)
+        return events_of(part.columns, part.rows if by_time is None else part.rows[by_time])
 
 
-def joined(parts: list[Events]) -> Events:
-    """Return events of several parts."""
-    return Events(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+def joined(parts: list[Part]) -> Part:
+    """Return the events of several parts as one, in the order of threads."""
+    if len(parts) == 1 and (np.diff(parts[0].threads) > 0).all():
+        return parts[0]
+    if any("value" in part.columns for part in parts):
+        for part in parts:
+            if "value" not in part.columns:
+                add_values(part.columns)
+    records = [part.columns["kind"].size for part in parts]
+    first_records = np.cumsum([0, *records[:-1]])
+    columns = {
+        name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns
+    }
+    rows = [part.rows + first for part, first in zip(parts, first_records, strict=True)]
+    events = [part.rows.size for part in parts]
+    first_events = np.cumsum([0, *events[:-1]])
+    begins = [part.begins + first for part, first in zip(parts, first_events, strict=True)]
+    begin, thread = np.concatenate(begins), np.concatenate([part.threads for part in parts])
+    count = np.diff(begin, append=sum(events))
+    # Of events of one time, those of the first thread come first; those of a thread stay in order.
+    order = np.argsort(thread, kind="stable")
+    event, firsts = expanded(begin[order], count[order], step=1)
+    is_first = np.append(True, np.diff(thread[order]) != 0)[: order.size]
+    key = np.concatenate([part.key for part in parts])[event]
+    return Part(
+        columns, np.concatenate(rows)[event], key, thread[order][is_first], firsts[is_first]
+    )
 
 
-def merged(parts: list[tuple[Events, I64]]) -> Iterator[Events]:
-    """Yield events of threads, which ascend, by time."""
-    # Threads often take turns for longer than a window: what does not overlap is not copied.
-    first = np.array([key[0] for _, key in parts])
-    last = np.array([key[-1] for _, key in parts])
-    order = np.argsort(first, kind="stable")
-    ends = np.maximum.accumulate(last[order])
-    apart = np.flatnonzero(first[order][1:] > ends[:-1]) + 1
-    for group in np.split(order, apart):
-        if group.size == 1:
-            yield parts[group[0]][0]
-            continue
-        some = [parts[number] for number in np.sort(group).tolist()]
-        events = joined([part[0] for part in some])
-        by_time = np.argsort(np.concatenate([part[1] for part in some]), kind="stable")
-        yield picked(events, by_time)
+def events_of(columns: Columns, rows: I64) -> Events:
+    """Return some rows of columns as events."""
+    chosen = {name: column[rows] for name, column in columns.items()}
+    if "value" not in columns:
+        chosen["value"] = np.broadcast_to(np.uint64(0), rows.size)
+        chosen["size"] = np.broadcast_to(np.int32(0), rows.size)
+    return Events(**chosen)

@@ -1,0 +1,516 @@
+# distutils: extra_compile_args = -O2
+# cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# Bounds are not checked: tables are as long as their masks say, and a reader compares a stretch
+# with its source before it interns it.
+"""What is found by its hash: the pool of distinct byte strings, and maps from numbers to numbers."""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
+
+import numpy as np
+
+from fxframework.kernels.buffers import full, grown, room
+from fxframework.kernels.hashing import FIRST, SECOND, SEED
+
+cdef uint64_t LOW64 = 0xFFFFFFFFFFFFFFFFULL
+# The highest bit of every byte of a word.
+cdef int64_t NOT_ASCII = -0x7F7F7F7F7F7F7F80LL
+NOWHERE = memoryview(bytes(8)).cast("q")
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define fxf_prefetch(element) __builtin_prefetch(&(element))
+    #else
+    #define fxf_prefetch(element) ((void)(element))
+    #endif
+    """
+    void fxf_prefetch(long long element) noexcept nogil
+
+
+@cython.final
+cdef class Pool:
+    """Distinct byte strings, numbered in order of first use and padded to whole words.
+
+    A kernel sets the source of strings once (``read_from``) and then interns them by position.
+    Padding bytes in the source are ignored. ``words`` (int64) has the strings one after another,
+    ``starts`` (int64, in words) and ``lengths`` (int64, in bytes) locate them, and ``valid``
+    (uint8) is 1 for strings that are UTF-8; the first ``count`` elements are valid.
+
+    An element of ``slots`` is -1, or the code of a string with the hash's bits above ``mask``.
+    """
+
+    def __init__(self):
+        self.seed = SEED
+        self.multiplier = FIRST
+        self.other = SECOND
+        self.count = 0
+        self.filled = 0
+        self.room = 64
+        self.word_room = 256
+        self.mask = 127
+        self.words = room(256, "i8")
+        self.starts = room(64, "i8")
+        self.lengths = room(64, "i8")
+        self.valid = room(64, "u1")
+        self.hashes = room(64, "i4")
+        self.slots = full(128, "i4", -1)
+        self.source = NOWHERE
+
+    def read_from(self, words):
+        """Read strings from these words (int64, contiguous) from now on."""
+        self.source = words
+
+    cpdef int64_t hash_of(self, int64_t start, int64_t nbytes) noexcept nogil:
+        """Return a 31-bit hash of the ``nbytes`` bytes at word ``start`` of the source."""
+        cdef uint64_t mixed, tail
+        cdef int64_t whole, at, end, rest
+        mixed = (self.seed ^ nbytes) * self.multiplier
+        whole = nbytes >> 3
+        at = start
+        end = start + whole
+        while at < end:
+            mixed = (mixed ^ (<uint64_t>self.source[at])) * self.multiplier
+            mixed = (mixed ^ (mixed >> 29)) * self.other
+            mixed ^= mixed >> 32
+            at += 1
+        rest = nbytes & 7
+        if rest:
+            tail = (<uint64_t>self.source[at]) & (LOW64 >> (64 - 8 * rest))
+            mixed = (mixed ^ tail) * self.multiplier
+            mixed = (mixed ^ (mixed >> 29)) * self.other
+        return mixed >> 33
+
+    cdef bint same(self, int64_t code, int64_t start, int64_t nbytes) noexcept nogil:
+        """Return whether a string equals the ``nbytes`` bytes at word ``start`` of the source."""
+        cdef int64_t at, whole, index, rest
+        cdef uint64_t odd
+        if self.lengths[code] != nbytes:
+            return False
+        at = self.starts[code]
+        whole = nbytes >> 3
+        index = 0
+        while index < whole:
+            if self.words[at + index] != self.source[start + index]:
+                return False
+            index += 1
+        rest = nbytes & 7
+        if rest:
+            odd = <uint64_t>(self.words[at + whole] ^ self.source[start + whole])
+            return odd & (LOW64 >> (64 - 8 * rest)) == 0
+        return True
+
+    cpdef int64_t find(self, int64_t start, int64_t nbytes) noexcept nogil:
+        """Return the code of the ``nbytes`` bytes at word ``start`` of the source; -1 if new."""
+        cdef int64_t tag, step, entry, code
+        tag = self.hash_of(start, nbytes)
+        step = 0
+        while True:
+            entry = self.slots[(tag ^ step) & self.mask]
+            if entry < 0:
+                return -1
+            code = entry & self.mask
+            if (entry ^ tag) <= self.mask and self.same(code, start, nbytes):
+                return code
+            step += 1
+
+    cpdef int64_t intern(self, int64_t start, int64_t nbytes) except? -9 nogil:
+        """Return the code of the ``nbytes`` bytes at word ``start``, adding them if new."""
+        return self.intern_hashed(start, nbytes, self.hash_of(start, nbytes))
+
+    cpdef int64_t announce(self, int64_t start, int64_t nbytes) noexcept nogil:
+        """Return the hash of a string that is soon looked for, and have its place loaded."""
+        cdef int64_t tag
+        tag = self.hash_of(start, nbytes)
+        fxf_prefetch(self.slots[tag & self.mask])
+        return tag
+
+    cpdef int64_t intern_hashed(self, int64_t start, int64_t nbytes, int64_t tag) except? -9 nogil:
+        """Do the same with the hash of the bytes."""
+        cdef int64_t step, slot, entry, code, whole, rest, at, every, index, word
+        cdef uint64_t tail
+        # The slots of one line of the cache before any other.
+        step = 0
+        while True:
+            slot = (tag ^ step) & self.mask
+            entry = self.slots[slot]
+            if entry < 0:
+                break
+            code = entry & self.mask
+            if (entry ^ tag) <= self.mask and self.same(code, start, nbytes):
+                return code
+            step += 1
+        whole = nbytes >> 3
+        rest = nbytes & 7
+        if self.count == self.room or self.filled + whole + 1 > self.word_room:
+            self.reserve(1, whole + 1)
+            slot = self.free_slot(tag)
+        code = self.count
+        at = self.filled
+        self.hashes[code] = tag
+        self.slots[slot] = (tag & ~self.mask) | code
+        self.starts[code] = at
+        self.lengths[code] = nbytes
+        every = 0
+        index = 0
+        while index < whole:
+            word = self.source[start + index]
+            self.words[at + index] = word
+            every |= word
+            index += 1
+        if rest:
+            tail = (<uint64_t>self.source[start + whole]) & (LOW64 >> (64 - 8 * rest))
+            # Nonnegative as int64, because the bits after the string are zero.
+            self.words[at + whole] = tail
+            every |= self.words[at + whole]
+            whole += 1
+        self.valid[code] = every & NOT_ASCII == 0 or self.is_utf8(at, nbytes)
+        self.filled = at + whole
+        self.count = code + 1
+        return code
+
+    cpdef int reserve(self, int64_t strings, int64_t words) except -1 with gil:
+        """Make room for more strings with a total of ``words`` words."""
+        cdef int64_t slots
+        if self.count + strings > self.room:
+            self.room = max(self.room + (self.room >> 1), self.count + strings)
+            if self.room > 1 << 29:
+                raise MemoryError("a string pool is limited to 536,870,912 strings")
+            self.starts = grown(self.starts, self.room, self.count)
+            self.lengths = grown(self.lengths, self.room, self.count)
+            self.valid = grown(self.valid, self.room, self.count)
+            self.hashes = grown(self.hashes, self.room, self.count)
+        if self.filled + words > self.word_room:
+            self.word_room = max(self.word_room + (self.word_room >> 1), self.filled + words)
+            self.words = grown(self.words, self.word_room, self.filled)
+        if 4 * self.room > 3 * (self.mask + 1):
+            slots = self.mask + 1
+            while 3 * slots < 4 * self.room:
+                slots *= 2
+            self.mask = slots - 1
+            self.slots = full(slots, "i4", -1)
+            self.enter_again()
+        return 0
+
+    cdef int64_t enter_again(self) noexcept nogil:
+        """Enter all strings into the empty table of slots."""
+        cdef int64_t code, tag
+        code = 0
+        while code < self.count:
+            tag = self.hashes[code]
+            self.slots[self.free_slot(tag)] = (tag & ~self.mask) | code
+            code += 1
+        return 0
+
+    cdef int64_t free_slot(self, int64_t tag) noexcept nogil:
+        """Return the first free slot for strings of this hash."""
+        cdef int64_t step
+        step = 0
+        while self.slots[(tag ^ step) & self.mask] >= 0:
+            step += 1
+        return (tag ^ step) & self.mask
+
+    cdef int64_t byte(self, int64_t start, int64_t index) noexcept nogil:
+        """Return byte ``index`` of the string at word ``start`` of the pool."""
+        return (self.words[start + (index >> 3)] >> (8 * (index & 7))) & 0xFF
+
+    cdef int64_t is_utf8(self, int64_t start, int64_t nbytes) noexcept nogil:
+        """Return 1 if the ``nbytes`` bytes at word ``start`` of the pool are UTF-8, else 0."""
+        cdef int64_t at, lead, more, low, high, follow
+        at = 0
+        while at < nbytes:
+            lead = self.byte(start, at)
+            at += 1
+            if lead < 0x80:
+                continue
+            if lead < 0xC2 or lead > 0xF4:
+                return 0
+            more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+            if more > nbytes - at:
+                return 0
+            # The first byte restricts the second; later ones may be any continuation byte.
+            low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+            high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+            while more > 0:
+                follow = self.byte(start, at)
+                if follow < low or follow > high:
+                    return 0
+                low = 0x80
+                high = 0xBF
+                at += 1
+                more -= 1
+        return 1
+
+    def enter(self, value):
+        """Return the code of some bytes, adding them if new."""
+        before = self.source
+        self.source = memoryview(value + bytes(-len(value) % 8 or 8)).cast("q")
+        code = self.intern(0, len(value))
+        self.source = before
+        return code
+
+    cpdef int enter_numbers(self, const int64_t[::1] numbers,
+                            int32_t[::1] codes) except -1 with gil:
+        """Add nonnegative int64 numbers as decimal digits, and store their codes in ``codes``."""
+        cdef const int64_t[::1] before
+        cdef int64_t[::1] digits
+        cdef int64_t row, size, rest, place, at
+        before = self.source
+        digits = full(4, "i8")
+        self.source = digits
+        for row in range(len(numbers)):
+            size = 1
+            rest = numbers[row] // 10
+            while rest:
+                size += 1
+                rest = rest // 10
+            for place in range(3):
+                digits[place] = 0
+            rest = numbers[row]
+            at = size
+            while at > 0:
+                at -= 1
+                digits[at >> 3] |= (48 + rest % 10) << (8 * (at & 7))
+                rest = rest // 10
+            codes[row] = self.intern(0, size)
+        self.source = before
+        return 0
+
+    def look_up(self, value):
+        """Return the code of some bytes; -1 if they are not in the pool."""
+        before = self.source
+        self.source = memoryview(value + bytes(-len(value) % 8 or 8)).cast("q")
+        code = self.find(0, len(value))
+        self.source = before
+        return code
+
+    def bytes_of(self, code):
+        """Return the bytes of a code. Raises IndexError for a code that is not in the pool."""
+        if not 0 <= code < self.count:
+            raise IndexError(f"string code {code} is not in the pool, which has {self.count}")
+        start = self.starts[code]
+        length = self.lengths[code]
+        words = self.words[start : start + ((length + 7) >> 3)]
+        return bytes(np.asarray(words).tobytes()[:length])
+
+    def array(self, name):
+        """Return the filled part of ``words``, ``starts``, ``lengths`` or ``valid`` as an array."""
+        used = self.filled if name == "words" else self.count
+        return np.asarray(getattr(self, name))[:used]
+
+
+
+
+@cython.final
+cdef class PairMap:
+    """A map from pairs of int64 to nonnegative int64; -1 means that a key is missing."""
+
+    def __init__(self, size=16):
+        slots = 16
+        while slots < 2 * size:
+            slots *= 2
+        self.seed = SEED
+        self.multiplier = FIRST
+        self.other = SECOND
+        self.used = 0
+        self.mask = slots - 1
+        self.first = room(slots, "i8")
+        self.second = room(slots, "i8")
+        self.value = full(slots, "i8", -1)
+
+    cdef int64_t find(self, int64_t first, int64_t second) noexcept nogil:
+        """Return the slot of a key, or the free slot for it."""
+        cdef uint64_t mixed
+        cdef int64_t slot
+        mixed = (self.seed ^ (<uint64_t>first)) * self.multiplier
+        mixed = (mixed ^ (mixed >> 29)) * self.other
+        mixed = (mixed ^ (mixed >> 32) ^ (<uint64_t>second)) * self.multiplier
+        mixed = (mixed ^ (mixed >> 29)) * self.other
+        slot = (mixed >> 32) & self.mask
+        while self.value[slot] >= 0 and (self.first[slot] != first or self.second[slot] != second):
+            slot = (slot + 1) & self.mask
+        return slot
+
+    cpdef int64_t get(self, int64_t first, int64_t second) noexcept nogil:
+        """Return the value of a key; -1 if it is missing."""
+        return self.value[self.find(first, second)]
+
+    cpdef int put(self, int64_t first, int64_t second, int64_t value) except -1 nogil:
+        """Set the value of a key, 0 or more."""
+        cdef int64_t slot
+        slot = self.find(first, second)
+        if self.value[slot] < 0:
+            if 2 * self.used > self.mask:
+                self.grow()
+                slot = self.find(first, second)
+            self.used += 1
+            self.first[slot] = first
+            self.second[slot] = second
+        self.value[slot] = value
+        return 0
+
+    cpdef int64_t number(self, int64_t first, int64_t second) except? -9 nogil:
+        """Return the number of a key; new keys are numbered in order of first use."""
+        cdef int64_t slot, found
+        slot = self.find(first, second)
+        found = self.value[slot]
+        if found < 0:
+            found = self.used
+            self.put(first, second, found)
+        return found
+
+    cdef int grow(self) except -1 with gil:
+        """Make room for twice as many keys."""
+        cdef int64_t[::1] first, second, value
+        cdef int64_t before, slots
+        first = self.first
+        second = self.second
+        value = self.value
+        before = self.mask
+        slots = 2 * (before + 1)
+        self.mask = slots - 1
+        self.first = room(slots, "i8")
+        self.second = room(slots, "i8")
+        self.value = full(slots, "i8", -1)
+        return self.enter_again(first, second, value, before)
+
+    cdef int64_t enter_again(self, int64_t[::1] first, int64_t[::1] second, int64_t[::1] value,
+                             int64_t mask) noexcept nogil:
+        """Insert the keys of a smaller table into the empty table."""
+        cdef int64_t old, slot
+        old = 0
+        while old <= mask:
+            if value[old] >= 0:
+                slot = self.find(first[old], second[old])
+                self.first[slot] = first[old]
+                self.second[slot] = second[old]
+                self.value[slot] = value[old]
+            old += 1
+        return 0
+
+    def clear(self):
+        """Remove all keys."""
+        self.used = 0
+        self.value = full(self.mask + 1, "i8", -1)
+
+    def __len__(self):
+        return self.used
+
+
+@cython.final
+cdef class CountMap:
+    """Counts by nonnegative int64 keys; missing keys have the count 0.
+
+    Keys whose count returns to 0 are dropped when the map grows.
+    """
+
+    def __init__(self):
+        self.seed = SEED
+        self.multiplier = FIRST
+        self.used = 0
+        self.mask = 15
+        self.keys = full(16, "i8", -1)
+        self.counts = full(16, "i8")
+
+    cdef int64_t find(self, int64_t key) noexcept nogil:
+        """Return the slot of a key, or the free slot for it."""
+        cdef uint64_t mixed
+        cdef int64_t slot
+        mixed = (self.seed ^ key) * self.multiplier
+        mixed = (mixed ^ (mixed >> 29)) * self.multiplier
+        slot = (mixed >> 32) & self.mask
+        while self.keys[slot] >= 0 and self.keys[slot] != key:
+            slot = (slot + 1) & self.mask
+        return slot
+
+    cpdef int64_t get(self, int64_t key) noexcept nogil:
+        """Return the count of a key."""
+        return self.counts[self.find(key)]
+
+    cpdef int add(self, int64_t key, int64_t amount) except -1 nogil:
+        """Add to the count of a key."""
+        cdef int64_t slot
+        slot = self.find(key)
+        if self.keys[slot] < 0:
+            if 4 * self.used > 3 * self.mask:
+                self.grow()
+                slot = self.find(key)
+            self.used += 1
+            self.keys[slot] = key
+        self.counts[slot] += amount
+        return 0
+
+    cdef int grow(self) except -1 with gil:
+        """Make room by dropping keys with count 0, or by doubling the table."""
+        cdef int64_t before
+        keys = np.asarray(self.keys)
+        counts = np.asarray(self.counts)
+        self.used = int(np.count_nonzero(counts))
+        before = self.mask
+        if 2 * self.used > before:
+            self.mask = 2 * before + 1
+        self.keys = full(self.mask + 1, "i8", -1)
+        self.counts = full(self.mask + 1, "i8")
+        return self.enter_again(keys.data, counts.data, before)
+
+    cdef int64_t enter_again(self, int64_t[::1] keys, int64_t[::1] counts,
+                             int64_t mask) noexcept nogil:
+        """Insert the keys of another table into the empty table."""
+        cdef int64_t old, slot
+        old = 0
+        while old <= mask:
+            if counts[old] > 0:
+                slot = self.find(keys[old])
+                self.keys[slot] = keys[old]
+                self.counts[slot] = counts[old]
+            old += 1
+        return 0
+
+    def items(self):
+        """Return sorted keys and their counts, both int64 of shape (keys,)."""
+        slots = np.flatnonzero(np.asarray(self.counts))
+        keys = np.asarray(self.keys)[slots]
+        order = np.argsort(keys)
+        return keys[order], np.asarray(self.counts)[slots[order]]
+
+
+@cython.final
+cdef class Utf8:
+    """Validates ranges of a source (uint8)."""
+
+    def __init__(self, data):
+        self.data = data
+
+    cpdef bint valid(self, int64_t start, int64_t nbytes) noexcept nogil:
+        """Return whether the ``nbytes`` bytes from ``start``, all within the source, are UTF-8."""
+        cdef int64_t every, at, end, lead, more, low, high
+        every = 0
+        at = start
+        end = start + nbytes
+        while at < end:
+            every |= self.data[at]
+            at += 1
+        if every < 0x80:
+            return True
+        at = start
+        while at < end:
+            lead = self.data[at]
+            at += 1
+            if lead < 0x80:
+                continue
+            if lead < 0xC2 or lead > 0xF4:
+                return False
+            more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+            if more > end - at:
+                return False
+            # The first byte restricts the second; later ones may be any continuation byte.
+            low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+            high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+            while more > 0:
+                if self.data[at] < low or self.data[at] > high:
+                    return False
+                low = 0x80
+                high = 0xBF
+                at += 1
+                more -= 1
+        return True

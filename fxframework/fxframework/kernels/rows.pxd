@@ -1,0 +1,22 @@
+cimport cython
+from libc.stdint cimport int64_t
+
+cdef class Rows:
+    cdef public int64_t first, rows, room
+
+    @cython.final
+    cdef int64_t add_row(self) except? -9 nogil
+    @cython.final
+    cdef int grow(self) except -1 with gil
+
+
+@cython.final
+cdef class Notes:
+    cdef public int64_t limit
+    cdef public int64_t[::1] totals, rows
+    cdef public int64_t room, used
+
+    cpdef int64_t add(self, int64_t code, int64_t offset, int64_t record,
+                      int64_t value) except? -9 nogil
+    cdef int grow(self) except -1 with gil
+    cpdef int64_t count(self, int64_t code) noexcept nogil

@@ -1,0 +1,16 @@
+import numpy as np
+from numpy.typing import NDArray
+
+def range_of(keys: memoryview) -> tuple[int, int, int]: ...
+
+class StableOrder:
+    whole: bool
+    def __init__(
+        self, keys: memoryview, low: int, high: int, order: memoryview, in_order: memoryview
+    ) -> None: ...
+    def run(self) -> int: ...
+
+def stable_order(keys: NDArray[np.int64]) -> NDArray[np.int64] | None: ...
+def order_and_keys(
+    keys: NDArray[np.int64],
+) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]: ...

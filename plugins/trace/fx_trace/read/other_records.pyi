@@ -1,0 +1,3 @@
+from fx_trace.read.fields import FieldReader
+
+class OtherRecords(FieldReader): ...
