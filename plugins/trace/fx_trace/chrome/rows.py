@@ -165,7 +165,8 @@ class Tasks(dict[Any, int]):
         try:
             return np.array([self[task] for task in zip(pids, tids, strict=True)], np.int32)
         except TypeError:  # an object or an array
-            return self.of(list(map(plain, pids)), list(map(plain, tids)))
+            plain_pids = list(map(plain, pids))
+            return self.of(plain_pids, list(map(plain, tids)))
 
 
 class RowBuilder:
@@ -210,9 +211,11 @@ class RowBuilder:
             phase = str(phases[index])
             self._take_other(events[index], phase, offsets[index], int(threads[index]))
         texts = Texts(data, starts, stops, timed)
-        ts, has_time = times("ts", column(texts.of(present), "ts"), texts)
+        ts_values = column(texts.of(present), "ts")
+        ts, has_time = times("ts", ts_values, texts)
         for index in timed[~has_time].tolist():
-            self._report(rules.NO_TIME, offsets[index], shown(present[index].get("ts")))
+            ts_value = present[index].get("ts")
+            self._report(rules.NO_TIME, offsets[index], shown(ts_value))
         timed = timed[has_time]
         texts.places = timed
         if timed.size:
@@ -221,7 +224,8 @@ class RowBuilder:
                 "ts": ts[has_time],
                 "thread": threads[timed],
             }
-            self._add_timed(texts.of(present), types[timed].astype(np.uint8), shared, texts)
+            timed_types = types[timed].astype(np.uint8)
+            self._add_timed(texts.of(present), timed_types, shared, texts)
         if self.codes.cut:
             self._report(rules.TOO_LONG, offsets[0], f"{self.codes.cut} strings")
             self.codes.cut = 0
@@ -311,7 +315,8 @@ class RowBuilder:
         lengths, is_valid = times("dur", values, of_complete)
         for index in np.flatnonzero(~is_valid).tolist():
             offset = int(columns["offset"][complete[index]])
-            self._report(rules.INVALID_MEMBER, offset, f"dur is {shown(values[index])}")
+            problem = f"dur is {shown(values[index])}"
+            self._report(rules.INVALID_MEMBER, offset, problem)
         starts = columns["ts"][complete]
         ends = starts + lengths
         # Sums that do not fit wrap around; such slices end at the last or the first time there is.
