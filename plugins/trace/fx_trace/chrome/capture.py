@@ -11,10 +11,10 @@ import attrs
 import numpy as np
 
 from fx_trace.chrome import rules
-from fx_trace.chrome.rows import Rows, kind_of
+from fx_trace.chrome.rows import NO_VALUE, RowBuilder, kind_of
 from fx_trace.chrome.scan import Scanner, Stretch, parse
 from fx_trace.format import END_CODE_BITS, OF_CATEGORIES
-from fx_trace.rules import another_name_detail
+from fx_trace.rules import ENDS_BY_ANOTHER_NAME, NEVER_CLOSED, another_name_detail
 from fxframework.errors import Rule
 from fxframework.kit.scanned import Columns, FirstPass, Note, Notes, ScannedCapture
 from fxframework.model.diagnostics import Found
@@ -23,7 +23,7 @@ from fxframework.model.table import Table
 
 __all__ = ["ChromeCapture", "ChromeRecord"]
 
-RELEASED: Final = 1 << 24
+RELEASE_BYTES: Final = 1 << 24
 """Bytes of the file after which those that were read are released."""
 
 
@@ -47,16 +47,11 @@ class ChromeRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as record JSON: its ``text``, or ``raw`` in hexadecimal if not UTF-8."""
-        shown: dict[str, Any] = {
-            "record": self.record,
-            "offset": self.offset,
-            "nbytes": self.nbytes,
-        }
+        fields = {"record": self.record, "offset": self.offset, "nbytes": self.nbytes}
         try:
-            shown["text"] = self.raw.decode()
+            return fields | {"text": self.raw.decode()}
         except UnicodeDecodeError:
-            shown["raw"] = self.raw.hex()
-        return shown
+            return fields | {"raw": self.raw.hex()}
 
 
 class ChromePass(FirstPass[None]):
@@ -64,10 +59,12 @@ class ChromePass(FirstPass[None]):
 
     def __init__(self, capture: ChromeCapture) -> None:
         limits = capture.request.limits
-        self.found: list[Found] = []
+        self.findings: list[Found] = []
+        """At most ``max_findings`` of each rule."""
         self.counts: Counter[Rule] = Counter()
-        self._limit = limits.max_findings
-        self.made = Rows(capture.strings, limits, self._note)
+        """How many findings there are of each rule, listed or not."""
+        self._max_findings = limits.max_findings
+        self.builder = RowBuilder(capture.strings, limits, self._note)
         self._kinds: Counter[str] = Counter()
         source = capture.source
         scanner = Scanner(source.data)
@@ -79,25 +76,26 @@ class ChromePass(FirstPass[None]):
                     self._note(piece.rule, piece.start)
                 continue
             events = parse(source.data.data, piece, limits.max_record, self._note)
-            self.made.add(source.data.data, events, piece.starts, piece.stops)
+            self.builder.add(source.data.data, events, piece.starts, piece.stops)
             capture.check_budget()
-            if piece.stop - released > RELEASED:
+            if piece.stop - released > RELEASE_BYTES:
                 source.release(released, piece.stop)
                 released = piece.stop
-        if scanner.open_at is not None and not self.counts[rules.NOT_CLOSED]:
-            self._note(rules.NOT_CLOSED, scanner.open_at)
-        self.made.finish()
-        self._kinds += self.made.kinds
+        # An event that does not end leaves its array and the document open: one finding is enough.
+        if scanner.open_member is not None and not self.counts[rules.NOT_CLOSED]:
+            self._note(rules.NOT_CLOSED, scanner.open_member)
+        self.builder.finish()
+        self._kinds += self.builder.kinds
 
     def _note(self, rule: Rule, offset: int, value: object = None) -> None:
         self.counts[rule] += 1
-        if not self._limit or self.counts[rule] <= self._limit:
-            self.found.append(Found(rule, offset, value))
+        if not self._max_findings or self.counts[rule] <= self._max_findings:
+            self.findings.append(Found(rule, offset, value))
 
     @property
     def notes(self) -> tuple[Notes, ...]:
         """The findings of matching."""
-        return (self.made.notes,)
+        return (self.builder.notes,)
 
     @property
     def records(self) -> int:
@@ -112,31 +110,28 @@ class ChromePass(FirstPass[None]):
     @property
     def rows(self) -> dict[str, int]:
         """Number of rows by table."""
-        counts = {name: size_of(columns) for name, columns in self.made.tables.items()}
-        tasks = self.made.tasks
-        own = {"processes": len(tasks.processes), "threads": len(tasks.offsets)}
-        return dict.fromkeys(ChromeCapture.schemas, 0) | counts | own
+        counts = dict.fromkeys(ChromeCapture.schemas, 0)
+        for name, columns in self.builder.tables.items():
+            if columns:
+                counts[name] = len(columns["offset"])
+        counts["processes"] = len(self.builder.tasks.processes)
+        counts["threads"] = len(self.builder.tasks.offsets)
+        return counts
 
     @cached_property
-    def _range(self) -> tuple[int | None, int | None]:
-        times = [columns["ts"] for columns in self.made.tables.values() if "ts" in columns]
-        slices = self.made.tables.get("slices")
-        if slices:
-            times.append(slices["ts"] + np.maximum(slices["dur"], 0))
-        known = [each for each in times if each.size]
-        if not known:
-            return None, None
-        return min(int(each.min()) for each in known), max(int(each.max()) for each in known)
-
-    @property
     def range(self) -> tuple[int | None, int | None]:
         """The first and the last time."""
-        return self._range
-
-
-def size_of(columns: dict[str, Any]) -> int:
-    """Return how many rows columns have."""
-    return len(columns["offset"]) if columns else 0
+        tables = self.builder.tables
+        times = [columns["ts"] for columns in tables.values() if "ts" in columns]
+        if slices := tables.get("slices"):
+            # An open slice has a length below 0, and ends nowhere.
+            times.append(slices["ts"] + np.maximum(slices["dur"], 0))
+        times = [column for column in times if column.size]
+        if not times:
+            return None, None
+        first = min(int(column.min()) for column in times)
+        last = max(int(column.max()) for column in times)
+        return first, last
 
 
 class ChromeCapture(ScannedCapture[ChromePass, None]):
@@ -167,8 +162,8 @@ class ChromeCapture(ScannedCapture[ChromePass, None]):
                 yield ChromeRecord(piece.kind, piece.start, bytes(data[piece.start : piece.stop]))
                 continue
             events = parse(data, piece, self.request.limits.max_record, report)
-            places = zip(piece.starts.tolist(), piece.ends.tolist(), events, strict=True)
-            for start, end, event in places:
+            extents = zip(piece.starts.tolist(), piece.ends.tolist(), strict=True)
+            for event, (start, end) in zip(events, extents, strict=True):
                 yield ChromeRecord(kind_of(event), start, bytes(data[start:end]))
 
     # --- What a scanned capture asks for ---------------------------------------------------------
@@ -183,43 +178,47 @@ class ChromeCapture(ScannedCapture[ChromePass, None]):
         """Return nothing: no table is streamed."""
 
     def _report(self, passed: ChromePass) -> None:
-        self.diagnostics.report(passed.found)
-        listed = Counter(found.rule for found in passed.found)
+        self.diagnostics.report(passed.findings)
+        listed = Counter(finding.rule for finding in passed.findings)
         for rule, count in passed.counts.items():
             self.report_more(rule, count, listed[rule])
         super()._report(passed)
-        self.report_offsets(rules.NEVER_CLOSED, passed.made.open_offsets)
+        self.report_offsets(NEVER_CLOSED, passed.builder.open_offsets)
 
     def _value(self, note: Note) -> object:
-        if note.rule is not rules.ENDS_BY_ANOTHER_NAME:
+        if note.rule is not ENDS_BY_ANOTHER_NAME:
             return None
-        ended, begun = divmod(note.value % OF_CATEGORIES, 1 << END_CODE_BITS)
+        # The value has the code of the end's string above that of the begin's.
         is_category = note.value >= OF_CATEGORIES
-        return another_name_detail(self.strings[ended], self.strings[begun], is_category)
+        end_code, begin_code = divmod(note.value % OF_CATEGORIES, 1 << END_CODE_BITS)
+        return another_name_detail(self.strings[end_code], self.strings[begin_code], is_category)
 
     def _small(self, name: str, passed: ChromePass) -> Columns:
-        tasks = passed.made.tasks
+        tasks = passed.builder.tasks
         if name == "processes":
-            pids = dict(sorted(tasks.processes.items(), key=lambda process: process[1]))
+            # In the order of their first events.
+            processes = sorted(tasks.processes.items(), key=lambda process: process[1])
+            names = [tasks.process_names.get(pid, NO_VALUE) for pid, _ in processes]
             return {
-                "offset": np.array(list(pids.values()), np.int64),
-                "pid": np.array(list(pids), np.uint64),
-                "name": np.array([tasks.process_names.get(pid, -1) for pid in pids], np.int32),
+                "offset": np.array([offset for _, offset in processes], np.int64),
+                "pid": np.array([pid for pid, _ in processes], np.uint64),
+                "name": np.array(names, np.int32),
             }
         if name == "threads":
             ids = np.array(tasks.ids, np.uint64).reshape(-1, 2)
-            numbers = range(len(ids))
+            names = [tasks.names.get(thread, NO_VALUE) for thread in range(len(ids))]
             return {
                 "offset": np.array(tasks.offsets, np.int64),
                 "id": np.arange(len(ids), dtype=np.int32),
                 "pid": ids[:, 0].copy(),
                 "tid": ids[:, 1].copy(),
-                "name": np.array([tasks.names.get(number, -1) for number in numbers], np.int32),
+                "name": np.array(names, np.int32),
             }
-        columns: Columns = dict(passed.made.tables.get(name, {}))
-        if not columns:
+        table = passed.builder.tables.get(name)
+        if not table:
             empty = Table.of(self.schemas[name], self.strings)
             return {column: empty[column] for column in empty.columns if column != "row"}
-        if "ts" in columns:
-            columns["ticks"] = passed.made.tables[name]["ts"].view(np.uint64)
+        columns: Columns = dict(table)
+        if "ts" in table:
+            columns["ticks"] = table["ts"].view(np.uint64)
         return columns

@@ -30,7 +30,7 @@ from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
 
-__all__ = ["KINDS", "Rows", "kind_of"]
+__all__ = ["KINDS", "NO_VALUE", "RowBuilder", "kind_of"]
 
 I64 = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
@@ -55,9 +55,9 @@ TABLES: Final = ("slices", "instants", "flows")
 NULL, INT64, UINT64, DOUBLE, STRING, BOOL = 0, 3, 4, 5, 6, 9
 """Types of arguments."""
 NO_VALUE: Final = -1
-TOO_DEEP: Final = "(nested too deeply)"
 SPREAD: Final = 0x9E3779B97F4A7C15
 """Sets ids of different contexts apart."""
+TOO_DEEP: Final = "(nested too deeply)"
 EXACT: Final = 2.0**51
 """Nanoseconds below which a double of microseconds, times 1000, is nearest to the right integer."""
 MICROSECOND_DIGITS: Final = 3
@@ -67,14 +67,15 @@ ROUNDING: Final = Context(prec=60, rounding=ROUND_HALF_UP)
 NUMBER_OF: Final = {
     key: re.compile(rb'"%b"\s*+:\s*+(-?[0-9][0-9.eE+-]*)' % key.encode()) for key in ("ts", "dur")
 }
+"""A member with a number, as it is written."""
 
 
 def kind_of(event: Event | None) -> str:
     """Return the kind of the record of an event; None is a value that is not an event."""
     if event is None:
         return "damaged"
-    letter = event.get("ph")
-    return KINDS.get(letter, "event") if isinstance(letter, str) else "event"
+    phase = event.get("ph")
+    return KINDS.get(phase, "event") if isinstance(phase, str) else "event"
 
 
 class Codes(dict[Any, int]):
@@ -87,11 +88,12 @@ class Codes(dict[Any, int]):
         self.cut = 0
 
     def __missing__(self, text: Any) -> int:
-        data = encoded(text if isinstance(text, str) else as_json(text))
+        data = encoded(text_of(text))
         if self._longest and len(data) > self._longest:
             self.cut += 1
             data = data[: self._longest]
         code = self._pool.intern(data)
+        # Long strings rarely repeat; of other values, 1, 1.0 and true would be the same key.
         if isinstance(text, str) and len(data) < 1 << 10:
             self[text] = code
         return code
@@ -105,9 +107,9 @@ class Codes(dict[Any, int]):
 
 
 class Tasks(dict[Any, int]):
-    """Ids of threads by what events have as ``pid`` and ``tid``.
+    """Numbers of threads by what events have as ``pid`` and ``tid``.
 
-    Where that is a text and not a number, it is the name as well, unless metadata gives one.
+    A text there that is not a number is the name as well, unless metadata gives one.
     """
 
     def __init__(self, codes: Codes) -> None:
@@ -127,43 +129,48 @@ class Tasks(dict[Any, int]):
         """Process and thread ids by number."""
         return list(self._numbers)
 
-    def __missing__(self, who: tuple[Any, Any]) -> int:
-        pid = number_of(who[0])
-        tid = pid if who[1] is None else number_of(who[1])
+    def __missing__(self, task: tuple[Any, Any]) -> int:
+        pid_value, tid_value = task
+        pid = number_of(pid_value)
+        tid = pid if tid_value is None else number_of(tid_value)
+        # Several spellings are one thread: 7, "7", "0x7".
         number = self._numbers.setdefault((pid, tid), len(self._numbers))
-        if is_name(who[0]):
-            self.process_names.setdefault(pid, self._codes[who[0]])
-        if is_name(who[1]):
-            self.names.setdefault(number, self._codes[who[1]])
-        self[who] = number
+        if is_name(pid_value):
+            self.process_names.setdefault(pid, self._codes[pid_value])
+        if is_name(tid_value):
+            self.names.setdefault(number, self._codes[tid_value])
+        self[task] = number
         return number
 
     def settle(self, numbers: NDArray[np.int32], offsets: I64) -> None:
-        """Take the offsets of events, of which ``numbers`` are the threads, for new threads."""
-        known = len(self.offsets)
-        if known == len(self._numbers):
+        """Note the first events of new threads: ``numbers`` are the threads of these events."""
+        settled_count = len(self.offsets)
+        if settled_count == len(self._numbers):
             return
-        for number, first in zip(*np.unique(numbers, return_index=True), strict=True):
-            if number >= known:
-                self.offsets.append(int(offsets[first]))
-        for pid, _ in itertools.islice(self._numbers, known, None):
-            self.begin(pid, self.offsets[known])
-            known += 1
+        # Numbers ascend here, and all new threads are among them: each is the next of ``offsets``.
+        for number, first_event in zip(*np.unique(numbers, return_index=True), strict=True):
+            if number >= settled_count:
+                self.offsets.append(int(offsets[first_event]))
+        new_threads = itertools.islice(self._numbers, settled_count, None)
+        for (pid, _), offset in zip(new_threads, self.offsets[settled_count:], strict=True):
+            self.begin(pid, offset)
 
     def begin(self, pid: int, offset: int) -> None:
         """Note that an event at an offset is of a process."""
-        self.processes[pid] = min(offset, self.processes.get(pid, offset))
+        earliest = self.processes.get(pid, offset)
+        self.processes[pid] = min(offset, earliest)
 
     def of(self, pids: Sequence[Any], tids: Sequence[Any]) -> NDArray[np.int32]:
         """Return the numbers of threads, of shape (n,)."""
         try:
-            return np.array([self[who] for who in zip(pids, tids, strict=True)], np.int32)
+            return np.array([self[task] for task in zip(pids, tids, strict=True)], np.int32)
         except TypeError:  # an object or an array
-            return self.of(list(map(plain, pids)), list(map(plain, tids)))
+            plain_pids = list(map(plain, pids))
+            return self.of(plain_pids, list(map(plain, tids)))
 
 
-class Rows:
-    """The rows of a file, which ``add`` makes of its events, and ``finish`` completes."""
+class RowBuilder:
+    """Makes the rows of a file: ``add`` takes its events, ``finish`` completes the tables."""
 
     def __init__(self, pool: StringPool, limits: Limits, report: Report) -> None:
         pool.intern(b"")  # code 0 is that of no name, for ``Match``
@@ -176,55 +183,59 @@ class Rows:
         self.tables: dict[str, Columns] = {}
         """Columns by table, once ``finish`` was called; but for `processes` and `threads`."""
         self._report = report
-        self._most_depth = limits.max_depth or (1 << 31) - 1
-        self._parts: dict[str, list[Columns]] = {"events": [], "counters": [], "args": []}
-        self._count = 0
-        self._contexts: tuple[dict[Any, int], dict[Any, int]] = {}, {}
-        """Numbers of the contexts of ids: of operations, and of flows."""
+        self._max_depth = limits.max_depth or (1 << 31) - 1
+        self._blocks: dict[str, list[Columns]] = {"events": [], "counters": [], "args": []}
+        """Columns of the blocks that were added, to be joined."""
+        self._event_count = 0
+        self._operation_contexts: dict[Any, int] = {}
+        """Numbers of the contexts of ids of asynchronous operations."""
+        self._flow_contexts: dict[Any, int] = {}
         self._left_out: dict[str, list[int]] = {}
         """By phase: offset of the first event that is in no table, and how many there are."""
 
     # --- Blocks of events ------------------------------------------------------------------------
 
-    def add(self, data: memoryview, found: Sequence[Event | None], starts: I64, stops: I64) -> None:
+    def add(
+        self, data: memoryview, events: Sequence[Event | None], starts: I64, stops: I64
+    ) -> None:
         """Add the events of a block; None are values that are not events."""
-        present = [event or {} for event in found]
-        letters = [plain(letter) for letter in column(present, "ph")]
-        types = np.array([TYPES.get(letter, NO_VALUE) for letter in letters], np.int8)
-        for letter, count in Counter(letters).items():
-            self.kinds[KINDS.get(letter, "event")] += count
+        offsets = starts.tolist()
+        present = [event or {} for event in events]
+        phases = [plain(phase) for phase in column(present, "ph")]
+        types = np.array([TYPES.get(phase, NO_VALUE) for phase in phases], np.int8)
+        for phase, count in Counter(phases).items():
+            self.kinds[KINDS.get(phase, "event")] += count
         timed = np.flatnonzero(types >= 0)
-        threads = self._threads(present, letters, timed, starts)
+        threads = self._threads(present, types >= 0, starts)
         for index in np.flatnonzero(types < 0).tolist():
-            where = int(starts[index]), int(threads[index])
-            self._take_other(found[index], str(letters[index]), *where)
+            phase = str(phases[index])
+            self._take_other(events[index], phase, offsets[index], int(threads[index]))
         texts = Texts(data, starts, stops, timed)
-        ts, has_time = times("ts", column(texts.of(present), "ts"), texts)
+        ts_values = column(texts.of(present), "ts")
+        ts, has_time = times("ts", ts_values, texts)
         for index in timed[~has_time].tolist():
-            self._report(rules.NO_TIME, int(starts[index]), shown(present[index].get("ts")))
-        texts.places = timed = timed[has_time]
+            ts_value = present[index].get("ts")
+            self._report(rules.NO_TIME, offsets[index], shown(ts_value))
+        timed = timed[has_time]
+        texts.places = timed
         if timed.size:
-            kinds = types[timed].astype(np.uint8)
             shared: Columns = {
                 "offset": starts[timed],
                 "ts": ts[has_time],
                 "thread": threads[timed],
             }
-            self._add_timed(texts.of(present), kinds, shared, texts)
+            timed_types = types[timed].astype(np.uint8)
+            self._add_timed(texts.of(present), timed_types, shared, texts)
         if self.codes.cut:
-            self._report(rules.TOO_LONG, int(starts[0]), f"{self.codes.cut} strings")
+            self._report(rules.TOO_LONG, offsets[0], f"{self.codes.cut} strings")
             self.codes.cut = 0
 
     def _threads(
-        self, events: list[Event], letters: list[Any], timed: I64, starts: I64
+        self, events: list[Event], is_timed: NDArray[np.bool_], starts: I64
     ) -> NDArray[np.int32]:
         """Return the threads of events with a time, and of those that name one; 0 of others."""
-        is_on_thread = np.zeros(len(events), np.bool_)
-        is_on_thread[timed] = True
-        for index, letter in enumerate(letters):
-            if letter == "M" and events[index].get("name") == "thread_name":
-                is_on_thread[index] = True
-        places = np.flatnonzero(is_on_thread)
+        names_thread = [is_thread_name(event) for event in events]
+        places = np.flatnonzero(is_timed | np.array(names_thread, np.bool_))
         on_thread = [events[place] for place in places.tolist()]
         numbers = self.tasks.of(column(on_thread, "pid"), column(on_thread, "tid"))
         self.tasks.settle(numbers, starts[places])
@@ -232,20 +243,21 @@ class Rows:
         threads[places] = numbers
         return threads
 
-    def _take_other(self, event: Event | None, letter: str, offset: int, thread: int) -> None:
+    def _take_other(self, event: Event | None, phase: str, offset: int, thread: int) -> None:
         """Take what metadata says of names; count what has no table."""
         if event is None:
+            # ``add`` counted it as an event, as it has no phase.
             self.kinds["event"] -= 1
             self.kinds["damaged"] += 1
             return
-        if letter != "M":
-            self._left_out.setdefault(letter, [offset, 0])[1] += 1
+        if phase != "M":
+            self._left_out.setdefault(phase, [offset, 0])[1] += 1
             return
         args = event.get("args")
-        name = args.get("name") if isinstance(args, dict) else None
-        if not isinstance(name, str):
+        if not isinstance(args, dict) or not isinstance(args.get("name"), str):
             return
-        if event.get("name") == "thread_name":
+        name = args["name"]
+        if is_thread_name(event):
             self.tasks.names[thread] = self.codes[name]
         elif event.get("name") == "process_name":
             pid = number_of(plain(event.get("pid")))
@@ -255,11 +267,10 @@ class Rows:
     def _add_timed(
         self, events: list[Event], types: NDArray[np.uint8], shared: Columns, texts: Texts
     ) -> None:
-        offsets, ts = shared["offset"], shared["ts"]
-        names, categories = column(events, "name"), column(events, "cat")
-        for key, values in (("name", names), ("cat", categories)):
-            if not set(map(type, values)) <= {str, type(None)}:
-                self._report_odd(key, values, offsets)
+        """Add events with a time, of which ``shared`` are the offsets, times and threads."""
+        ts = shared["ts"]
+        names = self._names(events, "name", shared["offset"])
+        categories = self._names(events, "cat", shared["offset"])
         columns: Columns = {
             **shared,
             "kind": types,
@@ -272,76 +283,104 @@ class Rows:
         }
         self._add_lengths(events, columns, texts)
         for index in np.flatnonzero(types != E.DURATION_COMPLETE).tolist():
-            event, kind = events[index], int(types[index])
-            if kind in IDENTIFIED:
-                columns["word"][index] = self._id(event, kind)
-                columns["is_next"][index] = kind == E.FLOW_END and event.get("bp") != "e"
-            elif kind == E.INSTANT:
+            event = events[index]
+            event_type = int(types[index])
+            if event_type in IDENTIFIED:
+                columns["word"][index] = self._id(event, event_type)
+                # A flow ends at the slice around the point with "bp": "e", else at the next one.
+                if event_type == E.FLOW_END and event.get("bp") != "e":
+                    columns["is_next"][index] = True
+            elif event_type == E.INSTANT:
                 columns["scope"][index] = SCOPES.get(plain(event.get("s")), 0)
         self._add_args(events, columns)
-        self._parts["events"].append(columns)
-        self._count += ts.size
+        self._blocks["events"].append(columns)
+        self._event_count += ts.size
 
-    def _report_odd(self, key: str, values: Sequence[Any], offsets: I64) -> None:
+    def _names(self, events: list[Event], key: str, offsets: I64) -> list[Any]:
+        """Return the names or categories of events; those that are not strings are reported."""
+        values = column(events, key)
+        if set(map(type, values)) <= {str, type(None)}:
+            return values
         for index, value in enumerate(values):
             if value is not None and not isinstance(value, str):
-                self._report(rules.INVALID_MEMBER, int(offsets[index]), f"{key} is {shown(value)}")
+                problem = f"{key} is {shown(value)}"
+                self._report(rules.INVALID_MEMBER, int(offsets[index]), problem)
+        return values
 
     def _add_lengths(self, events: list[Event], columns: Columns, texts: Texts) -> None:
         """Compute when complete events end; one without a length has none."""
-        index = np.flatnonzero(columns["kind"] == E.DURATION_COMPLETE)
-        values = [events[place].get("dur") for place in index.tolist()]
-        of_complete = Texts(texts.data, texts.starts, texts.stops, texts.places[index])
+        complete = np.flatnonzero(columns["kind"] == E.DURATION_COMPLETE)
+        values = [events[index].get("dur") for index in complete.tolist()]
+        of_complete = Texts(texts.data, texts.starts, texts.stops, texts.places[complete])
         lengths, is_valid = times("dur", values, of_complete)
-        for place in np.flatnonzero(~is_valid).tolist():
-            start = int(columns["offset"][index[place]])
-            self._report(rules.INVALID_MEMBER, start, f"dur is {shown(values[place])}")
-        starts = columns["ts"][index]
+        for index in np.flatnonzero(~is_valid).tolist():
+            offset = int(columns["offset"][complete[index]])
+            problem = f"dur is {shown(values[index])}"
+            self._report(rules.INVALID_MEMBER, offset, problem)
+        starts = columns["ts"][complete]
         ends = starts + lengths
+        # Sums that do not fit wrap around; such slices end at the last or the first time there is.
         ends[(lengths > 0) & (ends < starts)] = NS_MAX
         ends[(lengths < 0) & (ends > starts)] = NS_MIN
-        columns["finish"][index] = ends
+        columns["finish"][complete] = ends
 
-    def _id(self, event: Event, kind: int) -> int:
-        """Return the number of an operation or flow: of the first context its id, if a number."""
+    def _id(self, event: Event, event_type: int) -> int:
+        """Return the number of an operation or a flow.
+
+        An id is unique within its context: category, scope, and process if the id is local. In the
+        first context, the number is the id itself.
+        """
         id = event.get("id")
-        local = None
-        ids = event.get("id2")
-        if id is None and isinstance(ids, dict):
-            id = ids.get("global")
+        pid = None
+        scoped_ids = event.get("id2")
+        if id is None and isinstance(scoped_ids, dict):
+            id = scoped_ids.get("global")
             if id is None:
-                id, local = ids.get("local"), plain(event.get("pid"))
-        contexts = self._contexts[kind >= E.FLOW_BEGIN]
-        context = plain(event.get("cat")), plain(event.get("scope")), local
-        place = contexts.setdefault(context, len(contexts))
-        return (number_of(plain(id)) + place * SPREAD) & U64_MAX
+                id = scoped_ids.get("local")
+                pid = plain(event.get("pid"))
+        is_flow = event_type >= E.FLOW_BEGIN
+        contexts = self._flow_contexts if is_flow else self._operation_contexts
+        category = plain(event.get("cat"))
+        context = category, plain(event.get("scope")), pid
+        context_number = contexts.setdefault(context, len(contexts))
+        return (number_of(plain(id)) + context_number * SPREAD) & U64_MAX
 
     def _add_args(self, events: list[Event], columns: Columns) -> None:
         """Add the arguments of events, and the numbers of counters."""
-        given = column(events, "args")
-        counted: list[tuple[int, int, str, Any]] = []
+        args_of_events = column(events, "args")
+        samples: list[tuple[int, int, str, Any]] = []
         for index in np.flatnonzero(columns["kind"] == E.COUNTER).tolist():
-            args = given[index] if isinstance(given[index], dict) else {}
-            numbers = {name: each for name, each in args.items() if type(each) in (int, float)}
-            id = number_of(plain(events[index].get("id")))
-            counted += [(index, id, name, value) for name, value in numbers.items()]
-            given[index] = {name: each for name, each in args.items() if name not in numbers}
-        given = [args if isinstance(args, dict) or not args else {"args": args} for args in given]
-        owners = [index for index, args in enumerate(given) if args for _ in args]
-        names = [name for args in given if args for name in args]
-        values = [value for args in given if args for value in args.values()]
-        self._add_counters(counted, columns)
+            # Numbers are samples of series, and only the rest is arguments.
+            counter_id = number_of(plain(events[index].get("id")))
+            other_args = {}
+            if isinstance(args_of_events[index], dict):
+                for name, value in args_of_events[index].items():
+                    if type(value) in (int, float):  # not a boolean
+                        samples.append((index, counter_id, name, value))
+                    else:
+                        other_args[name] = value
+            args_of_events[index] = other_args
+        self._add_counters(samples, columns)
+        owners: list[int] = []
+        names: list[str] = []
+        values: list[Any] = []
+        for index, args in enumerate(args_of_events):
+            if args:
+                named_args = args if isinstance(args, dict) else {"args": args}
+                owners += [index] * len(named_args)
+                names += named_args
+                values += named_args.values()
         if not owners:
             return
         typed = [self._typed(value) for value in values]
-        type_of, integers, floats, texts = zip(*typed, strict=True)
+        types, integers, floats, texts = zip(*typed, strict=True)
         owner = np.array(owners, np.int64)
-        self._parts["args"].append(
+        self._blocks["args"].append(
             {
                 "offset": columns["offset"][owner],
-                "owner": owner + self._count,
+                "owner": owner + self._event_count,
                 "name": self.codes.of(names),
-                "type": np.array(type_of, np.uint8),
+                "type": np.array(types, np.uint8),
                 "int": np.array(integers, np.int64),
                 "float": np.array(floats, np.float64),
                 "str": np.array(texts, np.int32),
@@ -352,32 +391,31 @@ class Rows:
         """Return the type of an argument, and what the columns have of it."""
         if value is None:
             return NULL, 0, 0.0, NO_VALUE
-        if isinstance(value, bool):
+        if isinstance(value, bool):  # before integers, which booleans are too
             return BOOL, int(value), 0.0, NO_VALUE
         if isinstance(value, float):
             return DOUBLE, 0, value, NO_VALUE
-        if isinstance(value, int) and NS_MIN <= value <= U64_MAX:
-            is_unsigned = value > NS_MAX
-            return (UINT64 if is_unsigned else INT64), wrapped(value), 0.0, NO_VALUE
-        return STRING, 0, 0.0, self.codes[value if isinstance(value, str) else as_json(value)]
+        if isinstance(value, int) and NS_MIN <= value <= NS_MAX:
+            return INT64, value, 0.0, NO_VALUE
+        if isinstance(value, int) and NS_MAX < value <= U64_MAX:
+            return UINT64, wrapped(value), 0.0, NO_VALUE
+        return STRING, 0, 0.0, self.codes[text_of(value)]
 
-    def _add_counters(self, counted: list[tuple[int, int, str, Any]], columns: Columns) -> None:
-        if not counted:
+    def _add_counters(self, samples: list[tuple[int, int, str, Any]], columns: Columns) -> None:
+        """Add samples of counters: index of the event, id, name of the series, and value."""
+        if not samples:
             return
-        index, ids, series, values = (list(column) for column in zip(*counted, strict=True))
-        is_int = np.array([isinstance(value, int) for value in values], np.bool_)
-        whole = [wrapped(value) if isinstance(value, int) else 0 for value in values]
-        shared = {
-            name: columns[name][index] for name in ("offset", "ts", "thread", "category", "name")
-        }
-        self._parts["counters"].append(
-            {
-                **shared,
+        indexes, ids, series, values = map(list, zip(*samples, strict=True))
+        is_int = [isinstance(value, int) for value in values]
+        integers = [wrapped(value) if isinstance(value, int) else 0 for value in values]
+        self._blocks["counters"].append(
+            shared_columns(columns, np.array(indexes, np.int64))
+            | {
                 "id": np.array(ids, np.uint64),
                 "series": self.codes.of(series),
                 "value": np.array([as_double(value) for value in values], np.float64),
-                "value_int": np.array(whole, np.int64),
-                "is_int": is_int,
+                "value_int": np.array(integers, np.int64),
+                "is_int": np.array(is_int, np.bool_),
             }
         )
 
@@ -385,126 +423,153 @@ class Rows:
 
     def finish(self) -> None:
         """Match begins and ends, nest slices, and make the tables."""
-        for letter, (offset, count) in self._left_out.items():
-            self._report(rules.LEFT_OUT, offset, f"{letter!a:.10}, {count} events")
-        events = joined(self._parts["events"])
-        self.tables["counters"] = joined(self._parts["counters"])
-        args = joined(self._parts["args"])
-        self._parts.clear()
+        for phase, (offset, count) in self._left_out.items():
+            self._report(rules.LEFT_OUT, offset, f"{phase!a:.10}, {count} events")
+        events = joined(self._blocks["events"])
+        self.tables["counters"] = joined(self._blocks["counters"])
+        args = joined(self._blocks["args"])
+        self._blocks.clear()
         if not events:
             return
         kind = events["kind"]
-        index = {name: np.flatnonzero(MASKS[name][kind]) for name in MASKS}
-        index["instants"] = np.flatnonzero((kind == E.INSTANT) | (kind == E.ASYNC_INSTANT))
-        spans = self._matched(events, index)
-        made = {
-            name: {
-                column: events[column][index[name]]
-                for column in ("offset", "ts", "thread", "category", "name")
-            }
-            for name in TABLES
-        }
-        slices = index["slices"]
+        events_of = {name: np.flatnonzero(mask[kind]) for name, mask in MASKS.items()}
+        is_instant = (kind == E.INSTANT) | (kind == E.ASYNC_INSTANT)
+        events_of["instants"] = np.flatnonzero(is_instant)
+        spans = self._matched(events, events_of)
+        self._add_slices(events, events_of["slices"], spans)
+        self._add_instants(events, events_of["instants"])
+        self._add_flows(events, events_of["flows"], spans["flows"])
+        if args:
+            self.tables["args"] = owned(args, kind, events_of, spans["ends"])
+
+    def _add_slices(self, events: Columns, slices: I64, spans: Columns) -> None:
+        columns = shared_columns(events, slices)
         lengths = np.empty(slices.size, np.int64)
-        Durations(np.ascontiguousarray(events["ts"][slices]), spans["end"], lengths).run()
+        Durations(columns["ts"], spans["end"], lengths).run()
         kind_of_slice = np.zeros(256, np.uint8)
         kind_of_slice[list(SLICE_KINDS)] = list(SLICE_KINDS.values())
-        made["slices"] |= {
+        self.tables["slices"] = columns | {
             "dur": lengths,
             "depth": spans["depth"],
             "parent": spans["parent"],
-            "kind": kind_of_slice[kind[slices]],
+            "kind": kind_of_slice[events["kind"][slices]],
             "id": events["word"][slices],
         }
-        self.open_offsets = made["slices"]["offset"][spans["end"] == OPEN_END]
-        is_async = kind[index["instants"]] == E.ASYNC_INSTANT
-        scopes = events["scope"][index["instants"]]
-        made["instants"] |= {
-            "scope": np.where(is_async, np.uint8(ASYNC_SCOPE), scopes),
-            "id": events["word"][index["instants"]],
-        }
-        flows = index["flows"]
-        made["flows"] |= {
-            "id": events["word"][flows],
-            "phase": kind[flows] - np.uint8(E.FLOW_BEGIN),
-            "slice": bound(made["slices"], made["flows"], spans["flows"], events["is_next"][flows]),
-        }
-        if args:
-            made["args"] = owned(args, kind, index, spans["ends"])
-        self.tables |= made
+        self.open_offsets = columns["offset"][spans["end"] == OPEN_END]
 
-    def _matched(self, events: Columns, index: dict[str, I64]) -> Columns:
-        """Return what matching finds, as of a trace: ends, parents and depths of slices."""
+    def _add_instants(self, events: Columns, instants: I64) -> None:
+        is_async = events["kind"][instants] == E.ASYNC_INSTANT
+        self.tables["instants"] = shared_columns(events, instants) | {
+            "scope": np.where(is_async, np.uint8(ASYNC_SCOPE), events["scope"][instants]),
+            "id": events["word"][instants],
+        }
+
+    def _add_flows(self, events: Columns, flows: I64, around: I64) -> None:
+        points = shared_columns(events, flows)
+        self.tables["flows"] = points | {
+            "id": events["word"][flows],
+            "phase": events["kind"][flows] - np.uint8(E.FLOW_BEGIN),
+            "slice": bound(self.tables["slices"], points, around, events["is_next"][flows]),
+        }
+
+    def _matched(self, events: Columns, events_of: dict[str, I64]) -> Columns:
+        """Match the events by the rules of traces; return ends, parents and depths of slices."""
         kind = events["kind"]
-        numbers = np.zeros(kind.size, np.int64)
+        row_of_event = np.zeros(kind.size, np.int64)
         for name in MASKS:
-            numbers[index[name]] = np.arange(index[name].size)
+            places = events_of[name]
+            row_of_event[places] = np.arange(places.size)
         order, _ = order_and_keys(events["ts"])
-        order = np.arange(kind.size) if order is None else order
+        if order is None:  # they are in order already
+            order = np.arange(kind.size)
         longest_first(order, events["ts"][order], events)
-        in_order = {name: events[name][order] for name in ("kind", "thread", "finish")}
+        # Operations are told apart by their ids alone; no name is the code 0.
         is_named = ~np.isin(kind, (E.ASYNC_BEGIN, E.ASYNC_INSTANT, E.ASYNC_END))
+        names = np.where(is_named & (events["name"] >= 0), events["name"], 0)
+        # The first four columns are in order of time; ``Match`` looks up the others by ``order``.
         columns = {
-            **in_order,
+            "kind": kind[order],
+            "thread": events["thread"][order],
+            "finish": events["finish"][order],
             "time": events["ts"][order],
-            # Operations are told apart by their ids alone; no name is the code 0.
-            "name": np.where(is_named, np.maximum(events["name"], 0), 0).astype(np.int32),
+            "name": names.astype(np.int32),
             "category": np.maximum(events["category"], 0),
             "offset": events["offset"],
             "word": events["word"].view(np.int64),
         }
-        match = Match(self.notes, self._most_depth, PairMap(16), by_name=False)
+        match = Match(self.notes, self._max_depth, PairMap(16), by_name=False)
         threads = len(self.tasks.offsets)
-        spans = Spans(in_memory=True).make_room({name: index[name].size for name in MASKS})
+        row_counts = {name: events_of[name].size for name in MASKS}
+        spans = Spans(in_memory=True).make_room(row_counts)
         match.make_room(threads, spans)
-        match.take(columns, np.zeros(threads, np.int64), order, numbers[order])
+        match.take(columns, np.zeros(threads, np.int64), order, row_of_event[order])
         match.run()
         return dict(spans)
 
 
-def owned(args: Columns, kind: NDArray[np.uint8], index: dict[str, I64], ends: I64) -> Columns:
-    """Return the rows of `args`, whose owners are events; those of ends are their slices'."""
-    table = np.full(kind.size, TABLE_CODES["counters"], np.uint8)
-    row = np.full(kind.size, -1, np.int64)
+def is_thread_name(event: Event) -> bool:
+    """Return whether an event is metadata that names its thread."""
+    return event.get("ph") == "M" and event.get("name") == "thread_name"
+
+
+def shared_columns(events: Columns, places: I64) -> Columns:
+    """Return the columns of some events that all tables have."""
+    return {name: events[name][places] for name in ("offset", "ts", "thread", "category", "name")}
+
+
+def owned(args: Columns, kind: NDArray[np.uint8], events_of: dict[str, I64], ends: I64) -> Columns:
+    """Return the rows of `args` with their owners; arguments of an end belong to its slice."""
+    # An event in none of the tables below is a counter. It may have many rows, so that none of
+    # them is the owner: the parent is -1.
+    table_of_event = np.full(kind.size, TABLE_CODES["counters"], np.uint8)
+    row_of_event = np.full(kind.size, -1, np.int64)
     for name in TABLES:
-        table[index[name]] = TABLE_CODES[name]
-        row[index[name]] = np.arange(index[name].size)
-    table[index["ends"]] = TABLE_CODES["slices"]
-    row[index["ends"]] = ends
+        places = events_of[name]
+        table_of_event[places] = TABLE_CODES[name]
+        row_of_event[places] = np.arange(places.size)
+    table_of_event[events_of["ends"]] = TABLE_CODES["slices"]
+    row_of_event[events_of["ends"]] = ends
     owner = args.pop("owner")
     return args | {
-        "table": table[owner],
-        "parent": row[owner],
+        "table": table_of_event[owner],
+        "parent": row_of_event[owner],
         "uint": args["int"].view(np.uint64),
     }
 
 
 def bound(slices: Columns, flows: Columns, around: I64, is_next: NDArray[np.bool_]) -> I64:
     """Return the slice of each point of a flow: the one around it, or the next of its thread."""
-    later = np.flatnonzero(is_next)
-    if not later.size:
+    next_bound = np.flatnonzero(is_next)
+    if not next_bound.size:
         return around
-    count = slices["ts"].size
-    thread = np.concatenate((slices["thread"], flows["thread"][later]))
-    ts = np.concatenate((slices["ts"], flows["ts"][later]))
-    is_slice = np.arange(ts.size) < count
-    # A slice that begins with the point is the next one.
+    # Sort the slices and these points together, by thread and time. In sorted order, the next
+    # slice of a point is the first slice behind it, if that is of the same thread.
+    slice_count = slices["ts"].size
+    thread = np.concatenate((slices["thread"], flows["thread"][next_bound]))
+    ts = np.concatenate((slices["ts"], flows["ts"][next_bound]))
+    rows = np.arange(ts.size)
+    is_slice = rows < slice_count
+    # A slice that begins with the point is the next one, so points come before slices.
     order = np.lexsort((is_slice, ts, thread))
-    places = np.where(is_slice[order], np.arange(ts.size), ts.size)
-    following = np.minimum.accumulate(places[::-1])[::-1]
-    found = np.append(order, 0)[following]
-    has_next = (following < ts.size) & (thread[found] == thread[order])
-    bound_to = around.copy()
+    # The place of the first slice from each place on: of point, slice, point, slice 1 1 3 3; where
+    # no slice follows, the place behind all, for which a row is appended that is never used.
+    slice_places = np.where(is_slice[order], rows, ts.size)
+    next_places = np.minimum.accumulate(slice_places[::-1])[::-1]
+    next_slices = np.append(order, 0)[next_places]
+    is_same_thread = thread[next_slices] == thread[order]
+    has_next = is_same_thread & (next_places < ts.size)
     points = np.flatnonzero(~is_slice[order] & has_next)
-    bound_to[later[order[points] - count]] = found[points]
-    return bound_to
+    flow_rows = next_bound[order[points] - slice_count]
+    slice_of_point = around.copy()
+    slice_of_point[flow_rows] = next_slices[points]
+    return slice_of_point
 
 
-def joined(parts: list[Columns]) -> Columns:
+def joined(blocks: list[Columns]) -> Columns:
     """Return columns one behind another."""
-    if not parts:
+    if not blocks:
         return {}
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
 # --- Values --------------------------------------------------------------------------------------
@@ -526,9 +591,11 @@ class Texts:
     def number(self, key: str, index: int, value: float) -> str:
         """Return the text of the number that an event has as ``key``."""
         place = self.places[index]
-        raw = bytes(self.data[int(self.starts[place]) : int(self.stops[place])])
-        for found in NUMBER_OF[key].finditer(raw):
-            text = found[1].decode()
+        start = int(self.starts[place])
+        raw = bytes(self.data[start : int(self.stops[place])])
+        # The arguments may have the key too, so the number that was parsed decides which it is.
+        for match in NUMBER_OF[key].finditer(raw):
+            text = match[1].decode()
             if as_double(text) == value:
                 return text
         return repr(value)
@@ -546,37 +613,41 @@ def times(key: str, values: Sequence[Any], texts: Texts) -> tuple[I64, NDArray[n
     """
     if set(map(type, values)) <= {int, float}:
         try:
-            product = np.array(values, np.float64) * 1000
-        except OverflowError:
-            product = np.array([np.inf])
-        if float(np.abs(product).max(initial=0)) < EXACT:
-            return np.floor(product + 0.5).astype(np.int64), np.ones(len(values), np.bool_)
+            nearest = np.array(values, np.float64) * 1000
+        except OverflowError:  # an integer beyond the doubles
+            nearest = np.array([np.inf])
+        if float(np.abs(nearest).max(initial=0)) < EXACT:
+            rounded = np.floor(nearest + 0.5).astype(np.int64)
+            return rounded, np.ones(rounded.size, np.bool_)
     ns = np.zeros(len(values), np.int64)
     is_time = np.zeros(len(values), np.bool_)
     for index, value in enumerate(values):
         exact: int | None = None
-        if type(value) is int:
+        if type(value) is int:  # not a boolean
             exact = value * 1000
         elif isinstance(value, float):
             exact = nanoseconds(texts.number(key, index, value))
         elif isinstance(value, str):
             exact = nanoseconds(value)
         if exact is not None and NS_MIN <= exact <= NS_MAX:
-            ns[index], is_time[index] = exact, True
+            ns[index] = exact
+            is_time[index] = True
     return ns, is_time
 
 
 def nanoseconds(text: str) -> int | None:
     """Return the microseconds of a text as nanoseconds, rounded; None if it is not a time."""
     try:
-        value = Decimal(text)
+        microseconds = Decimal(text)
     except InvalidOperation:
         return None
-    if not value.is_finite() or (value and value.adjusted() > LARGEST):
+    # Exponents can be huge: an integer of so many digits would take all memory.
+    if not microseconds.is_finite() or (microseconds and microseconds.adjusted() > LARGEST):
         return None
-    if value.adjusted() < -LARGEST:
+    if microseconds.adjusted() < -LARGEST:
         return 0
-    return int(ROUNDING.scaleb(value, MICROSECOND_DIGITS).to_integral_value(ROUND_HALF_UP))
+    scaled = ROUNDING.scaleb(microseconds, MICROSECOND_DIGITS)
+    return int(scaled.to_integral_value(ROUND_HALF_UP))
 
 
 def as_double(value: Any) -> float:
@@ -591,38 +662,46 @@ def as_double(value: Any) -> float:
 
 def wrapped(value: int) -> int:
     """Return the low 64 bits of an integer as a signed number."""
-    low = value & U64_MAX
-    return low - (1 << 64) if low > NS_MAX else low
+    low_bits = value & U64_MAX
+    return low_bits - (1 << 64) if low_bits > NS_MAX else low_bits
+
+
+def integer_of(text: str) -> int | None:
+    """Return the integer that a text is, hexadecimal behind 0x; None of other text."""
+    base = 16 if text[:2] in {"0x", "0X"} else 10
+    try:
+        return int(text, base)
+    except ValueError:
+        return None
 
 
 def number_of(value: Any) -> int:
     """Return an id as a number of 64 bits: a number, a text that is one, of other text a hash."""
+    number = 0
     if isinstance(value, str):
-        try:
-            return int(value, 16 if value[:2] in {"0x", "0X"} else 10) & U64_MAX
-        except ValueError:
+        integer = integer_of(value)
+        if integer is None:
             digest = hashlib.blake2b(encoded(value), digest_size=8).digest()
             return int.from_bytes(digest, "little")
-    if isinstance(value, int):
-        return value & U64_MAX
-    is_whole = isinstance(value, float) and value.is_integer()
-    return int(value) & U64_MAX if is_whole else 0
+        number = integer
+    elif isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        number = int(value)
+    return number & U64_MAX
 
 
 def is_name(value: Any) -> bool:
     """Return whether what should be a number is a text without one."""
-    if not isinstance(value, str):
-        return False
-    try:
-        int(value, 16 if value[:2] in {"0x", "0X"} else 10)
-    except ValueError:
-        return True
-    return False
+    return isinstance(value, str) and integer_of(value) is None
 
 
 def plain(value: Any) -> Any:
     """Return a value that a dictionary can have as a key; objects and arrays as text."""
     return as_json(value) if isinstance(value, dict | list) else value
+
+
+def text_of(value: Any) -> str:
+    """Return a string, or another value as text of JSON."""
+    return value if isinstance(value, str) else as_json(value)
 
 
 def as_json(value: Any) -> str:
@@ -647,11 +726,9 @@ def shown(value: Any) -> str:
 
 def encoded(text: str) -> bytes:
     """Return the bytes of a string; bytes that were not UTF-8 and lone surrogates as they were."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        pass
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
+    for errors in ("strict", "surrogateescape"):
+        try:
+            return text.encode("utf-8", errors)
+        except UnicodeEncodeError:
+            pass
+    return text.encode("utf-8", "surrogatepass")

@@ -2,38 +2,10 @@
 
 from __future__ import annotations
 
-from fx_trace.rules import (
-    ASYNC_END_WITHOUT_BEGIN,
-    END_WITHOUT_BEGIN,
-    ENDS_AFTER_PARENT,
-    ENDS_BEFORE_BEGIN,
-    ENDS_BY_ANOTHER_NAME,
-    NEVER_CLOSED,
-    TOO_DEEP,
-)
-from fxframework.errors import Catalogue, Rule, Severity
+from typing import Final
 
-__all__ = [
-    "ASYNC_END_WITHOUT_BEGIN",
-    "ENDS_AFTER_PARENT",
-    "ENDS_BEFORE_BEGIN",
-    "ENDS_BY_ANOTHER_NAME",
-    "END_WITHOUT_BEGIN",
-    "INVALID_MEMBER",
-    "LEFT_OUT",
-    "NEVER_CLOSED",
-    "NOT_AN_EVENT",
-    "NOT_A_TRACE",
-    "NOT_CLOSED",
-    "NOT_FINITE",
-    "NOT_UTF8",
-    "NO_COMMA",
-    "NO_TIME",
-    "RULES",
-    "TOO_DEEP",
-    "TOO_LONG",
-    "UNEXPECTED",
-]
+from fx_trace import rules as trace_rules
+from fxframework.errors import Catalogue, Rule, Severity
 
 LOSS, WARNING, INFO = Severity.DATA_LOSS, Severity.WARNING, Severity.INFO
 FORM = "Trace Event Format, JSON Format"
@@ -137,4 +109,15 @@ TOO_LONG = Rule(
     remedy="Raise the limit with -o max_record=BYTES or -o max_string=BYTES.",
 )
 
-RULES = Catalogue.of(globals())
+MATCHING: Final = (
+    trace_rules.ASYNC_END_WITHOUT_BEGIN,
+    trace_rules.END_WITHOUT_BEGIN,
+    trace_rules.ENDS_AFTER_PARENT,
+    trace_rules.ENDS_BEFORE_BEGIN,
+    trace_rules.ENDS_BY_ANOTHER_NAME,
+    trace_rules.NEVER_CLOSED,
+    trace_rules.TOO_DEEP,
+)
+"""Rules of the trace format that matching begins and ends reports here too."""
+
+RULES = Catalogue((*MATCHING, *Catalogue.of(globals()).values()))

@@ -13,6 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from fx_trace.chrome import rules
+from fx_trace.chrome.sniff import BEGIN
 from fxframework.errors import Rule
 from fxframework.kernels.elements import CLOSED, ENDED, FULL, elements
 
@@ -29,7 +30,6 @@ BLOCK_BYTES: Final = 1 << 17
 RESCANS: Final = 4
 """Bytes that may be scanned again after damage, for each byte of the file."""
 EVENTS: Final = "traceEvents"
-BOM: Final = b"\xef\xbb\xbf"
 SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 SEPARATOR: Final = re.compile(rb"[ \t\r\n,]*+")
 COLON: Final = re.compile(rb"[ \t\r\n]*+:[ \t\r\n]*+")
@@ -61,7 +61,7 @@ class Block:
     stops: I64
     """Where each ends, shape (n,)."""
     stop: int
-    """Where what follows the last one, and the separator behind it, begins."""
+    """Where the separator behind the last one ends."""
 
     @property
     def ends(self) -> I64:
@@ -77,113 +77,130 @@ class Scanner:
         self._bytes = data.data
         self._size = int(data.size)
         self._starts, self._stops = np.empty((2, MOST_EVENTS), np.int64)
-        self._budget = RESCANS * self._size
-        self.open_at: int | None = None
+        self._bytes_to_rescan = RESCANS * self._size
+        self.open_member: int | None = None
         """Where the last member of a document begins that is not closed."""
 
     def pieces(self) -> Iterator[Stretch | Block]:
         """Yield all stretches and blocks in order."""
         if not self._size:
             return
-        begin = len(BOM) if bytes(self._bytes[: len(BOM)]) == BOM else 0
-        opening = self._behind(SPACE, begin)
-        first = bytes(self._bytes[opening : opening + 1])
-        if first not in {b"[", b"{"}:
+        opening = BEGIN.match(self._bytes)
+        if opening is None:
             yield Stretch("damaged", 0, self._size, rules.NOT_A_TRACE)
             return
-        at = self._behind(SPACE, opening + 1)
-        yield Stretch("header", 0, at)
-        if first == b"{":
-            yield from self._members(at)
+        header_stop = opening.end()
+        yield Stretch("header", 0, header_stop)
+        if opening[1] == b"{":
+            yield from self._members(header_stop)
             return
-        at = yield from self._events(at)
-        if at < self._size:
-            yield from self._close(at)
+        closing = yield from self._events(header_stop)
+        if closing < self._size:
+            yield from self._close(closing)
 
-    def _behind(self, pattern: re.Pattern[bytes], at: int) -> int:
-        found = pattern.match(self._bytes, at)
-        return at if found is None else found.end()
+    def _skip(self, pattern: re.Pattern[bytes], offset: int) -> int:
+        """Return the offset behind what matches a pattern at an offset, if anything does."""
+        match = pattern.match(self._bytes, offset)
+        return offset if match is None else match.end()
 
-    def _close(self, at: int) -> Iterator[Stretch]:
-        """Yield the bracket that closes the document, and what follows though nothing may."""
-        behind = self._behind(SPACE, at + 1)
-        yield Stretch("close", at, behind)
-        if behind < self._size:
-            yield Stretch("damaged", behind, self._size, rules.UNEXPECTED)
+    def _close(self, offset: int) -> Iterator[Stretch]:
+        """Yield the bracket that closes the document, and as damage what follows it."""
+        close_stop = self._skip(SPACE, offset + 1)
+        yield Stretch("close", offset, close_stop)
+        if close_stop < self._size:
+            yield Stretch("damaged", close_stop, self._size, rules.UNEXPECTED)
 
-    def _members(self, at: int) -> Iterator[Stretch | Block]:
-        """Yield the members of the document, from ``at`` on."""
-        while at < self._size:
-            self.open_at = at
-            if self._bytes[at] == ord("}"):
-                self.open_at = None
-                yield from self._close(at)
+    def _members(self, offset: int) -> Iterator[Stretch | Block]:
+        """Yield the members of the document, from an offset on."""
+        while offset < self._size:
+            self.open_member = offset
+            if self._bytes[offset] == ord("}"):
+                self.open_member = None
+                yield from self._close(offset)
                 return
-            key_stop = self._value_stop(at)
-            colon = COLON.match(self._bytes, key_stop) if self._bytes[at] == ord('"') else None
+            key_stop = self._value_stop(offset)
+            colon = None
+            if self._bytes[offset] == ord('"'):
+                colon = COLON.match(self._bytes, key_stop)
             if colon is None:
+                # Without a key, nothing says where the next member begins: the rest is damaged.
                 rule = rules.NOT_CLOSED if key_stop > self._size else rules.UNEXPECTED
-                yield Stretch("damaged", at, self._size, rule)
+                yield Stretch("damaged", offset, self._size, rule)
                 return
-            value = colon.end()
-            is_array = bytes(self._bytes[value : value + 1]) == b"["
-            if is_array and key_of(self._bytes[at:key_stop]) == EVENTS:
-                behind = self._behind(SPACE, value + 1)
-                yield Stretch("member", at, behind)
-                at = yield from self._events(behind)
-                if at < self._size:
-                    behind = self._behind(SEPARATOR, at + 1)
-                    yield Stretch("close", at, behind)
-                    at = behind
+            value_start = colon.end()
+            is_array = bytes(self._bytes[value_start : value_start + 1]) == b"["
+            if is_array and is_events_key(bytes(self._bytes[offset:key_stop])):
+                # The member ends at the bracket that opens the events; they are pieces themselves.
+                events_start = self._skip(SPACE, value_start + 1)
+                yield Stretch("member", offset, events_start)
+                offset = yield from self._events(events_start)
+                if offset < self._size:
+                    close_stop = self._skip(SEPARATOR, offset + 1)
+                    yield Stretch("close", offset, close_stop)
+                    offset = close_stop
                 continue
-            stop = self._value_stop(value)
-            if stop > self._size:
-                yield Stretch("damaged", at, self._size, rules.NOT_CLOSED)
+            value_stop = self._value_stop(value_start)
+            if value_stop > self._size:
+                yield Stretch("damaged", offset, self._size, rules.NOT_CLOSED)
                 return
-            behind = self._behind(SEPARATOR, stop)
-            yield Stretch("member", at, behind)
-            at = behind
+            member_stop = self._skip(SEPARATOR, value_stop)
+            yield Stretch("member", offset, member_stop)
+            offset = member_stop
 
-    def _value_stop(self, at: int) -> int:
+    def _value_stop(self, offset: int) -> int:
         """Return where the value at a byte ends; beyond the file if it does not, or is missing."""
-        count, _, _ = elements(self._data, at, self._starts[:1], self._stops[:1])
-        is_there = count == 1 and self._starts[0] == at
-        return int(self._stops[0]) if is_there else self._size + 1
+        count, _, _ = elements(self._data, offset, self._starts[:1], self._stops[:1])
+        # ``elements`` skips separators: a value that begins later is not the one at the byte.
+        if count == 1 and self._starts[0] == offset:
+            return int(self._stops[0])
+        return self._size + 1
 
-    def _events(self, at: int) -> Generator[Stretch | Block, None, int]:
-        """Yield the events of an array from ``at`` on; return where its closing bracket is."""
+    def _events(self, offset: int) -> Generator[Stretch | Block, None, int]:
+        """Yield the events of an array from an offset on; return where its closing bracket is."""
         while True:
-            count, end, why = elements(self._data, at, self._starts, self._stops)
-            starts, stops = self._starts[:count].copy(), self._stops[:count].copy()
-            first = 0
-            while first < count:
-                # So many that their bytes are few, but one at least.
-                most = int(starts[first]) + BLOCK_BYTES
-                behind = max(first + 1, int(np.searchsorted(stops, most)))
-                stop = int(starts[behind]) if behind < count else end
-                yield Block(starts[first:behind], stops[first:behind], stop)
-                first = behind
-            if not count and end > at:
-                yield Stretch("space", at, end)
-            at = end
-            if why in (CLOSED, ENDED):
-                return at
-            if why == FULL:
+            count, end, end_reason = elements(self._data, offset, self._starts, self._stops)
+            yield from self._blocks(count, end)
+            if not count and end > offset:
+                yield Stretch("space", offset, end)
+            if end_reason in (CLOSED, ENDED):
+                return end
+            offset = end
+            if end_reason == FULL:
                 continue
-            self._budget -= self._size - at
-            found = NEXT_EVENT.search(self._bytes, at) if self._budget > 0 else None
-            stop = self._size if found is None else found.start(1)
-            yield Stretch("damaged", at, stop, rules.NOT_CLOSED)
-            at = stop
+            # The event at ``offset`` does not end. ``elements`` looked for its end up to the last
+            # byte, and does so again for the next such event: a file of unclosed events would take
+            # quadratic time. So only RESCANS times the file's size is scanned in vain; after that,
+            # the rest is one damaged stretch.
+            self._bytes_to_rescan -= self._size - offset
+            next_event = None
+            if self._bytes_to_rescan > 0:
+                next_event = NEXT_EVENT.search(self._bytes, offset)
+            damage_stop = self._size if next_event is None else next_event.start(1)
+            yield Stretch("damaged", offset, damage_stop, rules.NOT_CLOSED)
+            offset = damage_stop
+
+    def _blocks(self, count: int, end: int) -> Iterator[Block]:
+        """Yield the ``count`` events that were scanned last; what follows begins at ``end``."""
+        # Blocks may be kept, and the next scan overwrites these arrays.
+        starts = self._starts[:count].copy()
+        stops = self._stops[:count].copy()
+        boundaries = [*starts.tolist(), end]
+        block_first = 0
+        while block_first < count:
+            # As many events as end within BLOCK_BYTES, but one at least, however long it is.
+            byte_limit = boundaries[block_first] + BLOCK_BYTES
+            next_first = max(block_first + 1, int(np.searchsorted(stops, byte_limit)))
+            events = slice(block_first, next_first)
+            yield Block(starts[events], stops[events], boundaries[next_first])
+            block_first = next_first
 
 
-def key_of(quoted: memoryview) -> str | None:
-    """Return the key that a string of JSON is; None if it is invalid."""
+def is_events_key(quoted: bytes) -> bool:
+    """Return whether a string of JSON is the key of the events; it may have escapes."""
     try:
-        key = json.loads(bytes(quoted))
+        return bool(json.loads(quoted) == EVENTS)
     except ValueError:
-        return None
-    return key if isinstance(key, str) else None
+        return False
 
 
 # --- Events --------------------------------------------------------------------------------------
@@ -191,29 +208,31 @@ def key_of(quoted: memoryview) -> str | None:
 
 def parse(data: memoryview, block: Block, longest: int, report: Report) -> list[Event | None]:
     """Return the events of a block; None for a value that is not one, which is reported."""
+    starts = block.starts.tolist()
+    stops = block.stops.tolist()
     sizes = block.ends - block.starts
     if not longest or int(sizes.max()) <= longest:
-        raw = bytes(data[int(block.starts[0]) : int(block.stops[-1])])
+        raw = bytes(data[starts[0] : stops[-1]])
         try:
             events: list[Event | None] = orjson.loads(b"[%b]" % raw)
         except ValueError:
             events = []
+        # A missing comma is invalid JSON, and an extra one as well: both are found below.
         if len(events) == sizes.size and set(map(type, events)) == {dict}:
             return events
-    # One of them is odd: each by itself.
+    # An event or a separator is invalid: parse the events one by one to say which.
     events = []
-    last_stop = int(block.starts[0])
-    for start, stop, size in zip(
-        block.starts.tolist(), block.stops.tolist(), sizes.tolist(), strict=True
-    ):
-        if events and bytes(data[last_stop:start]).count(b",") != 1:
+    previous_stop = starts[0]
+    for start, stop, size in zip(starts, stops, sizes.tolist(), strict=True):
+        if events and bytes(data[previous_stop:start]).count(b",") != 1:
             report(rules.NO_COMMA, start)
-        last_stop = stop
+        previous_stop = stop
         if longest and size > longest:
             report(rules.TOO_LONG, start, f"{size} bytes")
             events.append(None)
-            continue
-        events.append(event_of(bytes(data[start:stop]), start, report))
+        else:
+            raw = bytes(data[start:stop])
+            events.append(event_of(raw, start, report))
     return events
 
 
@@ -223,17 +242,21 @@ def event_of(raw: bytes, offset: int, report: Report) -> Event | None:
     try:
         event = orjson.loads(raw)
     except ValueError:
+        # Python's own parser takes NaN, Infinity, lone surrogates and bytes that are not UTF-8.
         constants: list[str] = []
 
-        def constant(token: str) -> float:
+        def note_constant(token: str) -> float:
             constants.append(token)
             return float(token)
 
+        text = raw.decode("utf-8", "surrogateescape")
         try:
-            event = json.loads(raw.decode("utf-8", "surrogateescape"), parse_constant=constant)
-        except (ValueError, RecursionError) as error:
-            is_deep = isinstance(error, RecursionError)
-            report(rules.NOT_AN_EVENT, offset, "nested too deeply" if is_deep else str(error))
+            event = json.loads(text, parse_constant=note_constant)
+        except RecursionError:
+            report(rules.NOT_AN_EVENT, offset, "nested too deeply")
+            return None
+        except ValueError as error:
+            report(rules.NOT_AN_EVENT, offset, str(error))
             return None
         if constants:
             report(rules.NOT_FINITE, offset, constants[0])

@@ -7,7 +7,7 @@ from typing import Final
 
 from fxframework.registry import Confidence, Probe
 
-__all__ = ["sample", "sniff"]
+__all__ = ["BEGIN", "sample", "sniff"]
 
 BEGIN: Final = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*+([\[{])[ \t\r\n]*+")
 EVENTS: Final = re.compile(rb'"traceEvents"[ \t\r\n]*+:[ \t\r\n]*+\[')
@@ -34,20 +34,24 @@ def sniff(probe: Probe) -> Confidence:
     if begin is None:
         return Confidence.NONE
     if begin[1] == b"{":
-        return Confidence.CERTAIN if EVENTS.search(probe.head) else Confidence.NONE
-    first = probe.head[begin.end() :].partition(b"}")[0]
-    is_event = first[:1] == b"{" and PHASE.search(first) and MARK.search(first)
-    return Confidence.CERTAIN if is_event else Confidence.NONE
+        is_trace = EVENTS.search(probe.head) is not None
+    else:
+        # Up to the first closing bracket, which may be that of the arguments.
+        event = probe.head[begin.end() :].partition(b"}")[0]
+        is_object = event.startswith(b"{")
+        is_trace = is_object and bool(PHASE.search(event)) and bool(MARK.search(event))
+    return Confidence.CERTAIN if is_trace else Confidence.NONE
 
 
 def sample(nbytes: int) -> bytes:
     """Make a typical file of about that many bytes."""
-    parts = [HEAD]
+    chunks = [HEAD]
     size = len(HEAD)
     number = 0
     while size < nbytes:
         ts = 10 * number
-        parts.append((EVENT % (ts, ts + 2, ts + 3, number % 7, ts + 6)).encode())
-        size += len(parts[-1])
+        events = EVENT % (ts, ts + 2, ts + 3, number % 7, ts + 6)
+        chunks.append(events.encode())
+        size += len(chunks[-1])
         number += 1
-    return b"".join(parts) + b"\n]}\n"
+    return b"".join(chunks) + b"\n]}\n"

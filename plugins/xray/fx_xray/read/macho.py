@@ -47,14 +47,20 @@ COMMAND: Final = struct.Struct("<2I")
 SEGMENT: Final = struct.Struct("<2I16s4Q4I")
 SECTION_HEADER: Final = struct.Struct("<16s16s2Q8I")
 SYMTAB: Final = struct.Struct("<6I")
-LC_SYMTAB, LC_SEGMENT_64, LC_CHAINED_FIXUPS = 0x2, 0x19, 0x80000034
+LC_SYMTAB: Final = 0x2
+LC_SEGMENT_64: Final = 0x19
+LC_CHAINED_FIXUPS: Final = 0x80000034
 MH_OBJECT: Final = 1
 MACHINES: Final = {0x01000007: "x86_64", 0x0100000C: "arm64"}
 SYMBOL: Final = np.dtype(
     [("name", "<u4"), ("type", "u1"), ("section", "u1"), ("desc", "<u2"), ("value", "<u8")]
 )
-STAB, TYPE, IN_SECTION = 0xE0, 0x0E, 0x0E
-"""Of a symbol's type: the bits of debug symbols, those of its kind, and defined in a section."""
+STAB: Final = 0xE0
+"""Bits of a symbol's type that only debug symbols have."""
+TYPE: Final = 0x0E
+"""Bits of a symbol's type that are its kind."""
+IN_SECTION: Final = 0x0E
+"""The kind of symbols that are defined in a section."""
 INSTRUCTIONS: Final = 0x80000400
 """Flags of a section, of which code has one at least."""
 
@@ -75,21 +81,24 @@ def read_macho(data: U1, path: str) -> InstrumentationMap:
 
     Raises UnreadableError if there is none.
     """
-    entry = FAT.get(data[:4].tobytes())
-    if entry is None:
+    slice_entry = FAT.get(data[:4].tobytes())
+    if slice_entry is None:
         return MachO(data, 0, path).read()
-    count = int.from_bytes(data[4:FAT_HEADER].tobytes(), "big")
-    table = data[FAT_HEADER : FAT_HEADER + count * entry.size].tobytes()
-    if not 0 < count <= MOST_SLICES or len(table) < count * entry.size:
-        raise unreadable(f"its {count} slices do not fit", path)
+    slice_count = int.from_bytes(data[4:FAT_HEADER].tobytes(), "big")
+    table_bytes = slice_count * slice_entry.size
+    table = data[FAT_HEADER : FAT_HEADER + table_bytes].tobytes()
+    if not 0 < slice_count <= MOST_SLICES or len(table) < table_bytes:
+        raise unreadable(f"its {slice_count} slices do not fit", path)
     maps = []
-    for machine, _, offset, size, *_ in entry.iter_unpack(table):
+    for machine, _, offset, size, *_ in slice_entry.iter_unpack(table):
         if machine in MACHINES:
             maps.append(MachO(data[offset : offset + size], offset, path).read())
     if not maps:
         raise unreadable("none of its slices is of x86_64 or arm64", path)
-    names = [[each.functions.name(id) for id in each.functions.ids] for each in maps]
-    if any(other != names[0] for other in names[1:]):
+    # A log has ids of functions and not the machine. Which slice ran is not known, and does not
+    # matter as long as an id has one name in all of them.
+    names_of_slices = [names_by_id(slice_map) for slice_map in maps]
+    if any(names != names_of_slices[0] for names in names_of_slices):
         raise UnreadableError(
             "its slices number functions differently",
             path=path,
@@ -98,9 +107,20 @@ def read_macho(data: U1, path: str) -> InstrumentationMap:
     return maps[0]
 
 
+def names_by_id(slice_map: InstrumentationMap) -> list[str | None]:
+    """Return the names of the functions of a map, in the order of their ids."""
+    functions = slice_map.functions
+    return [functions.name(id) for id in functions.ids]
+
+
 def unreadable(problem: str, path: str) -> UnreadableError:
     """Return the error for a file whose structure is invalid, or which has no map."""
     return UnreadableError(problem, path=path, remedy=REMEDY)
+
+
+def whole_bytes(nbytes: int, item_bytes: int) -> int:
+    """Return how many of some bytes are of whole items; those of a cut one at the end are not."""
+    return nbytes - nbytes % item_bytes
 
 
 class MachO:
@@ -117,10 +137,10 @@ class MachO:
 
     def read(self) -> InstrumentationMap:
         """Return the map. Raises UnreadableError if there is none."""
-        head = self._data[: HEADER.size].tobytes()
-        if head[:4] != MAGIC or len(head) < HEADER.size:
+        header = self._data[: HEADER.size].tobytes()
+        if header[:4] != MAGIC or len(header) < HEADER.size:
             raise unreadable("it is not a Mach-O image of 64 bits, little-endian", self._path)
-        _, machine, _, file_type, count, nbytes, _, _ = HEADER.unpack(head)
+        _, machine, _, file_type, command_count, commands_size, _, _ = HEADER.unpack(header)
         if machine not in MACHINES:
             raise unreadable(f"its machine {machine:#x} is not x86_64 or arm64", self._path)
         if file_type == MH_OBJECT:
@@ -129,43 +149,52 @@ class MachO:
                 path=self._path,
                 remedy="give the program or the library that it was linked into",
             )
-        for command, body in self._commands(count, nbytes):
+        for command, body in self._commands(command_count, commands_size):
             self._take(command, body)
-        maps = [each for each in self._sections if each.name == SECTION.encode()]
-        if not maps:
+        map_sections = [section for section in self._sections if section.name == SECTION.encode()]
+        if not map_sections:
             raise unreadable("the image has no section __DATA,xray_instr_map", self._path)
-        parts = [self._entries(section) for section in maps]
-        address, function, kind, always, version = map(np.concatenate, zip(*parts, strict=True))
-        new = is_other_function(function)
-        sleds = Sleds(np.cumsum(new).astype(np.int64), address, function, kind, always, version)
-        functions = ProgramFunctions(self, function[new], np.zeros(int(new.sum()), np.int64))
+        entries = [self._entries(section) for section in map_sections]
+        columns = map(np.concatenate, zip(*entries, strict=True))
+        address, function, kind, always, version = columns
+        # The sleds of a function follow one another, and the ids of functions are 1, 2, 3, ….
+        is_first = is_other_function(function)
+        ids = np.cumsum(is_first).astype(np.int64)
+        sleds = Sleds(ids, address, function, kind, always, version)
+        addresses = function[is_first]
+        functions = ProgramFunctions(self, addresses, np.zeros(addresses.size, np.int64))
         return InstrumentationMap(self._path, functions, sleds, tuple(self._faults))
 
     def _commands(self, count: int, nbytes: int) -> Iterator[tuple[int, bytes]]:
         """Yield the number and the bytes of each load command."""
         commands = self._data[HEADER.size : HEADER.size + nbytes].tobytes()
-        at = 0
+        offset = 0
         for _ in range(count):
-            if len(commands) - at < COMMAND.size:
+            bytes_left = len(commands) - offset
+            if bytes_left < COMMAND.size:
                 raise unreadable("its load commands are cut off", self._path)
-            command, size = COMMAND.unpack_from(commands, at)
-            if not COMMAND.size <= size <= len(commands) - at:
+            command, size = COMMAND.unpack_from(commands, offset)
+            # A size of 0 would give the same command again, up to 2**32 times.
+            if not COMMAND.size <= size <= bytes_left:
                 raise unreadable(f"a load command of {size} bytes does not fit", self._path)
-            yield command, commands[at : at + size]
-            at += size
+            yield command, commands[offset : offset + size]
+            offset += size
 
     def _take(self, command: int, body: bytes) -> None:
         """Take what a load command says of sections and symbols."""
-        self._has_fixups |= command == LC_CHAINED_FIXUPS
-        if command == LC_SYMTAB and len(body) >= SYMTAB.size:
+        if command == LC_CHAINED_FIXUPS:
+            self._has_fixups = True
+        elif command == LC_SYMTAB and len(body) >= SYMTAB.size:
+            # Where symbols are and how many, and where their names are and how many bytes.
             self._symtab = SYMTAB.unpack_from(body)[2:]
-        if command != LC_SEGMENT_64 or len(body) < SEGMENT.size:
-            return
-        headers = body[SEGMENT.size :]
-        whole = len(headers) // SECTION_HEADER.size * SECTION_HEADER.size
-        for name, _, address, size, offset, *more in SECTION_HEADER.iter_unpack(headers[:whole]):
-            has_code = bool(more[3] & INSTRUCTIONS)
-            self._sections.append(Section(name.rstrip(b"\0"), address, size, offset, has_code))
+        elif command == LC_SEGMENT_64 and len(body) >= SEGMENT.size:
+            headers = body[SEGMENT.size :]
+            # The number of sections is not needed: their headers fill the command.
+            headers = headers[: whole_bytes(len(headers), SECTION_HEADER.size)]
+            for name, _, address, size, offset, *fields in SECTION_HEADER.iter_unpack(headers):
+                # Of the fields behind the offset: alignment, relocations, their number, flags.
+                has_code = bool(fields[3] & INSTRUCTIONS)
+                self._sections.append(Section(name.rstrip(b"\0"), address, size, offset, has_code))
 
     def _fault(self, offset: int, message: str) -> None:
         if len(self._faults) < FAULTS:
@@ -175,49 +204,48 @@ class MachO:
         """Addresses of sleds and functions, kinds, flags and versions, of the entries of a map."""
         entry = np.dtype(ENTRIES[64]).newbyteorder("<")
         data = self._data[section.offset : section.offset + section.size]
-        rows = data[: data.size // entry.itemsize * entry.itemsize].view(entry)
+        rows = data[: whole_bytes(data.size, entry.itemsize)].view(entry)
         if rows.nbytes < section.size:
-            behind = section.offset + rows.nbytes
-            left = section.size - rows.nbytes
-            self._fault(behind, f"{left} bytes are left over behind {rows.size} entries")
-        relative = rows["version"] >= RELATIVE_VERSION
-        if self._has_fixups and not relative.all():
+            bytes_left = section.size - rows.nbytes
+            problem = f"{bytes_left} bytes are left over behind {rows.size} entries"
+            self._fault(section.offset + rows.nbytes, problem)
+        is_relative = rows["version"] >= RELATIVE_VERSION
+        if self._has_fixups and not is_relative.all():
             raise unreadable("its map has addresses as chained fixups, not relative", self._path)
-        places = np.arange(rows.size, dtype=np.uint64) * np.uint64(entry.itemsize)
-        places += np.uint64(section.address)
-        fields = []
-        for offset, name in ((0, "address"), (8, "function")):
-            base = places + np.uint64(offset)
-            fields.append(np.where(relative, rows[name] + base, rows[name]))
-        known = rows["kind"] <= max(SledKind)
-        for row in np.flatnonzero(~known).tolist():
-            self._fault(
-                section.offset + row * entry.itemsize, f"a sled of kind {rows['kind'][row]}"
-            )
-        columns = (*fields, rows["kind"], rows["always"] != 0, rows["version"])
-        return tuple(column[known] for column in columns)
+        entry_addresses = np.arange(rows.size, dtype=np.uint64) * np.uint64(entry.itemsize)
+        entry_addresses += np.uint64(section.address)
+        # Each field is relative to where it is itself: the function's is 8 bytes behind the sled's.
+        sled = np.where(is_relative, rows["address"] + entry_addresses, rows["address"])
+        function_base = entry_addresses + np.uint64(8)
+        function = np.where(is_relative, rows["function"] + function_base, rows["function"])
+        is_known = rows["kind"] <= max(SledKind)
+        for row in np.flatnonzero(~is_known).tolist():
+            offset = section.offset + row * entry.itemsize
+            self._fault(offset, f"a sled of kind {rows['kind'][row]}")
+        columns = (sled, function, rows["kind"], rows["always"] != 0, rows["version"])
+        return tuple(column[is_known] for column in columns)
 
     def symbols(self) -> SymbolTable:
         """Return the symbols of functions, which have no sizes, without their first underscore."""
-        place, count, names_at, names_nbytes = self._symtab
-        data = self._data[place : place + count * SYMBOL.itemsize]
-        rows = data[: data.size // SYMBOL.itemsize * SYMBOL.itemsize].view(SYMBOL)
-        has_code = np.zeros(256, np.bool_)
+        symbols_start, count, names_start, names_size = self._symtab
+        data = self._data[symbols_start : symbols_start + count * SYMBOL.itemsize]
+        rows = data[: whole_bytes(data.size, SYMBOL.itemsize)].view(SYMBOL)
         # Sections are counted from 1 through all segments, and a symbol has 8 bits for the number.
+        has_code = np.zeros(256, np.bool_)
         numbered = self._sections[:255]
-        has_code[1 : len(numbered) + 1] = [each.has_code for each in numbered]
-        is_function = (rows["type"] & STAB == 0) & (rows["type"] & TYPE == IN_SECTION)
-        rows = rows[is_function & has_code[rows["section"]]]
-        names = self._data[names_at : names_at + names_nbytes]
-        starts = rows["name"].astype(np.int64)
-        inside = np.flatnonzero(starts < names.size)
-        starts[inside] += names[starts[inside]] == ord("_")
+        has_code[1 : len(numbered) + 1] = [section.has_code for section in numbered]
+        is_defined = (rows["type"] & STAB == 0) & (rows["type"] & TYPE == IN_SECTION)
+        rows = rows[is_defined & has_code[rows["section"]]]
+        names = self._data[names_start : names_start + names_size]
+        name_starts = rows["name"].astype(np.int64)
+        # Compilers for macOS put an underscore before each name of C, and so of C++: __Z is _Z.
+        inside = np.flatnonzero(name_starts < names.size)
+        name_starts[inside] += names[name_starts[inside]] == ord("_")
         order = np.argsort(rows["value"], kind="stable")
-        nothing = np.zeros(rows.size, np.int64)
-        return SymbolTable(
-            nothing, rows["value"][order].astype(np.uint64), nothing.view(np.uint64), starts[order],
-            names,
-        )  # fmt: skip
+        addresses = rows["value"][order].astype(np.uint64)
+        places = np.zeros(rows.size, np.int64)
+        sizes = np.zeros(rows.size, np.uint64)
+        return SymbolTable(places, addresses, sizes, name_starts[order], names)
 
     def lines(self) -> None:
         """Return nothing: the debug information of an image is in a file beside it."""

@@ -38,6 +38,7 @@ HEADER: Final = Header.layout
 WORD_BYTES: Final = 4
 FIGURES: Final = struct.Struct("<QQ")
 """Calls and ticks of a path, behind the zero that ends its ids."""
+FIGURE_WORDS: Final = FIGURES.size // WORD_BYTES
 SLICES: Final = STANDARD_TABLES["slices"].extended(
     Column("xray_function", "u4", "id of the function"),
     Column("xray_ticks", "i8", "length of all its calls, with what they called", "ticks"),
@@ -79,56 +80,62 @@ class Paths:
         self.tids.setdefault(tid, offset)
         thread = self._threads.setdefault(tid, len(self._threads))
         words = data[: data.size // WORD_BYTES * WORD_BYTES].view("<u4")
-        first = 0
+        # Words of a path of two functions: 7 3 0, then calls and ticks, two words each: 1 0 900 0.
+        path_start = 0
         for zero in np.flatnonzero(words == 0).tolist():
-            end = zero + 1 + FIGURES.size // WORD_BYTES
+            next_start = zero + 1 + FIGURE_WORDS
             # Zeros before the path are in the figures of the path before it.
-            if zero < first or end > words.size:
+            if zero < path_start or next_start > words.size:
                 continue
             calls, ticks = FIGURES.unpack_from(data.data, (zero + 1) * WORD_BYTES)
-            path = self._path(words[first:zero].tolist(), thread, offset)
+            path = self._path(words[path_start:zero].tolist(), thread, offset)
             if path is not None:
                 path.calls += calls
                 path.ticks += ticks
-            first = end
-        if first < words.size:
-            self.cut.append((offset, (words.size - first) * WORD_BYTES))
+            path_start = next_start
+        words_left = words.size - path_start
+        if words_left:
+            self.cut.append((offset, words_left * WORD_BYTES))
 
     def _path(self, functions: list[int], thread: int, offset: int) -> Path | None:
         """Return the path of functions, innermost first, with its callers; None of no function."""
-        number = -1
+        parent = -1
         path = None
         for depth, function in enumerate(reversed(functions)):
-            # Outermost functions have the thread in place of the number of their caller.
-            caller = number if depth else -1 - thread
-            parent, number = number, self._numbers.number(caller, function)
+            # Outermost functions have no caller, but are other paths in each thread.
+            caller = parent if depth else -1 - thread
+            number = self._numbers.number(caller, function)
             if number == len(self.paths):
                 self.paths.append(Path(parent, function, thread, depth, offset))
             path = self.paths[number]
+            parent = number
         return path
 
     def finish(self) -> None:
         """Give paths their places in time; those that were not written take as long as callees."""
-        within = [0] * len(self.paths)
+        # Callers come before callees. So a walk backwards meets a path when the ticks of all of its
+        # callees are summed, and a walk forwards when the start of its caller is known.
+        ticks_of_callees = [0] * len(self.paths)
         for number in reversed(range(len(self.paths))):
             path = self.paths[number]
-            path.ticks = max(path.ticks, within[number])
+            path.ticks = max(path.ticks, ticks_of_callees[number])
             if path.parent >= 0:
-                within[path.parent] += path.ticks
-        next_start: dict[int, int] = {}
+                ticks_of_callees[path.parent] += path.ticks
+        next_starts: dict[int, int] = {}
         for number, path in enumerate(self.paths):
+            # Outermost paths of a thread lie one behind the other, as callees of the thread do.
             caller = path.parent if path.depth else -1 - path.thread
-            path.start = next_start.get(caller, 0)
-            next_start[caller] = path.start + path.ticks
-            next_start[number] = path.start
+            path.start = next_starts.get(caller, 0)
+            next_starts[caller] = path.start + path.ticks
+            next_starts[number] = path.start
 
     def column(self, name: str, kind: Any = np.int64) -> Any:
         """Return an attribute of all paths as a column, of shape (paths,).
 
         Numbers are limited so that their sum fits.
         """
-        most = NS_MAX // max(1, len(self.paths))
-        values = (min(getattr(path, name), most) for path in self.paths)
+        largest = NS_MAX // max(1, len(self.paths))
+        values = (min(getattr(path, name), largest) for path in self.paths)
         return np.fromiter(values, kind, len(self.paths))
 
 
@@ -152,18 +159,18 @@ class ProfilePass(BlockPass):
             capture.check_budget()
         self.paths.finish()
         tids = np.array(list(self.paths.tids), np.uint64)
-        offsets = np.array(list(self.paths.tids.values()), np.int64)
-        self.log = Threads(np.full(tids.size, capture.process, np.uint64), tids, offsets)
-        ids, first, of_path = np.unique(
-            self.paths.column("function"), return_index=True, return_inverse=True
-        )
+        thread_offsets = np.array(list(self.paths.tids.values()), np.int64)
+        pids = np.full(tids.size, capture.process, np.uint64)
+        self.log = Threads(pids, tids, thread_offsets)
+        functions = self.paths.column("function")
+        ids, first_paths, row_of_path = np.unique(functions, return_index=True, return_inverse=True)
         calls = np.zeros(ids.size, np.int64)
-        np.add.at(calls, of_path, self.paths.column("calls"))
+        np.add.at(calls, row_of_path, self.paths.column("calls"))
         self.functions = ids, calls
+        self.function_offsets = self.paths.column("offset")[first_paths]
         if self.paths.paths:
             ends = self.paths.column("start") + self.paths.column("ticks")
             self._range = 0, int(to_ns(ends, capture.frequency).max())
-        self.function_offsets = self.paths.column("offset")[first]
         self._rows |= {
             "processes": min(tids.size, 1),
             "threads": tids.size,
@@ -196,7 +203,8 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
         self.process = 0
         head = source.read(0, HEADER.least)
         if len(head) == HEADER.least and head.startswith(FORMAT.constant):
-            self.process = Header.unpack(memoryview(head), 0, len(head), FORMAT.state())[0].process
+            header, _ = Header.unpack(memoryview(head), 0, len(head), FORMAT.state())
+            self.process = header.process
         self._names = FunctionNames(request.options, self.strings)
         self._names.whole_ids = True
 
@@ -215,8 +223,9 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
     def finish(self, context: Any, table: str, columns: Cells) -> Cells:
         """Note where the blocks of a batch are."""
         del context, table
-        wanted = (columns[name].tolist() for name in ("offset", "xray_bytes", "xray_tid"))
-        self.blocks += zip(*wanted, strict=True)
+        offsets = columns["offset"].tolist()
+        sizes = columns["xray_bytes"].tolist()
+        self.blocks += zip(offsets, sizes, columns["xray_tid"].tolist(), strict=True)
         return columns
 
     def _run_pass(self, *, whole: bool) -> ProfilePass:
@@ -241,14 +250,15 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
 
     def _slices(self, paths: Paths) -> Columns:
         count = len(paths.paths)
-        ticks, lengths = paths.column("start"), paths.column("ticks")
+        start_ticks = paths.column("start")
+        length_ticks = paths.column("ticks")
         functions = paths.column("function", np.uint32)
-        starts, spans = to_spans(ticks, lengths, self.frequency)
+        starts, lengths = to_spans(start_ticks, length_ticks, self.frequency)
         return {
             "offset": paths.column("offset"),
             "ts": starts,
-            "ticks": ticks.view(np.uint64),
-            "dur": spans,
+            "ticks": start_ticks.view(np.uint64),
+            "dur": lengths,
             "thread": paths.column("thread", np.int32),
             "category": np.full(count, -1, np.int32),
             "name": self._names.of(functions),
@@ -257,7 +267,7 @@ class ProfileCapture(DeclaredCapture, of=FORMAT):
             "kind": np.full(count, CALL_KIND, np.uint8),
             "id": np.zeros(count, np.uint64),
             "xray_function": functions,
-            "xray_ticks": lengths,
+            "xray_ticks": length_ticks,
             "xray_calls": paths.column("calls"),
         }
 
