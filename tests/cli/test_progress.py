@@ -20,7 +20,11 @@ from ..cases import cases
 
 SAMPLE = 300_000
 """Bytes of a sample: seconds for those who go record by record."""
-SAMPLED = [reader for reader in default_host().readers.values() if reader.sample is not None]
+SAMPLED = [
+    reader
+    for reader in default_host().readers.values()
+    if reader.sample is not None and reader.format in default_host().writers
+]
 
 
 @pytest.fixture

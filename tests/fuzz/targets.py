@@ -715,6 +715,7 @@ TARGETS: dict[str, Target] = {
     "inspect": Target(_reader("inspect"), "inspect", ("inspect",), split_blocks, 2),
     "xray": Target(_reader("xray", *ORDERS), "xray", ("xray",), split_calls, 1),
     "xray-basic": Target(_reader("xray-basic", *ORDERS), "xray", ("xray-basic",), split_rows, 4),
+    "xray-profile": Target(_reader("xray-profile"), "xray", ("xray-profile",), None),
     "llvm-yaml": Target(_reader("llvm-yaml"), "llvm-yaml", (), split_lines, 2),
     "records": Target(_records, "records", (), split_lines, 0),
     "instr-map": Target(_instr_map, "instr-map", (), split_lines, 0),

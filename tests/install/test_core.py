@@ -31,6 +31,7 @@ for kind in ("csv", "jsonl", "html", "pftrace", "fxt"):
     print(fxf.convert("in/boot.fxt", f"convert.{kind}").nbytes)
 """,
     "diff": "print(fxf.diff('in/boot.fxt', 'in/boot.fxt').same)",
+    "split": "print(fxf.split('in/boot.fxt', 'split.fxt', '2'))",
     "open": """
 with fxf.open("in/boot.fxt") as capture:
     print(capture.summary().records, capture.row_counts())

@@ -236,6 +236,13 @@ def _rules() -> Catalogue:
 # --- Hooks -------------------------------------------------------------------------------
 
 
+def _profile_rules() -> Catalogue:
+    """Return the rules of profiles."""
+    from fx_xray.profile import FORMAT
+
+    return FORMAT.rules
+
+
 @hookimpl
 def fx_readers() -> Iterable[Reader]:
     """Traces of the flight data recorder and of basic mode, and llvm-xray's YAML."""
@@ -277,6 +284,7 @@ def fx_readers() -> Iterable[Reader]:
             suffixes=PROFILE_SUFFIXES,
             magic=PROFILE_MAGIC,
             options=(*SYMBOLS, PROFILE_FREQUENCY),
+            rules=_profile_rules,  # without what reading needs
         ),
     ]
 

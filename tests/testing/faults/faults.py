@@ -455,7 +455,7 @@ STEP = [
           "    run.put(given.as_, data)\n",
           '    run.put(given.as_, data)\n    open("ring.bin", "wb").close()\n',
           "writes files of its own: ring.bin"),
-    Fault("a name that is not one of a reference", "keeping step", "steps.py",
+    Fault("a parameter that lacks `refers`", "keeping step", "steps.py",
           'ring: str = parameter(help="the ring", refers="device:pulse_ring")\n    as_',
           'ring: str = parameter(help="the ring")\n    as_', "",
           missed="a text without `refers` may name anything"),
@@ -492,7 +492,7 @@ MISSED = [
           "                    bytearray(min(record.fields['tid'], 1 << 27))\n", "",
           missed="by chance only: of a hundred flipped samples few have the top bits of that field; "
           "more `examples` find it"),
-    Fault("a text that nothing escapes", "exporter", "lines.py",
+    Fault("a text that is not escaped", "exporter", "lines.py",
           'name.replace(b"\\n", b"\\\\n")', "name", "",
           missed="what an output means, only its author knows: check_output() has to read it back"),
     Fault("a magic of four bytes", "reader", "plugin.py",

@@ -54,17 +54,31 @@ class ChromeRecord:
             return fields | {"raw": self.raw.hex()}
 
 
+class FoundInFile:
+    """The findings of a file: those that are listed, and how many there are in all."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.listed: list[Found] = []
+        """At most ``most`` of each rule, all if that is 0."""
+        self.counts: Counter[Rule] = Counter()
+        """How many findings there are of each rule, listed or not."""
+
+    def add(self, rule: Rule, offset: int, value: object = None) -> None:
+        """Take a finding."""
+        self.counts[rule] += 1
+        if not self.most or self.counts[rule] <= self.most:
+            self.listed.append(Found(rule, offset, value))
+
+
 class ChromePass(FirstPass[None]):
     """A whole file, read once into rows."""
 
     def __init__(self, capture: ChromeCapture) -> None:
         limits = capture.request.limits
-        self.findings: list[Found] = []
-        """At most ``max_findings`` of each rule."""
-        self.counts: Counter[Rule] = Counter()
-        """How many findings there are of each rule, listed or not."""
-        self._max_findings = limits.max_findings
-        self.builder = RowBuilder(capture.strings, limits, self._note)
+        self.found = FoundInFile(limits.max_findings)
+        # What reports findings does not refer to the pass, which has the builder.
+        self.builder = RowBuilder(capture.strings, limits, self.found.add)
         self._kinds: Counter[str] = Counter()
         source = capture.source
         scanner = Scanner(source.data)
@@ -73,24 +87,19 @@ class ChromePass(FirstPass[None]):
             if isinstance(piece, Stretch):
                 self._kinds[piece.kind] += 1
                 if piece.rule is not None:
-                    self._note(piece.rule, piece.start)
+                    self.found.add(piece.rule, piece.start)
                 continue
-            events = parse(source.data.data, piece, limits.max_record, self._note)
+            events = parse(source.data.data, piece, limits.max_record, self.found.add)
             self.builder.add(source.data.data, events, piece.starts, piece.stops)
             capture.check_budget()
             if piece.stop - released > RELEASE_BYTES:
                 source.release(released, piece.stop)
                 released = piece.stop
         # An event that does not end leaves its array and the document open: one finding is enough.
-        if scanner.open_member is not None and not self.counts[rules.NOT_CLOSED]:
-            self._note(rules.NOT_CLOSED, scanner.open_member)
+        if scanner.open_member is not None and not self.found.counts[rules.NOT_CLOSED]:
+            self.found.add(rules.NOT_CLOSED, scanner.open_member)
         self.builder.finish()
         self._kinds += self.builder.kinds
-
-    def _note(self, rule: Rule, offset: int, value: object = None) -> None:
-        self.counts[rule] += 1
-        if not self._max_findings or self.counts[rule] <= self._max_findings:
-            self.findings.append(Found(rule, offset, value))
 
     @property
     def notes(self) -> tuple[Notes, ...]:
@@ -178,9 +187,9 @@ class ChromeCapture(ScannedCapture[ChromePass, None]):
         """Return nothing: no table is streamed."""
 
     def _report(self, passed: ChromePass) -> None:
-        self.diagnostics.report(passed.findings)
-        listed = Counter(finding.rule for finding in passed.findings)
-        for rule, count in passed.counts.items():
+        self.diagnostics.report(passed.found.listed)
+        listed = Counter(finding.rule for finding in passed.found.listed)
+        for rule, count in passed.found.counts.items():
             self.report_more(rule, count, listed[rule])
         super()._report(passed)
         self.report_offsets(NEVER_CLOSED, passed.builder.open_offsets)
