@@ -11,6 +11,8 @@ mask of no elements chooses every call.
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 
+from fxframework.kernels.rows cimport Loop
+
 from fxframework.kernels.buffers import full, grown
 from fxframework.kernels.hashing import FIRST, SECOND
 
@@ -208,7 +210,7 @@ cpdef void find_recursion(const int32_t[::1] function, const int64_t[::1] parent
 
 
 @cython.final
-cdef class TreeBuilder:
+cdef class TreeBuilder(Loop):
     """Adds calls up by the chain of functions that they are reached through.
 
     The first ``count`` nodes are roots; ``roots`` (int32) has the one below which the calls of
@@ -282,13 +284,6 @@ cdef class TreeBuilder:
         self.node_of = node_of
         self.first_row = self.row = first_row
         self.stop = first_row + len(function)
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Give the next ``STRETCH`` calls, from ``row`` on, and those around them, their nodes.

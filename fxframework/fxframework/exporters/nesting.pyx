@@ -5,7 +5,7 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fxframework.kernels.rows cimport Rows
+from fxframework.kernels.rows cimport Loop, Rows
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ cdef class Moments(Rows):
 
 
 @cython.final
-cdef class Pairing:
+cdef class Pairing(Loop):
     """Makes the begins and ends of calls, which ``load`` gives by thread in order of their starts.
 
     A call ends no later than the one around it, and than ``last`` (ns); ``overlaps`` counts calls
@@ -82,13 +82,6 @@ cdef class Pairing:
         self.parents = view(parents, "i4")
         self.start, self.length = view(start, "i8"), view(length, "i8")
         self.moments.renew(2 * self.count + self.open.rows)
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Make the begins and ends up to the last of the calls; without calls, those still open."""
@@ -170,7 +163,7 @@ OPEN = 0x7FFF_FFFF_FFFF_FFFF
 
 
 @cython.final
-cdef class Nesting:
+cdef class Nesting(Loop):
     """Makes events of slices in batches; on each track slices are sorted, outer ones first.
 
     Call ``load`` with slices or ``end_before`` for ends, then ``run`` until it returns 0. Each run
@@ -242,13 +235,6 @@ cdef class Nesting:
         self.limit = limit
         self.swept = 0
         self.sweeping = 1
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Make events; return 1 if there was no room for all of them."""

@@ -5,6 +5,8 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
+from fxframework.kernels.rows cimport Loop
+
 from fxframework.kernels.buffers import room
 
 __all__ = ["Alignment", "Judge"]
@@ -59,7 +61,7 @@ cdef class Judge:
 
 
 @cython.final
-cdef class Alignment:
+cdef class Alignment(Loop):
     """Finds the stretches behind which records go on off the alignment of those before them.
 
     ``data`` is uint8, of a big-endian file if ``mirrored``. ``run`` stops at byte ``until``, or
@@ -95,13 +97,6 @@ cdef class Alignment:
         self.end = 0
         self.stretches = room(2 * FOUND, "i8")
         self.found = 0
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Walk up to ``until``. Return the number of stretches."""

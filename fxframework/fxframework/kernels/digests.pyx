@@ -6,7 +6,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 
 from fxframework.kernels.pools cimport PairMap
-from fxframework.kernels.rows cimport Rows
+from fxframework.kernels.rows cimport Loop, Rows
 
 from fxframework.kernels.hashing import FIRST, SECOND, SEED
 
@@ -197,7 +197,7 @@ cdef class LineRows(Rows):
 
 
 @cython.final
-cdef class LineDigests:
+cdef class LineDigests(Loop):
     """Digests the lines of ``data`` into ``lines``.
 
     The digest is of all but what says where a record is: ``refs`` and the adjacent pair of
@@ -226,13 +226,6 @@ cdef class LineDigests:
         self.data = data
         self.text.read_from(data)
         self.pos = 0
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Digest all lines; empty ones have no row."""

@@ -7,6 +7,8 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 
+from fxframework.kernels.utf8 cimport is_utf8
+
 import numpy as np
 
 from fxframework.kernels.buffers import full, grown, room
@@ -483,34 +485,9 @@ cdef class Utf8:
 
     cpdef bint valid(self, int64_t start, int64_t nbytes) noexcept nogil:
         """Return whether the ``nbytes`` bytes from ``start``, all within the source, are UTF-8."""
-        cdef int64_t every, at, end, lead, more, low, high
-        every = 0
-        at = start
-        end = start + nbytes
-        while at < end:
+        cdef uint8_t every = 0
+        cdef int64_t at
+        for at in range(start, start + nbytes):
             every |= self.data[at]
-            at += 1
-        if every < 0x80:
-            return True
-        at = start
-        while at < end:
-            lead = self.data[at]
-            at += 1
-            if lead < 0x80:
-                continue
-            if lead < 0xC2 or lead > 0xF4:
-                return False
-            more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
-            if more > end - at:
-                return False
-            # The first byte restricts the second; later ones may be any continuation byte.
-            low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
-            high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
-            while more > 0:
-                if self.data[at] < low or self.data[at] > high:
-                    return False
-                low = 0x80
-                high = 0xBF
-                at += 1
-                more -= 1
-        return True
+        # Most texts are ASCII. Where one is not, it has a byte, so that there is a first one.
+        return every < 0x80 or is_utf8(&self.data[start], nbytes)

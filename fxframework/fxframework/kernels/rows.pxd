@@ -1,6 +1,10 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+cdef class Loop:
+    cdef int64_t step(self) except? -9 nogil
+
+
 cdef class Rows:
     cdef public int64_t first, rows, room
 

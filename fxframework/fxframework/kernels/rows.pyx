@@ -1,6 +1,9 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
 # Bounds are not checked: room is made before a row is written, and codes are those of a catalogue.
-"""What a scan fills: rows, growing columns with a class per table, and findings, as numbers."""
+"""What a scan is: a loop without the interpreter's lock, which fills rows and finds things.
+
+Rows are growing columns, with a class per table; findings are numbers.
+"""
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
@@ -9,6 +12,21 @@ from libc.string cimport memcpy
 import numpy as np
 
 from fxframework.kernels.buffers import full, grown, room
+
+cdef class Loop:
+    """A loop that takes long; a subclass has it in ``step``."""
+
+    cdef int64_t step(self) except? -9 nogil:
+        """Run the loop; the subclass says what the result means."""
+        return 0
+
+    def run(self):
+        """Call ``step`` without the interpreter's lock; return its result."""
+        cdef int64_t result
+        with nogil:
+            result = self.step()
+        return result
+
 
 cdef class Rows:
     """Columns of equal length with ``rows`` filled rows and room for ``room``.

@@ -5,6 +5,8 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
+from fxframework.kernels.rows cimport Loop
+
 import numpy as np
 
 from fxframework.io import arena
@@ -38,7 +40,7 @@ def range_of(const int64_t[::1] keys):
 
 
 @cython.final
-cdef class StableOrder:
+cdef class StableOrder(Loop):
     """Radix sort of those of int64 ``keys`` that are from ``low`` to ``high``.
 
     There are as many as ``order`` and ``in_order`` have places. ``run`` sets ``order`` (int64) to
@@ -69,13 +71,6 @@ cdef class StableOrder:
         self.width = high - low
         self.row_bits = 1
         self.whole = False
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Sort by one digit after another, the least significant one first."""

@@ -9,6 +9,8 @@ within the data raises IndexError.
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
+from fxframework.kernels.utf8 cimport is_utf8
+
 import numpy as np
 
 cdef enum:
@@ -152,30 +154,3 @@ def texts(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1]
         length_of[row], end_of[row], flag_of[row] = length, end + gap, flag
         every |= flag
     return lengths, ends, flags if every else None
-
-
-cdef bint is_utf8(const uint8_t* octets, int64_t length) noexcept nogil:
-    """Whether some bytes are UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF."""
-    cdef int64_t index = 0
-    cdef uint8_t lead, low, high
-    cdef int more
-    while index < length:
-        lead = octets[index]
-        index += 1
-        if lead < 0x80:
-            continue
-        if lead < 0xC2 or lead > 0xF4:
-            return False
-        more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
-        if more > length - index:
-            return False
-        # The first byte restricts the second; later ones may be any continuation byte.
-        low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
-        high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
-        while more:
-            if octets[index] < low or octets[index] > high:
-                return False
-            low, high = 0x80, 0xBF
-            index += 1
-            more -= 1
-    return True

@@ -6,7 +6,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from fxframework.kernels.output cimport Output
-from fxframework.kernels.rows cimport Rows
+from fxframework.kernels.rows cimport Loop, Rows
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ cdef class Opened(Rows):
 
 
 @cython.final
-cdef class Nesting:
+cdef class Nesting(Loop):
     """Writes events, and before each the ends of slices of its thread that it is not in.
 
     ``run`` gives END behind the last event, MORE once ``most`` bytes are written; ``out.take()``
@@ -111,13 +111,6 @@ cdef class Nesting:
         self.row = view(places[3], np.int64)
         self.until = view(places[4], np.int64)
         self.tail = view(places[5], np.int64)
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Write events until there is enough."""

@@ -7,10 +7,10 @@ from fx_trace.read.rows cimport (
     ArgRows, BlobRows, CounterRows, EventRows, LogRows, NoteRows, ObjectRows, ProfilerRows,
     SchedRows,
 )
-from fxframework.kernels.rows cimport Notes
+from fxframework.kernels.rows cimport Loop, Notes
 from fxframework.kernels.pools cimport Pool, Utf8
 
-cdef class FieldReader:
+cdef class FieldReader(Loop):
     cdef public const int64_t[::1] words, streams
     cdef public int64_t total
     cdef public Pool pool

@@ -45,7 +45,7 @@ cdef enum:
     SPREAD = 0x9E37
 
 
-cdef class FieldReader:
+cdef class FieldReader(Loop):
     """Reads the fields of the record from word ``start`` to ``end``, and holds what a scan fills.
 
     ``words`` are the file's in the machine's byte order, ``streams`` as they are in the file,

@@ -9,6 +9,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from fxframework.kernels.fields cimport Field, field, get
+from fxframework.kernels.rows cimport Loop
 
 from fx_trace import format as wire
 from fx_trace import rules
@@ -376,7 +377,7 @@ cdef class RecordBounds:
 
 
 @cython.final
-cdef class FrameList:
+cdef class FrameList(Loop):
     """Lists the stretches from word ``pos`` up to ``bounds.total``, up to ``most`` in each run.
 
     By stretch: the word behind it (``end``); its ``fault``, the number of the rule if it is not a
@@ -394,13 +395,6 @@ cdef class FrameList:
         self.end = room(most, "i8")
         self.fault = room(most, "i8")
         self.value = room(most, "i8")
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """List stretches. Return how many there are: none at the end."""

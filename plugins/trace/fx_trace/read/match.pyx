@@ -9,7 +9,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fxframework.kernels.pools cimport PairMap
-from fxframework.kernels.rows cimport Notes, Rows
+from fxframework.kernels.rows cimport Loop, Notes, Rows
 
 from fx_trace import format as wire
 from fx_trace import rules
@@ -95,7 +95,7 @@ cdef class OpenBegins(PassingRows):
 
 
 @cython.final
-cdef class Match:
+cdef class Match(Loop):
     """Nests the slices of events that ``take`` gives it, in file order or in order of time.
 
     Kinds, threads, times and ends are in the order of matching, other fields at ``place``.
@@ -220,13 +220,6 @@ cdef class Match:
             self.last_end = longer(self.last_end, size, OPEN_END)
             self.innermost = longer(self.innermost, size, -1)
         self.threads = threads
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Match the events; see the class.
@@ -558,7 +551,7 @@ cdef class Match:
 
 
 @cython.final
-cdef class Placing:
+cdef class Placing(Loop):
     """Puts results of slices from ``first`` to ``stop``, in order of time, at their rows.
 
     ``found`` and ``spans`` have `end`, `parent` and `depth`, by place in that order and by row.
@@ -583,13 +576,6 @@ cdef class Placing:
         self.end = spans["end"]
         self.parent = spans["parent"]
         self.depth = spans["depth"]
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Put them in place."""
@@ -616,7 +602,7 @@ cdef class TiedRows(PassingRows):
 
 
 @cython.final
-cdef class Tied:
+cdef class Tied(Loop):
     """Puts complete events of a thread that begin at one time longest first, where that is easy.
 
     ``order`` and ``times``, in that order, are int64 of shape (events,). Those of one time and
@@ -638,13 +624,6 @@ cdef class Tied:
         self.threads = columns["thread"]
         self.ends_of = columns["finish"]
         self.found = TiedRows()
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Find them, one time after the other."""
@@ -709,7 +688,7 @@ cdef class Tied:
 
 
 @cython.final
-cdef class Durations:
+cdef class Durations(Loop):
     """Lengths of slices in ns: ``end`` less ``time``, -1 where a slice was never closed.
 
     A slice that ends before it begins has no length, 0. One that does not fit 63 bits is the
@@ -726,13 +705,6 @@ cdef class Durations:
         self.end = end
         self.out = out
         self.count = len(self.out)
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Fill ``out``."""

@@ -167,13 +167,6 @@ cdef class Scan(OtherRecords):
         self.pointers = False
         self.koids = False
 
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
-
     cdef int64_t step(self) except? -9 nogil:
         """Read on. Return whether every record before the limit was read."""
         self.full = False

@@ -7,6 +7,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 
 from fxframework.kernels.fields cimport Field, field, get, put
+from fxframework.kernels.rows cimport Loop
 
 from fx_trace import format as wire
 from fx_trace.write import items
@@ -51,7 +52,7 @@ cdef enum:
 
 
 @cython.final
-cdef class CountUses:
+cdef class CountUses(Loop):
     """Counts, by code + 1 and by thread id + 1, how often strings and threads are referred to.
 
     ``order`` is that of ``Pack``.
@@ -89,13 +90,6 @@ cdef class CountUses:
         self.threads = threads
         self.codes = len(self.strings) - 1
 
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
-
     cdef int64_t step(self) except? -9 nogil:
         """Count."""
         cdef int64_t place, item, kind, row, text
@@ -130,7 +124,7 @@ cdef class CountUses:
 
 
 @cython.final
-cdef class Unfold:
+cdef class Unfold(Loop):
     """Writes slices as begins and ends, so that those of no length nest as they did, too.
 
     ``order`` are rows by time, none if all rows are in order; ``parent`` is the row of the slice
@@ -167,13 +161,6 @@ cdef class Unfold:
         self.top = full(threads, "i8", -1)
         self.events = room(2 * self.count, "i8")
         self.made = 0
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Write all slices."""
@@ -236,7 +223,7 @@ cdef class Unfold:
 
 
 @cython.final
-cdef class Pack:
+cdef class Pack(Loop):
     """Writes items as records to ``out``, until that has no room for another.
 
     ``order`` are items in the order of the file, and -1 - item for the end of one, which is its
@@ -321,13 +308,6 @@ cdef class Pack:
         self.counts = 0
         self.last = 0
         self.has_last = False
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Write records."""

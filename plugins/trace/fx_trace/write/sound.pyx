@@ -12,6 +12,7 @@ from fx_trace.read.framing cimport RecordBounds
 from fxframework.kernels.alignment cimport Judge
 from fxframework.kernels.fields cimport Field, field, get
 from fxframework.kernels.pools cimport PairMap
+from fxframework.kernels.rows cimport Loop
 
 from fx_trace import format as wire
 from fx_trace.read import forms
@@ -165,7 +166,7 @@ cdef int64_t SOON = 1 << 32
 
 
 @cython.final
-cdef class SoundRecords:
+cdef class SoundRecords(Loop):
     """Passes over records whose contents fill them exactly and whose references are registered.
 
     ``run`` returns the word of the first record that is not so, or the end of the words, and
@@ -196,13 +197,6 @@ cdef class SoundRecords:
         self.until = 0
         self.stopped = 1
         self.count = 0
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Pass over sound records."""

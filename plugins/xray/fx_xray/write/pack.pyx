@@ -10,6 +10,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
 
 from fxframework.kernels.fields cimport Field, field, get, put
+from fxframework.kernels.rows cimport Loop
 
 from fx_xray import format as wire
 from fxframework.io import words
@@ -147,7 +148,7 @@ cdef class ThreadBuffers:
 
 
 @cython.final
-cdef class FdrPack:
+cdef class FdrPack(Loop):
     """Packs events of the flight data recorder.
 
     The buffers of threads lie in ``arena``, of which ``words`` is the same memory as uint32. Full
@@ -195,13 +196,6 @@ cdef class FdrPack:
         self.needed = 0
         self.thread = 0
         self.ranks = 0
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Pack ``events`` from ``row`` on. Return why it stops."""
@@ -570,7 +564,7 @@ cdef class FdrPack:
 
 
 @cython.final
-cdef class BasicPack:
+cdef class BasicPack(Loop):
     """Packs events as records of basic mode into ``out`` (uint32), until it is full."""
 
     cdef readonly int64_t version
@@ -595,13 +589,6 @@ cdef class BasicPack:
         self.row = 0
         self.written = 0
         self.last_thread = NOTHING
-
-    def run(self):
-        """Call ``step`` without the interpreter's lock; return its result."""
-        cdef int64_t result
-        with nogil:
-            result = self.step()
-        return result
 
     cdef int64_t step(self) except? -9 nogil:
         """Pack ``events`` from ``row`` on. Return why it stops."""
