@@ -22,7 +22,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.source import RELEASED, Source
 from fxframework.kernels.codes import codes_of
@@ -154,7 +153,6 @@ class BlockReader:
         seen: Callable[[LosslessRecord], None] = lambda _: None,
         growing: bool = False,
     ) -> None:
-        arena.keep_small()
         self.format = format
         self.tables = tables
         self.source = source

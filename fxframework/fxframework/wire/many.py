@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.io import arena
 from fxframework.kernels import stretches
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
@@ -39,9 +40,13 @@ SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3}
 
 
 class FileNumbers:
-    """A file as numbers at any of its bytes. ``data`` is uint8, contiguous."""
+    """A file as numbers at any of its bytes. ``data`` is uint8, contiguous.
+
+    Columns that are made of them lie in memory that is kept from one block to the next.
+    """
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
+        arena.keep_small()
         self.data = data
         self.views: dict[str, NDArray[Any]] = {}
 

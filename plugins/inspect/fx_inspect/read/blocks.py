@@ -21,7 +21,6 @@ from fx_inspect import rules
 from fx_inspect.format import BlockType
 from fx_inspect.read.records import STATE
 from fxframework.errors import Rule
-from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, to_i64
 from fxframework.wire.cursor import SIZE
@@ -287,7 +286,6 @@ class Blocks:
     """All records of a VMO, in runs. ``data`` is uint8; of the limits ``max_record`` applies."""
 
     def __init__(self, data: U8, limits: Limits) -> None:
-        arena.keep_small()
         self.data = data
         self.units = data.size // wire.UNIT
         self.layout = wire.layout_of(data[:2].tobytes())

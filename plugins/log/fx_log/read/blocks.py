@@ -43,7 +43,6 @@ from fx_log.read.frames import FramedFile, Frames
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fxframework.errors import Rule
-from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
 from fxframework.kernels.codes import codes_of
@@ -148,7 +147,6 @@ class BlockReader(abc.ABC):
     def __init__(
         self, file: FramedFile, strings: StringPool, meaning: Meaning, most_listed: int
     ) -> None:
-        arena.keep_small()
         self.file = file
         self.data = file.data
         self.numbers = FileNumbers(self.data)

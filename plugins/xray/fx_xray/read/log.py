@@ -32,7 +32,6 @@ from fx_xray.read.events import Events, backward, merged_order, picked
 from fx_xray.read.frames import Records
 from fx_xray.read.timeline import BasicThreads, FdrThreads, Threads, ThreadStretches, in_time
 from fx_xray.rules import RULES
-from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.kernels.sorting import stable_order
 from fxframework.wire.findings import Findings
@@ -129,7 +128,6 @@ class _FileLog(Log):
         self._most = limits.max_record
         self._release = release
         self.notes = Findings(limits.max_findings, RULES.numbers)
-        arena.keep_small()
 
     def _scan(self, frames: FdrFrames | BasicFrames, notes: Findings | None) -> None:
         """Read all records."""
