@@ -146,25 +146,25 @@ class LineReader(BlockReader):
         assert own.sound is not None  # noqa: S101 (set by ``Run.finish``)
         by_objects = np.zeros(own.sound.size, bool)
         for read in (many, *itertools.chain.from_iterable(own.parts.values())):
-            for doubt in self._doubts(read):
-                by_objects[read.rows_at(np.flatnonzero(doubt))] = True
+            for rows in self._doubtful(read):
+                by_objects[rows] = True
         self.plain[many] = np.flatnonzero(own.sound & ~by_objects)
         return own.ordinals[own.sound & by_objects]
 
-    def _doubts(self, many: Many) -> Iterator[Mask]:
-        """Yield masks of rows that columns do not show, of records or of parts."""
+    def _doubtful(self, many: Many) -> Iterator[I64]:
+        """Yield rows of records that columns do not show, themselves or parts of them."""
         layout = many.layout
         if layout is None:  # integers of a list
             return
         if layout not in self.said:
             self.said[layout] = self.says(layout)
         if self.said[layout]:
-            # Of those that are shown with their bytes it is known already.
-            has_raw = many.own.raw[many.rows_at(np.arange(many.start.size))]
             for doubt in doubts(many):
-                yield doubt & ~has_raw
+                rows = many.rows_at(np.flatnonzero(doubt))
+                # Of those that are shown with their bytes it is known already.
+                yield rows[~many.own.raw[rows]]
         else:
-            yield np.ones(many.start.size, bool)
+            yield many.rows_at(np.arange(many.start.size))
 
     def says(self, layout: Any) -> bool:
         """Return whether columns say what records or parts of a class show."""

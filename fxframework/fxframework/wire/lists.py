@@ -135,14 +135,18 @@ class Listed(Field):
         """Read the numbers of many records, of floats the bits."""
         at = c.at()
         room = np.maximum(c.limit - at, 0)
+        numbers_in_room = room // item.nbytes
         if self.count is None:
-            counts = room // item.nbytes
-            c.lose(room % item.nbytes != 0, at + room - room % item.nbytes + item.nbytes)
+            counts = numbers_in_room
+            fits = counts * item.nbytes == room
         else:
             counts = c.full(self.count.column(c))
-            fits = (counts >= 0) & (counts <= room // item.nbytes)
-            c.lose(~fits, at + room - room % item.nbytes + item.nbytes)
-            counts = np.where(fits, counts, 0)
+            fits = (counts >= 0) & (counts <= numbers_in_room)
+        if not fits.all():
+            # The first number that there is no room for.
+            c.lose(~fits, at + (numbers_in_room + 1) * item.nbytes)
+            if self.count is not None:
+                counts = np.where(fits, counts, 0)
         c.go_to(at + counts * item.nbytes)
         if self.in_rows or c.reading.for_lines:
             records, index = flattened(counts)

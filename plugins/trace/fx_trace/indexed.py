@@ -293,9 +293,13 @@ class Thread(Field):
 
     def read_inlines(self, c: Many) -> None:
         """Read the koids of records all of which have them."""
-        # Where there is no room, one more word is said to be needed, as by ``inline``.
-        c.lose(c.limit - c.at() < 2 * WORD, c.limit + WORD)
+        self.lose_without_room(c, c.limit - c.at() < 2 * WORD)
         c.known[self, START] = c.take(2 * WORD)
+
+    def lose_without_room(self, c: Many, where: Any) -> None:
+        """Mark records that end within the koids: one more word is needed, as ``inline`` says."""
+        if where.any():
+            c.lose(where, c.limit + WORD)
 
 
 class Registered(Field):
@@ -382,7 +386,7 @@ class ThreadOrProcess(Thread):
         is_one = np.where(fills, one == c.limit, by_room)
         is_usual = is_one if self.usual_words == 1 else ~is_one
         c.report(self.unusual, ~is_usual, 0, c.start)
-        c.lose(~is_one & (c.limit - c.at() < 2 * WORD), c.limit + WORD)
+        self.lose_without_room(c, ~is_one & (c.limit - c.at() < 2 * WORD))
         c.known[self, START], c.known[self, LENGTH] = c.stretch(np.where(is_one, 1, 2) * WORD)
 
     def ends_with(self, c: Many, words: int) -> Any:

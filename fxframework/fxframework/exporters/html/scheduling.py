@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.scheduling import IS_RUNNABLE, IS_RUNNING, CpuRuns, ThreadStates
 from fxframework.analysis.spans import flow_steps
+from fxframework.exporters.columns import index_in
 from fxframework.model.table import Table
 
 __all__ = ["Runs", "arrows", "cpu_runs", "thread_states"]
@@ -95,7 +96,7 @@ def arrows(
     depth = slices.array("depth")
     # Flows name slices by row, of which a part of a capture has some.
     rows = slices.array("row")
-    place = np.minimum(np.searchsorted(rows, flows.array("slice")), rows.size - 1)
+    place = index_in(rows, flows.array("slice"))
     is_there = rows[place] == flows.array("slice")
     is_known = is_there[sent] & is_there[arrived]
     sent = sent[is_known]

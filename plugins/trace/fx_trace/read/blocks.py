@@ -70,7 +70,7 @@ FAMILIES = (
 )  # fmt: skip
 BEHIND_FIELDS = 1 << 28
 """The number of the field of findings that come behind those of all fields."""
-ONCE = (rules.RESERVED_BITS, rules.PADDING_NOT_ZERO)
+ONCE = (int(rules.RESERVED_BITS), int(rules.PADDING_NOT_ZERO))
 """Rules that are reported once a record, behind others, in this order."""
 LEFT_OVER = BEHIND_FIELDS + len(ONCE)
 """The same for words behind the fields."""
@@ -456,15 +456,13 @@ class TraceBlocks(BlockReader):
             notes = [note for note in some_notes if note.rows.size]
             self.report_unknown(many, unknown)
         for turn, rule in enumerate(ONCE):
-            of_rule = [note for note in notes if note.number == int(rule)]
+            of_rule = [note for note in notes if note.number == rule]
             if of_rule:
                 for note in of_rule:
                     many.own.raw[note.rows] = True
                 once = first_of_records(of_rule, BEHIND_FIELDS + turn)
                 many.reading.notes.append(self.with_details(once))
-        many.reading.notes += [
-            self.with_details(note) for note in notes if note.number not in map(int, ONCE)
-        ]
+        many.reading.notes += [self.with_details(note) for note in notes if note.number not in ONCE]
 
     def unknown_kinds(self, many: Many) -> I64:
         """Return which records are of kinds that the format does not define."""
