@@ -157,11 +157,6 @@ PAYLOAD_AT: Final[Mapping[int, int]] = {
 """Offset of the payload in a block, by type."""
 
 
-def capacity(type: int, order: int) -> int:
-    """Return the bytes of payload in a block of this type and order; 0 for types without one."""
-    return ORDER_SIZE(order) - PAYLOAD_AT[type] if type in PAYLOAD_AT else 0
-
-
 # --- The first word of a block -------------------------------------------------------------------
 
 ORDER = Bits("order", 0, 3, "16 << order bytes")

@@ -26,6 +26,7 @@ from fxframework.wire.fields import Number
 from fxframework.wire.floats import Nan
 
 from ...cases import cases
+from .tree import capacity
 from .trees import FILES, HEADER, Vmo, block, every_type, image, records_of, vectors
 
 BLOCKS = {vector["name"]: vector for vector in vectors("blocks")}
@@ -363,7 +364,7 @@ def blocks(draw: st.DrawFn) -> Any:
         if isinstance(field, Number) and field.name != "order":
             number = draw(st.integers(*field.range))
             fields[field.name] = field.values.get(number, number)
-    room = wire.capacity(type, order)
+    room = capacity(type, order)
     if type == BlockType.HEADER:
         fields["magic"] = draw(st.sampled_from(["INSP", "PSNI", "\udcff\udcffab"]))
         fields["vmo_size"] = draw(st.integers(0, (1 << 32) - 1)) if order else None

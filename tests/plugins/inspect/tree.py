@@ -40,6 +40,11 @@ LEAST_SLOTS = {wire.ARRAY_LINEAR: wire.LINEAR_SLOTS, wire.ARRAY_EXPONENTIAL: wir
 Array = tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
 
+def capacity(type: int, order: int) -> int:
+    """Return the bytes of payload in a block of this type and order; 0 for types without one."""
+    return wire.ORDER_SIZE(order) - wire.PAYLOAD_AT[type] if type in wire.PAYLOAD_AT else 0
+
+
 @attrs.frozen
 class Property:
     """A value of a node."""
@@ -262,7 +267,7 @@ class _Builder:
                 self.find("FXI0204", index)
         for index, block in self.of((BlockType.NAME,)):
             fields = fields_of(block)
-            if fields["length"] <= wire.capacity(BlockType.NAME, block.order):
+            if fields["length"] <= capacity(BlockType.NAME, block.order):
                 self.texts[index] = fields["name"]
                 if not _is_utf8(fields["name"].encode(errors="surrogateescape")):
                     self.find("FXI0204", index)
@@ -489,4 +494,4 @@ class _Builder:
 def _room(block: Block) -> int:
     """Slots that the block of an array has room for; 0 for entries that arrays do not hold."""
     slot = wire.SLOT_BYTES.get(fields_of(block)["entry_type"])
-    return wire.capacity(BlockType.ARRAY_VALUE, block.order) // slot if slot else 0
+    return capacity(BlockType.ARRAY_VALUE, block.order) // slot if slot else 0

@@ -63,7 +63,7 @@ class Vmo:
     def text(self, data: bytes, order: int = 1, count: int = 1, **more: Any) -> int:
         """Append a STRING_REFERENCE, whose text is inline unless ``more`` says otherwise."""
         fields = {"next_extent": 0, "total_length": len(data)} | more
-        inline = data[: wire.capacity(BlockType.STRING_REFERENCE, order)]
+        inline = data[: fx.capacity(BlockType.STRING_REFERENCE, order)]
         return self.add("STRING_REFERENCE", order, inline=inline, reference_count=count, **fields)
 
     def node(self, name: str, parent: int = 0, values: int = 0) -> int:
