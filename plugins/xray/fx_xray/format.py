@@ -30,7 +30,7 @@ BYTE_ORDERS: Final = ("little", "big", "big-lsb")
 """How numbers and bit fields are in a file: all little-endian; as a big-endian machine writes
 them, bit fields from the most significant bit on; or big-endian numbers with bit fields from the
 least significant bit on, as llvm-xray takes them. Basic mode has no bit fields."""
-LITTLE, BIG, BIG_LSB = range(len(BYTE_ORDERS))
+LITTLE, BIG, _ = range(len(BYTE_ORDERS))
 
 # --- Versions and limits --------------------------------------------------------------------------
 
@@ -467,12 +467,6 @@ Damaged = DamagedRecord
 HEADER_BYTES: Final = FileHeader.layout.fixed
 FUNCTION_BYTES: Final = Function.layout.fixed
 BASIC_BYTES: Final = Basic.layout.fixed
-METADATA: Final[Mapping[int, tuple[type[wire.Record], ...]]] = {
-    kind: tuple(each for each in Fdr.layout.family.members if each.layout.kind == (META, kind))
-    for kind in map(int, MetadataKind)
-}
-"""Metadata records by the number of their kind; events differ by version."""
-EVENTS: Final = (MetadataKind.CUSTOM_EVENT, MetadataKind.TYPED_EVENT)
 
 
 def place(record: type[wire.Record], name: str) -> Place:
@@ -510,8 +504,6 @@ DELTA = bits(Function, "delta")
 BIG_METADATA_KIND = mirrored(Fdr, "_kind")
 BIG_FUNCTION_KIND = mirrored(Function, "kind")
 BIG_FUNCTION_ID = mirrored(Function, "function_id")
-KIND_2 = Bits("kind", FUNCTION_KIND.high, FUNCTION_KIND.high)
-"""The bit of a function's kind that no kind has."""
 
 
 def first_byte(kind: int) -> int:
@@ -539,7 +531,6 @@ def packer(record: type[wire.Record]) -> Callable[..., bytes]:
     return lambda *values: pack(first, *values)
 
 
-CPU_AT: Final = place(NewCpu, "cpu").offset
 CPU_TSC_AT: Final = place(NewCpu, "tsc").offset
 WRAP_TSC_AT: Final = place(TscWrap, "tsc").offset
 EXTENT_AT: Final = place(BufferExtents, "bytes").offset
@@ -547,9 +538,6 @@ SIZE_AT: Final = place(CustomEvent, "_size").offset
 DELTA_AT: Final = place(TypedEvent, "delta").offset
 FUNCTION_DELTA_AT: Final = place(Function, "delta").offset
 """Where fields of records lie."""
-BASIC_CPU = bits(BasicFunction, "cpu")
-BASIC_KIND = bits(BasicFunction, "kind")
-"""Bits of the first word of a function's record in basic mode."""
 MAX_FUNCTION_ID: Final = place(Function, "function_id").mask
 
 
@@ -616,7 +604,6 @@ SIGN = -0x8000000000000000
 int64 the order of uint64."""
 LOW32 = 0xFFFFFFFF
 LOW64 = 0xFFFFFFFFFFFFFFFF
-NOTHING = -1
 OF_LAST, OF_THIS = Bits("last kind", 8, 15), Bits("kind", 0, 7)
 """In the value of a finding: the kind of the record before, and of this one."""
 
@@ -637,11 +624,6 @@ DATA, EVENT_TYPE = -1, -2
     NEW_BUFFER, END_OF_BUFFER, NEW_CPU, TSC_WRAP, WALL_TIME, CUSTOM_EVENT, CALL_ARGUMENT,
     BUFFER_EXTENTS, TYPED_EVENT, PID,
 ) = (int(kind) for kind in MetadataKind)  # fmt: skip
-(
-    FIRST_NEW_BUFFER, FIRST_END_OF_BUFFER, FIRST_NEW_CPU, FIRST_TSC_WRAP, FIRST_WALL_TIME,
-    FIRST_CUSTOM_EVENT, FIRST_ARGUMENT, FIRST_EXTENTS, FIRST_TYPED_EVENT, FIRST_PID,
-) = map(first_byte, MetadataKind)  # fmt: skip
-"""First bytes of metadata records, in little-endian files."""
 FUNCTION, PADDING, UNKNOWN, DAMAGED, FILE_HEADER, START = range(10, 16)
 KIND_NAMES = (
     "new_buffer", "end_of_buffer", "new_cpu", "tsc_wrap", "wall_time", "custom_event",
@@ -661,8 +643,3 @@ its thread has been read; it begins without a time; an argument or an event of i
 before its first time."""
 FOREIGN_TYPED, CUT_SHORT = 128, 256
 """Of a buffer: a typed event of compiler-rt's is in it; a record runs past its end."""
-
-# --- Why the pack of events stops ---
-
-DONE, GROW, FLUSH = 0, 1, 2
-"""All was taken; a thread needs more room; the output is full."""

@@ -453,12 +453,7 @@ class Block:
         """
         begin = self.rows.begin[rows]
         half = self.records.words(begin + METADATA_BYTES // 2)
-        follower = METADATA_KIND.get(half)
-        may_follow = (IS_CLOCK | IS_EVENT)[np.minimum(follower, START)]
-        if self.version < EXTENTS_VERSION:
-            may_follow |= follower == END_OF_BUFFER
-        is_function = (FUNCTION_KIND.get(half) <= ENTER_ARG) & (FUNCTION_ID.get(half) != 0)
-        is_sound = np.where(IS_METADATA.get(half) != 0, may_follow, is_function)
+        is_sound = half_follows(half, ends=self.version < EXTENTS_VERSION)
         below = 8 * np.where(self.rows.kind[rows] == NEW_CPU, CPU_TSC_AT, WRAP_TSC_AT)
         low_bits = (np.int64(1) << (64 - below)) - 1
         low = self.records.words(begin) >> below & low_bits
@@ -739,6 +734,19 @@ class Block:
 
 
 # --- Columns --------------------------------------------------------------------------------------
+
+
+def half_follows(half: I64, *, ends: bool) -> Bools:
+    """Return where the second half of a clock could be a record that follows one.
+
+    ``half`` has its eight bytes; ``ends`` says whether an end record may be there.
+    """
+    follower = METADATA_KIND.get(half)
+    may_follow = (IS_CLOCK | IS_EVENT)[np.minimum(follower, START)]
+    if ends:
+        may_follow |= follower == END_OF_BUFFER
+    is_function = (FUNCTION_KIND.get(half) <= ENTER_ARG) & (FUNCTION_ID.get(half) != 0)
+    return np.where(IS_METADATA.get(half) != 0, may_follow, is_function)
 
 
 def latest(mask: Bools, index: I64) -> I64:

@@ -15,6 +15,7 @@ __all__ = [
     "Events",
     "backward",
     "distinct",
+    "let_rise",
     "merged_order",
     "picked",
     "to_ns",
@@ -75,16 +76,26 @@ def distinct(*numbers: NDArray[Any]) -> I64:
     return every[new].astype(np.int64, copy=False)
 
 
+def let_rise(numbers: NDArray[Any], begins: I64) -> None:
+    """Let the numbers of each part ascend, in place: each is the greatest of its part so far.
+
+    ``begins`` are the rows with which the parts begin.
+    """
+    ends = np.append(begins[1:], numbers.size)
+    falls = np.flatnonzero(numbers[1:] < numbers[:-1]) + 1
+    parts = np.searchsorted(begins, falls, side="right") - 1
+    falling_parts = np.unique(parts[begins[parts] != falls])
+    bounds = zip(begins[falling_parts].tolist(), ends[falling_parts].tolist(), strict=True)
+    for begin, end in bounds:
+        np.maximum.accumulate(numbers[begin:end], out=numbers[begin:end])
+
+
 def merged_order(events: Events) -> I64:
     """Return the order that merges threads by time, and keeps that of each thread; shape (n,)."""
-    time = events.tsc.copy()
     order = np.argsort(events.thread, kind="stable")
-    starts = np.flatnonzero(np.diff(events.thread[order], prepend=-1))
-    stops = np.append(starts[1:], order.size)
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=False):
-        mine = order[start:stop]
-        time[mine] = np.maximum.accumulate(time[mine])
-    return order[np.argsort(time[order], kind="stable")]
+    times = events.tsc[order]
+    let_rise(times, np.flatnonzero(np.diff(events.thread[order], prepend=-1)))
+    return order[np.argsort(times, kind="stable")]
 
 
 def backward(events: Events) -> NDArray[np.bool_]:

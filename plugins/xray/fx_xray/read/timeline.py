@@ -42,7 +42,7 @@ from fx_xray.format import (
     BasicFunction,
 )
 from fx_xray.read.buffers import expanded, latest, shifted
-from fx_xray.read.events import Events
+from fx_xray.read.events import Events, let_rise
 from fx_xray.read.frames import Records, function_fields, heads_of
 from fxframework.kernels.heads import Heads
 from fxframework.kernels.sorting import stable_order
@@ -229,13 +229,8 @@ class Threads(abc.ABC):
             return
         latest_of = self.states.latest
         key[begins] = np.maximum(key[begins], latest_of[threads])
-        ends = np.append(begins[1:], key.size)
-        back = np.flatnonzero(key[1:] < key[:-1]) + 1
-        parts = np.searchsorted(begins, back, side="right") - 1
-        parts = np.unique(parts[begins[parts] != back])
-        for begin, end in zip(begins[parts].tolist(), ends[parts].tolist(), strict=True):
-            np.maximum.accumulate(key[begin:end], out=key[begin:end])
-        latest_of[threads] = key[ends - 1]
+        let_rise(key, begins)
+        latest_of[threads] = key[np.append(begins[1:], key.size) - 1]
 
     @abc.abstractmethod
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:

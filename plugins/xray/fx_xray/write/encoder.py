@@ -21,7 +21,7 @@ from fx_xray.format import (
     XrayRecord,
 )
 from fx_xray.read.header import asked_order, read_header
-from fxframework.errors import refusal
+from fxframework.errors import WriteRefusedError, refusal
 from fxframework.kit.json_fields import unfit
 from fxframework.kit.lossless import Encoder, padding_of, record_of_json
 from fxframework.wire.cursor import RefusalError
@@ -66,7 +66,6 @@ def packed(record: XrayRecord, dialect: Dialect, state: State | None = None) -> 
     ``state`` is that of the dialect, which who packs many records makes once.
     Raises WriteRefusedError where the format, or its version, cannot hold a value.
     """
-    what = record.record
     if isinstance(record, Unknown):
         return _unknown(record, dialect)
     if isinstance(record, Padding):
@@ -76,11 +75,16 @@ def packed(record: XrayRecord, dialect: Dialect, state: State | None = None) -> 
     state = state or dialect.state()
     if not record.layout.fits(state.registers):
         version = f"version {dialect.version} has other fields"
-        raise refusal(rules.INVALID_FIELDS, f"{what}: {version}")
+        raise refusal(rules.INVALID_FIELDS, f"{record.record}: {version}")
     try:
         return record.pack(None if isinstance(record, FileHeader) else state)
     except RefusalError as problem:
-        raise refusal(REFUSALS[problem.number], f"{what}: {problem.message}") from None
+        raise refused(type(record), problem) from None
+
+
+def refused(record: type[Record], problem: RefusalError) -> WriteRefusedError:
+    """Return the error for a record that its declaration refuses."""
+    return refusal(REFUSALS[problem.number], f"{record.record}: {problem.message}")
 
 
 def _unknown(record: Unknown, dialect: Dialect) -> bytes:

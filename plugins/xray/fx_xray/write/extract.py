@@ -22,7 +22,6 @@ from fx_xray.write.merge import (
     checked_size,
     checked_version,
 )
-from fx_xray.write.pack import DROPPED
 from fxframework.errors import Severity, UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -145,7 +144,8 @@ def pack(
     type = wire.BASIC if basic else wire.FDR
     header = attrs.evolve(given, version=version, type=type, buffer_size=size, byte_order="little")
     header.raw = _with_garbage(header, head, big=given.byte_order != "little")
-    packing = Packing(sink, form, header, byte_order=asked_order(options, WRITTEN_ORDER))
+    order = asked_order(options, WRITTEN_ORDER)
+    packing = Packing(sink, form, header, byte_order=order, left_out=left_out)
     first = packing.add_threads(*whole.event_threads())
     # The first time beyond int64 nanoseconds.
     beyond = -(-LATEST * (whole.frequency or NS_PER_SECOND) // NS_PER_SECOND)
@@ -155,10 +155,7 @@ def pack(
             if late.any():
                 timeless.append(picked(events, late))
                 events = picked(events, ~late)
-        reasons = packing.write(events, whole.payloads, first)
-        if left_out is not None and reasons.any():
-            for reason in np.unique(reasons[reasons > 0]).tolist():
-                left_out.append((picked(events, reasons == reason), DROPPED[reason - 1]))
+        packing.write(events, whole.payloads, first)
     return dropped + packing.close()
 
 

@@ -20,14 +20,12 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.format import ARGUMENT, FORMS, FileHeader
-from fx_xray.read.decoder import RecordDecoder
+from fx_xray.format import ARGUMENT, BASIC_FORM, FORMS, FileHeader
 from fx_xray.read.events import Events
 from fx_xray.read.header import asked_order
 from fx_xray.read.views import chosen_events, has_events, picked, whole_of
 from fx_xray.write.bulk import Calls
-from fx_xray.write.encoder import RecordEncoder
-from fx_xray.write.packer import BasicPacker, RecorderPacker
+from fx_xray.write.packer import BasicPacker, Packer, RecorderPacker
 from fxframework.errors import UsageError, WriteRefusedError, refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
@@ -57,7 +55,7 @@ class IdAllocator:
     """
 
     def __init__(self, form: str, version: int) -> None:
-        self._basic = form == "xray-basic"
+        self._basic = form == BASIC_FORM
         least = wire.BASIC_PID_VERSION if self._basic else wire.PID_VERSION
         self._with_processes = version >= least
         self._implied = not self._basic and version == wire.EXTENTS_VERSION
@@ -123,18 +121,23 @@ class IdAllocator:
 class Packing:
     """Writes events of captures, one capture after another, with a given header.
 
-    A byte order other than little-endian is applied to the records at the end, in memory.
+    ``byte_order`` is that of the output, little-endian where it is empty. Events that are left out
+    go to ``left_out``, if it is given, with the name of the loss.
     """
 
-    def __init__(self, sink: Sink, form: str, header: FileHeader, *, byte_order: str = "") -> None:
-        self.form = form
-        self._sink = sink
-        self._byte_order = "" if byte_order == "little" else byte_order
-        self._under = Sink.memory() if self._byte_order else sink
+    def __init__(
+        self,
+        sink: Sink,
+        form: str,
+        header: FileHeader,
+        *,
+        byte_order: str = "",
+        left_out: list[tuple[Events, str]] | None = None,
+    ) -> None:
         self._ids = IdAllocator(form, header.version)
         self._threads = 0
-        kind = BasicPacker if form == "xray-basic" else RecorderPacker
-        self._packer: BasicPacker | RecorderPacker = kind(self._under, header)
+        kind = BasicPacker if form == BASIC_FORM else RecorderPacker
+        self._packer: Packer = kind(sink, header, byte_order=byte_order, left_out=left_out)
 
     def add_threads(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> int:
         """Add the threads of a capture. Return the offset of their ids."""
@@ -143,26 +146,15 @@ class Packing:
         self._threads += len(tids)
         return first
 
-    def write(
-        self, events: Events, payloads: NDArray[np.uint8], first: int = 0
-    ) -> NDArray[np.uint8]:
-        """Write events; ``first`` is the result of ``add_threads``.
-
-        Returns why each was left out, as ``Packer.write`` does.
-        """
+    def write(self, events: Events, payloads: NDArray[np.uint8], first: int = 0) -> None:
+        """Write events; ``first`` is the result of ``add_threads``."""
         if first:
             events = events._replace(thread=events.thread + np.int32(first))
-        return self._packer.write(events, payloads)
+        self._packer.write(events, payloads)
 
     def close(self) -> Counter[str]:
         """Write the held-back records. Return the counts of what could not be written, by name."""
-        dropped = Counter(self._packer.close()) + self._ids.dropped
-        if self._byte_order:
-            decoder = RecordDecoder(self.form)
-            encoder = RecordEncoder(self.form, byte_order=self._byte_order)
-            for record in decoder.records(self._under.getvalue()):
-                self._sink.write(encoder.encode(record))
-        return dropped
+        return Counter(self._packer.close()) + self._ids.dropped
 
 
 class Merger:
@@ -220,7 +212,7 @@ class Merger:
         """Return the packing, created with the facts of the first capture."""
         if self._packing is None:
             self._frequency = frequency
-            basic = self._form == "xray-basic"
+            basic = self._form == BASIC_FORM
             header = FileHeader(
                 type=wire.BASIC if basic else wire.FDR,
                 version=self._version,
@@ -311,7 +303,7 @@ def converted(ticks: NDArray[np.uint64], given: int, wanted: int) -> NDArray[np.
 
 def checked_version(form: str, version: int) -> int:
     """Return the requested version, the newest for 0. Raises UsageError for an unknown one."""
-    versions = wire.BASIC_VERSIONS if form == "xray-basic" else wire.FDR_VERSIONS
+    versions = wire.BASIC_VERSIONS if form == BASIC_FORM else wire.FDR_VERSIONS
     version = version or versions[-1]
     if version not in versions:
         raise UsageError(
@@ -328,7 +320,7 @@ def checked_size(form: str, version: int, size: int) -> int:
     that is far too large in version 1, which pads its buffers.
     """
     size = size or wire.BUFFER_BYTES
-    if form == "xray-basic":
+    if form == BASIC_FORM:
         return size
     if not wire.SMALLEST_BUFFER <= size < 1 << 63:
         raise refusal(rules.BUFFER_TOO_SMALL, f"buffers of {size} bytes")

@@ -13,7 +13,7 @@ from fx_xray.read.header import asked_order
 from fx_xray.read.views import whole_of
 from fx_xray.write.extract import check_names, copy, findings_to_repair, header_of, pack
 from fx_xray.write.merge import WRITTEN_ORDER
-from fx_xray.write.pack import LEFT_OUT
+from fx_xray.write.packer import LEFT_OUT
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
