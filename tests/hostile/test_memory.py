@@ -16,7 +16,7 @@ from fx_xray.read import timeline
 from fxframework.exporters import nesting as nest
 from fxframework.exporters.perfetto import arguments, export, order, threads
 from fxframework.host import default_host
-from fxframework.io import arena
+from fxframework.io import arena, spill
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -73,7 +73,7 @@ def test_an_output_holds_little(
     """May take seconds: all that is allocated is counted, in files large enough to show growth."""
     for module, constant in (
         (order, "ROWS"),
-        (order, "IN_MEMORY"),
+        (spill, "IN_MEMORY"),
         (export, "ROWS"),
         (export, "CHUNK"),
         (export, "ENDS"),
