@@ -121,20 +121,30 @@ def test_unfolding_is_the_inverse_of_nesting(events: list[Event]) -> None:
             assert (~row, begins[row] + nbytes) in pairs
 
 
+def test_one_that_encloses_what_begins_behind_its_end_lasts_as_long() -> None:
+    columns = np.array([[0, 0, 0], [0, 8, 9], [2, 5, 1], [0, 1, 1]])
+    rows, times, cut = unfolded(np.arange(3), *columns, 1)
+    assert rows.tolist() == [0, 1, ~1, 2, ~2, ~0]
+    assert times.tolist() == [0, 8, 8, 9, 9, 9]
+    assert cut == 2
+
+
 def unfolded_by_a_stack(slices: list[tuple[int, int, int]]) -> tuple[list[tuple[int, int]], int]:
     """Return row and time of each begin and end (``~row``) of one thread, and how many are cut."""
-    moments, open_rows, cut = [], list[int](), 0
+    moments, open_rows, cut, latest = [], list[int](), 0, -1 << 62
     ends: dict[int, int] = {}
     for row, (start, length, depth) in enumerate([*slices, (1 << 62, 0, 0)]):
         while open_rows and slices[open_rows[-1]][2] >= depth:
             over = open_rows.pop()
             cut += ends[over] > start
-            moments.append((~over, min(ends[over], start)))
+            latest = max(latest, min(ends[over], start))
+            moments.append((~over, latest))
         if row == len(slices):
             return moments, cut
         around = ends[open_rows[-1]] if open_rows else 1 << 62
         cut += start + length > around
         ends[row] = min(start + length, around)
+        latest = start
         moments.append((row, start))
         open_rows.append(row)
     raise AssertionError

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.columns import first_of_runs, index_in, picked, starts_of
-from fxframework.exporters.nesting import OPEN
 from fxframework.io.spill import Spill
+from fxframework.kernels.nesting import NEVER_ENDS
 from fxframework.kernels.sorting import stable_order
 from fxframework.kit.runs import SortedRuns
 from fxframework.model.capture import Capture
@@ -104,9 +104,9 @@ def _following(capture: Capture) -> list[int] | None:
     for columns in columns_of(capture, "slices", ("row", "ts", "thread", "kind", "parent"), ROWS):
         if not latest_of_thread.precede(columns):
             return None
-        earliest.append(int(columns["ts"].min(initial=OPEN)))
+        earliest.append(int(columns["ts"].min(initial=NEVER_ENDS)))
     # From the last batch on: nothing follows it, then its own earliest begin, and so on.
-    backwards = [OPEN, *earliest[:0:-1]]
+    backwards = [NEVER_ENDS, *earliest[:0:-1]]
     return list(itertools.accumulate(backwards[: len(earliest)], min))[::-1]
 
 
@@ -114,7 +114,7 @@ class _Latest:
     """The latest begins so far, to tell whether those of the next batch are in order."""
 
     def __init__(self) -> None:
-        self._times = np.full(1, -OPEN, np.int64)
+        self._times = np.full(1, -NEVER_ENDS, np.int64)
         """Of asynchronous slices, of slices without a thread, and by thread."""
 
     def precede(self, columns: Columns) -> bool:
@@ -128,7 +128,7 @@ class _Latest:
         thread_count = int(threads.max(initial=-1)) + 1
         if thread_count > self._times.size:
             room = thread_count + thread_count // 2
-            unseen = np.full(room - self._times.size, -OPEN, np.int64)
+            unseen = np.full(room - self._times.size, -NEVER_ENDS, np.int64)
             self._times = np.append(self._times, unseen)
         order = stable_order(threads)
         if order is not None:
@@ -163,7 +163,7 @@ def _sorted(
             order = np.lexsort((columns["depth"], _first_rows(columns), columns["ts"]))
         columns = picked(columns, order)
         # All rows of one time are in one window, so those of later windows begin later.
-        following = min(int(columns["ts"][-1]), OPEN - 1) + 1
+        following = min(int(columns["ts"][-1]), NEVER_ENDS - 1) + 1
         yield SortedSlices(columns, all_tails.array, following)
         all_tails.release()
 
