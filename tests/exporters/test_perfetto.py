@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxframework.exporters.nesting import OPEN, Nesting
 from fxframework.exporters.perfetto import wire
 from fxframework.exporters.perfetto.ids import Ids, SortedMap
 from fxframework.exporters.perfetto.wire import Messages
+from fxframework.kernels.nesting import NEVER_ENDS, Lanes
 
 U64 = st.integers(0, (1 << 64) - 1)
 
@@ -77,38 +76,26 @@ Event = tuple[int, int, int, int]
 
 
 def nested(
-    rows: list[tuple[int, int, int]], events: int = 1 << 15, at_once: int = 1 << 15
+    rows: list[tuple[int, int, int]], at_once: int = 1 << 15
 ) -> tuple[list[Event], int, list[int]]:
     """What the kernel makes of (track, start, length), -1 for never closed; the end of each."""
-    from fxframework.exporters import nesting as nest
-
     track, start, length = (np.array([row[n] for row in rows], np.int64) for n in range(3))
-    end = np.where(length < 0, OPEN, start + length)
+    end = np.where(length < 0, NEVER_ENDS, start + length)
     order = np.lexsort((-end, start))
     columns = [each[order] for each in (track, start, end, np.zeros(len(rows), np.int64))]
     found: list[Event] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nest, "EVENTS", events)
-        kernel = nest.Nesting()
-    for at in range(0, len(rows) + at_once, at_once):
-        kernel.load(*(column[at : at + at_once] for column in columns))
-        if at >= len(rows):
-            kernel.end_before(OPEN)
-        elif at + at_once < len(rows):
-            kernel.end_before(int(columns[1][at + at_once]))
-        more = True
-        while more:
-            more = bool(kernel.run())
-            slices, times, lanes = (
-                np.asarray(each)[: kernel.count]
-                for each in (kernel.slices, kernel.times, kernel.lanes)
-            )
-            whose, level = (
-                np.asarray(each)[lanes] for each in (kernel.lane_track, kernel.lane_level)
-            )
-            assert slices.size <= events
-            places = np.where(slices < 0, slices, slices + at)
-            found += zip(*(each.tolist() for each in (places, times, whose, level)), strict=True)
+    kernel = Lanes()
+
+    def note(slices: Any, times: Any, lanes: Any, first: int) -> None:
+        places = np.where(slices < 0, slices, slices + first)
+        events = (places, times, kernel.tracks[lanes], kernel.levels[lanes])
+        found.extend(zip(*(each.tolist() for each in events), strict=True))
+
+    for first in range(0, len(rows), at_once):
+        note(*kernel.nest(*(column[first : first + at_once] for column in columns)), first)
+        if first + at_once < len(rows):
+            note(*kernel.ends_before(int(columns[1][first + at_once])), 0)
+    note(*kernel.ends_before(NEVER_ENDS), 0)
     assert kernel.open_count == len(
         {event[2:] for event in found if _never_ends(event, columns[2])}
     )
@@ -116,7 +103,7 @@ def nested(
 
 
 def _never_ends(event: Event, end: Any) -> bool:
-    return event[0] >= 0 and bool(end[event[0]] == OPEN)
+    return event[0] >= 0 and bool(end[event[0]] == NEVER_ENDS)
 
 
 @given(SLICES)
@@ -138,7 +125,7 @@ def test_events_of_a_lane_nest_and_lose_no_slice(rows: list[tuple[int, int, int]
             assert end[stack.pop()] == when
     assert sorted(begun) == list(range(len(rows)))
     assert cut == 0
-    assert all(end[place] == OPEN for stack in stacks.values() for place in stack)
+    assert all(end[place] == NEVER_ENDS for stack in stacks.values() for place in stack)
 
 
 def by_lane(events: list[Event]) -> dict[tuple[int, int], list[tuple[int, int]]]:
@@ -149,12 +136,12 @@ def by_lane(events: list[Event]) -> dict[tuple[int, int], list[tuple[int, int]]]
     return found
 
 
-@given(SLICES, st.integers(1, 3), st.integers(1, 9))
+@given(SLICES, st.integers(1, 9))
 def test_slices_a_few_at_a_time_have_the_events_of_all_at_once(
-    rows: list[tuple[int, int, int]], events: int, at_once: int
+    rows: list[tuple[int, int, int]], at_once: int
 ) -> None:
     expected, cut, _ = nested(rows)
-    found, again, _ = nested(rows, events, at_once)
+    found, again, _ = nested(rows, at_once)
     assert by_lane(found) == by_lane(expected)
     assert again == cut
 
@@ -168,12 +155,12 @@ def test_what_overlaps_everywhere_is_cut_short() -> None:
 
 
 def test_slices_that_never_end_take_no_memory() -> None:
-    kernel = Nesting()
+    kernel = Lanes()
     for at in range(3):
         start = np.arange(1000 * at, 1000 * (at + 1))
-        kernel.load(np.zeros(1000), start, np.full(1000, OPEN), start)
-        assert kernel.run() == 0
-    assert (kernel.count, kernel.open_count, kernel.lane_count) == (1000, 1, 1)
+        slices, _, _ = kernel.nest(np.zeros(1000, int), start, np.full(1000, NEVER_ENDS), start)
+        assert slices.tolist() == list(range(1000))
+    assert (kernel.open_count, kernel.lane_count) == (1, 1)
 
 
 # --- Ids of processes and threads ----------------------------------------------------------------

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from fxframework.errors import FxError, LimitError
 from fxframework.exporters import columnar
-from fxframework.exporters.nesting import OPEN, Nesting
 from fxframework.exporters.perfetto import export, order
 from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
 from fxframework.exporters.perfetto.tracks import KeyedTracks, Tracks
 from fxframework.host import default_host
 from fxframework.io.sink import Sink
+from fxframework.kernels.nesting import NEVER_ENDS, Lanes
 from fxframework.kit import runs
 from fxframework.kit.scanned import ScannedCapture
 from fxframework.model.capture import Capture
@@ -161,32 +161,29 @@ class Rows:
         """
         found: dict[Lane, list[Any]] = {}
         parts = 0
-        kernel = Nesting()
+        lanes = Lanes()
         operations = KeyedTracks(Tracks(lambda *_: None), 3, lambda *_: [])
         tracks = SliceTracks(np.zeros(4, np.int64), operations)
         for part in order.in_order(self, (), tails_of):  # type: ignore[arg-type]
             parts += 1
             columns = part.columns
             track = tracks.of(columns, part.following)
-            kernel.load(
-                track, columns["ts"], ends_of(columns["ts"], columns["dur"]), columns["depth"]
-            )
-            kernel.end_before(part.following)
-            self._run(kernel, columns["row"], found)
+            ends = ends_of(columns["ts"], columns["dur"])
+            spans = (track, columns["ts"], ends, columns["depth"])
+            events = lanes.nest(*(np.ascontiguousarray(each, np.int64) for each in spans))
+            self._note(lanes, events, columns["row"], found)
+            self._note(lanes, lanes.ends_before(part.following), columns["row"], found)
             for row, at, size in zip(
                 *(columns[name].tolist() for name in ("row", order.START, order.TAIL)), strict=True
             ):
                 assert part.tails[at : at + size].tobytes() == row.to_bytes(3, "big")[: row % 4]
-        kernel.end_before(OPEN)
-        self._run(kernel, np.zeros(0), found)
+        self._note(lanes, lanes.ends_before(NEVER_ENDS), np.zeros(0), found)
         return found, parts
 
     @staticmethod
-    def _run(kernel: Nesting, rows: Any, found: dict[Lane, list[Any]]) -> None:
-        assert kernel.run() == 0
-        for at in range(kernel.count):
-            place, time, lane = kernel.slices[at], kernel.times[at], kernel.lanes[at]
-            key = kernel.lane_track[lane], kernel.lane_level[lane]
+    def _note(lanes: Lanes, events: Any, rows: Any, found: dict[Lane, list[Any]]) -> None:
+        for place, time, lane in zip(*events, strict=True):
+            key = lanes.tracks[lane], lanes.levels[lane]
             found.setdefault(key, []).append((rows[place], time) if place >= 0 else time)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 import pytest
 
 from fx_xray.read import timeline
-from fxframework.exporters import nesting as nest
 from fxframework.exporters.perfetto import arguments, export, order, threads
 from fxframework.host import default_host
 from fxframework.io import arena
@@ -80,7 +79,6 @@ def test_an_output_holds_little(
         (arguments, "CHUNK"),
         (threads, "CHUNK"),
         (threads, "ROWS"),
-        (nest, "EVENTS"),
         (timeline, "TOGETHER"),
     ):
         monkeypatch.setattr(module, constant, SMALL)

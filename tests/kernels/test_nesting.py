@@ -119,3 +119,11 @@ def test_unfolding_is_the_inverse_of_nesting(events: list[Event]) -> None:
         assert (nbytes >= 0) == any(each == ~row for each, _ in pairs)
         if nbytes >= 0 and not cut:
             assert (~row, begins[row] + nbytes) in pairs
+
+
+def test_one_that_encloses_what_begins_behind_its_end_lasts_as_long() -> None:
+    columns = np.array([[0, 0, 0], [0, 8, 9], [2, 5, 1], [0, 1, 1]])
+    rows, times, cut = unfolded(np.arange(3), *columns, 1)
+    assert rows.tolist() == [0, 1, ~1, 2, ~2, ~0]
+    assert times.tolist() == [0, 8, 8, 9, 9, 9]
+    assert cut == 2

@@ -15,7 +15,6 @@ import orjson
 from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Calls, ThreadNames
-from fxframework.exporters.nesting import Pairing
 from fxframework.exporters.stacks import (
     ASYNCHRONOUS,
     UNFINISHED,
@@ -25,6 +24,7 @@ from fxframework.exporters.stacks import (
     place_of,
 )
 from fxframework.io.sink import Sink
+from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.parts import NATURAL, SIGNED, TEXT
 from fxframework.kernels.templates import Templates
 from fxframework.kit.export import Export
@@ -38,7 +38,7 @@ __all__ = ["SCHEMA", "SpeedscopeExport"]
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 OVERLAPS = "overlaps of calls, which one of them was cut by"
 CHUNK = 1 << 14
-"""Calls, or frames, written at a time."""
+"""Events, or frames, written at a time."""
 
 I64 = NDArray[np.int64]
 
@@ -69,34 +69,32 @@ class SpeedscopeExport(Export):
         # A number that no thread has, so that the last thread ends with the last call.
         thread_changes = np.diff(calls.thread[order], append=np.int32(-2))
         stops = np.flatnonzero(thread_changes) + 1
-        pairing = Pairing(len(calls))
+        frame_of_call = frames[calls.function]
+        overlaps = 0
         thread_start = 0
         for stop in map(int, stops):
             places = order[thread_start:stop]
             thread_start = stop
-            chunks = [places[index : index + CHUNK] for index in range(0, places.size, CHUNK)]
-            begin = int(start[places[0]])
-            end = max(_last_end(start[chunk], length[chunk]) for chunk in chunks)
-            thread = int(calls.thread[places[0]])
-            self._begin_profile(thread_names.get(thread, ""), begin, end)
-            pairing.begin(begin, end)
-            between = b""
-            no_calls_left = places[:0]  # ends the calls that are still open
-            for chunk in [*chunks, no_calls_left]:
-                pairing.load(
-                    chunk,
-                    start[chunk],
-                    length[chunk],
-                    frames[calls.function[chunk]],
-                    calls.parent[chunk],
+            starts = start[places]
+            begin, end = int(starts[0]), _last_end(starts, length[places])
+            # A call that never ends lasts as long as its thread.
+            never_ends = length[places] < 0
+            lengths = np.where(never_ends, end - starts, length[places])
+            only_thread = np.zeros(places.size, np.int64)
+            in_order = np.arange(places.size)
+            rows, times, cut = unfolded(in_order, only_thread, starts, lengths, depth[places], 1)
+            overlaps += cut
+            self._begin_profile(thread_names.get(int(calls.thread[places[0]]), ""), begin, end)
+            for first in range(0, rows.size, CHUNK):
+                rows_of_chunk = rows[first : first + CHUNK]
+                frames_of_chunk = frame_of_call[places[rows_of_chunk ^ (rows_of_chunk >> 63)]]
+                between = b",\n" if first else b""
+                events = self._events(
+                    rows_of_chunk < 0, frames_of_chunk, times[first : first + CHUNK]
                 )
-                pairing.run()
-                events = self._events(pairing)
-                if events:
-                    self._sink.write(between + events)
-                    between = b",\n"
+                self._sink.write(between + events)
             self._sink.write(b"]}")
-        self._dropped[OVERLAPS] += pairing.overlaps
+        self._dropped[OVERLAPS] += overlaps
         self._name = self._name or capture.name
 
     def _begin_profile(self, name: str, start: int, end: int) -> None:
@@ -113,19 +111,18 @@ class SpeedscopeExport(Export):
         unclosed_head = orjson.dumps(encodable(head))[:-1]  # without the brace
         self._sink.write(opening + unclosed_head + b',"events":[\n')
 
-    def _events(self, pairing: Pairing) -> bytes:
-        """Return the events that were made, without the separator behind the last."""
-        moments = pairing.moments.filled()
+    def _events(self, is_end: NDArray[np.bool_], frames: I64, times: I64) -> bytes:
+        """Return the events, without the separator behind the last."""
         self._lines.forget(0)
         types = np.array([self._lines.text(b"O"), self._lines.text(b"C")])  # open, close
         self._lines.write(
-            moments["at"].size,
+            times.size,
             b'{"type":"',
-            (TEXT, types[moments["ends"]]),
+            (TEXT, types[is_end.view(np.uint8)]),
             b'","frame":',
-            (NATURAL, moments["frame"]),
+            (NATURAL, frames),
             b',"at":',
-            (SIGNED, moments["at"]),
+            (SIGNED, times),
             b"},\n",
         )
         return self._lines.letters()[:-2].tobytes()
@@ -159,7 +156,7 @@ def _columns(capture: Capture, calls: Calls) -> tuple[I64, I64, I64]:
     table = capture.table("slices")
     start = table.array("ts")
     length = table.array("dur")
-    depth = table.array("depth")
+    depth = table.array("depth").astype(np.int64)
     if calls.asynchronous:
         is_call = table.array("kind") != ASYNC
         return start[is_call], length[is_call], depth[is_call]

@@ -1,5 +1,5 @@
 # distutils: extra_compile_args = -O2
-# cython: boundscheck=False, show_performance_hints=False
+# cython: boundscheck=True, wraparound=False, show_performance_hints=False
 """Nesting: which end closes which slice, what encloses a slice, how deep it is; and the inverse.
 
 Slices of a thread nest: an end closes the innermost open slice of its name, and with it those
@@ -31,7 +31,12 @@ cdef enum:
     # Slices that ended with others, for which the room is kept from batch to batch.
     FEW = 4096
 
-cdef int64_t LATEST = 0x7FFFFFFFFFFFFFFF
+cdef enum:
+    # The most lanes of a track; it has more where slices cross in many ways.
+    MOST_LANES = 32
+
+NEVER_ENDS = 0x7FFFFFFFFFFFFFFF
+cdef int64_t LATEST = NEVER_ENDS
 cdef int64_t EARLIEST = -LATEST - 1
 
 
@@ -120,7 +125,6 @@ cdef class Nesting:
         kept until it is closed. All have the shape (events,).
         """
         cdef int64_t count = what.shape[0], event, thread, node
-        # Bounds are not checked below: what indexes these arrays and those of threads is.
         if not (threads.shape[0] == names.shape[0] == times.shape[0] == places.shape[0]
                 == marks.shape[0] == count):
             raise ValueError("columns of events of different lengths")
@@ -316,7 +320,9 @@ def unfolded(const int64_t[::1] order, const int64_t[::1] threads, const int64_t
                 if ends[node] > begin:
                     ends[node] = begin
                     cut += 1
-                row_of[used], time_of[used] = ~node, ends[node]
+                # One that encloses slices which begin behind its end lasts as long as they do.
+                latest[thread] = max(latest[thread], ends[node])
+                row_of[used], time_of[used] = ~node, latest[thread]
                 used += 1
             node = below[node]
         if row < 0:
@@ -335,3 +341,160 @@ def unfolded(const int64_t[::1] order, const int64_t[::1] threads, const int64_t
         row_of[used], time_of[used] = row, begin
         used += 1
     return rows[:used], moments[:used], cut
+
+
+cdef class Lanes:
+    """Slices that share tracks, each on the first lane of its track where it nests.
+
+    A track has at most ``MOST_LANES`` lanes; if a slice nests on none, it is cut to fit on the
+    first. ``tracks`` and ``levels`` (int64, shape (lanes,)) are the track of each lane, and how
+    many lanes its track had before; ``open_count`` and ``cut`` count the slices that have not
+    ended yet, and those that were cut.
+    """
+
+    cdef int64_t[::1] first_lane                             # of each track; -1: none yet
+    cdef int64_t[::1] track_of, level_of, next_lane, top     # of each lane
+    cdef int64_t[::1] end, depth, below                      # of each open slice
+    cdef int64_t[::1] slices, times, lanes                   # of each begin or end
+    cdef int64_t used, free, count
+    cdef readonly int64_t lane_count, open_count, cut
+
+    def __init__(self):
+        self.first_lane = self.track_of = self.level_of = self.next_lane = self.top = np.empty(
+            0, np.int64)
+        self.end = self.depth = self.below = np.empty(0, np.int64)
+        self.used = self.count = self.lane_count = self.open_count = self.cut = 0
+        self.free = -1
+
+    @property
+    def tracks(self):
+        """The track of each lane."""
+        return np.asarray(self.track_of)[: self.lane_count]
+
+    @property
+    def levels(self):
+        """The number of each lane within its track."""
+        return np.asarray(self.level_of)[: self.lane_count]
+
+    def nest(self, const int64_t[::1] track, const int64_t[::1] start, const int64_t[::1] end,
+             const int64_t[::1] depth):
+        """Return the begins of slices, sorted by time, and the ends before them on their lanes.
+
+        Of slices that begin together on a track the outer one comes first. An ``end`` of
+        NEVER_ENDS gets no event. The result is slices (-1: an end), times and lanes, int64 of shape
+        (events,); those of a lane are in order.
+        """
+        cdef int64_t count = track.shape[0], slice, lane, last, level
+        self.make_room(count, np.max(track, initial=-1) + 1)
+        for slice in range(count):
+            lane, last, level = self.first_lane[track[slice]], -1, 0
+            while lane >= 0:
+                self.close_before(lane, start[slice], end[slice], depth[slice])
+                if self.top[lane] < 0 or self.end[self.top[lane]] >= end[slice]:
+                    break
+                last, lane = lane, self.next_lane[lane]
+                level += 1
+            if lane < 0 and level < MOST_LANES:
+                lane = self.lane_count
+                self.lane_count += 1
+                self.track_of[lane], self.level_of[lane] = track[slice], level
+                self.next_lane[lane] = self.top[lane] = -1
+                if last >= 0:
+                    self.next_lane[last] = lane
+                else:
+                    self.first_lane[track[slice]] = lane
+            if lane >= 0:
+                self.open(lane, end[slice], depth[slice])
+            else:
+                lane = self.first_lane[track[slice]]
+                self.open(lane, self.end[self.top[lane]], depth[slice])
+                self.cut += 1
+            self.note(slice, start[slice], lane)
+        return self.events()
+
+    def ends_before(self, int64_t limit):
+        """Return the ends before a time as ``nest`` does, if no later slice begins before it."""
+        cdef int64_t lane
+        self.make_room(0, 0)
+        for lane in range(self.lane_count):
+            while self.top[lane] >= 0 and self.end[self.top[lane]] < limit:
+                self.close(lane)
+        return self.events()
+
+    cdef int make_room(self, int64_t slices, int64_t tracks) except -1:
+        """Make room for slices, each of which may need a lane, and for their begins and ends."""
+        cdef int64_t known = self.first_lane.shape[0], size
+        if tracks > known:
+            self.first_lane = enlarged(self.first_lane, tracks + tracks // 2)
+            self.first_lane[known:] = -1
+        size = self.lane_count + slices
+        if size > self.track_of.shape[0]:
+            size += size // 2
+            self.track_of = enlarged(self.track_of, size)
+            self.level_of = enlarged(self.level_of, size)
+            self.next_lane = enlarged(self.next_lane, size)
+            self.top = enlarged(self.top, size)
+        size = self.used + slices
+        if size > self.end.shape[0]:
+            size += size // 2
+            self.end = enlarged(self.end, size)
+            self.depth = enlarged(self.depth, size)
+            self.below = enlarged(self.below, size)
+        self.slices, self.times, self.lanes = np.empty((3, 2 * slices + self.open_count), np.int64)
+        self.count = 0
+        return 0
+
+    cdef object events(self):
+        """Return what was noted since ``make_room``."""
+        cdef int64_t count = self.count
+        found = (np.asarray(self.slices)[:count], np.asarray(self.times)[:count],
+                 np.asarray(self.lanes)[:count])
+        self.slices = self.times = self.lanes = np.empty(0, np.int64)
+        return found
+
+    cdef int note(self, int64_t slice, int64_t time, int64_t lane) except -1:
+        """Note a begin or an end."""
+        self.slices[self.count], self.times[self.count] = slice, time
+        self.lanes[self.count] = lane
+        self.count += 1
+        return 0
+
+    cdef int open(self, int64_t lane, int64_t end, int64_t depth) except -1:
+        """Put a slice on top of a lane."""
+        cdef int64_t top = self.top[lane], node = self.free
+        # Slices around one that never ends do not end either, so one of them is enough.
+        if end == LATEST and top >= 0:
+            return 0
+        if node >= 0:
+            self.free = self.below[node]
+        else:
+            node = self.used
+            self.used += 1
+        self.end[node], self.depth[node], self.below[node] = end, depth, top
+        self.top[lane] = node
+        self.open_count += 1
+        return 0
+
+    cdef int close_before(self, int64_t lane, int64_t start, int64_t end, int64_t depth) except -1:
+        """End the slices of a lane that are over when another one begins."""
+        cdef int64_t top = self.top[lane], over
+        while top >= 0:
+            over = self.end[top]
+            if over > start:
+                break
+            # One without a length may be the innermost of a slice that ends where it begins.
+            if over == start and self.depth[top] < depth and end <= over:
+                break
+            self.close(lane)
+            top = self.top[lane]
+        return 0
+
+    cdef int close(self, int64_t lane) except -1:
+        """End the innermost slice of a lane."""
+        cdef int64_t top = self.top[lane]
+        self.note(-1, self.end[top], lane)
+        self.top[lane] = self.below[top]
+        self.below[top] = self.free
+        self.free = top
+        self.open_count -= 1
+        return 0

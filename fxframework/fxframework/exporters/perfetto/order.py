@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.columns import first_of_runs, index_in, picked, starts_of
-from fxframework.exporters.nesting import OPEN
 from fxframework.io.temporary import TemporaryFile
+from fxframework.kernels.nesting import NEVER_ENDS
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC
@@ -111,12 +111,12 @@ class _Shape:
         """Whether the slices of each thread are in order, outer ones first."""
         self._earliest: list[int] = []
         self._samples: list[I64] = []
-        self._latest = np.full(1, -OPEN, np.int64)
+        self._latest = np.full(1, -NEVER_ENDS, np.int64)
         """Latest time so far of asynchronous slices, of slices without a thread, and by thread."""
         names = ("row", "ts", "thread", "kind", "parent")
         for columns in columns_of(capture, "slices", names, ROWS):
             times = columns["ts"]
-            self._earliest.append(int(times.min(initial=OPEN)))
+            self._earliest.append(int(times.min(initial=NEVER_ENDS)))
             self._samples.append(times[:: max(1, times.size // SAMPLES)].copy())
             if self.ordered:
                 self.ordered = self._continues_order(columns)
@@ -132,7 +132,7 @@ class _Shape:
         thread_count = int(threads.max(initial=-1)) + 1
         if thread_count > self._latest.size:
             room = thread_count + thread_count // 2
-            unseen = np.full(room - self._latest.size, -OPEN, np.int64)
+            unseen = np.full(room - self._latest.size, -NEVER_ENDS, np.int64)
             self._latest = np.append(self._latest, unseen)
         order = stable_order(threads)
         if order is not None:
@@ -147,7 +147,7 @@ class _Shape:
     def following(self) -> list[int]:
         """Return for each batch the earliest begin of any row of a later batch."""
         # From the last batch on: nothing follows it, then its own earliest begin, and so on.
-        backwards = [OPEN, *self._earliest[:0:-1]]
+        backwards = [NEVER_ENDS, *self._earliest[:0:-1]]
         backwards = backwards[: len(self._earliest)]
         return list(itertools.accumulate(backwards, min))[::-1]
 
@@ -219,7 +219,7 @@ class _Waiting:
         """Return whether a stretch exists, and no slice from ``following`` on is in it."""
         if stretch >= self._has_late.size:
             return False
-        if following == OPEN:
+        if following == NEVER_ENDS:
             return True
         return stretch < self._bounds.size and bool(self._bounds[stretch] <= following)
 
