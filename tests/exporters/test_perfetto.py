@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.exporters.perfetto import wire
-from fxframework.exporters.perfetto.ids import Ids, SortedMap
+from fxframework.exporters.perfetto.ids import Ids
 from fxframework.exporters.perfetto.wire import Messages
 from fxframework.kernels.nesting import NEVER_ENDS, Lanes
 
@@ -186,9 +186,8 @@ def test_ids_of_processes_and_threads_are_one_each(calls: list[tuple[str, list[A
     described: list[int] = []
 
     def enter(pids: list[int]) -> None:
-        given = np.array(sorted(set(pids)), np.int64)
-        found, fresh = ids.processes(given)
-        for pid, small, new in zip(given.tolist(), found.tolist(), fresh.tolist(), strict=True):
+        for pid in pids:
+            small, new = ids.process(pid)
             assert new == (pid not in processes)
             assert processes.setdefault(pid, small) == small
 
@@ -196,25 +195,21 @@ def test_ids_of_processes_and_threads_are_one_each(calls: list[tuple[str, list[A
         if what == "processes":
             enter(rows)
         elif what == "threads":
-            pairs = sorted({row if isinstance(row, tuple) else (row, row) for row in rows})
+            pairs = [row if isinstance(row, tuple) else (row, row) for row in rows]
             enter([pid for pid, _ in pairs])
-            of = np.array([processes[pid] for pid, _ in pairs], np.int64)
-            found, fresh = ids.threads(of, np.array([tid for _, tid in pairs], np.int64))
-            for pair, small, new in zip(pairs, found.tolist(), fresh.tolist(), strict=True):
-                assert new == (pair not in threads)
-                assert threads.setdefault(pair, small) == small
+            for pid, tid in pairs:
+                small, new = ids.thread(processes[pid], tid)
+                assert new == ((pid, tid) not in threads)
+                assert threads.setdefault((pid, tid), small) == small
                 described += [small] * new
         elif what == "tid 0":
-            if not rows:
-                continue
             enter(rows)
-            found = ids.threads_of_tid_0(np.array([processes[pid] for pid in rows], np.int64))
-            described += found.tolist()
-            assert all(ids.renumbered()[small] == 0 for small in found.tolist())
+            found = [ids.thread_of_tid_0(processes[pid]) for pid in rows]
+            described += found
+            assert all(ids.renumbered()[small] == 0 for small in found)
         else:
-            tids = np.array(sorted(set(rows)), np.int64)
-            found, fresh = ids.loose_threads(tids, np.full(tids.size, what == "tracked"))
-            for tid, small, new in zip(tids.tolist(), found.tolist(), fresh.tolist(), strict=True):
+            for tid in rows:
+                small, new = ids.loose_thread(tid, is_tracked=what == "tracked")
                 if small not in threads.values():
                     assert tid in loose or tid not in {own for _, own in threads}
                     assert loose.setdefault(tid, small) == small
@@ -228,15 +223,4 @@ def test_ids_of_processes_and_threads_are_one_each(calls: list[tuple[str, list[A
     for own, small in [*whose, *loose.items()]:
         assert 0 < small < 1 << 31
         assert own == small or ids.renumbered()[small] == own % (1 << 64)
-    assert ids.moved == len(ids.renumbered())
-
-
-@given(st.lists(st.dictionaries(st.integers(-9, 9), st.integers(0, 99)), max_size=8))
-def test_a_sorted_map_is_a_map(parts: list[dict[int, int]]) -> None:
-    kept = SortedMap()
-    expected: dict[int, int] = {}
-    for part in parts:
-        kept.put(np.array([*part], np.int64), np.array([*part.values()], np.int64))
-        expected |= part
-    asked = np.arange(-10, 11)
-    assert kept.get(asked).tolist() == [expected.get(key, -1) for key in asked.tolist()]
+    assert ids.changed_count == len(ids.renumbered())

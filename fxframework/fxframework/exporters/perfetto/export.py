@@ -179,7 +179,7 @@ class PerfettoExport(Export):
 
     def close(self) -> Mapping[str, int]:
         """Return the counts of what Perfetto cannot represent, by name."""
-        self._dropped[RENUMBERED] += self._tracks.moved
+        self._dropped[RENUMBERED] += self._tracks.renumbered_count
         return super().close()
 
     def _descriptors(self, body: Messages, tails: Sequence[bytes]) -> None:

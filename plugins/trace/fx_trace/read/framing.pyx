@@ -398,27 +398,12 @@ cdef class FrameList(Loop):
 
     cdef int64_t step(self) except? -9 nogil:
         """List stretches. Return how many there are: none at the end."""
-        cdef RecordBounds bounds = self.bounds
-        cdef int64_t row, word, size, pos, total
+        cdef int64_t row
         row = 0
-        pos, total = self.pos, bounds.total
-        cdef bint is_plain = len(bounds.damage) == 0 and bounds.max_record == 0
-        while row < self.most and pos < total:
-            word = bounds.words[pos]
-            size = get(SIZE, word)
-            # Most records are of a type whose size is in these bits, and sound.
-            if (
-                is_plain and 0 < bounds.least[get(TYPE, word)] <= size <= total - pos
-                and get(TYPE, word) != RECORD_LARGE and word != 0
-            ):
-                self.fault[row] = 0
-                self.value[row] = size
-                pos += size
-            else:
-                self.fault[row] = bounds.fault(pos)
-                self.value[row] = bounds.value
-                pos = bounds.end
-            self.end[row] = pos
+        while row < self.most and self.pos < self.bounds.total:
+            self.fault[row] = self.bounds.fault(self.pos)
+            self.value[row] = self.bounds.value
+            self.pos = self.bounds.end
+            self.end[row] = self.pos
             row += 1
-        self.pos = pos
         return row
