@@ -335,7 +335,7 @@ def log_kernels(data: bytes) -> None:
     """Scan as a file of records, a packet, a file of packets or a ring."""
     from fx_log.format import RING_PAGE
     from fx_log.read.blocks import enter_known, reader_of
-    from fx_log.read.frames import FramedFile
+    from fx_log.read.frames import framed_file
 
     way = _choice(data, 8)
     octets = _exact(data, "u1")
@@ -350,7 +350,7 @@ def log_kernels(data: bytes) -> None:
     options = {"printf": way & 1, "fidl_limits": way & 1, "suffix": way == 7}
     strings = StringPool()
     enter_known(strings)
-    file = FramedFile(form, octets, BOUND, options)
+    file = framed_file(form, octets, BOUND, options)
     for _ in reader_of(file, strings, BOUND, options).blocks():
         pass
 
@@ -359,7 +359,7 @@ def log_lines(data: bytes) -> None:
     """Write record JSON as of a file of records, of packets, or of a ring's entries."""
     from fx_log.format import RING_PAGE, RingHeader, StreamHeader
     from fx_log.read.blocks import enter_known, reader_of
-    from fx_log.read.frames import FramedFile
+    from fx_log.read.frames import framed_file
     from fx_log.read.lines import LineWriter
 
     whole = data[: len(data) // 8 * 8]
@@ -377,7 +377,7 @@ def log_lines(data: bytes) -> None:
         for options in ({}, {"suffix": True}) if form == "log" else ({},):
             strings = StringPool()
             enter_known(strings)
-            framed = FramedFile(form, octets, BOUND, options)
+            framed = framed_file(form, octets, BOUND, options)
             reader = reader_of(framed, strings, BOUND, options)
             reader.for_lines = True
             for _ in LineWriter(reader).lines():

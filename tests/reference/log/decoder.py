@@ -151,6 +151,13 @@ def in_place(offset: int) -> int:
     return offset
 
 
+def ring_detail(size: int, head: int = 0, tail: int = 0) -> str:
+    """What a finding says about the ring in a file of ``size`` bytes."""
+    if size < wire.RING_PAGE:
+        return f"{size} bytes"
+    return f"head {head}, tail {tail}, a ring of {size - wire.RING_PAGE} bytes"
+
+
 class RecordDecoder:
     """Reads the records of a log file one by one.
 
@@ -466,7 +473,7 @@ class RingWalk(Walk):
         if not len(view):
             return [], 0
         if len(view) < wire.RING_PAGE:
-            return [self.damaged(rules.INVALID_RING, 0, len(view), rules.ring_detail(len(view)))], 0
+            return [self.damaged(rules.INVALID_RING, 0, len(view), ring_detail(len(view)))], 0
         ring = view[wire.RING_PAGE :]
         capacity = len(ring)
         head, tail = _TWO.unpack_from(view)
@@ -478,7 +485,7 @@ class RingWalk(Walk):
         if capacity % wire.RING_PAGE or capacity < wire.RING_MINIMUM:
             self.find(rules.RING_SIZE, 0, capacity)
         if not header.sound(capacity):
-            self.find(rules.INVALID_RING, 0, rules.ring_detail(len(view), head, tail))
+            self.find(rules.INVALID_RING, 0, ring_detail(len(view), head, tail))
             code = rules.INVALID_RING.code
             lost = Damaged(offset=wire.RING_PAGE, nbytes=capacity, code=code, raw=ring)
             return [header, lost][: 1 + bool(capacity)], 0
