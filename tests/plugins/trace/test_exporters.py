@@ -266,7 +266,7 @@ def test_a_flow_stands_within_its_slice() -> None:
     assert [ph for ph, *_ in _phases(events)] == ["B", "E", "s", "B", "f", "E"]
 
 
-@pytest.mark.parametrize("rows", [1, 100])
+@cases("rows", [1, 100])
 def test_an_asynchronous_end_stands_at_its_time(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fx_trace.export.windows.ROWS", rows)
     events, _, _ = chrome(
@@ -447,9 +447,7 @@ def test_text_is_one_line_an_event_in_order_of_time() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "export", [chrome_json.JsonExport, any_chrome.ChromeExport], ids=["trace", "any"]
-)
+@cases("export", [chrome_json.JsonExport, any_chrome.ChromeExport], ids=["trace", "any"])
 def test_threads_that_were_never_registered_have_tids_of_their_own(export: Any) -> None:
     # Begins and ends of one tid are matched by readers, whatever threads they are of.
     words = [(4 | 2 << 4 | 2 << 16 | index << 24, 10 * index) for index in (5, 6, 5, 7)]
@@ -529,7 +527,7 @@ def test_text_is_in_order_of_time_whatever_the_file_is_in(order: list[int]) -> N
     assert [line.split(":")[-1] for line in shown] == [f"i{place}" for place in range(12)]
 
 
-@pytest.mark.parametrize("which", ["json", "text"])
+@cases("which", ["json", "text"])
 def test_nothing_to_write_is_refused(which: str) -> None:
     for data in (trace(), trace({"record": "string", "index": 1, "value": "x"}), b"\xff" * 16):
         with pytest.raises(WriteRefusedError, match="nothing to write"):
@@ -551,7 +549,7 @@ def test_a_second_capture_is_refused_by_json_and_follows_in_text() -> None:
     assert len(sink.getvalue().splitlines()) == 2
 
 
-@pytest.mark.parametrize("which", ["json", "text"])
+@cases("which", ["json", "text"])
 def test_a_stretch_of_time_is_exported_as_it_is(which: str) -> None:
     data = trace(
         event("duration_begin", 0, "outer", [("a", "int32", 1)]),
@@ -619,7 +617,7 @@ def test_blobs_without_a_name_are_not_taken_for_those_that_nobody_named(tmp_path
     assert out.read_bytes() == bytes(8)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("suffix", "lost"),
     [
         ("pftrace", {"flows": 1, "sched": 2, None: 2}),
