@@ -42,7 +42,6 @@ ASCENDING = ("funcid", "func")
     captures=True,
     times=True,
     name="account",
-    short_help="Show how often functions were called, and for how long.",
 )
 @by_option
 @click.option("--per-thread", is_flag=True, help="Print one line for each function and thread.")
@@ -127,10 +126,10 @@ def _sorted(
 ) -> Sequence[Entry]:
     """Return the entries as the options order them."""
     key = sort or default_key
-    order = sort_order
-    if order is None:
-        order = "asc" if key in ASCENDING else "dsc"
-    return table.sorted(key, descending=order == "dsc", top=top)
+    is_descending = key not in ASCENDING
+    if sort_order is not None:
+        is_descending = sort_order == "dsc"
+    return table.sorted(key, descending=is_descending, top=top)
 
 
 def _document(entry: Entry) -> dict[str, Any]:

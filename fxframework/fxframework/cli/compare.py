@@ -14,7 +14,7 @@ from fxframework.cli.graph import figure_options
 from fxframework.cli.options import CaptureCommand, Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount, fields
+from fxframework.cli.text import amount, fields, optional_fields
 from fxframework.errors import ExitCode, UsageError
 from fxframework.kit.json_fields import finite
 
@@ -62,7 +62,6 @@ class CompareCommand(CaptureCommand):
     cls=CompareCommand,
     times=True,
     name="compare",
-    short_help="Show what two runs, or many of two sides, did differently.",
 )
 @click.option(WITH, "after", multiple=True, metavar="AFTER...", shell_complete=complete.files,
               help="Captures of the other side: all words up to the next option.")  # fmt: skip
@@ -123,6 +122,7 @@ def command(
     after_options = list(options["with_option"])
     if options["with_map"] is not None:
         after_options.append(f"{_map_option(session)}={options['with_map']}")
+    own_options = ([], after_options)
     extras: tuple[list[Any], list[Any]] = ([], [])
     files: tuple[list[str], list[str]] = ([], [])
     statuses = []
@@ -136,7 +136,7 @@ def command(
             if keep_extra is not None:
                 keep_extra(part)
 
-        with session.own_options(after_options if side else []):
+        with session.own_options(own_options[side]):
             statuses += read_each(session, items, names, work)
     with session.screen.working("comparing"):
         comparison = compared(reader, *runs, threshold=options["threshold"] / 100)
@@ -264,7 +264,6 @@ def _print(session: Session, comparison: Comparison, top: int) -> None:
 
 def document(comparison: Comparison, files: Sequence[Sequence[str]]) -> dict[str, Any]:
     """Return a comparison as JSON."""
-    pace = comparison.pace
     moves = fields(comparison, "counters logs instants properties=entries waits")
     return {
         "before": list(files[0]),
@@ -272,7 +271,7 @@ def document(comparison: Comparison, files: Sequence[Sequence[str]]) -> dict[str
         **fields(comparison, "by threshold runs"),
         "unclear": comparison.unclear,
         "verdicts": dict(comparison.verdicts),
-        "pace": None if pace is None else fields(pace, "ratio names p removed"),
+        "pace": optional_fields(comparison.pace, "ratio names p removed"),
         "calls": map(_change_document, comparison.changes),
         "explained": [
             {
@@ -289,9 +288,10 @@ def document(comparison: Comparison, files: Sequence[Sequence[str]]) -> dict[str
 
 
 def _change_document(change: Change) -> dict[str, Any]:
-    return {
-        "name": change.name,
-        **({} if change.path is None else {"path": list(change.path)}),
+    document: dict[str, Any] = {"name": change.name}
+    if change.path is not None:
+        document["path"] = list(change.path)
+    return document | {
         "before": _measures(change.before),
         "after": _measures(change.after),
         "ratio": _ratio(change.ratio),

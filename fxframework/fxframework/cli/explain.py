@@ -30,7 +30,7 @@ LABELS = {
 _CODE = re.compile(r"[A-Za-z]{2,}[0-9]+")
 
 
-@_command(name="explain", short_help="Explain a finding's code, or the bytes at an offset.")
+@_command(name="explain")
 @click.argument("what", metavar="CODE|FILE@OFFSET", shell_complete=complete.explainable)
 def command(session: Session, what: str) -> ExitCode:
     """Explain a finding's CODE, or the bytes of FILE at OFFSET, field by field.

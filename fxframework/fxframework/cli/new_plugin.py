@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OURS = "fxframework"
 
 
-@_command(name="new-plugin", short_help="Create the repository of a new plugin.")
+@_command(name="new-plugin")
 @click.option(
     "--into",
     type=click.Path(path_type=Path),

@@ -175,7 +175,9 @@ class CaptureCommand(Command):
         """Return the command's own parameters and those of the installed readers."""
         session = ctx.find_object(Session)
         own = super().get_params(ctx)
-        return own if session is None else [*own, *_reader_options(session.host)]
+        if session is None:
+            return own
+        return [*own, *_reader_options(session.host)]
 
 
 def _reader_options(host: Host) -> list[click.Parameter]:

@@ -87,8 +87,9 @@ class Working:
         To fit in ``room`` characters, the label is cut, and not the figures.
         """
         self._poll()
-        figures = list(self._figures())
-        suffix = f"  {', '.join(figures)}" if figures else ""
+        suffix = ", ".join(self._figures())
+        if suffix:
+            suffix = f"  {suffix}"
         if room:
             return shortened(self.label, room - len(suffix)) + suffix
         return self.label + suffix

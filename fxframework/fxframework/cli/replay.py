@@ -23,7 +23,7 @@ SUFFIX = ".replay"
 """Suffix of the output folder, after the scenario's name."""
 
 
-@_command(name="replay", short_help="Run scenarios on the emulated target.")
+@_command(name="replay")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -120,7 +120,7 @@ def _folders(scenarios: Sequence[Path], out: Path | None) -> dict[Path, Path]:
         return {scenarios[0]: out}
     folders: dict[Path, Path] = {}
     for scenario in scenarios:
-        parent = Path() if out is None else out
+        parent = out or Path()
         folder = parent / (scenario.stem + SUFFIX)
         if folder in folders.values():
             raise WriteRefusedError(

@@ -29,9 +29,7 @@ NO_TIME = "–"
 IDLE = "idle"
 
 
-@_command(
-    captures=True, times=True, name="why", short_help="Show where the time of slow calls went."
-)
+@_command(captures=True, times=True, name="why")
 @click.option(
     "--top",
     type=click.IntRange(min=1),
@@ -86,6 +84,11 @@ def command(
 def _page_data(reasons: Why) -> dict[str, Any]:
     """Return the data of the page, in the words of the text."""
     typical = reasons.typical
+    typical_ns = 0
+    typical_text = ""
+    if typical is not None:
+        typical_ns = typical.dur_ns
+        typical_text = brief(typical_ns)
     calls = []
     for call in reasons.slowest:
         parts = [
@@ -107,8 +110,8 @@ def _page_data(reasons: Why) -> dict[str, Any]:
                 "heading": heading,
                 "ns": call.dur_ns,
                 "time": brief(call.dur_ns),
-                "typical_ns": 0 if typical is None else typical.dur_ns,
-                "typical": "" if typical is None else brief(typical.dur_ns),
+                "typical_ns": typical_ns,
+                "typical": typical_text,
                 "parts": parts,
                 "flows": [_flow(flow) for flow in call.flows],
                 "lines": [_log_line(line) for line in call.lines],
