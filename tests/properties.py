@@ -26,7 +26,7 @@ EXPLORE = "explore"
 """The profile of random examples."""
 UNTIL = "FXF_EXPLORE_UNTIL"
 """The variable with the time at which exploring ends."""
-EXAMPLES = 24
+EXAMPLES = 8
 """Examples of each property that the tests try."""
 FEW = """
 import hypothesis
@@ -75,6 +75,9 @@ def forget_earlier_tests() -> None:
 
 
 def share(fraction: float) -> hypothesis.settings:
-    """Return settings that try a fraction of the profile's examples, at least one."""
+    """Return settings that try a fraction of the profile's examples, at least two.
+
+    The first is the simplest that there is, and alone shows little.
+    """
     examples = round(hypothesis.settings.default.max_examples * fraction)
-    return hypothesis.settings(max_examples=max(1, examples))
+    return hypothesis.settings(max_examples=max(2, examples))

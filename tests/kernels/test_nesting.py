@@ -131,21 +131,24 @@ def test_one_that_encloses_what_begins_behind_its_end_lasts_as_long() -> None:
 
 def unfolded_by_a_stack(slices: list[tuple[int, int, int]]) -> tuple[list[tuple[int, int]], int]:
     """Return row and time of each begin and end (``~row``) of one thread, and how many are cut."""
-    moments, open_rows, cut, latest = [], list[int](), 0, -1 << 62
+    moments, open_rows, cut = [], list[int](), 0
     ends: dict[int, int] = {}
+    latest = -(1 << 62)
     for row, (start, length, depth) in enumerate([*slices, (1 << 62, 0, 0)]):
+        begin = max(start, latest)
         while open_rows and slices[open_rows[-1]][2] >= depth:
             over = open_rows.pop()
-            cut += ends[over] > start
-            latest = max(latest, min(ends[over], start))
+            cut += ends[over] > begin
+            latest = max(latest, min(ends[over], begin))
             moments.append((~over, latest))
         if row == len(slices):
             return moments, cut
         around = ends[open_rows[-1]] if open_rows else 1 << 62
-        cut += start + length > around
-        ends[row] = min(start + length, around)
-        latest = start
-        moments.append((row, start))
+        until = max(start + length, begin)
+        cut += until > around
+        ends[row] = min(until, around)
+        latest = begin
+        moments.append((row, begin))
         open_rows.append(row)
     raise AssertionError
 

@@ -16,7 +16,7 @@ BEGIN, END, OTHER = range(3)
 NO_STACKS = -1
 
 cdef enum:
-    BEGINS, ENDS
+    BEGINS, ENDS, OTHERS
 
 cdef enum:
     # Columns of ``Nesting.unwound``.
@@ -498,3 +498,143 @@ cdef class Lanes:
         self.free = top
         self.open_count -= 1
         return 0
+
+
+cdef class OpenSlices:
+    """The open slices of each thread, where events say which slice they are in.
+
+    An open slice has a number, which another one may get once it has ended.
+    """
+
+    # ``below`` is the slice below one on its thread; ``same`` the next one of the same place in
+    # ``index``, by which slices are found by row.
+    cdef int64_t[::1] top                                             # of each thread
+    cdef int64_t[::1] row, thread, until, below, same                 # of each open slice
+    cdef int64_t[::1] index, order
+    cdef int64_t used, free, freed, first_freed, count, open_count
+
+    def __init__(self, int64_t threads):
+        self.top = np.full(threads, -1, np.int64)
+        self.row = self.thread = self.until = self.below = self.same = np.empty(0, np.int64)
+        self.index = np.full(1, -1, np.int64)
+        self.used = self.count = self.open_count = 0
+        self.free = self.freed = self.first_freed = -1
+
+    def settle(self, const int64_t[::1] what, const int64_t[::1] thread,
+               const int64_t[::1] parent, const int64_t[::1] row, const int64_t[::1] until,
+               const int64_t[::1] times):
+        """Return events in order, and before each the slices that end there; and the new numbers.
+
+        ``what`` is BEGIN, OTHER, or END for an event of no thread. A slice has its row, that of the
+        slice around it, and when it ends. Other events have the row of the slice that they are in,
+        or -1: then slices end that ended before its time. The result is the index of each event, and
+        ``~number`` of each slice that ends; and the numbers of the slices that begin, both int64. A
+        slice with the least ``until`` ends with the one around it.
+        """
+        cdef int64_t count = what.shape[0], event, top, around
+        cdef int64_t begun = np.count_nonzero(np.asarray(what) == BEGINS)
+        self.make_room(begun)
+        self.order, self.count = np.empty(count + self.open_count + begun, np.int64), 0
+        numbers = np.empty(begun, np.int64)
+        cdef int64_t[::1] number = numbers
+        begun = 0
+        for event in range(count):
+            if what[event] == BEGINS:
+                top = self.top[thread[event]]
+                while top >= 0 and self.row[top] != parent[event]:
+                    top = self.end(top)
+                number[begun] = self.begin(thread[event], row[event], until[event])
+                begun += 1
+            elif what[event] == OTHERS:
+                around = self.find(thread[event], row[event])
+                top = self.top[thread[event]]
+                while top >= 0 and top != around:
+                    if around < 0 and (self.until[top] == EARLIEST or self.until[top] > times[event]):
+                        break
+                    top = self.end(top)
+            self.order[self.count] = event
+            self.count += 1
+        return np.asarray(self.order)[: self.count], numbers
+
+    def rest(self):
+        """Return the numbers of all open slices, the inner ones first; those of thread 0 last."""
+        cdef int64_t place, top, threads = self.top.shape[0], count = 0
+        out = np.empty(self.open_count, np.int64)
+        cdef int64_t[::1] numbers = out
+        for place in range(1, threads + 1):
+            top = self.top[place % threads]
+            while top >= 0:
+                numbers[count] = top
+                count += 1
+                top = self.below[top]
+        return out
+
+    cdef int make_room(self, int64_t slices) except -1:
+        """Make room for more slices, and for an index of them that is half empty."""
+        cdef int64_t size = self.used + slices, node, place
+        # Numbers of slices that ended are free from here on: in between they are those of ends.
+        if self.freed >= 0:
+            self.below[self.first_freed], self.free = self.free, self.freed
+            self.freed = -1
+        if size > self.row.shape[0]:
+            size += size // 2
+            self.row, self.thread = enlarged(self.row, size), enlarged(self.thread, size)
+            self.until, self.below = enlarged(self.until, size), enlarged(self.below, size)
+            self.same = enlarged(self.same, size)
+            self.index = np.full(1 << (2 * size).bit_length(), -1, np.int64)
+            for place in range(self.top.shape[0]):
+                node = self.top[place]
+                while node >= 0:
+                    self.enter(node)
+                    node = self.below[node]
+        return 0
+
+    cdef int enter(self, int64_t node) except -1:
+        """Enter an open slice into the index."""
+        cdef int64_t place = self.row[node] & (self.index.shape[0] - 1)
+        self.same[node] = self.index[place]
+        self.index[place] = node
+        return 0
+
+    cdef int64_t find(self, int64_t thread, int64_t row) except -2:
+        """Return the open slice of a row on a thread; -1 if there is none."""
+        if row < 0:
+            return -1
+        cdef int64_t node = self.index[row & (self.index.shape[0] - 1)]
+        while node >= 0 and not (self.row[node] == row and self.thread[node] == thread):
+            node = self.same[node]
+        return node
+
+    cdef int64_t begin(self, int64_t thread, int64_t row, int64_t until) except -1:
+        """Put a slice on the others of its thread; return its number."""
+        cdef int64_t node = self.free
+        if node >= 0:
+            self.free = self.below[node]
+        else:
+            node = self.used
+            self.used += 1
+        self.row[node], self.thread[node], self.until[node] = row, thread, until
+        self.below[node], self.top[thread] = self.top[thread], node
+        self.open_count += 1
+        self.enter(node)
+        return node
+
+    cdef int64_t end(self, int64_t node) except -2:
+        """End the innermost slice of its thread; return the one below it."""
+        cdef int64_t place = self.row[node] & (self.index.shape[0] - 1), other
+        cdef int64_t below = self.below[node]
+        if self.index[place] == node:
+            self.index[place] = self.same[node]
+        else:
+            other = self.index[place]
+            while self.same[other] != node:
+                other = self.same[other]
+            self.same[other] = self.same[node]
+        self.order[self.count] = ~node
+        self.count += 1
+        self.top[self.thread[node]] = below
+        if self.freed < 0:
+            self.first_freed = node
+        self.below[node], self.freed = self.freed, node
+        self.open_count -= 1
+        return below

@@ -10,6 +10,8 @@ __all__ = ["order_and_keys", "stable_order"]
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 WORD_BITS = 64
+RADIX_BITS = 16
+"""Numbers that numpy sorts by radix."""
 
 
 def stable_order(keys: I64) -> I64 | None:
@@ -29,6 +31,8 @@ def order_and_keys(keys: I64) -> tuple[I64 | None, I64 | None]:
     above_lowest = keys.view(np.uint64) - lowest.view(np.uint64)
     key_bits = int(above_lowest.max()).bit_length()
     free_bits = WORD_BITS - (keys.size - 1).bit_length()
+    if key_bits <= RADIX_BITS:
+        return np.argsort(above_lowest.astype(np.uint16), kind="stable"), None
     if key_bits <= free_bits:
         order, in_order = _order_beside_rows(above_lowest)
         return order, in_order.view(np.int64) + lowest

@@ -362,8 +362,8 @@ class BlockReader:
 
     def look_up(self, reference: Reference) -> None:
         """Look up the texts of numbers; report those that nothing declared."""
-        ordinals = reference.own.ordinals[reference.rows]
-        codes = self.registrations[reference.table].find(reference.numbers, ordinals)
+        registrations = self.registrations[reference.table]
+        codes = registrations.find(reference.numbers, reference.ordinals)
         reference.codes[:] = codes
         unknown = codes < 0
         if unknown.any():
@@ -535,7 +535,7 @@ class Run:
             self.odd_classes.append((plan, own))
             self.cut(int(rows[0])) if plan.stops else None
             return
-        orders = self.orders[rows]
+        orders = self.orders if rows.size == self.rows else self.orders[rows]
         for big in (False, True):
             of_order = rows[orders == big] if orders.any() != orders.all() else rows
             if of_order.size and bool(self.orders[of_order[0]]) == big:
@@ -557,17 +557,17 @@ class Run:
         layout.read_many(many, plan.late)
         if framed:
             self.reader.end_fields(many)
-        elsewhere = many.at() != places + sizes
-        if elsewhere.any():
-            many.hand_over(elsewhere & ~own.short)
+        if not framed or many.at() is not ends:
+            elsewhere = many.at() != places + sizes
+            if elsewhere.any():
+                many.hand_over(elsewhere & ~own.short)
         self.reader.judge(many)
         self._enter_columns(many)
         self.read_classes.append((plan, many))
-        stops = own.odd & plan.stops
-        if plan.stops_if_short:
-            stops |= own.short
-        if stops.any():
-            self.cut(int(rows[np.argmax(stops)]))
+        if plan.stops and own.odd.any():
+            self.cut(int(rows[np.argmax(own.odd)]))
+        if plan.stops_if_short and own.short.any():
+            self.cut(int(rows[np.argmax(own.short)]))
 
     def _enter_columns(self, many: Many) -> None:
         """Let texts that columns of codes have be entered."""
@@ -639,30 +639,37 @@ class Run:
 
     def _enter_texts(self) -> None:
         """Give all texts their codes, in the order of the file, and define them in tables."""
-        found: list[tuple[Entered, I64]] = []
+        found: list[tuple[Entered, Any]] = []
         for entered in self.reading.entered:
-            sound = entered.own.sound
-            assert sound is not None  # noqa: S101 (set by ``finish``)
-            found.append((entered, np.flatnonzero(sound[entered.rows])))
+            own = entered.own
+            assert own.sound is not None  # noqa: S101 (set by ``finish``)
+            everything = slice(None)
+            index = everything if own.all_sound else np.flatnonzero(own.sound[entered.rows])
+            found.append((entered, index))
         if found:
-            starts = np.concatenate([entered.starts[index] for entered, index in found])
-            lengths = np.concatenate([entered.lengths[index] for entered, index in found])
-            ordinals = np.concatenate(
+            starts = joined([entered.starts[index] for entered, index in found])
+            lengths = joined([entered.lengths[index] for entered, index in found])
+            ordinals = joined(
                 [entered.own.ordinals[entered.rows[index]] for entered, index in found]
             )
-            order = np.lexsort((starts, ordinals))
-            codes = np.empty(starts.size, np.int32)
-            codes[order] = self.reader.codes_of(
-                self, ordinals[order], starts[order], lengths[order]
-            )
-            ends = np.cumsum([index.size for _, index in found])
-            for (entered, index), part in zip(found, np.split(codes, ends[:-1]), strict=True):
-                entered.codes[index] = part
+            order = order_of_places(ordinals, starts)
+            if order is None:
+                codes = self.reader.codes_of(self, ordinals, starts, lengths)
+            else:
+                codes = np.empty(starts.size, np.int32)
+                codes[order] = self.reader.codes_of(
+                    self, ordinals[order], starts[order], lengths[order]
+                )
+            begin = 0
+            for entered, index in found:
+                end = begin + entered.codes[index].size
+                entered.codes[index] = codes[begin:end]
+                begin = end
         for table, registrations in self.reader.registrations.items():
             self._define(table, registrations, found)
 
     def _define(
-        self, table: Any, registrations: Registrations, found: list[tuple[Entered, I64]]
+        self, table: Any, registrations: Registrations, found: list[tuple[Entered, Any]]
     ) -> None:
         """Tell a table what the run declares in it."""
         defining = [(entered, index) for entered, index in found if entered.table is table]
@@ -696,7 +703,9 @@ class Run:
             sound = reference.own.sound
             assert sound is not None  # noqa: S101 (set by ``finish``)
             missing = np.flatnonzero(reference.codes < 0)
-            missing = missing[sound[reference.rows[missing]]]
+            if not missing.size:
+                continue
+            missing = missing[sound[reference.rows][missing]]
             if not missing.size:
                 continue
             numbers, where = np.unique(reference.numbers[missing], return_inverse=True)
@@ -862,6 +871,25 @@ class Run:
         for _, many in self.read_classes:
             many.own.lists.clear()
             many.own.parts.clear()
+
+
+def joined(columns: list[I64]) -> I64:
+    """Return one or more columns, one after another."""
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def order_of_places(ordinals: I64, places: I64) -> I64 | None:
+    """Return the order of places by row of the run, and within a row; None if they are in it."""
+    if is_sorted(places) and is_sorted(ordinals):
+        return None
+    # Mostly a few sorted columns follow one another, and rows lie in the file one after another.
+    order = np.argsort(places, kind="stable")
+    return order if is_sorted(ordinals[order]) else np.lexsort((places, ordinals))
+
+
+def is_sorted(numbers: I64) -> bool:
+    """Return whether none of the numbers is less than the one before."""
+    return bool((numbers[1:] >= numbers[:-1]).all())
 
 
 def enter_texts(many: Many, field: Any) -> None:

@@ -852,13 +852,14 @@ def doubts(many: Many) -> Iterator[Mask]:
             elif is_doubtful.any():
                 is_doubtful &= ~has_field(many, field)
         yield is_doubtful
-    for field in layout.fields:
+    for field in (*layout.fields, *layout.choice_of):
         if not isinstance(field, Text) or (field, CODE) not in known:
             continue
         index = index_of(field)
         indexes = many.full(index.column(many))
+        has = has_field(many, field)
         for leaf in index.leaves():
             if isinstance(leaf, Number) and leaf is not index:
-                yield known[leaf] != indexes
+                yield has & (known[leaf] != indexes)
         if field.inline and field.empty == 0:
-            yield indexes == field.inline  # an empty text is written as 0
+            yield has & (indexes == field.inline)  # an empty text is written as 0

@@ -183,8 +183,8 @@ def test_agree_on_any_bytes(data: bytes) -> None:
 
 @share(1 / 6)
 @hypothesis.given(data=vmos())
-def test_agree_at_every_truncation(data: bytes) -> None:
-    for length in range(min(len(data), 400)):
+def test_agree_at_truncations(data: bytes) -> None:
+    for length in range(0, min(len(data), 400), 5):
         agree(data[:length])
 
 

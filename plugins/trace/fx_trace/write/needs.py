@@ -408,7 +408,7 @@ class Needs(TraceBlocks):
         """Mark the strings or threads that kept records refer to; note those that are lent."""
         words, is_kept, is_object = owners
         codes = reference.codes
-        ordinals = reference.own.ordinals[reference.rows]
+        ordinals = reference.ordinals
         is_used = is_kept[ordinals] & (codes >= 0)
         self.mark[self.definers.columns[0][codes[is_used]]] = 1
         if is_object is not None:
