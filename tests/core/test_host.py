@@ -120,7 +120,7 @@ def test_a_registration_hook_that_raises_costs_only_its_own_items(host: Host) ->
     assert host.failures[0].error == "fx_readers failed: RuntimeError: half way"
 
 
-@pytest.mark.parametrize("result", [None, [None], ["toy"], 5])
+@cases("result", [None, [None], ["toy"], 5])
 def test_what_is_no_descriptor_is_refused(result: object) -> None:
     host = Host(discover=False)
     known = host.register(plugin(fx_readers=lambda: result), name="p")
@@ -145,7 +145,7 @@ def test_a_hook_with_unknown_arguments_fails_the_plugin_whole() -> None:
     assert not host.writers
 
 
-@pytest.mark.parametrize("wanted", [API - 1, API + 1, "1", None])
+@cases("wanted", [API - 1, API + 1, "1", None])
 def test_a_plugin_for_another_api_is_refused(wanted: object) -> None:
     host = Host(discover=False)
     module = readers(Reader(format="x", open=None))  # type: ignore[arg-type]
