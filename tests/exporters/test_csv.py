@@ -23,8 +23,8 @@ from fxframework.model.table import Table
 from fxframework.registry import parse_options
 
 from ..cases import cases
-from ..reference.arguments import Arguments
 from ..samples import samples
+from .arguments import Arguments
 
 
 def export(host: Host, capture: Capture, **given: str) -> tuple[bytes, Mapping[str, int]]:

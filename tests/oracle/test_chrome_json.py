@@ -13,6 +13,7 @@ import pytest
 import fxframework as fxf
 from fx_trace.write.archive import Archive
 
+from ..cases import cases
 from . import compare
 from .perfetto import Perfetto
 from .xray_tool import llvm_xray
@@ -122,7 +123,7 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("made", MAKERS)
+@cases("made", MAKERS)
 def test_the_fxt_shows_what_the_json_shows(perfetto: Perfetto, tmp_path: Path, made: str) -> None:
     data = MAKERS[made](tmp_path)
     path = tmp_path / "in.json"

@@ -30,6 +30,7 @@ from fxframework.model.schema import ASYNC, WAKEUP
 from fxframework.model.timeline import Line
 from fxframework.registry import parse_options
 
+from ..cases import cases
 from ..pprof import profile_class
 from ..samples import CONFORMANCE, samples
 from . import fxt, xray_logs
@@ -302,7 +303,7 @@ STATES = """
 """Perfetto shows that a thread was woken as W in its own importer of this format."""
 
 
-@pytest.mark.parametrize("sample", ["boot.fxt", "in_one_tick"])
+@cases("sample", ["boot.fxt", "in_one_tick"])
 def test_threads_run_and_wait_as_in_the_trace_itself(perfetto: Perfetto, sample: str) -> None:
     _, data = all_samples()[sample]
     states = [perfetto(one).query(STATES) for one in (data, exported(data))]

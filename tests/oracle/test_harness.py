@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ..cases import cases
 from . import journal, xray_tool
 from .perfetto import Perfetto, PerfettoError, why_not
 
@@ -64,7 +65,7 @@ def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str)
     return tool
 
 
-@pytest.mark.parametrize("find", [xray_tool.llvm_xray, xray_tool.clang_with_xray])
+@cases("find", [xray_tool.llvm_xray, xray_tool.clang_with_xray])
 def test_tools_of_an_old_llvm_are_named_with_the_version_that_is_needed(
     find: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,8 @@ from fx_log import LogWriter
 from fx_trace.sample import sample
 from fx_trace.write.archive import Archive
 
+from ..cases import cases
+
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 XRAY = sorted((CONFORMANCE / "xray").glob("fdr5-m*.xray"))
 if os.environ.get("FXF_REQUIRE_ORACLES"):
@@ -72,7 +74,7 @@ def attributes(owner: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("path", [None, *XRAY], ids=lambda path: path.name if path else "trace")
+@cases("path", [None, *XRAY], ids=lambda path: path.name if path else "trace")
 def test_spans_are_the_slices(path: Path | None, tmp_path: Path) -> None:
     if path is None:
         path = tmp_path / "sample.fxt"

@@ -16,6 +16,8 @@ from fx_pcapng.capture import FORMAT
 from fxframework.host import Host
 from fxframework.wire.encoder import Encoder
 
+from ..cases import cases
+
 FILES = sorted(Path(__file__).parents[2].glob("examples/plugins/pcapng/tests/files/*.pcapng"))
 FIELDS = ("frame.time_epoch", "frame.len", "frame.cap_len", "frame.interface_id")
 Packets = list[tuple[int, int, int, int]]
@@ -65,7 +67,7 @@ def test_there_are_files() -> None:
     assert len(FILES) >= 5
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@cases("path", FILES, ids=lambda path: path.stem)
 def test_packets_are_those_of_tshark(path: Path, tshark: str) -> None:
     found = read_by_us(path.read_bytes())
     assert found

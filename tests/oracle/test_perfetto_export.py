@@ -11,7 +11,6 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import Phase, given, settings
 
 import fxframework as fxf
@@ -22,6 +21,7 @@ from fxframework.io.sink import Sink
 from fxframework.model.schema import ARG_TYPES
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
 from ..properties import share
 from . import compare, fxt
 from .captures import captures
@@ -123,7 +123,7 @@ TIDS = "mismatched_sched_switch_tids"
 """Perfetto's counter of switches of which one is missing, as they are in the trace."""
 
 
-@pytest.mark.parametrize("number", range(len(DAMAGED)))
+@cases("number", range(len(DAMAGED)))
 def test_damaged_captures_differ_by_what_perfetto_loses(perfetto: Perfetto, number: int) -> None:
     """Converted, a damaged trace loads without a complaint, and shows the same but for its damage.
 

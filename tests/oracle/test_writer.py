@@ -8,7 +8,6 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from fx_trace.write.arguments import Double, Int32, Int64, Koid, Pointer, String
 from fx_trace.write.slots import Slots
 from fx_trace.write.writer import TraceWriter
 
+from ..cases import cases
 from ..properties import share
 from . import compare, fxt
 from .captures import captures
@@ -93,7 +93,7 @@ VALUES: dict[str, tuple[Any, tuple[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("policy", ["allocate", "reuse", "inline"])
+@cases("policy", ["allocate", "reuse", "inline"])
 def test_every_argument_type(perfetto: Perfetto, policy: Any) -> None:
     def story(writer: TraceWriter) -> None:
         for at, (name, (value, _)) in enumerate(VALUES.items()):
@@ -156,7 +156,7 @@ def everything(writer: TraceWriter) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("policy", ["allocate", "reuse", "inline"])
+@cases("policy", ["allocate", "reuse", "inline"])
 def test_every_method(perfetto: Perfetto, policy: Any) -> None:
     trace = written(
         everything, strings=policy, threads=policy, perfetto_safe=True, ticks_per_second=1_000_000
@@ -207,7 +207,7 @@ def much(writer: TraceWriter) -> None:
         writer.duration_end("cat", f"step {step}", thread=MAIN, timestamp=10 * step + 5)
 
 
-@pytest.mark.parametrize("policy", ["allocate", "inline"])
+@cases("policy", ["allocate", "inline"])
 def test_large_data_is_safe_where_it_is_asked_for(perfetto: Perfetto, policy: Any) -> None:
     trace = written(much, perfetto_safe=True, strings=policy)
     assert len(trace) > 8_000_000

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from fx_xray.format import FileHeader
 from fx_xray.read.capture import BasicCapture, EventCapture, FdrCapture
@@ -20,6 +19,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.selection import Selection
 
+from ..cases import cases
 from . import xray_tool as tool
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance" / "xray"
@@ -47,7 +47,7 @@ def accepted(path: Path, sink: Sink, *, basic: bool = False) -> None:
         tool.accepted(path)
 
 
-@pytest.mark.parametrize("name", SOUND)
+@cases("name", SOUND)
 def test_traces_of_every_version_are_accepted(name: str, tmp_path: Path) -> None:
     for version in range(1, 6):
         sink = Sink.memory()
@@ -63,7 +63,7 @@ def test_traces_of_every_version_are_accepted(name: str, tmp_path: Path) -> None
         accepted(tmp_path / f"basic{version}.xray", sink, basic=True)
 
 
-@pytest.mark.parametrize("name", SOUND)
+@cases("name", SOUND)
 def test_parts_are_accepted(name: str, tmp_path: Path) -> None:
     capture = opened(name)
     summary = capture.summary()
@@ -74,14 +74,14 @@ def test_parts_are_accepted(name: str, tmp_path: Path) -> None:
     accepted(tmp_path / "part.xray", sink, basic=name.startswith("basic"))
 
 
-@pytest.mark.parametrize("name", DAMAGED)
+@cases("name", DAMAGED)
 def test_salvaged_traces_are_accepted(name: str, tmp_path: Path) -> None:
     sink = Sink.memory()
     assert list(salvage(opened(name), sink, {}))
     accepted(tmp_path / "salvaged.xray", sink)
 
 
-@pytest.mark.parametrize("version", range(1, 6))
+@cases("version", range(1, 6))
 def test_llvm_xray_reads_what_was_packed(version: int, tmp_path: Path) -> None:
     """With payloads of odd lengths, which in version 1 stand before padding that it reads."""
     payload = np.frombuffer(b"abcdefghijk", np.uint8)

@@ -20,6 +20,7 @@ from fxframework.model.capture import Capture
 from fxframework.registry import parse_options
 from fxframework.testing import open_bytes
 
+from ..cases import cases
 from .perfetto import Perfetto
 
 TRACES = Path(__file__).parents[1] / "conformance" / "xray"
@@ -78,7 +79,7 @@ def plain(lines: Sequence[str]) -> list[str]:
     return [re.sub(r"'([^' ]*(?: [^' ]+)*)'", r"\1", line) for line in lines]
 
 
-@pytest.mark.parametrize("trace", READABLE.values(), ids=READABLE)
+@cases("trace", READABLE.values(), ids=READABLE)
 def test_llvm_xray_reads_the_yaml_back(llvm_xray: str, trace: Path, tmp_path: Path) -> None:
     """It writes the same records again."""
     path = tmp_path / "log.yaml"
@@ -97,7 +98,7 @@ def test_llvm_xray_accounts_for_the_yaml_as_for_the_trace(llvm_xray: str, tmp_pa
     assert len(ours.splitlines()) == 10
 
 
-@pytest.mark.parametrize(
+@cases(
     "trace", [path for path in READABLE.values() if path.stem.startswith(("fdr5", "basic3", "v"))],
     ids=lambda path: path.stem,
 )  # fmt: skip
@@ -142,7 +143,7 @@ def tables(trace: Path) -> Counter[tuple[Any, ...]]:
         )
 
 
-@pytest.mark.parametrize("trace", READABLE.values(), ids=READABLE)
+@cases("trace", READABLE.values(), ids=READABLE)
 def test_perfetto_nests_calls_as_the_tables_do(perfetto: Perfetto, trace: Path) -> None:
     with opened(trace) as capture:
         capture.scan()

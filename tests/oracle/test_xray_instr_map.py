@@ -11,6 +11,7 @@ from fx_xray.read.demangling import demangle
 from fx_xray.read.instr_map import InstrumentationMap, read_map
 from fxframework.errors import UnreadableError
 
+from ..cases import cases
 from .xray_tool import clang_with_xray, llvm_xray, missing, newest, spelled
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance" / "xray"
@@ -108,7 +109,7 @@ def test_the_map_is_the_one_that_llvm_xray_extracts(
     assert printed(found, demangled=False) == extracted(program, "--no-demangle")
 
 
-@pytest.mark.parametrize("machine", ["x86_64", "arm64"])
+@cases("machine", ["x86_64", "arm64"])
 def test_maps_of_macos_are_those_that_llvm_xray_extracts(machine: str) -> None:
     program = str(CONFORMANCE / "instr_map" / f"macho-{machine}")
     found = read_map(program)

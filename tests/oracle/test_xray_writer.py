@@ -12,6 +12,7 @@ import pytest
 from fx_xray.write.basic_recorder import BasicWriter
 from fx_xray.write.flight_recorder import FdrWriter
 
+from ..cases import cases
 from .xray_tool import Event, account, convert, fdr_dump
 
 KINDS = {
@@ -96,8 +97,8 @@ def functions(path: Path) -> list[Event]:
     return [attrs.evolve(each, type=0, data="", name="") for each in found if each.kind in names]
 
 
-@pytest.mark.parametrize("version", range(1, 6))
-@pytest.mark.parametrize("buffer_size", [256, 16384])
+@cases("version", range(1, 6))
+@cases("buffer_size", [256, 16384])
 def test_calls_are_read_as_they_were_recorded(
     version: int, buffer_size: int, tmp_path: Path
 ) -> None:
@@ -138,7 +139,7 @@ def place(event: Event) -> tuple[int, ...]:
     return event.thread, event.tsc, event.function
 
 
-@pytest.mark.parametrize("version", range(1, 6))
+@cases("version", range(1, 6))
 def test_events_are_read_with_their_payloads(version: int, tmp_path: Path) -> None:
     counter = Counter()
     writer = FdrWriter(counter, version=version, threshold_us=0)
@@ -166,7 +167,7 @@ def test_events_are_read_with_their_payloads(version: int, tmp_path: Path) -> No
     ] == expected
 
 
-@pytest.mark.parametrize("version", [3, 4])
+@cases("version", [3, 4])
 def test_typed_events_of_old_versions_are_taken(version: int, tmp_path: Path) -> None:
     writer = FdrWriter(Counter(), version=version, threshold_us=0)
     thread = writer.thread(7)
@@ -178,7 +179,7 @@ def test_typed_events_of_old_versions_are_taken(version: int, tmp_path: Path) ->
     assert [each.data for each in convert(path).events if each.kind == "typed-event"] == ["data"]
 
 
-@pytest.mark.parametrize("version", range(1, 4))
+@cases("version", range(1, 4))
 def test_calls_of_basic_mode_are_read_as_they_were_recorded(version: int, tmp_path: Path) -> None:
     counter = Counter()
     writer = BasicWriter(counter, version=version, threshold_us=0, process=3)

@@ -203,7 +203,7 @@ def test_a_report_is_a_value() -> None:
     assert crashtest(writer(1), check, size=64) == CrashReport(stores=3, images=4)
 
 
-@pytest.mark.parametrize("mode", ["oneshot", "circular", "streaming"])
+@cases("mode", ["oneshot", "circular", "streaming"])
 def test_our_own_writer_stands_it(mode: str) -> None:
     def write(buffer: TraceBuffer) -> None:
         trace = TraceWriter(buffer, ticks_per_second=1000)

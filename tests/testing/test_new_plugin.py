@@ -82,7 +82,7 @@ def test_files_are_whole(kind: str, name: str) -> None:
             assert f"{folder}/__init__.py" in files, folder
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_a_small_format_is_a_module_and_its_test(name: str) -> None:
     named = Name.parse(name)
     module = named.words["prefix"]
@@ -112,7 +112,7 @@ def test_a_small_format_passes_its_test(tmp_path: Path) -> None:
     assert checked.exit_code == ExitCode.OK, checked.text
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS.keys() - SMALL.keys()))
+@cases("kind", sorted(KINDS.keys() - SMALL.keys()))
 def test_other_kinds_are_not_small(kind: str, tmp_path: Path) -> None:
     done = run_cli("new-plugin", kind, "drums", "--small", "--into", tmp_path)
     assert done.exit_code == ExitCode.USAGE
@@ -128,7 +128,7 @@ def test_two_names_share_nothing() -> None:
             assert one[path] != other[path], path
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_the_command_writes_what_it_lists(kind: str, tmp_path: Path) -> None:
     done = run_cli("new-plugin", kind, "Heart_Beats", "--into", tmp_path)
     assert done.exit_code == ExitCode.OK, done.stderr
@@ -145,7 +145,7 @@ def test_the_command_answers_in_json(tmp_path: Path) -> None:
     assert all((tmp_path / "fx-beats" / path).is_file() for path in told["files"])
 
 
-@pytest.mark.parametrize("name", ["trace", "fx-log", "log-ring", "csv", "replay"])
+@cases("name", ["trace", "fx-log", "log-ring", "csv", "replay"])
 def test_names_of_ours_are_refused(name: str, tmp_path: Path) -> None:
     done = run_cli("new-plugin", "format", name, "--into", tmp_path)
     assert done.exit_code == ExitCode.USAGE
@@ -153,7 +153,7 @@ def test_names_of_ours_are_refused(name: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "status"),
     [
         (("new-plugin", "reader", "beats"), ExitCode.USAGE),
@@ -173,7 +173,7 @@ def test_the_command_refuses(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("make", ["mkdir", "touch", "symlink"])
+@cases("make", ["mkdir", "touch", "symlink"])
 def test_nothing_is_overwritten(make: str, tmp_path: Path) -> None:
     target = tmp_path / "fx-beats"
     if make == "symlink":

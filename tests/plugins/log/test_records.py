@@ -229,10 +229,14 @@ def test_damage_before_the_last_record_is_left_behind() -> None:
     assert [record.record for record in records] == ["log"] * 3 + ["damaged", "log"]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_truncation_comes_back(form: str) -> None:
+@cases("form", FORMS)
+def test_truncations_come_back(form: str) -> None:
     whole = FORMS[form]
-    sizes = range(len(whole)) if len(whole) < 5000 else [0, 7, 4095, 4096, 4100, 5000, 69000, 69631]
+    sizes = (
+        range(0, len(whole), 3)
+        if len(whole) < 5000
+        else [0, 7, 4095, 4096, 4100, 5000, 69000, 69631]
+    )
     for size in sizes:
         data = whole[:size]
         assert again(data, form) == data

@@ -57,7 +57,7 @@ def in_memory(**options: Any) -> bytes:
 # --- Providers ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("big_endian", [False, True], ids=["little", "big"])
+@cases("big_endian", [False, True], ids=["little", "big"])
 def test_providers_have_sections_and_tables_of_their_own(big_endian: bool) -> None:
     data = in_memory(big_endian=big_endian)
     assert data[:8] == (wire.MAGIC_BYTES_BIG_ENDIAN if big_endian else wire.MAGIC_BYTES)
@@ -88,7 +88,7 @@ def test_each_provider_has_its_own_time_and_policy() -> None:
     assert [each["value"] for each in strings] == ["cat", "fast"]
 
 
-@pytest.mark.parametrize("id", [0, 1, (1 << 32) - 1])
+@cases("id", [0, 1, (1 << 32) - 1])
 def test_ids_of_32_bits_and_names_of_255_bytes(id: int) -> None:
     file = io.BytesIO()
     with Archive(file) as archive:
@@ -153,7 +153,7 @@ def test_a_full_buffer_is_told() -> None:
 # --- Where the bytes go ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [str, Path])
+@cases("kind", [str, Path])
 def test_a_file_appears_at_the_end(kind: Any, tmp_path: Path) -> None:
     path = tmp_path / "out.fxt"
     with Archive(kind(path)) as archive:
@@ -252,8 +252,8 @@ def test_bytes_are_handed_over_on_the_way() -> None:
     assert sum(each["record"] == "blob" for each in told(handed)) == -(-(3 << 20) // 32_000)
 
 
-@pytest.mark.parametrize("end", [Archive.close, Archive.abort])
-@pytest.mark.parametrize("make", [lambda: Archive(Plain()), lambda: FlightRecorder(1000)])
+@cases("end", [Archive.close, Archive.abort])
+@cases("make", [lambda: Archive(Plain()), lambda: FlightRecorder(1000)])
 def test_a_closed_archive_takes_no_more(
     make: Callable[[], Archive], end: Callable[[Archive], None]
 ) -> None:
@@ -392,7 +392,7 @@ def record_much(recorder: FlightRecorder, **options: Any) -> list[TraceWriter]:
     return writers
 
 
-@pytest.mark.parametrize("policy", ["allocate", "reuse", "inline"])
+@cases("policy", ["allocate", "reuse", "inline"])
 def test_names_survive(policy: Any) -> None:
     recorder = FlightRecorder(2000)
     record_much(recorder, strings=policy, threads=policy)

@@ -277,7 +277,7 @@ def test_a_crash_after_any_store_leaves_whole_records(mode: str, seed: int) -> N
     assert image.read(0, image.size) == memory.read(0, memory.size)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@cases("mode", MODES)
 def test_a_crashed_buffer_is_gone_on_with(mode: str) -> None:
     memory = BytesMemory(4096)
     first = TraceBuffer(memory, mode)
@@ -460,7 +460,7 @@ def test_reserved_bits_are_kept_and_found() -> None:
 # --- Images -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", SOUND, ids=lambda case: case["file"])
+@cases("case", SOUND, ids=lambda case: case["file"])
 def test_vectors_read_in_order(case: Json) -> None:
     data = vector(Path(case["file"]).name)
     records = shown(data)
@@ -537,7 +537,7 @@ def test_wrapped_images_are_in_order_in_every_view(count: int, stop: bool) -> No
     assert rewritten(data) == data
 
 
-@pytest.mark.parametrize("rows", [3, 1 << 16])
+@cases("rows", [3, 1 << 16])
 def test_events_of_one_time_are_exported_in_the_order_they_were_made(
     rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -716,7 +716,7 @@ def renamed(data: bytes, name: str, *, at: int = 0) -> list[Json]:
     return records
 
 
-@pytest.mark.parametrize("stop", [True, False])
+@cases("stop", [True, False])
 def test_records_behind_a_changed_one_move(stop: bool) -> None:
     data = circular(10, stop=stop)
     for name in ("t", "a name of many more bytes than before", "x" * 900):
@@ -846,7 +846,7 @@ def test_records_behind_a_damaged_one_are_found(
         assert again.getvalue() == sink.getvalue()
 
 
-@pytest.mark.parametrize(("free", "kept"), [(0, 0), (8, 1), (56, 4)])
+@cases(("free", "kept"), [(0, 0), (8, 1), (56, 4)])
 def test_an_index_that_nothing_registered_is_registered_where_there_is_room(
     free: int, kept: int
 ) -> None:

@@ -21,14 +21,16 @@ from hypothesis import strategies as st
 import fxframework as fxf
 from fx_trace import format as wire
 from fx_trace import plugin
-from fx_trace.export import blobs, chrome_json, text, windows
+from fx_trace.export import blobs, chrome_json, nesting, text, windows
 from fx_trace.export import events as events_of
+from fx_trace.export.nesting import ENDLESS, ON_THREAD, Nesting
 from fx_trace.read.decoder import RecordEncoder
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters import chrome as any_chrome
 from fxframework.exporters import text as any_text
 from fxframework.io.sink import Sink
 from fxframework.kit import in_time
+from fxframework.kit.in_time import Events
 from fxframework.model.capture import Capture
 
 from ...cases import cases
@@ -266,7 +268,7 @@ def test_a_flow_stands_within_its_slice() -> None:
     assert [ph for ph, *_ in _phases(events)] == ["B", "E", "s", "B", "f", "E"]
 
 
-@pytest.mark.parametrize("rows", [1, 100])
+@cases("rows", [1, 100])
 def test_an_asynchronous_end_stands_at_its_time(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fx_trace.export.windows.ROWS", rows)
     events, _, _ = chrome(
@@ -447,9 +449,7 @@ def test_text_is_one_line_an_event_in_order_of_time() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "export", [chrome_json.JsonExport, any_chrome.ChromeExport], ids=["trace", "any"]
-)
+@cases("export", [chrome_json.JsonExport, any_chrome.ChromeExport], ids=["trace", "any"])
 def test_threads_that_were_never_registered_have_tids_of_their_own(export: Any) -> None:
     # Begins and ends of one tid are matched by readers, whatever threads they are of.
     words = [(4 | 2 << 4 | 2 << 16 | index << 24, 10 * index) for index in (5, 6, 5, 7)]
@@ -503,7 +503,8 @@ def test_what_does_not_fit_into_memory_comes_out_the_same(
         monkeypatch.setattr(in_time, "PIECE", events)
         monkeypatch.setattr(in_time, "PIECE_BYTES", nbytes)
         assert export(which, data) == expected
-    monkeypatch.setattr(chrome_json, "PIECE", 100)
+    monkeypatch.setattr(nesting, "PIECE", 3)
+    monkeypatch.setattr(nesting, "SPARE", 0)
     monkeypatch.setattr(events_of, "KEPT", 50)
     assert export(which, data) == expected
 
@@ -529,7 +530,7 @@ def test_text_is_in_order_of_time_whatever_the_file_is_in(order: list[int]) -> N
     assert [line.split(":")[-1] for line in shown] == [f"i{place}" for place in range(12)]
 
 
-@pytest.mark.parametrize("which", ["json", "text"])
+@cases("which", ["json", "text"])
 def test_nothing_to_write_is_refused(which: str) -> None:
     for data in (trace(), trace({"record": "string", "index": 1, "value": "x"}), b"\xff" * 16):
         with pytest.raises(WriteRefusedError, match="nothing to write"):
@@ -551,7 +552,7 @@ def test_a_second_capture_is_refused_by_json_and_follows_in_text() -> None:
     assert len(sink.getvalue().splitlines()) == 2
 
 
-@pytest.mark.parametrize("which", ["json", "text"])
+@cases("which", ["json", "text"])
 def test_a_stretch_of_time_is_exported_as_it_is(which: str) -> None:
     data = trace(
         event("duration_begin", 0, "outer", [("a", "int32", 1)]),
@@ -619,7 +620,7 @@ def test_blobs_without_a_name_are_not_taken_for_those_that_nobody_named(tmp_path
     assert out.read_bytes() == bytes(8)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("suffix", "lost"),
     [
         ("pftrace", {"flows": 1, "sched": 2, None: 2}),
@@ -759,18 +760,17 @@ def test_an_unknown_form_of_switches_is_refused() -> None:
 
 def test_an_event_in_an_outer_slice_of_many_ends_those_within() -> None:
     count, outer = 3000, 1000
-    nesting = chrome_json.Nesting(2, 1 << 20)
+    kernel = Nesting(2, comma=False)
     rows = np.arange(count + 1)
     places = np.zeros((6, count + 1), np.int64)
     places[1] = 1
     places[2] = rows - 1
     places[3] = rows
-    places[4] = chrome_json.ENDLESS
+    places[4] = ENDLESS
     places[5] = 1
-    places[:, count] = 1, 1, 0, outer, 0, 0
+    places[:, count] = ON_THREAD, 1, 0, outer, 0, 0
     letters = np.frombuffer(b"be" * count + b"!!", np.uint8)
-    nesting.load((letters, 2 * rows, np.full(count + 1, 2), rows), places)
-    nesting.run()
-    assert nesting.finish() == 0
-    shown = nesting.out.take().replace(b",\n", b"")
+    events = Events(rows, letters, 2 * rows, np.full(count + 1, 2), places)
+    written = kernel.texts(events).tobytes() + b"".join(ends.tobytes() for ends in kernel.rest())
+    shown = written.replace(b",\n", b"")
     assert shown == b"b" * count + b"e" * (count - outer - 1) + b"!!" + b"e" * (outer + 1)

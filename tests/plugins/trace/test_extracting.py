@@ -316,7 +316,7 @@ def test_open_slices_can_be_closed_at_the_bounds() -> None:
     assert found == {"outer": (100, 100), "read": (100, 30), "load": (100, 80)}
 
 
-@pytest.mark.parametrize("rate", [1_000_000_000, 250_000_000])
+@cases("rate", [1_000_000_000, 250_000_000])
 def test_a_slice_that_ends_on_the_last_tick_is_whole(rate: int) -> None:
     """Of each kind, before, on and after the first and the last tick of the stretch."""
     step = 1_000_000_000 // rate
@@ -433,9 +433,7 @@ def test_what_was_left_out_is_counted() -> None:
     assert "blobs" not in left_out
 
 
-@pytest.mark.parametrize(
-    "selection", [Selection(threads=("mainn",)), Selection(processes=("nobody",))]
-)
+@cases("selection", [Selection(threads=("mainn",)), Selection(processes=("nobody",))])
 def test_a_name_that_nothing_has(selection: Selection) -> None:
     with pytest.raises(UsageError, match="there is no"):
         part(story(), selection)
@@ -499,7 +497,7 @@ def test_backtraces_of_other_threads_go() -> None:
     assert kinds(part(sink.getvalue(), Selection(threads=("t1",))))["profiler"] == 3
 
 
-@pytest.mark.parametrize("options", [{"perfetto_safe": True}, {"big_endian": True}])
+@cases("options", [{"perfetto_safe": True}, {"big_endian": True}])
 def test_options_that_do_not_act_on_a_part(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="copies records unchanged"):
         part(story(), STRETCH, **options)

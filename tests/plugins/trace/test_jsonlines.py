@@ -126,7 +126,7 @@ ODD_RECORDS = {
 }
 
 
-@pytest.mark.parametrize("record", ODD_RECORDS.values(), ids=ODD_RECORDS)
+@cases("record", ODD_RECORDS.values(), ids=ODD_RECORDS)
 def test_odd_records_are_columns_as_well(record: list[int]) -> None:
     """A file of nothing else would take a hundred times as long by objects."""
     start = [wire.MAGIC_WORD, 2 | 2 << 4 | 1 << 16 | 3 << 32, 0x746163, 3 | 3 << 4 | 1 << 16, 5, 6]
@@ -177,7 +177,7 @@ def test_lines_of_the_images_of_the_vectors_are_the_records() -> None:
     assert VECTORS
 
 
-@pytest.mark.parametrize("index", [1, 2, 3, 4])
+@cases("index", [1, 2, 3, 4])
 def test_a_string_that_is_registered_again_changes_what_names_it(index: int) -> None:
     encoder = RecordEncoder()
     names = {1: "category", 2: "name", 3: "argument", 4: "value"}
@@ -267,7 +267,7 @@ def test_sections_of_providers_refer_to_what_was_registered_long_before(
     assert len(decoded) < 30
 
 
-@pytest.mark.parametrize("most", [1, 3])
+@cases("most", [1, 3])
 def test_registrations_of_the_kernel_hold_for_records_that_are_decoded(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

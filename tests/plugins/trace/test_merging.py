@@ -205,7 +205,7 @@ def test_both_byte_orders_do_not_mix() -> None:
     assert refused.value.code == "FXT0413"
 
 
-@pytest.mark.parametrize("option", ["perfetto_safe", "big_endian"])
+@cases("option", ["perfetto_safe", "big_endian"])
 def test_options_that_do_not_act(option: str) -> None:
     with pytest.raises(UsageError, match=option):
         merged(trace("a"), **{option: True})

@@ -1277,7 +1277,7 @@ def test_explain_covers_any_bytes(data: bytes, draw: st.DataObject) -> None:
 # --- The writer --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("big_endian", [False, True])
+@cases("big_endian", [False, True])
 def test_the_writer_gives_the_bytes_back(big_endian: bool) -> None:
     stream = [[wire.MAGIC_WORD], [2 | 2 << 4 | 1 << 16 | 1 << 32, b"a\0\0\0\0\0\0\0"]]
     data = render(stream, big_endian=big_endian)

@@ -9,7 +9,6 @@ from typing import Any
 
 import hypothesis
 import orjson
-import pytest
 from hypothesis import strategies as st
 from tests.reference.trace import decoder as frozen
 from tests.reference.trace.explain import explain as frozen_explain
@@ -21,6 +20,7 @@ from fxframework.errors import WriteRefusedError
 from fxframework.io.source import Source
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .streams import any_bytes, damaged, fxt_records, fxt_streams, render
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "trace"
@@ -84,7 +84,7 @@ def test_big_endian_streams(stream: list[Any]) -> None:
     same(render(stream, big_endian=True), big_endian=True)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@cases("path", FILES, ids=lambda path: path.stem)
 def test_files(path: Path) -> None:
     same(path.read_bytes())
 

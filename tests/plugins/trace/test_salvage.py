@@ -354,7 +354,7 @@ def test_records_that_a_damaged_size_hides_are_found(words: int, big_endian: boo
     assert [(loss.offset, loss.nbytes) for loss in losses] == [(8, 8 * WORDS)]
 
 
-@pytest.mark.parametrize("bits", [{"type": 13}, {"arguments": 9}], ids=str)
+@cases("bits", [{"type": 13}, {"arguments": 9}], ids=str)
 def test_records_that_damage_hides_are_found(bits: dict[str, int]) -> None:
     """Where its type or its contents make no sense, only what hides them is lost."""
     data = MAGIC + resized(FIRST, 200, **bits) + b"".join(HIDDEN)

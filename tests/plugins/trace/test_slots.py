@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from fx_trace.write.slots import POLICIES, Slots
 from fxframework.errors import UsageError
 
+from ...cases import cases
+
 VALUES = st.sampled_from("abcdef")
 STEPS = st.lists(st.tuples(st.sampled_from(["use", "use", "use", "put"]), VALUES), max_size=20)
 LIMITS = st.integers(1, 4)
@@ -70,7 +72,7 @@ def test_put_replaces_what_stood_there() -> None:
     assert use(slots, "a") == 2
 
 
-@pytest.mark.parametrize("stop", ["close", "paused"])
+@cases("stop", ["close", "paused"])
 def test_one_that_gives_no_more_keeps_what_it_gave(stop: str) -> None:
     slots: Slots[str] = Slots(4, "reuse")
     assert use(slots, "a") == 1

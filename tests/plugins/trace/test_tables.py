@@ -115,7 +115,7 @@ def test_complete_events_written_at_their_ends_nest_by_time() -> None:
     assert codes(capture) == {"FXT0304": 1}
 
 
-@pytest.mark.parametrize("whole", [True, False])
+@cases("whole", [True, False])
 def test_a_step_back_in_time_is_reported_where_a_thread_steps_back(whole: bool) -> None:
     # The second record is older than the first, but of another thread, which is in order.
     capture = opened(
@@ -206,7 +206,7 @@ def test_an_end_has_the_name_and_category_of_its_begin(
         assert all(text in found.message for text in texts)
 
 
-@pytest.mark.parametrize("in_order", [True, False])
+@cases("in_order", [True, False])
 def test_ends_are_matched_by_name_on_request(in_order: bool) -> None:
     """What was begun inside is never closed; other ends close nothing, or the innermost."""
     unknown = {"name": "<str#9>", "refs": {"name": 9}}
@@ -859,7 +859,7 @@ def test_profiler_records_have_a_table() -> None:
     assert capture.diagnostics.counts == {"FXT0113": 1}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "code", "words"),
     [
         # An event of 3 words that claims an argument behind its thread and time.
@@ -902,7 +902,7 @@ def named_by_index(count: int) -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.parametrize("damage", [False, True])
+@cases("damage", [False, True])
 def test_strings_that_are_hashed_ahead_have_the_codes_of_those_that_are_met(damage: bool) -> None:
     data = bytearray(built(*named_by_index(200)))
     if damage:  # sizes that lead astray, and strings of other bytes

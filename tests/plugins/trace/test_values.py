@@ -10,7 +10,6 @@ from typing import Any
 
 import hypothesis
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 
 from fx_trace.format import ArgType
@@ -77,7 +76,7 @@ def test_no_narrower_type_would_hold_it(value: int) -> None:
     assert kind == fits[0]
 
 
-@pytest.mark.parametrize("value", [1 << 64, -(1 << 63) - 1])
+@cases("value", [1 << 64, -(1 << 63) - 1])
 def test_an_int_that_nothing_holds_is_outside_of_the_range_of_its_type(value: int) -> None:
     found = fx.type_of(value)
     assert found is not None
@@ -137,7 +136,7 @@ def test_a_wrapper_says_the_type_outright(wrapper: type[fx.Typed]) -> None:
     assert fx.type_of(wrapper(1)) == (ArgType[wrapper.__name__.upper()], 1)
 
 
-@pytest.mark.parametrize("value", [b"ab", bytearray(b"ab"), memoryview(b"ab")])
+@cases("value", [b"ab", bytearray(b"ab"), memoryview(b"ab")])
 def test_a_blob_wraps_bytes(value: Any) -> None:
     assert fx.type_of(fx.Blob(value)) == (ArgType.BLOB, b"ab")
 

@@ -709,7 +709,7 @@ def test_calls_that_come_again_say_the_same_whatever_was_evicted(slots: int, thr
     assert found == wanted
 
 
-@pytest.mark.parametrize("policy", ["allocate", "reuse"])
+@cases("policy", ["allocate", "reuse"])
 def test_the_real_limits_of_slots(policy: Any) -> None:
     made = tape(strings=policy, threads=policy)
 
@@ -1171,7 +1171,7 @@ def test_a_slice_whose_begin_was_dropped_does_not_end() -> None:
     ]
 
 
-@pytest.mark.parametrize("which", ["strings", "threads"])
+@cases("which", ["strings", "threads"])
 def test_slots_are_not_reused_where_order_is_not_kept(which: str) -> None:
     with pytest.raises(UsageError, match="reused") as told:
         TraceWriter(Shelf(keeps_order=False), **{which: "reuse"})  # type: ignore[arg-type]
@@ -1235,7 +1235,7 @@ def rates(made: Tape) -> list[dict[str, Any]]:
     return [each for each in everything(made.data()) if each["record"] == "initialization"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("clock", "rate", "times"),
     [(Counter24(), 24_000_000, [24, 48]), (Device(), 19_200_000, [7, 14])],
 )

@@ -8,8 +8,6 @@ import re
 import time
 from pathlib import Path
 
-import pytest
-
 import fxframework as fxf
 from fx_xray import format as fx
 from fxframework.analysis.account import account
@@ -26,7 +24,7 @@ GRAPHED = (*SOUND, "fdr5-mt-clang14", "fdr5-mt-clang16")
 LINE = re.compile(r'(F\d+(?: -> F\d+)?) \[label="(?:\{.*\|)?([^|"{}]*)\}?" color="(#\w{6})"\];')
 
 
-@pytest.mark.parametrize("name", SOUND)
+@cases("name", SOUND)
 def test_an_account_has_the_figures_of_llvm_xray(name: str) -> None:
     result = run_cli("account", "--csv", TRACES / f"{name}.xray")
     ours = list(csv.DictReader(io.StringIO(result.text)))
@@ -76,7 +74,7 @@ def test_account_counts_the_exits_without_entries() -> None:
     }
 
 
-@pytest.mark.parametrize("suffix", ["folded", "pb.gz", "speedscope.json", "dot", "csv", "json"])
+@cases("suffix", ["folded", "pb.gz", "speedscope.json", "dot", "csv", "json"])
 def test_lengths_beyond_64_bits_of_nanoseconds_are_exported(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / "slow.xray"
     far = packed(fx.TscWrap(tsc=1 << 62))
@@ -86,7 +84,7 @@ def test_lengths_beyond_64_bits_of_nanoseconds_are_exported(tmp_path: Path, suff
     assert "FXF0000" not in done.stderr
 
 
-@pytest.mark.parametrize("verb", ["info", "verify", "account", "stack", "graph"])
+@cases("verb", ["info", "verify", "account", "stack", "graph"])
 def test_calls_that_never_end_take_no_more_than_others(tmp_path: Path, verb: str) -> None:
     path = tmp_path / "deep.xray"
     enter = call(1).pack()

@@ -55,7 +55,7 @@ def refused(code: str, call: Callable[[], object]) -> None:
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@cases("version", [1, 2, 3])
 def test_records_have_all_that_is_known(version: int) -> None:
     counter, writer, thread = recorder(version=version, process=42)
     counter.node = 3

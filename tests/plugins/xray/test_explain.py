@@ -58,7 +58,7 @@ def test_every_byte_is_told(name: str) -> None:
                 assert offset in covered(form, data, offset)
 
 
-@pytest.mark.parametrize("order", ["little", "big", "big-lsb"])
+@cases("order", ["little", "big", "big-lsb"])
 def test_fields_have_names_values_and_sections(order: str) -> None:
     form, data = WHOLE[f"fdr5-{order}"]
     header_views = {view.name: view for view in views(form, data, 9)}
@@ -114,7 +114,7 @@ def test_buffers_before_are_stepped_over(name: str) -> None:
     assert len(last) < len(records) // 2
 
 
-@pytest.mark.parametrize("offset", [-1, 3])
+@cases("offset", [-1, 3])
 def test_bytes_that_are_not_there(offset: int) -> None:
     with pytest.raises(UsageError, match="3 bytes"):
         views("xray", b"\5\0\1", offset)

@@ -441,7 +441,7 @@ def test_json_of_a_clock_since_1970_loses_nothing() -> None:
     assert '"ts":1795207568986560.305,' in exported("json", trace)
 
 
-@pytest.mark.parametrize("name", ["json", "llvm-yaml"])
+@cases("name", ["json", "llvm-yaml"])
 def test_there_is_no_room_for_a_second_capture(name: str) -> None:
     with (
         opened(NESTED) as first,
@@ -654,7 +654,7 @@ def test_a_part_of_some_threads() -> None:
 # --- YAML of llvm-xray as a source ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trace", [SINGLE, TRACES / "basic3-mt-clang16.xray"], ids=str)
+@cases("trace", [SINGLE, TRACES / "basic3-mt-clang16.xray"], ids=str)
 def test_yaml_says_the_same_as_its_trace(trace: Path) -> None:
     """What reads the YAML gives the same events again, save for where they stand."""
     readers = {reader.format: reader for reader in plugin.fx_readers()}

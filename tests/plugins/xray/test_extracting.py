@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,7 +66,7 @@ def _halves(capture: EventCapture) -> Iterator[Selection]:
     yield Selection(threads=(str(tids[-1]),))
 
 
-@pytest.mark.parametrize("name", REAL)
+@cases("name", REAL)
 def test_a_part_has_the_rows_of_the_window(name: str) -> None:
     whole = _real(name)
     for selection in _halves(whole):
@@ -162,7 +161,7 @@ def test_what_is_sound_is_a_sound_trace(name: str) -> None:
     assert _shown(sound) == _shown(damaged)
 
 
-@pytest.mark.parametrize("size", [-1, 40, 300, 1 << 30])
+@cases("size", [-1, 40, 300, 1 << 30])
 def test_where_nothing_bounds_a_buffer_the_next_one_does(size: int) -> None:
     """Extents that noise has put there, and an event of any size behind them."""
     empty = packed(event(b""))
@@ -220,7 +219,7 @@ def test_arguments_of_no_call_are_lost_records(tmp_path: Path) -> None:
     assert data == after.read_bytes()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("version", "records", "lost"),
     [
         (2, [event(b"hello", event_type=7)], [("event", 21)]),

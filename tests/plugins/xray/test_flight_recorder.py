@@ -385,7 +385,7 @@ def test_short_calls_are_not_kept(script: str, left: str) -> None:
     assert functions(writer)[-1][2] == counter.tsc
 
 
-@pytest.mark.parametrize("pin", ["argument", "custom", "typed"])
+@cases("pin", ["argument", "custom", "typed"])
 def test_what_must_be_kept_keeps_the_calls_around_it(pin: str) -> None:
     _, writer, thread = recorder(threshold_us=1000)
     thread.enter(1)
@@ -484,7 +484,7 @@ def _refuses(call: Callable[[], object]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@cases("version", [1, 2])
 def test_old_versions_have_no_typed_events(version: int) -> None:
     _, _, thread = recorder(version=version)
     refused("FXX0506", lambda: thread.typed_event(1, b"x"))

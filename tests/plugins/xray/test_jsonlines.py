@@ -102,7 +102,7 @@ def test_records_out_of_place(version: int) -> None:
         *events(version),
     ]
     chance = random.Random(version)
-    for _ in range(25):
+    for _ in range(4):
         some = [call(1), call(2, "exit"), *chance.sample(odd, 3), call(5, "tail_exit")]
         chance.shuffle(some)
         whole = buffer(*some, version=version)
@@ -119,8 +119,7 @@ def test_an_event_that_reaches_behind_the_next_buffer_where_nothing_bounds_its_o
 
 
 @cases("order", fx.BYTE_ORDERS)
-@cases("left", range(1, 34))
-def test_a_last_record_that_is_cut_off(order: str, left: int) -> None:
+def test_a_last_record_that_is_cut_off(order: str) -> None:
     for form, record in (
         ("xray", fx.Function(kind="enter", function_id=1, delta=5)),
         (
@@ -131,7 +130,8 @@ def test_a_last_record_that_is_cut_off(order: str, left: int) -> None:
         head = fx.FileHeader(version=3, type=int(form == "xray"), byte_order=order)
         state = fx.Dialect(form, 3, order).state()
         data = record.pack(state)
-        agree(form, head.pack() + 3 * data + (2 * data)[:left])
+        for left in range(1, len(data) + 2, 1 if order == "little" else 6):
+            agree(form, head.pack() + 3 * data + (2 * data)[:left])
 
 
 @hypothesis.given(data=fdr_files() | damaged(fdr_files()) | st.binary(max_size=200))

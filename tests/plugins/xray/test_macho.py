@@ -11,6 +11,8 @@ import pytest
 from fx_xray.read.instr_map import InstrumentationMap, read_map
 from fxframework.errors import UnreadableError
 
+from ...cases import cases
+
 MAPS = Path(__file__).parents[2] / "conformance" / "xray" / "instr_map"
 MACHINES = {"x86_64": 0x01000007, "arm64": 0x0100000C}
 IMAGES = {name: (MAPS / f"macho-{name}").read_bytes() for name in MACHINES}
@@ -44,7 +46,7 @@ def changed(data: bytes, old: bytes, new: bytes) -> bytes:
     return data.replace(old, new)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@cases("machine", MACHINES)
 def test_a_map_is_as_llvm_xray_says(machine: str) -> None:
     found = read_map(str(MAPS / f"macho-{machine}"))
     expected = (MAPS / f"macho-{machine}.yaml").read_text("utf-8")
@@ -54,7 +56,7 @@ def test_a_map_is_as_llvm_xray_says(machine: str) -> None:
     assert found.functions.source(1) is None
 
 
-@pytest.mark.parametrize("wide", [False, True])
+@cases("wide", [False, True])
 def test_slices_that_number_functions_alike_are_one_map(tmp_path: Path, wide: bool) -> None:
     found = read(tmp_path, fat(IMAGES, wide=wide))
     assert yaml_of(found) == yaml_of(read_map(str(MAPS / "macho-x86_64")))
@@ -73,7 +75,7 @@ def test_an_object_is_refused(tmp_path: Path) -> None:
         read(tmp_path, image[:12] + struct.pack("<I", 1) + image[16:])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "problem"),
     [
         (b"\xce\xfa\xed\xfe" + bytes(28), "not a Mach-O image of 64 bits"),

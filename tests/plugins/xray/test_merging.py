@@ -95,7 +95,7 @@ NESTED = _slices(
 )
 
 
-@pytest.mark.parametrize("basic", [False, True])
+@cases("basic", [False, True])
 def test_slices_nest_as_they_did(basic: bool) -> None:
     given = HandMade(threads=_threads((5, 6)), slices=NESTED)
     capture, dropped = _merged(given, basic=basic)
@@ -150,7 +150,7 @@ def test_what_has_no_place_is_counted() -> None:
     assert bytes(capture.payloads).count(b"here") == 1
 
 
-@pytest.mark.parametrize("form", ["xray", "xray-basic"])
+@cases("form", ["xray", "xray-basic"])
 def test_ids_do_not_depend_on_how_threads_are_grouped(form: str) -> None:
     pids, tids = np.array([5, 5, 7, 8], np.uint64), np.array([6, 7, 6, 6], np.uint64)
     more = np.array([5, 9, 1 << 40], np.uint64), np.array([6, 1 << 40, 6], np.uint64)

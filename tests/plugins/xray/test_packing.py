@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,7 +55,7 @@ def test_what_is_packed_is_read_back(seed: int, version: int, size: int, step: i
     assert dropped.get("typed events", 0) == (typed if version < 3 else 0)
 
 
-@pytest.mark.parametrize("version", range(1, 4))
+@cases("version", range(1, 4))
 def test_basic_mode_holds_calls_alone(version: int) -> None:
     events, payloads = chance_events(3)
     data, dropped = packed_events(events, payloads, version, basic=True)

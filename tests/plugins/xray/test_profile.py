@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import fxframework as fxf
 from fxframework.testing import Expected, ReaderContract, Sample, WriterContract
 from fxframework.testing.cli import run_cli
+
+from ...cases import cases
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
 SECONDS = CONFORMANCE / "profile-seconds-clang19.xrayprof"
@@ -139,9 +139,7 @@ def test_callers_that_were_not_written_take_as_long_as_what_they_called() -> Non
         assert slices.array("ts").tolist() == [0, 0, 0, 10]
 
 
-@pytest.mark.parametrize(
-    ("ending", "left"), [(struct.pack("<I", 5), 4), (struct.pack("<4I", 5, 0, 1, 0), 16)]
-)
+@cases(("ending", "left"), [(struct.pack("<I", 5), 4), (struct.pack("<4I", 5, 0, 1, 0), 16)])
 def test_a_path_without_figures_is_a_finding(ending: bytes, left: int) -> None:
     with fxf.open(HEADER + block(path(1), ending[:4])) as capture:
         capture.scan()
@@ -154,7 +152,7 @@ def test_a_path_without_figures_is_a_finding(ending: bytes, left: int) -> None:
         assert ("XPRF0104" in codes) == (left == 16)
 
 
-@pytest.mark.parametrize("more", [-4, -24, 4, 1 << 20])
+@cases("more", [-4, -24, 4, 1 << 20])
 def test_a_block_whose_size_is_wrong_costs_no_block_behind_it(more: int) -> None:
     sound = block(path(1, calls=3), thread=9)
     with fxf.open(HEADER + block(path(2), path(1), more=more) + sound + sound) as capture:

@@ -64,7 +64,7 @@ def test_the_map_of_a_real_program_is_llvm_xrays() -> None:
     assert yaml_of(read_map(str(MAPS / "app-16.elf"))) == expected
 
 
-@pytest.mark.parametrize("name", ["app-16", "deep-16"])
+@cases("name", ["app-16", "deep-16"])
 def test_yaml_of_llvm_xray_comes_back_as_it_was(name: str) -> None:
     path = MAPS / f"{name}.yaml"
     assert yaml_of(read_map(str(path))) == path.read_text("utf-8")

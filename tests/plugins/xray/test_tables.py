@@ -361,7 +361,7 @@ def test_functions_have_names_where_there_is_a_map(tmp_path: Path) -> None:
     assert rows(mangled, "slices", "name")[1] == ("_ZN1a1bEv",)
 
 
-@pytest.mark.parametrize("opened", [capture(trace()), capture(basic())])
+@cases("opened", [capture(trace()), capture(basic())])
 def test_findings_are_reported_once(opened: EventCapture) -> None:
     damaged = type(opened)(Source.open(opened.source.read(0, 100)), OpenRequest())
     list(damaged.records())
@@ -404,7 +404,7 @@ def test_memory_is_free_once_nobody_has_the_capture() -> None:
         gc.enable()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "kind", "order"),
     [
         (trace(), FdrCapture, {}),
@@ -418,7 +418,7 @@ def test_the_writer_is_told_the_byte_order(data: bytes, kind: type, order: dict[
     assert opened.writer_options == order
 
 
-@pytest.mark.parametrize("order", ["big", "big-lsb"])
+@cases("order", ["big", "big-lsb"])
 def test_tables_do_not_depend_on_the_byte_order(order: str) -> None:
     for version in range(1, 6):
         little, big = capture(trace(version)), capture(trace(version, order))

@@ -28,7 +28,7 @@ def test_records_give_their_bytes(version: int) -> None:
         assert sink.getvalue() == data
 
 
-@pytest.mark.parametrize("version", BASIC_VERSIONS)
+@cases("version", BASIC_VERSIONS)
 def test_records_of_basic_mode_give_their_bytes(version: int) -> None:
     data = basic(version)
     sink = Sink.memory()
@@ -58,7 +58,7 @@ def test_a_refused_record_leaves_nothing() -> None:
     assert not sink.getvalue()
 
 
-@pytest.mark.parametrize("name", ["version", "buffer_size", "names"])
+@cases("name", ["version", "buffer_size", "names"])
 def test_options_that_are_not_for_records_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match=name):
         open_writer(Sink.memory(), {name: 4}, Diagnostics(RULES))

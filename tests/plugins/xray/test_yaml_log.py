@@ -81,7 +81,7 @@ SAME = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@cases("name", CONVERTED)
 def test_tables_are_those_of_the_trace(name: str) -> None:
     text = (CONFORMANCE / "expected" / name / "convert.yaml").read_bytes()
     if len(text) > 3_000_000:
@@ -239,7 +239,7 @@ def test_a_record_that_makes_no_sense_leaves_the_others_alone(item: str) -> None
         assert (finding.offset, finding.record) == (len(HEADER + LINE), 2)
 
 
-@pytest.mark.parametrize("start", ["[ ", "[", " [ # a comment\n"])
+@cases("start", ["[ ", "[", " [ # a comment\n"])
 def test_records_in_brackets_are_refused(start: str) -> None:
     """Nothing writes them; they were read once."""
     with opened(HEADER.rstrip() + f"{start}{LINE.strip().removeprefix('- ')} ]\n...\n") as capture:
@@ -247,9 +247,7 @@ def test_records_in_brackets_are_refused(start: str) -> None:
         assert codes(capture) == {"FXX0701": 1}
 
 
-@pytest.mark.parametrize(
-    "text", ["---\na: 1\n", "header:\n  version: 1\n", "---\nheader: 7\nrecords:\n" + LINE]
-)
+@cases("text", ["---\na: 1\n", "header:\n  version: 1\n", "---\nheader: 7\nrecords:\n" + LINE])
 def test_what_is_no_trace_is_said(text: str) -> None:
     with opened(text) as capture:
         assert [record["record"] for record in shown(capture)] == ["damaged"]

@@ -242,10 +242,15 @@ class Captures(Contract):
         return reader
 
     def _reader_if_any(self) -> Reader | None:
+        return self._first_reader
+
+    @functools.cached_property
+    def _first_reader(self) -> Reader | None:
+        """The reader of the format, which is found once in each test; None if there is none."""
         readers = descriptors(self.reader_plugin or self.plugin, "reader", self.format)
         return readers[0] if readers else None
 
-    @property
+    @functools.cached_property
     def rules(self) -> Catalogue:
         """The reader's catalogue of findings; empty if there is none."""
         reader = self._reader_if_any()

@@ -170,7 +170,8 @@ class Refusing(Writing):
             what = f"{type(error).__name__} ({error}), not WriteRefusedError"
             raise AssertionError(f"{short(record)} raises {what}") from error
         what = f"{short(record)} is refused with {refused.code}"
-        rule = {**FRAMEWORK_RULES, **self.rules}.get(refused.code)
+        code = refused.code
+        rule = self.rules[code] if code in self.rules else FRAMEWORK_RULES.get(code)
         assert rule is not None, f"{what}, which is in no catalogue"
         assert rule.severity is Severity.ERROR, f"{what}, whose severity is {rule.severity.word}"
         assert refused.message, f"{what}, without a message"
