@@ -472,28 +472,28 @@ BASIC_BYTES: Final = Basic.layout.fixed
 def place(record: type[wire.Record], name: str) -> Place:
     """Return where a field lies from the start of its record, in little-endian files."""
     layout = record.layout
-    found = next(field for field in layout.fields if field.name == name)
-    return layout.places()[found]
+    declared_field = next(field for field in layout.fields if field.name == name)
+    return layout.places()[declared_field]
 
 
 def class_of(kind: int, known: Mapping[Any, int]) -> type[wire.Record]:
     """Return the class of a kind of metadata records, in the version that a register has."""
-    found: type[wire.Record] = Fdr.layout.family.choose([META, kind], known)
-    return found
+    record_class: type[wire.Record] = Fdr.layout.family.choose([META, kind], known)
+    return record_class
 
 
 def bits(record: type[wire.Record], name: str) -> Bits:
     """Return a field as bits of the first eight bytes of its record, in little-endian files."""
-    found = place(record, name)
-    low = 8 * found.offset + found.shift
-    return Bits(name, low, low + found.mask.bit_length() - 1)
+    field_place = place(record, name)
+    low = 8 * field_place.offset + field_place.shift
+    return Bits(name, low, low + field_place.mask.bit_length() - 1)
 
 
 def mirrored(record: type[wire.Record], name: str) -> Bits:
     """Return a field as bits of its word where they count from the most significant one."""
-    found = place(record, name)
-    low = found.shift_in(True)
-    return Bits(name, low, low + found.nbits - 1)
+    field_place = place(record, name)
+    low = field_place.shift_in(True)
+    return Bits(name, low, low + field_place.nbits - 1)
 
 
 IS_METADATA = bits(Fdr, "_type")
@@ -511,9 +511,9 @@ def first_byte(kind: int) -> int:
     return IS_METADATA.put(META) | METADATA_KIND.put(kind)
 
 
-def _letter(field: Any, found: Place) -> str:
+def _letter(field: Any, field_place: Place) -> str:
     """Return the letter of ``struct`` for the word of a field."""
-    letter = "BHIQ"[found.nbytes.bit_length() - 1]
+    letter = "BHIQ"[field_place.nbytes.bit_length() - 1]
     return letter.lower() if field.signed else letter
 
 
@@ -522,13 +522,17 @@ def packer(record: type[wire.Record]) -> Callable[..., bytes]:
 
     They are those behind the kind, in the order of the file. The payload of an event is not packed.
     """
-    form, end = "<B", 1
-    for field, found in record.layout.places().items():
-        if found.offset and isinstance(field, Integer):
-            form, end = f"{form}{found.offset - end}x{_letter(field, found)}", found.end
-    first = first_byte(record.layout.kind[-1])
-    pack = struct.Struct(f"{form}{METADATA_BYTES - end}x").pack
-    return lambda *values: pack(first, *values)
+    struct_format = "<B"
+    packed_end = 1
+    for field, field_place in record.layout.places().items():
+        if field_place.offset and isinstance(field, Integer):
+            struct_format = (
+                f"{struct_format}{field_place.offset - packed_end}x{_letter(field, field_place)}"
+            )
+            packed_end = field_place.end
+    first_byte_value = first_byte(record.layout.kind[-1])
+    pack = struct.Struct(f"{struct_format}{METADATA_BYTES - packed_end}x").pack
+    return lambda *values: pack(first_byte_value, *values)
 
 
 CPU_TSC_AT: Final = place(NewCpu, "tsc").offset
@@ -564,6 +568,16 @@ class Dialect:
         return BASIC_VERSIONS if self.basic else FDR_VERSIONS
 
     @property
+    def records(self) -> type[wire.Record]:
+        """What the records behind the header have in common."""
+        return Basic if self.basic else Fdr
+
+    @property
+    def type(self) -> int:
+        """The ``type`` that the header has."""
+        return BASIC if self.basic else FDR
+
+    @property
     def defined(self) -> int:
         """The version that it is read as."""
         return min(max(self.version, self.versions[0]), self.versions[-1])
@@ -580,14 +594,16 @@ class Dialect:
 
     def state(self) -> State:
         """Return the state at the beginning of a file."""
-        made = State((Now.VERSION, *OF_BUFFER), big=self.order == "big", mirrored=self.mirrored)
-        made.set(Now.VERSION, self.defined)
-        return made
+        file_state = State(
+            (Now.VERSION, *OF_BUFFER), big=self.order == "big", mirrored=self.mirrored
+        )
+        file_state.set(Now.VERSION, self.defined)
+        return file_state
 
     def first_byte(self, kind: int) -> int:
         """Return the first byte of a metadata record of a kind."""
         places = Fdr.layout.family.places.values()
-        shifts = (each.shift_in(self.mirrored) for each in places)
+        shifts = (kind_place.shift_in(self.mirrored) for kind_place in places)
         return sum(number << shift for number, shift in zip((META, kind), shifts, strict=True))
 
     def kind_of(self, view: memoryview, at: int) -> int:

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, NS_PER_SECOND
+from fx_xray.read.columns import begins_of, let_rise
 from fxframework.model.clock import Clock
 
 __all__ = [
     "EVENT",
     "Events",
     "backward",
-    "distinct",
-    "let_rise",
     "merged_order",
     "picked",
     "to_ns",
@@ -67,34 +66,11 @@ def picked(events: Events, rows: Any) -> Events:
     return events._replace(**{name: column[rows] for name, column in events._asdict().items()})
 
 
-def distinct(*numbers: NDArray[Any]) -> I64:
-    """Return the distinct ones of some numbers, ascending, of shape (n,)."""
-    every = np.concatenate(numbers)
-    every.sort()
-    new = np.ones(every.size, np.bool_)
-    np.not_equal(every[1:], every[:-1], out=new[1:])
-    return every[new].astype(np.int64, copy=False)
-
-
-def let_rise(numbers: NDArray[Any], begins: I64) -> None:
-    """Let the numbers of each part ascend, in place: each is the greatest of its part so far.
-
-    ``begins`` are the rows with which the parts begin.
-    """
-    ends = np.append(begins[1:], numbers.size)
-    falls = np.flatnonzero(numbers[1:] < numbers[:-1]) + 1
-    parts = np.searchsorted(begins, falls, side="right") - 1
-    falling_parts = np.unique(parts[begins[parts] != falls])
-    bounds = zip(begins[falling_parts].tolist(), ends[falling_parts].tolist(), strict=True)
-    for begin, end in bounds:
-        np.maximum.accumulate(numbers[begin:end], out=numbers[begin:end])
-
-
 def merged_order(events: Events) -> I64:
     """Return the order that merges threads by time, and keeps that of each thread; shape (n,)."""
     order = np.argsort(events.thread, kind="stable")
     times = events.tsc[order]
-    let_rise(times, np.flatnonzero(np.diff(events.thread[order], prepend=-1)))
+    let_rise(times, np.flatnonzero(begins_of(events.thread[order])))
     return order[np.argsort(times, kind="stable")]
 
 
@@ -106,7 +82,8 @@ def backward(events: Events) -> NDArray[np.bool_]:
     out = np.zeros(events.kind.size, np.bool_)
     calls = np.flatnonzero(events.kind < ARGUMENT)
     calls = calls[np.argsort(events.thread[calls], kind="stable")]
-    time, thread = events.tsc[calls], events.thread[calls]
+    time = events.tsc[calls]
+    thread = events.thread[calls]
     out[calls[1:][(time[1:] < time[:-1]) & (thread[1:] == thread[:-1])]] = True
     return out
 

@@ -33,9 +33,10 @@ from fx_xray.format import (
     TYPED,
     WRAP_TICKS,
 )
-from fx_xray.read.buffers import half_follows, latest, shifted
+from fx_xray.read.buffers import half_follows
+from fx_xray.read.columns import begins_of, following, latest, shifted
 
-__all__ = ["BufferForm", "Buffers", "Rows", "begins_of", "buffers_of"]
+__all__ = ["BufferForm", "Buffers", "Rows", "buffers_of"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -54,7 +55,10 @@ class BufferForm:
     @property
     def preamble(self) -> int:
         """Bytes of the records before the first event, without extents."""
-        return (4 if self.version >= PID_VERSION else 3) * METADATA_BYTES
+        records = 3
+        if self.version >= PID_VERSION:
+            records += 1
+        return records * METADATA_BYTES
 
     @property
     def extents(self) -> int:
@@ -64,8 +68,10 @@ class BufferForm:
     @property
     def room(self) -> int:
         """Bytes for events."""
-        end = 0 if self.version >= EXTENTS_VERSION else END_BYTES
-        return self.size - end - self.preamble
+        room = self.size - self.preamble
+        if self.version < EXTENTS_VERSION:
+            room -= END_BYTES
+        return room
 
 
 @attrs.define(eq=False)
@@ -138,17 +144,20 @@ def looks_cut(kind: NDArray[Any], tsc: I64, base: I64) -> Bools:
     It does where the time is far from the one before, its low bits are near it, and the second
     half of the record could be a record itself.
     """
-    time, before = tsc ^ SIGN, base ^ SIGN
-    apart = np.where(time >= before, time - before, before - time)
+    biased_time = tsc ^ SIGN
+    biased_base = base ^ SIGN
+    apart = np.where(
+        biased_time >= biased_base, biased_time - biased_base, biased_base - biased_time
+    )
     is_far = (apart < 0) | (apart > CUT_RECORD_JUMP)
     # The bits of the time in the first half of the record; the second begins with the others.
     tsc_at = np.where(kind == NEW_CPU, wire.CPU_TSC_AT, wire.WRAP_TSC_AT)
     bits = 8 * (METADATA_BYTES // 2 - tsc_at)
     low_bits = (np.int64(1) << bits) - 1
-    half = tsc >> bits & (np.int64(1) << (64 - bits)) - 1
+    second_half = tsc >> bits & (np.int64(1) << (64 - bits)) - 1
     ahead = ((tsc & low_bits) - (base & low_bits)) & low_bits
-    is_reached = (ahead >> CUT_REACH_BITS == 0) & (before <= wire.LATEST - ahead)
-    is_cut: Bools = is_far & is_reached & half_follows(half, ends=True)
+    is_reached = (ahead >> CUT_REACH_BITS == 0) & (biased_base <= wire.LATEST - ahead)
+    is_cut: Bools = is_far & is_reached & half_follows(second_half, ends=True)
     return is_cut
 
 
@@ -164,8 +173,8 @@ class _Division:
         self.rows = rows
         self.form = form
         self.room = form.room
-        kind, count = rows.kind, rows.kind.size
-        index = np.arange(count)
+        kind = rows.kind
+        count = rows.kind.size
         self.is_argument = kind == ARGUMENT
         is_event = kind >= CUSTOM
         self.has_own_time = is_event & (form.version < EVENT_DELTA_VERSION)
@@ -176,8 +185,8 @@ class _Division:
         sets_time = self.is_timed | is_first
         self.cpu_is_unknown = is_event & (rows.cpu == NO_CPU) & (rows.number >= 0)
         self._fill_cpus(sets_time, is_first)
-        before = shifted(latest(sets_time, index))
-        self.base = rows.tsc[before]
+        setter_before = shifted(latest(sets_time))
+        self.base = rows.tsc[setter_before]
         self.clock = np.full(count, NO_CLOCK, np.int8)
         may_wrap = self.is_timed & ~is_first
         is_far = far_times(rows.tsc, self.base, form.version)
@@ -185,9 +194,9 @@ class _Division:
             # llvm-xray reads half of the time of a typed event as a delta: a TSCWrap corrects it.
             is_typed = self.has_own_time & (kind == TYPED)
             typed = np.cumsum(is_typed) - is_typed
-            is_far |= typed > typed[before]
+            is_far |= typed > typed[setter_before]
         self.clock[may_wrap & is_far] = TSC_WRAP
-        self.clock[may_wrap & (rows.cpu != rows.cpu[before])] = NEW_CPU
+        self.clock[may_wrap & (rows.cpu != rows.cpu[setter_before])] = NEW_CPU
         self.nbytes = np.full(count, FUNCTION_BYTES)
         self.nbytes[self.is_argument] = METADATA_BYTES
         if is_event.any():
@@ -203,7 +212,7 @@ class _Division:
     @cached_property
     def call(self) -> I64:
         """The call that each argument belongs to."""
-        return latest(self.rows.kind <= ENTER_ARG, np.arange(self.nbytes.size))
+        return latest(self.rows.kind <= ENTER_ARG)
 
     @cached_property
     def next_timed(self) -> I64:
@@ -219,14 +228,13 @@ class _Division:
         """Let events of unknown CPUs have that of their thread, which is 0 where it begins."""
         unknown = np.flatnonzero(self.cpu_is_unknown)
         if unknown.size:
-            index = np.arange(is_first.size)
-            known = latest(sets_time & ~self.cpu_is_unknown, index)[unknown]
-            is_here = known >= latest(is_first, index)[unknown]
-            self.rows.cpu[unknown] = np.where(is_here, self.rows.cpu[known], 0)
+            known_before = latest(sets_time & ~self.cpu_is_unknown)[unknown]
+            is_here = known_before >= latest(is_first)[unknown]
+            self.rows.cpu[unknown] = np.where(is_here, self.rows.cpu[known_before], 0)
 
     def divide(self) -> Buffers:
         """Return the buffers."""
-        found: list[tuple[int, int, int, int]] = []
+        buffers_found: list[tuple[int, int, int, int]] = []
         thread_ends = np.append(self.thread_first, self.rows.kind.size)[1:].tolist()
         for start, stop in zip(self.thread_first.tolist(), thread_ends, strict=False):
             end = start
@@ -234,9 +242,13 @@ class _Division:
                 start = end
                 end, ended_by = self._end_of(start, stop)
                 # An argument that does not fit takes its call along, but not the clock before it.
-                last_clock = NO_CLOCK if ended_by <= end else int(self.clock[end])
-                found.append((start, end, ended_by, last_clock))
-        first_rows, ends, ending_rows, last_clocks = np.array(found, np.int64).reshape(-1, 4).T
+                last_clock = NO_CLOCK
+                if ended_by > end:
+                    last_clock = int(self.clock[end])
+                buffers_found.append((start, end, ended_by, last_clock))
+        first_rows, ends, ending_rows, last_clocks = (
+            np.array(buffers_found, np.int64).reshape(-1, 4).T
+        )
         self.clock[first_rows] = NO_CLOCK
         # The time of a buffer is that of its first row.
         says_time = self.clock != NO_CLOCK
@@ -274,15 +286,15 @@ class _Division:
         if call > start:
             return call, row
         # The buffer has nothing but a call, whose arguments do not fit.
-        behind = min(int(self.next_other[row]), stop)
+        next_row = min(int(self.next_other[row]), stop)
         if self.form.version < EXTENTS_VERSION:
-            self.is_lost[row:behind] = True
-            full_at += int(self.ends[behind - 1] - self.ends[row - 1])
-            beyond = max(behind, self._first_beyond(start, full_at))
-            behind = min(beyond, self._next_break(start, stop), stop)
-            if behind < stop and self.is_argument[behind]:
-                return int(self.call[behind]), behind
-        return (stop, -1) if behind == stop else (behind, behind)
+            self.is_lost[row:next_row] = True
+            full_at += int(self.ends[next_row - 1] - self.ends[row - 1])
+            beyond = max(next_row, self._first_beyond(start, full_at))
+            next_row = min(beyond, self._next_break(start, stop), stop)
+            if next_row < stop and self.is_argument[next_row]:
+                return int(self.call[next_row]), next_row
+        return (stop, -1) if next_row == stop else (next_row, next_row)
 
     def _next_break(self, row: int, stop: int) -> int:
         """Return the first row behind one that has to begin a buffer, ``stop`` if there is none."""
@@ -307,7 +319,8 @@ class _Division:
         if beyond < call or call == stop:
             return beyond
         old_bytes = int(self.ends[call] - self.ends[call - 1] - self.nbytes[call])
-        tsc, base = rows.tsc[call : call + 1], rows.tsc[start : start + 1]
+        tsc = rows.tsc[call : call + 1]
+        base = rows.tsc[start : start + 1]
         self.base[call] = base[0]
         self.clock[call] = NO_CLOCK
         if rows.cpu[call] != rows.cpu[start]:
@@ -321,17 +334,3 @@ class _Division:
                 return call
         beyond = self._first_beyond(start, full_at + old_bytes - new_bytes)
         return min(max(call, beyond), self._next_break(call, stop))
-
-
-def begins_of(numbers: NDArray[Any]) -> Bools:
-    """Return where numbers differ from those before them; the first one does."""
-    begins = np.ones(numbers.size, np.bool_)
-    np.not_equal(numbers[1:], numbers[:-1], out=begins[1:])
-    return begins
-
-
-def following(mask: Bools) -> I64:
-    """Return the first row behind each where a mask holds, the number of rows for none."""
-    rows = np.where(mask, np.arange(mask.size), mask.size)
-    least = np.minimum.accumulate(rows[::-1])[::-1]
-    return np.append(least[1:], mask.size)[: mask.size]

@@ -44,9 +44,9 @@ from fx_xray.format import (
     Now,
     class_of,
 )
-from fx_xray.read.buffers import expanded, latest
-from fx_xray.read.events import Events, let_rise, picked
-from fx_xray.write.buffers import NO_CLOCK, BufferForm, Buffers, Rows, begins_of, buffers_of
+from fx_xray.read.columns import begins_of, ends_of, expanded, latest, let_rise
+from fx_xray.read.events import Events, picked
+from fx_xray.write.buffers import NO_CLOCK, BufferForm, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
 from fxframework.kernels.sorting import stable_order
@@ -210,8 +210,8 @@ class RecorderPacker(Packer):
         gathered = TextColumn.gather(payloads, starts, events.size[has_payload])
         self.waiting.append((events, gathered))
         self.waiting_count += events.kind.size
-        held = 0 if self.held is None else self.held.kind.size
-        if self.waiting_count >= max(AT_ONCE, 3 * held):
+        held_count = 0 if self.held is None else self.held.kind.size
+        if self.waiting_count >= max(AT_ONCE, 3 * held_count):
             self._pack(is_last=False)
 
     def close(self) -> Mapping[str, int]:
@@ -245,15 +245,15 @@ class RecorderPacker(Packer):
         self.waiting_count = 0
         if is_last:
             # Threads in the order of reading, so that extracting twice gives the same bytes.
-            left = np.flatnonzero(is_open)
-            output.write(left[np.argsort(self.rank[thread[left]], kind="stable")])
+            buffers_left = np.flatnonzero(is_open)
+            output.write(buffers_left[np.argsort(self.rank[thread[buffers_left]], kind="stable")])
             self.held = None
         else:
             self._hold(rows, payloads, buffers, is_open)
 
     def _sorted_rows(self) -> tuple[Rows, U8]:
         """Return the events that are held and those that came since, and their payloads."""
-        parts = [] if self.held is None else [self.held]
+        row_parts = [] if self.held is None else [self.held]
         pools = [self.held_payloads]
         number = 0
         for events, payloads in self.waiting:
@@ -264,13 +264,15 @@ class RecorderPacker(Packer):
                 pools.append(payloads.data)
             numbers = np.arange(number, number + events.kind.size)
             kind, function, tsc, cpu, thread, _, _, size = events
-            parts.append(
+            row_parts.append(
                 Rows(kind, function, tsc.view(np.int64), cpu, thread, value, size, numbers)
             )
             number += events.kind.size
-        rows = Rows.joined(parts)
+        rows = Rows.joined(row_parts)
         order = stable_order(rows.thread.astype(np.int64))
-        return rows if order is None else rows.take(order), np.concatenate(pools)
+        if order is not None:
+            rows = rows.take(order)
+        return rows, np.concatenate(pools)
 
     def _without_losses(self, rows: Rows) -> Rows:
         """Return the rows that the version can hold, and count the others."""
@@ -287,24 +289,25 @@ class RecorderPacker(Packer):
         # Arguments belong to the event before, if that is a call which is written.
         is_argument = kind == ARGUMENT
         may_have_arguments = is_function & ~is_lost
-        index = np.arange(kind.size)
         is_first = begins_of(rows.thread)
-        last = np.append(is_first[1:], True)[: kind.size]
-        rows_asking = np.flatnonzero(is_argument & is_new | last)
-        before = latest(~is_argument & is_new, index)[rows_asking]
-        is_near = before >= latest(is_first, index)[rows_asking]
+        is_last = ends_of(rows.thread)
+        rows_asking = np.flatnonzero(is_argument & is_new | is_last)
+        event_before = latest(~is_argument & is_new)[rows_asking]
+        is_near = event_before >= latest(is_first)[rows_asking]
         is_called = np.where(
-            is_near, may_have_arguments[before], self.is_called[rows.thread[rows_asking]]
+            is_near, may_have_arguments[event_before], self.is_called[rows.thread[rows_asking]]
         )
         orphans = rows_asking[~is_called]
         losses[ORPHAN_ARGUMENT] = np.zeros(kind.size, np.bool_)
         losses[ORPHAN_ARGUMENT][orphans] = (is_argument & is_new)[orphans]
-        self.is_called[rows.thread[last]] = is_called[last[rows_asking]]
+        self.is_called[rows.thread[is_last]] = is_called[is_last[rows_asking]]
         for name in LEFT_OUT:
             if name in losses:
                 self._leave_out(rows, name, losses[name])
         is_lost |= losses[ORPHAN_ARGUMENT]
-        return rows.take(~is_lost) if is_lost.any() else rows
+        if is_lost.any():
+            return rows.take(~is_lost)
+        return rows
 
     def _leave_out(self, rows: Rows, name: str, is_left_out: Bools) -> None:
         """Count rows that are not written; these came since the last call."""
@@ -312,12 +315,12 @@ class RecorderPacker(Packer):
         if not numbers.size:
             return
         self.counts[name] += numbers.size
-        first = 0
+        first_number = 0
         for events, _ in self.waiting if self.left_out is not None else ():
-            end = first + events.kind.size
-            mine = numbers[(numbers >= first) & (numbers < end)] - first
+            end = first_number + events.kind.size
+            mine = numbers[(numbers >= first_number) & (numbers < end)] - first_number
             self.leave_out(events, mine, name)
-            first = end
+            first_number = end
 
     def _count_cpus(self, rows: Rows, is_unknown: Bools) -> None:
         """Count CPUs of events that the version cannot hold, and unknown ones where it has to."""
@@ -347,8 +350,9 @@ class RecorderPacker(Packer):
 
     def _hold(self, rows: Rows, payloads: U8, buffers: Buffers, is_open: Bools) -> None:
         """Keep the events of open buffers."""
-        first, end = buffers.first[is_open], buffers.end[is_open]
-        index, _ = expanded(first, end - first, step=1)
+        first_rows = buffers.first[is_open]
+        end_rows = buffers.end[is_open]
+        index, _ = expanded(first_rows, end_rows - first_rows, step=1)
         if buffers.is_lost.any():
             index = index[~buffers.is_lost[index]]
         held = rows.take(index)
@@ -387,8 +391,8 @@ class _Output:
         if form.version < EXTENTS_VERSION:
             sizes = np.full(order.size, form.size)
         ends = np.cumsum(sizes)
-        pieces = np.searchsorted(ends, np.arange(OUT, ends[-1] if ends.size else 0, OUT))
-        for numbers in np.split(np.arange(order.size), np.unique(pieces)):
+        piece_bounds = np.searchsorted(ends, np.arange(OUT, ends[-1] if ends.size else 0, OUT))
+        for numbers in np.split(np.arange(order.size), np.unique(piece_bounds)):
             if numbers.size:
                 begins = ends[numbers] - sizes[numbers]
                 out = np.zeros(int(ends[numbers[-1]] - begins[0]), np.uint8)
@@ -398,19 +402,20 @@ class _Output:
     def _put_buffers(self, out: U8, begins: I64, numbers: I64) -> None:
         """Put buffers, by their numbers, to places of ``out``."""
         buffers = self.buffers
-        first, end = buffers.first[numbers], buffers.end[numbers]
+        first_rows = buffers.first[numbers]
+        end_rows = buffers.end[numbers]
         self._put_preambles(out, begins, numbers)
-        index, _ = expanded(first, end - first, step=1)
-        shift = begins + self.head - self.begins[first]
-        places = self.begins[index] + np.repeat(shift, end - first)
+        index, _ = expanded(first_rows, end_rows - first_rows, step=1)
+        shift = begins + self.head - self.begins[first_rows]
+        places = self.begins[index] + np.repeat(shift, end_rows - first_rows)
         clock = buffers.clock[index]
         clocked = np.flatnonzero(clock != NO_CLOCK)
         self._put_clocks(out, places[clocked], clock[clocked], index[clocked])
         places[clocked] += METADATA_BYTES
         last_clock = buffers.last_clock[numbers]
         with_clock = np.flatnonzero(last_clock != NO_CLOCK)
-        behind = begins[with_clock] + self.fill[numbers[with_clock]] - METADATA_BYTES
-        self._put_clocks(out, behind, last_clock[with_clock], end[with_clock])
+        clock_places = begins[with_clock] + self.fill[numbers[with_clock]] - METADATA_BYTES
+        self._put_clocks(out, clock_places, last_clock[with_clock], end_rows[with_clock])
         if buffers.is_lost.any():
             is_written = ~buffers.is_lost[index]
             index = index[is_written]
@@ -421,14 +426,15 @@ class _Output:
 
     def _put_preambles(self, out: U8, begins: I64, numbers: I64) -> None:
         """Put what buffers begin with."""
-        packer, rows = self.packer, self.rows
-        first = self.buffers.first[numbers]
-        thread = rows.thread[first]
+        packer = self.packer
+        rows = self.rows
+        first_rows = self.buffers.first[numbers]
+        thread = rows.thread[first_rows]
         seconds, micros = wall_times(self.walls[numbers].view(np.uint64), packer.frequency)
         records: list[tuple[type[Record], dict[str, Any]]] = [
             (wire.NewBuffer, {"thread": packer.numbers[thread]}),
             (wire.WallTime, {"seconds": seconds, "micros": micros}),
-            (wire.NewCpu, {"cpu": rows.cpu[first], "tsc": rows.tsc[first]}),
+            (wire.NewCpu, {"cpu": rows.cpu[first_rows], "tsc": rows.tsc[first_rows]}),
         ]
         if packer.version >= PID_VERSION:
             records.insert(2, (wire.Pid, {"process": packer.processes[thread]}))
@@ -440,14 +446,16 @@ class _Output:
 
     def _put_clocks(self, out: U8, places: I64, kinds: NDArray[Any], index: I64) -> None:
         """Put clocks with the times and CPUs of rows."""
-        tsc, cpu = self.rows.tsc[index], self.rows.cpu[index]
+        tsc = self.rows.tsc[index]
+        cpu = self.rows.cpu[index]
         is_cpu = kinds == NEW_CPU
         self.packer.put(out, places[is_cpu], wire.NewCpu, cpu=cpu[is_cpu], tsc=tsc[is_cpu])
         self.packer.put(out, places[~is_cpu], wire.TscWrap, tsc=tsc[~is_cpu])
 
     def _put_rows(self, out: U8, places: I64, index: I64) -> None:
         """Put the records of rows."""
-        packer, rows = self.packer, self.rows
+        packer = self.packer
+        rows = self.rows
         kind = rows.kind[index]
         is_argument = kind == ARGUMENT
         if packer.version < EVENT_CPU_VERSION:
@@ -509,11 +517,13 @@ class _Output:
 
 def wall_times(ticks: NDArray[np.uint64], frequency: int) -> tuple[I64, I64]:
     """Return ticks of a clock as seconds and microseconds, each of the same shape."""
-    seconds, rest = np.divmod(ticks, np.uint64(frequency))
+    seconds, ticks_left = np.divmod(ticks, np.uint64(frequency))
     if frequency < 1 << 44:
-        micros = rest * np.uint64(SECOND_IN_MICROS) // np.uint64(frequency)
+        micros = ticks_left * np.uint64(SECOND_IN_MICROS) // np.uint64(frequency)
     else:  # an implausible rate, with which the product would overflow
-        micros = np.minimum(rest // np.uint64(frequency // SECOND_IN_MICROS), SECOND_IN_MICROS - 1)
+        micros = np.minimum(
+            ticks_left // np.uint64(frequency // SECOND_IN_MICROS), SECOND_IN_MICROS - 1
+        )
     return np.minimum(seconds, np.uint64(LATEST)).view(np.int64), micros.view(np.int64)
 
 
@@ -537,19 +547,22 @@ class BasicPacker(Packer):
             self._write(picked(events, slice(start, start + AT_ONCE)))
 
     def _write(self, events: Events) -> None:
-        kind, thread = events.kind, events.thread
+        kind = events.kind
+        thread = events.thread
         is_function = kind <= ENTER_ARG
         is_argument = kind == ARGUMENT
         is_great = is_function & (events.function > MAX_BASIC_FUNCTION)
         # The call before each event, of any thread: arguments directly follow it, but for events of
         # other threads. -1 is the last one before these.
         called = np.append(np.where(is_great, -1, thread), self.called_thread)
-        call = latest(is_function, np.arange(kind.size))
+        call = latest(is_function)
         ends_call = (kind >= CUSTOM) & (called[call] == thread)
-        is_near = latest(ends_call, np.arange(kind.size)) <= call
+        is_near = latest(ends_call) <= call
         has_call = is_near & (called[call] == thread)
         if kind.size:
-            self.called_thread = int(called[call[-1]]) if is_near[-1] else -1
+            self.called_thread = -1
+            if is_near[-1]:
+                self.called_thread = int(called[call[-1]])
         for name, is_lost in (
             (GREAT_FUNCTION, is_great),
             (ORPHAN_ARGUMENT, is_argument & ~has_call),
@@ -572,7 +585,8 @@ class BasicPacker(Packer):
             (wire.BasicFunction, np.flatnonzero(is_call)),
             (wire.BasicArgument, np.flatnonzero(is_argument)),
         ):
-            thread, cpu = events.thread[rows], events.cpu[rows]
+            thread = events.thread[rows]
+            cpu = events.cpu[rows]
             kind = events.kind[rows]
             if record is wire.BasicFunction:
                 is_unknown = cpu == NO_CPU
