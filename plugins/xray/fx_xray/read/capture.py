@@ -208,8 +208,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
                     blocks["seconds"][is_used] * 1_000_000 + blocks["micros"][is_used]
                 )
                 facts["wall_time"] = {"first_us": int(walls[0]), "last_us": int(walls[-1])}
-        order = {"byte_order": self.byte_order} if self.byte_order else {}
-        return facts | {
+        facts |= {
             "threads": int(log.pids.size),
             "processes": int(np.unique(log.pids).size),
             "functions": int(passed.functions[0].size),
@@ -217,8 +216,10 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             "unmatched_entries": passed.open_calls,
             "unmatched_exits": passed.matcher.unmatched_exits,
             "unwound": passed.matcher.unwound,
-            **order,
         }
+        if self.byte_order:
+            facts["byte_order"] = self.byte_order
+        return facts
 
 
 class FileCapture(EventCapture):

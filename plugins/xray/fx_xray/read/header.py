@@ -69,7 +69,9 @@ def _found_order(view: memoryview, form: str) -> str:
     big = Dialect(byte_order="big")
     begins = {big.first_byte(MetadataKind.NEW_BUFFER), big.first_byte(MetadataKind.BUFFER_EXTENTS)}
     first_byte = view[wire.HEADER_BYTES : wire.HEADER_BYTES + 1].tobytes()
-    return "big" if first_byte and first_byte[0] in begins else "big-lsb"
+    if first_byte and first_byte[0] in begins:
+        return "big"
+    return "big-lsb"
 
 
 def read_header(data: Data, form: str, byte_order: str = "") -> FileHeader | None:

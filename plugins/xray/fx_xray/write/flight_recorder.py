@@ -273,9 +273,13 @@ class FdrWriter(Recorder["FdrThread"]):
     @property
     def event_room(self) -> int:
         """Bytes of a buffer after preamble and NewCPUId, and before its end."""
-        metadata = 3 + (self.version >= PID_VERSION)
-        end = END_ROOM if self.version < EXTENTS_VERSION else 0
-        return self.buffer_size - metadata * METADATA_BYTES - end
+        # Thread, wall time, and CPU.
+        room = self.buffer_size - 3 * METADATA_BYTES
+        if self.version >= PID_VERSION:
+            room -= METADATA_BYTES
+        if self.version < EXTENTS_VERSION:
+            room -= END_ROOM
+        return room
 
 
 class FdrThread(ThreadRecorder):
@@ -400,14 +404,17 @@ class FdrThread(ThreadRecorder):
         tsc, aux = (counter or self._counter).read_tscp()
         metadata = self._before(METADATA_BYTES + size, tsc, aux & CPU_MASK)
         if metadata is not None:
-            kind = _ENTER_ARG if self._version >= EVENT_CPU_VERSION else _ENTER
+            kind = _ENTER
+            if self._version >= EVENT_CPU_VERSION:
+                kind = _ENTER_ARG
             record = _FUNCTION(function_id << _ID_AT | kind, tsc - self._latest)
             self._put_bytes(metadata + record + b"".join(map(_ARGUMENT, numbers)))
             self._latest = tsc
             self._undoable.clear()
+        is_recorded = metadata is not None
         if self._check:
-            self._open.append(function_id if metadata is not None else ~function_id)
-        return metadata is not None
+            self._open.append(function_id if is_recorded else ~function_id)
+        return is_recorded
 
     def _leave(self, kind: int, function_id: int, counter: TimestampCounter | None) -> bool:
         if function_id.__class__ is not int or not 0 <= function_id <= MAX_FUNCTION_ID:
