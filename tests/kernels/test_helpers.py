@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fxframework.kernels import parts, pools, sorting, templates
 from fxframework.kernels.rows import Notes, copied
+from fxframework.model.strings import StringPool
 
 from ..cases import cases
 
@@ -99,11 +100,20 @@ def test_a_pool_grows() -> None:
 
 @given(numbers=st.lists(st.integers(0, 2**63 - 1), max_size=40))
 def test_a_pool_enters_numbers_as_digits(numbers: list[int]) -> None:
-    pool = pools.Pool()
-    codes = np.zeros(len(numbers), np.int32)
-    pool.enter_numbers(np.array(numbers, np.int64).data, codes.data)
+    pool = StringPool()
+    codes = pool.intern_numbers(np.array(numbers, np.int64))
     assert [pool.bytes_of(code) for code in codes.tolist()] == [b"%d" % each for each in numbers]
-    assert pool.count == len(set(numbers))
+    assert len(pool) == len({*numbers}) + 1  # and the empty one
+
+
+def test_a_pool_refuses_what_is_not_in_its_source() -> None:
+    pool = pools.Pool()
+    pool.read_from(np.zeros(2, np.int64).data)
+    for start, nbytes in ((-1, 8), (0, 17), (1, 9), (3, 0), (0, -1), (2**60, 8)):
+        for method in (pool.find, pool.intern):
+            with pytest.raises(IndexError, match=f"{nbytes} bytes at word {start} of 2"):
+                method(start, nbytes)
+    assert pool.intern(2, 0) == 0
 
 
 def test_a_pool_keeps_the_source_it_reads_from() -> None:

@@ -1,4 +1,3 @@
-# distutils: extra_compile_args = -O2
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
 """Text that kernels write: literals, numbers and JSON strings, and rows of templates.
 
