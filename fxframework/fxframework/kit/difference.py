@@ -287,11 +287,12 @@ def _digested(chunk: bytes, names: _Names) -> tuple[U64, I32]:
     """Return the digest and the kind of each line of a chunk."""
     chunk = _PLACE.sub(b"", _REFS.sub(b"", chunk))
     lines = [line for line in chunk.split(b"\n") if line]
+    # Lines that have no raw bytes and begin with their kind are hashed as they are.
     heads = chunk.startswith(_HEAD) + chunk.count(b"\n" + _HEAD)
     if heads < len(lines) or any(mark in chunk for mark in (*_UNUSUAL, b'"raw":', b'"record":"\\')):
-        told = [_told(line) for line in lines]
-        lines = [contents for contents, _ in told]
-        kinds = [names.number(kind) for _, kind in told]
+        contents_and_kinds = [_contents_and_kind(line) for line in lines]
+        lines = [contents for contents, _ in contents_and_kinds]
+        kinds = [names.number(kind) for _, kind in contents_and_kinds]
     else:
         records = [line[len(_HEAD) : line.find(b'"', len(_HEAD))] for line in lines]
         number_of_record = {
@@ -302,7 +303,7 @@ def _digested(chunk: bytes, names: _Names) -> tuple[U64, I32]:
     return digests.view(np.uint64), np.array(kinds, np.int32)
 
 
-def _told(line: bytes) -> tuple[bytes, str]:
+def _contents_and_kind(line: bytes) -> tuple[bytes, str]:
     """Return the contents of a record as JSON, and its kind, of a line without places."""
     kind = _KIND.match(line)
     if kind is not None and not any(mark in line for mark in _UNUSUAL):
