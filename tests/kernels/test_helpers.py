@@ -371,3 +371,14 @@ def test_numbers_of_every_length_are_written() -> None:
     bounds = zip(begins.tolist(), stops.tolist(), strict=True)
     assert [int(written[begin:stop]) for begin, stop in bounds] == numbers
     assert len(written) == sum(len(str(number)) for number in numbers)
+
+
+def test_rows_of_texts_that_there_are_not_are_refused() -> None:
+    made = templates.Templates(b"[", b",", b"]")
+    number = made.text(b"a")
+    (copied_number,) = made.column(np.frombuffer(b"abc", np.uint8), np.array([0, 3])).tolist()
+    rows = made.write(1, (parts.TEXT, number), (parts.COPIED, copied_number))
+    assert made.letters()[: int(rows[1][0])].tobytes() == b"aabc"
+    for kind, wrong in ((parts.TEXT, number + 1), (parts.TEXT, -1), (parts.COPIED, 1)):
+        with pytest.raises(IndexError):
+            made.write(1, (kind, wrong))
