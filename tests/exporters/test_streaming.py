@@ -258,7 +258,7 @@ def test_slices_in_order_are_taken_a_part_at_a_time(monkeypatch: pytest.MonkeyPa
         assert Rows(rows).events()[1] == 10
 
 
-@pytest.mark.parametrize("late", [0, 1])
+@cases("late", [0, 1])
 def test_slices_out_of_order_are_taken_a_stretch_at_a_time(
     late: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
