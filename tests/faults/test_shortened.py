@@ -23,8 +23,6 @@ from fxframework.io.source import Source
 from fxframework.model.capture import Capture
 from fxframework.testing.cli import run_cli
 
-from ..cases import cases
-
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows refuses to shorten mapped files")
 
 FORMATS = ("trace", "log", "inspect", "xray")
@@ -74,9 +72,9 @@ class Shortener:
         os.truncate(path, self.left(path.stat().st_size))
 
 
+@pytest.mark.parametrize("left", LEFT)
 @pytest.mark.parametrize("format", FORMATS)
-@cases("left", LEFT)
-@cases("command", COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_names_the_file_and_fails(
     command: str, format: str, left: str, samples: dict[str, bytes], tmp_path: Path
 ) -> None:
