@@ -81,8 +81,8 @@ def command(
 
     The time of a call is that from its beginning to its end; self excludes the calls within it.
     Calls that never ended count as unfinished and have no time; ends without a beginning count as
-    unmatched. Calls grouped --by thread or another column count only if none of their group is
-    around them. Of n calls sorted by time, the median is number n/2 and the 90th percentile number
+    unmatched. Grouped --by thread or another column, a call counts only if no call of its group
+    encloses it. Of n calls sorted by time, the median is number n/2 and the 90th percentile number
     n*0.9, rounded down and counted from 0. Asynchronous slices are marked: they may overlap.
     """  # fmt: skip
     if recursive_calls_only and no_recursion:

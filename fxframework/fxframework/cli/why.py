@@ -53,12 +53,12 @@ def command(
 ) -> ExitCode:
     """Show where the time of the slowest call of NAME went, beside the typical call of NAME.
 
-    NAME is that of slices. Time is split by the innermost slice, and by what the thread did:
-    running; runnable, with what held the CPU that it ran on next; blocked, with the thread that
-    woke it, and what that one waited for before. The waker is that of the wakeup's argument
-    `waker`, or else inferred: the thread that ran on the CPU of the wakeup. The typical call is the
-    median. Flows from other threads and log lines of the thread follow. Without scheduling data,
-    it is unknown when the thread waited and when it ran.
+    NAME is the name of slices. The time of a call is split by the innermost slice, and by what the
+    thread did. It was running; or runnable, while something else held the CPU that it ran on next;
+    or blocked, until a thread woke it. Below that is what the waking thread waited for before. If a
+    wakeup has no argument `waker`, its waker is inferred: the thread that ran on the CPU of the
+    wakeup. The typical call is the median. Flows from other threads and log lines of the thread
+    follow. Without scheduling data, waiting cannot be told from running.
     """
     from fxframework.analysis.why import why
 

@@ -37,7 +37,7 @@ from fxframework.kit.lossless import LosslessRecord
 from fxframework.kit.row_texts import Numbered, column_of, string_lengths
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.wire.beside import Spare
-from fxframework.wire.blocks import LEAST_RUN, REASONS, SIZE_RULE, Block, BlockReader, Run
+from fxframework.wire.blocks import LEAST_RUN, REASONS, SIZE_RULE, Block, BlockReader
 from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Field, Integer, Mark, Number
@@ -48,6 +48,7 @@ from fxframework.wire.known import CODE, LENGTH, START, STRANGE, THERE, Codes
 from fxframework.wire.lists import Listed
 from fxframework.wire.many import Many
 from fxframework.wire.records import Part, Record
+from fxframework.wire.runs import Run
 from fxframework.wire.shape import is_reference
 from fxframework.wire.spans import Octets, Span, Text
 

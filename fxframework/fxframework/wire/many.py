@@ -198,6 +198,12 @@ class Reference:
         """The rows of the run that have the numbers."""
         return self.own.ordinals[self.rows]
 
+    def shown(self, number: int) -> str:
+        """Return what is shown in place of the text of a number that nothing declared."""
+        if self.unsigned:
+            number %= 1 << 64
+        return self.table.unknown(number)  # type: ignore[no-any-return]
+
 
 class Moment(NamedTuple):
     """How far records are read, which tells the order of their findings."""

@@ -35,7 +35,7 @@ from fxframework.kernels.codes import Numbering
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.model.strings import StringPool
-from fxframework.wire.blocks import BlockReader, Run, plan_for
+from fxframework.wire.blocks import BlockReader, plan_for
 from fxframework.wire.cursor import order_of
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Number
@@ -44,6 +44,7 @@ from fxframework.wire.format import every_layout
 from fxframework.wire.framing import BAD_SIZE, ROOM, ListedFrames
 from fxframework.wire.known import THERE
 from fxframework.wire.many import ClassRows, Many, Moment, Reference
+from fxframework.wire.runs import Run
 from fxframework.wire.state import ScopedRegistrations
 
 if TYPE_CHECKING:
