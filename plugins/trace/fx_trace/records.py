@@ -1,7 +1,6 @@
 """Records of the trace format, declared: objects, JSON, bytes and explanations follow from it.
 
-They are read one at a time (``read.decoder``), or many as columns (``read.blocks``). ``scan.py``
-shares nothing with it but the bit fields of ``format.py``, which are taken from here.
+They are read one at a time (``read.decoder``), or many as columns (``read.blocks``).
 """
 
 from __future__ import annotations
