@@ -271,25 +271,6 @@ def test_bundled_plugins_load_through_the_entry_points() -> None:
     assert {"trace", "records"} <= host.readers.keys()
 
 
-def test_a_checkout_that_is_not_installed_reads_its_own_pyproject(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(host_module, "entry_points", lambda group: [])
-    package = tmp_path / "fxframework" / "fxframework"
-    monkeypatch.setattr(host_module, "__file__", str(package / "host.py"))
-    assert host_module._installed() == []
-    pyproject = tmp_path / "pyproject.toml"
-    pyproject.write_text(
-        '[project]\nname = "fxframework"\n[project.entry-points.fxframework]\nz = "a:b"\n'
-    )
-    assert host_module._installed() == [
-        host_module._Installed(EntryPoint("z", "a:b", "fxframework"), "fxframework", "checkout")
-    ]
-    for other in ('[project]\nname = "other"\n', "[project]\n", "not toml", ""):
-        pyproject.write_text(other)
-        assert host_module._installed() == []
-
-
 def test_ours_come_first_and_a_distribution_found_twice_counts_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

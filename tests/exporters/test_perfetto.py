@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxframework.exporters.nesting import OPEN, Nesting
 from fxframework.exporters.perfetto import wire
-from fxframework.exporters.perfetto.ids import Ids, SortedMap
+from fxframework.exporters.perfetto.ids import Ids
 from fxframework.exporters.perfetto.wire import Messages
+from fxframework.kernels.nesting import NEVER_ENDS, Lanes
 
 U64 = st.integers(0, (1 << 64) - 1)
 
@@ -77,38 +76,26 @@ Event = tuple[int, int, int, int]
 
 
 def nested(
-    rows: list[tuple[int, int, int]], events: int = 1 << 15, at_once: int = 1 << 15
+    rows: list[tuple[int, int, int]], at_once: int = 1 << 15
 ) -> tuple[list[Event], int, list[int]]:
     """What the kernel makes of (track, start, length), -1 for never closed; the end of each."""
-    from fxframework.exporters import nesting as nest
-
     track, start, length = (np.array([row[n] for row in rows], np.int64) for n in range(3))
-    end = np.where(length < 0, OPEN, start + length)
+    end = np.where(length < 0, NEVER_ENDS, start + length)
     order = np.lexsort((-end, start))
     columns = [each[order] for each in (track, start, end, np.zeros(len(rows), np.int64))]
     found: list[Event] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nest, "EVENTS", events)
-        kernel = nest.Nesting()
-    for at in range(0, len(rows) + at_once, at_once):
-        kernel.load(*(column[at : at + at_once] for column in columns))
-        if at >= len(rows):
-            kernel.end_before(OPEN)
-        elif at + at_once < len(rows):
-            kernel.end_before(int(columns[1][at + at_once]))
-        more = True
-        while more:
-            more = bool(kernel.run())
-            slices, times, lanes = (
-                np.asarray(each)[: kernel.count]
-                for each in (kernel.slices, kernel.times, kernel.lanes)
-            )
-            whose, level = (
-                np.asarray(each)[lanes] for each in (kernel.lane_track, kernel.lane_level)
-            )
-            assert slices.size <= events
-            places = np.where(slices < 0, slices, slices + at)
-            found += zip(*(each.tolist() for each in (places, times, whose, level)), strict=True)
+    kernel = Lanes()
+
+    def note(slices: Any, times: Any, lanes: Any, first: int) -> None:
+        places = np.where(slices < 0, slices, slices + first)
+        events = (places, times, kernel.tracks[lanes], kernel.levels[lanes])
+        found.extend(zip(*(each.tolist() for each in events), strict=True))
+
+    for first in range(0, len(rows), at_once):
+        note(*kernel.nest(*(column[first : first + at_once] for column in columns)), first)
+        if first + at_once < len(rows):
+            note(*kernel.ends_before(int(columns[1][first + at_once])), 0)
+    note(*kernel.ends_before(NEVER_ENDS), 0)
     assert kernel.open_count == len(
         {event[2:] for event in found if _never_ends(event, columns[2])}
     )
@@ -116,7 +103,7 @@ def nested(
 
 
 def _never_ends(event: Event, end: Any) -> bool:
-    return event[0] >= 0 and bool(end[event[0]] == OPEN)
+    return event[0] >= 0 and bool(end[event[0]] == NEVER_ENDS)
 
 
 @given(SLICES)
@@ -138,7 +125,7 @@ def test_events_of_a_lane_nest_and_lose_no_slice(rows: list[tuple[int, int, int]
             assert end[stack.pop()] == when
     assert sorted(begun) == list(range(len(rows)))
     assert cut == 0
-    assert all(end[place] == OPEN for stack in stacks.values() for place in stack)
+    assert all(end[place] == NEVER_ENDS for stack in stacks.values() for place in stack)
 
 
 def by_lane(events: list[Event]) -> dict[tuple[int, int], list[tuple[int, int]]]:
@@ -149,12 +136,12 @@ def by_lane(events: list[Event]) -> dict[tuple[int, int], list[tuple[int, int]]]
     return found
 
 
-@given(SLICES, st.integers(1, 3), st.integers(1, 9))
+@given(SLICES, st.integers(1, 9))
 def test_slices_a_few_at_a_time_have_the_events_of_all_at_once(
-    rows: list[tuple[int, int, int]], events: int, at_once: int
+    rows: list[tuple[int, int, int]], at_once: int
 ) -> None:
     expected, cut, _ = nested(rows)
-    found, again, _ = nested(rows, events, at_once)
+    found, again, _ = nested(rows, at_once)
     assert by_lane(found) == by_lane(expected)
     assert again == cut
 
@@ -168,12 +155,12 @@ def test_what_overlaps_everywhere_is_cut_short() -> None:
 
 
 def test_slices_that_never_end_take_no_memory() -> None:
-    kernel = Nesting()
+    kernel = Lanes()
     for at in range(3):
         start = np.arange(1000 * at, 1000 * (at + 1))
-        kernel.load(np.zeros(1000), start, np.full(1000, OPEN), start)
-        assert kernel.run() == 0
-    assert (kernel.count, kernel.open_count, kernel.lane_count) == (1000, 1, 1)
+        slices, _, _ = kernel.nest(np.zeros(1000, int), start, np.full(1000, NEVER_ENDS), start)
+        assert slices.tolist() == list(range(1000))
+    assert (kernel.open_count, kernel.lane_count) == (1, 1)
 
 
 # --- Ids of processes and threads ----------------------------------------------------------------
@@ -199,9 +186,8 @@ def test_ids_of_processes_and_threads_are_one_each(calls: list[tuple[str, list[A
     described: list[int] = []
 
     def enter(pids: list[int]) -> None:
-        given = np.array(sorted(set(pids)), np.int64)
-        found, fresh = ids.processes(given)
-        for pid, small, new in zip(given.tolist(), found.tolist(), fresh.tolist(), strict=True):
+        for pid in pids:
+            small, new = ids.process(pid)
             assert new == (pid not in processes)
             assert processes.setdefault(pid, small) == small
 
@@ -209,25 +195,21 @@ def test_ids_of_processes_and_threads_are_one_each(calls: list[tuple[str, list[A
         if what == "processes":
             enter(rows)
         elif what == "threads":
-            pairs = sorted({row if isinstance(row, tuple) else (row, row) for row in rows})
+            pairs = [row if isinstance(row, tuple) else (row, row) for row in rows]
             enter([pid for pid, _ in pairs])
-            of = np.array([processes[pid] for pid, _ in pairs], np.int64)
-            found, fresh = ids.threads(of, np.array([tid for _, tid in pairs], np.int64))
-            for pair, small, new in zip(pairs, found.tolist(), fresh.tolist(), strict=True):
-                assert new == (pair not in threads)
-                assert threads.setdefault(pair, small) == small
+            for pid, tid in pairs:
+                small, new = ids.thread(processes[pid], tid)
+                assert new == ((pid, tid) not in threads)
+                assert threads.setdefault((pid, tid), small) == small
                 described += [small] * new
         elif what == "tid 0":
-            if not rows:
-                continue
             enter(rows)
-            found = ids.threads_of_tid_0(np.array([processes[pid] for pid in rows], np.int64))
-            described += found.tolist()
-            assert all(ids.renumbered()[small] == 0 for small in found.tolist())
+            found = [ids.thread_of_tid_0(processes[pid]) for pid in rows]
+            described += found
+            assert all(ids.renumbered()[small] == 0 for small in found)
         else:
-            tids = np.array(sorted(set(rows)), np.int64)
-            found, fresh = ids.loose_threads(tids, np.full(tids.size, what == "tracked"))
-            for tid, small, new in zip(tids.tolist(), found.tolist(), fresh.tolist(), strict=True):
+            for tid in rows:
+                small, new = ids.loose_thread(tid, is_tracked=what == "tracked")
                 if small not in threads.values():
                     assert tid in loose or tid not in {own for _, own in threads}
                     assert loose.setdefault(tid, small) == small
@@ -241,15 +223,4 @@ def test_ids_of_processes_and_threads_are_one_each(calls: list[tuple[str, list[A
     for own, small in [*whose, *loose.items()]:
         assert 0 < small < 1 << 31
         assert own == small or ids.renumbered()[small] == own % (1 << 64)
-    assert ids.moved == len(ids.renumbered())
-
-
-@given(st.lists(st.dictionaries(st.integers(-9, 9), st.integers(0, 99)), max_size=8))
-def test_a_sorted_map_is_a_map(parts: list[dict[int, int]]) -> None:
-    kept = SortedMap()
-    expected: dict[int, int] = {}
-    for part in parts:
-        kept.put(np.array([*part], np.int64), np.array([*part.values()], np.int64))
-        expected |= part
-    asked = np.arange(-10, 11)
-    assert kept.get(asked).tolist() == [expected.get(key, -1) for key in asked.tolist()]
+    assert ids.changed_count == len(ids.renumbered())

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
 import toy
 from calls_of import Call, Given, Numbered, nested_calls, own_time, path_of
@@ -22,7 +21,6 @@ from fx_trace import sample as traces
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters import plugin
 from fxframework.exporters.flamegraph import export as flamegraph
-from fxframework.exporters.nesting import Pairing
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.registry import Exporter, parse_options
@@ -399,59 +397,3 @@ def test_captures_of_any_formats_share_a_picture_and_a_profile(tmp_path: Path) -
         picture = out.with_suffix(".svg")
         fxf.convert(inputs, picture)
         assert len(frames_of(picture.read_bytes())) > len(inputs)
-
-
-# --- Pairing --------------------------------------------------------------------------------------
-
-
-def paired(calls: list[tuple[int, int, int]], last: int) -> tuple[list[tuple[int, int, int]], int]:
-    """Begins (0) and ends (1) of calls of one thread, and how many were cut: with a plain stack."""
-    found, stack, inside, cut = [], [], set[int](), 0
-    now = calls[0][0]
-    for place, (begin, took, parent) in enumerate(calls):
-        end = min(begin + took, last) if took >= 0 else last
-        while stack and stack[-1][0] != parent and (
-            stack[-1][1] <= begin or parent < 0 or parent in inside
-        ):  # fmt: skip
-            over, at = stack.pop()
-            inside.discard(over)
-            cut += at > begin
-            now = max(now, min(at, begin))
-            found.append((1, over, now))
-        now = begin
-        if stack and end > stack[-1][1]:
-            cut += 1
-            end = stack[-1][1]
-        stack.append((place, end))
-        inside.add(place)
-        found.append((0, place, now))
-    while stack:
-        over, at = stack.pop()
-        now = max(now, at)
-        found.append((1, over, now))
-    return found, cut
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(-9, 9), st.integers(-1, 9), st.integers(-1, 6)),
-        min_size=1, max_size=12,
-    ),
-    st.integers(1, 5),
-)  # fmt: skip
-def test_calls_are_paired_as_a_stack_pairs_them(
-    calls: list[tuple[int, int, int]], size: int
-) -> None:
-    calls = sorted(calls, key=lambda call: call[0])
-    last = max(begin + max(took, 0) for begin, took, _ in calls)
-    starts, lengths, parents = (np.array(column) for column in zip(*calls, strict=True))
-    places = np.arange(len(calls), dtype=np.int32)
-    pairing = Pairing(len(calls))
-    pairing.begin(int(starts[0]), last)
-    found: list[tuple[int, int, int]] = []
-    for part in [*(places[at : at + size] for at in range(0, len(calls), size)), places[:0]]:
-        pairing.load(part, starts[part], lengths[part], part, parents[part].astype(np.int32))
-        pairing.run()
-        found += zip(*(column.tolist() for column in pairing.moments.filled().values()),
-                     strict=True)  # fmt: skip
-    assert (found, pairing.overlaps) == paired(calls, last)

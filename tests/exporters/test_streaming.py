@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from fxframework.errors import FxError, LimitError
 from fxframework.exporters import columnar
-from fxframework.exporters.nesting import OPEN, Nesting
 from fxframework.exporters.perfetto import export, order
 from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
 from fxframework.exporters.perfetto.tracks import KeyedTracks, Tracks
 from fxframework.host import default_host
 from fxframework.io.sink import Sink
+from fxframework.kernels.nesting import NEVER_ENDS, Lanes
 from fxframework.kit import runs
 from fxframework.kit.scanned import ScannedCapture
 from fxframework.model.capture import Capture
@@ -64,7 +64,7 @@ def in_parts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ScannedCapture, "fits_memory", False)
     patch.setattr(ScannedCapture, "_check_memory", refuse)
     patch.setattr(Capture, "batches", few)
-    for name, rows in (("RUN", 3 * ROWS), ("WINDOW", 2 * ROWS), ("FENCE", 2)):
+    for name, rows in (("RUN", 3 * ROWS), ("FENCE", 2)):
         patch.setattr(runs, name, rows)
 
 
@@ -161,32 +161,29 @@ class Rows:
         """
         found: dict[Lane, list[Any]] = {}
         parts = 0
-        kernel = Nesting()
+        lanes = Lanes()
         operations = KeyedTracks(Tracks(lambda *_: None), 3, lambda *_: [])
         tracks = SliceTracks(np.zeros(4, np.int64), operations)
         for part in order.in_order(self, (), tails_of):  # type: ignore[arg-type]
             parts += 1
             columns = part.columns
             track = tracks.of(columns, part.following)
-            kernel.load(
-                track, columns["ts"], ends_of(columns["ts"], columns["dur"]), columns["depth"]
-            )
-            kernel.end_before(part.following)
-            self._run(kernel, columns["row"], found)
+            ends = ends_of(columns["ts"], columns["dur"])
+            spans = (track, columns["ts"], ends, columns["depth"])
+            events = lanes.nest(*(np.ascontiguousarray(each, np.int64) for each in spans))
+            self._note(lanes, events, columns["row"], found)
+            self._note(lanes, lanes.ends_before(part.following), columns["row"], found)
             for row, at, size in zip(
                 *(columns[name].tolist() for name in ("row", order.START, order.TAIL)), strict=True
             ):
                 assert part.tails[at : at + size].tobytes() == row.to_bytes(3, "big")[: row % 4]
-        kernel.end_before(OPEN)
-        self._run(kernel, np.zeros(0), found)
+        self._note(lanes, lanes.ends_before(NEVER_ENDS), np.zeros(0), found)
         return found, parts
 
     @staticmethod
-    def _run(kernel: Nesting, rows: Any, found: dict[Lane, list[Any]]) -> None:
-        assert kernel.run() == 0
-        for at in range(kernel.count):
-            place, time, lane = kernel.slices[at], kernel.times[at], kernel.lanes[at]
-            key = kernel.lane_track[lane], kernel.lane_level[lane]
+    def _note(lanes: Lanes, events: Any, rows: Any, found: dict[Lane, list[Any]]) -> None:
+        for place, time, lane in zip(*events, strict=True):
+            key = lanes.tracks[lane], lanes.levels[lane]
             found.setdefault(key, []).append((rows[place], time) if place >= 0 else time)
 
 
@@ -211,8 +208,8 @@ def nest(rows: list[tuple[int, int, int]]) -> list[Row]:
     return found
 
 
-PARTS = [(1, 0), (3, 0), (3, 1 << 20), (5, 200)]
-"""Rows of a part, and bytes that may wait in memory."""
+PARTS = [(1, 1), (3, 2), (3, 1 << 11), (5, 3)]
+"""Rows of a part, and of the stretches between whose times sorted rows are looked for."""
 
 
 @given(
@@ -232,7 +229,7 @@ def test_parts_of_slices_have_the_events_of_all_at_once(
     expected, _ = given_rows.events()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order, "ROWS", part[0])
-        patch.setattr(order, "IN_MEMORY", part[1])
+        patch.setattr(runs, "FENCE", part[1])
         found, _ = given_rows.events()
     assert found == expected
 
@@ -243,7 +240,7 @@ def test_slices_that_begin_together_are_outermost_first_wherever_they_are_cut(
     count = 40
     rows = Rows([(0, 5, at, at + 1 if at + 1 < count else -1) for at in range(count)])
     monkeypatch.setattr(order, "ROWS", 3)
-    monkeypatch.setattr(order, "IN_MEMORY", 0)
+    monkeypatch.setattr(runs, "FENCE", 2)
     found, _ = rows.events()
     assert found == {
         (0, 0): [(row, 5) for row in reversed(range(count))] + [5 + at for at in range(count)]
@@ -252,20 +249,18 @@ def test_slices_that_begin_together_are_outermost_first_wherever_they_are_cut(
 
 def test_slices_in_order_are_taken_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order, "ROWS", 10)
-    monkeypatch.setattr(order, "_Waiting", None)
+    monkeypatch.setattr(order, "_sorted", None)
     threads_in_turn = [(at // 25, at % 25, 3, -1) for at in range(100)]
     for rows in ([(0, at // 7, 3, -1) for at in range(100)], threads_in_turn):
         assert Rows(rows).events()[1] == 10
 
 
-@cases("late", [0, 1])
 def test_slices_out_of_order_are_taken_a_stretch_at_a_time(
-    late: int, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A slice that is around all others comes last; they may all have one time."""
+    """A slice that is around all others comes last."""
     monkeypatch.setattr(order, "ROWS", 10)
-    rows = [(0, late * at, 1, 100) for at in range(100)]
+    monkeypatch.setattr(runs, "FENCE", 2)
+    rows = [(0, at, 1, 100) for at in range(100)]
     _, parts = Rows([*rows, (0, 0, 1000, -1)]).events()
-    assert parts > 5 if late else parts == 1
-    _, parts = Rows([(0, 5, 0, -1) for _ in range(100)] + [(0, 0, 1, -1)]).events()
-    assert parts >= 10
+    assert parts > 5

@@ -14,10 +14,8 @@ import pytest
 import fxframework
 from fx_xray.read import match
 from fxframework.errors import ExitCode, TemporaryFileError
-from fxframework.exporters.perfetto import order
 from fxframework.host import Host
 from fxframework.io import remote, source, spill
-from fxframework.io.temporary import TemporaryFile
 from fxframework.kit import runs
 from fxframework.kit.in_time import Events, InTime
 from fxframework.testing.cli import run_cli
@@ -58,14 +56,6 @@ def fill_spans() -> None:
     match._spilled(MANY, np.int64)[:] = 1
 
 
-def fill_block() -> None:
-    rows = np.zeros(MANY, [(order.TAIL, "i8")])
-    block = order._Block(rows, np.zeros(0, np.uint8), np.array([0, MANY]))
-    with TemporaryFile() as file:
-        block.move(file)
-        file.flush()
-
-
 def fill_remote() -> None:
     pytest.importorskip("fsspec")
     sink = remote.open_sink("memory://box/out.csv", force=True)
@@ -82,7 +72,6 @@ USERS: dict[str, Callable[[], None]] = {
     "time order": fill_time_order,
     "spool": fill_spool,
     "spans": fill_spans,
-    "block": fill_block,
     "remote": fill_remote,
 }
 
@@ -162,8 +151,7 @@ def test_every_temporary_file_is_made_in_one_place() -> None:
     places = (
         package / "io" / "temporary.py", package / "testing" / "contracts" / "watchdog.py"
     )  # fmt: skip
-    plugins = [Path(module.__file__).parents[1] for module in (match, order) if module.__file__]
-    for root in (package, *plugins):
+    for root in (package, Path(match.__file__).parents[1]):
         for path in root.rglob("*.py"):
             if path not in places:
                 found = re.search(r"tempfile\.(Named|Spooled)?TemporaryFile", path.read_text())

@@ -335,7 +335,7 @@ def log_kernels(data: bytes) -> None:
     """Scan as a file of records, a packet, a file of packets or a ring."""
     from fx_log.format import RING_PAGE
     from fx_log.read.blocks import enter_known, reader_of
-    from fx_log.read.frames import FramedFile
+    from fx_log.read.frames import framed_file
 
     way = _choice(data, 8)
     octets = _exact(data, "u1")
@@ -350,7 +350,7 @@ def log_kernels(data: bytes) -> None:
     options = {"printf": way & 1, "fidl_limits": way & 1, "suffix": way == 7}
     strings = StringPool()
     enter_known(strings)
-    file = FramedFile(form, octets, BOUND, options)
+    file = framed_file(form, octets, BOUND, options)
     for _ in reader_of(file, strings, BOUND, options).blocks():
         pass
 
@@ -359,7 +359,7 @@ def log_lines(data: bytes) -> None:
     """Write record JSON as of a file of records, of packets, or of a ring's entries."""
     from fx_log.format import RING_PAGE, RingHeader, StreamHeader
     from fx_log.read.blocks import enter_known, reader_of
-    from fx_log.read.frames import FramedFile
+    from fx_log.read.frames import framed_file
     from fx_log.read.lines import LineWriter
 
     whole = data[: len(data) // 8 * 8]
@@ -377,7 +377,7 @@ def log_lines(data: bytes) -> None:
         for options in ({}, {"suffix": True}) if form == "log" else ({},):
             strings = StringPool()
             enter_known(strings)
-            framed = FramedFile(form, octets, BOUND, options)
+            framed = framed_file(form, octets, BOUND, options)
             reader = reader_of(framed, strings, BOUND, options)
             reader.for_lines = True
             for _ in LineWriter(reader).lines():
@@ -386,44 +386,40 @@ def log_lines(data: bytes) -> None:
 
 def nesting(data: bytes) -> None:
     """Nest events of Chrome JSON, in pieces, and compare the order with that of lists."""
-    from fx_trace.export.chrome_json import ENDLESS
-    from fx_trace.export.nesting import Nesting
+    from fx_trace.export.nesting import ALONE, ENDLESS, ON_THREAD, SLICE, Nesting
+    from fxframework.kit.in_time import Events
 
     count = len(data) // 6
     what, threads, parents, rows, until, sizes = _exact(data[: 6 * count], "u1").reshape(6, count)
+    what = np.array([SLICE, ON_THREAD, ALONE])[what % 3]
     places = np.array(
-        [what % 3, threads % 5, parents % 9 - 1.0, rows % 9 - 1.0, until, sizes // 2], np.int64
+        [what, threads % 5, parents % 9 - 1.0, rows % 9 - 1.0, until, sizes // 2], np.int64
     )
     places[4, until > 250] = ENDLESS
     ends = np.cumsum(sizes.astype(np.int64) + 1)
     letters = np.resize(np.frombuffer(b"0123456789", np.uint8), int(ends[-1]) if count else 1)
     times = np.arange(count)
-    kernel = Nesting(5, 1 + len(data) % 64)
-    written = []
-    for some in (slice(0, count // 2), slice(count // 2, count)):
-        own = (letters, (ends - sizes)[some], sizes[some].astype(np.int64), times[some])
-        kernel.load(own, places[:, some])
-        while kernel.run():
-            written.append(kernel.out.take())
-    while kernel.finish():
-        written.append(kernel.out.take())
-    written.append(kernel.out.take())
+    kernel = Nesting(5, comma=False)
+    events = Events(times, letters, ends - sizes, sizes.astype(np.int64), places)
+    halves = (slice(0, count // 2), slice(count // 2, count))
+    written = [kernel.texts(events.take(half)).tobytes() for half in halves]
+    written += [ends.tobytes() for ends in kernel.rest()]
 
     expected: list[bytes] = []
     stacks: list[list[tuple[int, int, bytes]]] = [[] for _ in range(5)]
     for at, (kind, thread, parent, row, end, tail) in enumerate(places.T.tolist()):
         text = letters[ends[at] - sizes[at] : ends[at]].tobytes()
         stack = stacks[thread]
-        if kind == 0:
+        if kind == SLICE:
             while stack and stack[-1][0] != parent:
                 expected.append(stack.pop()[2])
             expected.append(text[: len(text) - tail])
             stack.append((row, end, text[len(text) - tail :]))
             continue
-        if kind == 1 and row >= 0 and any(each[0] == row for each in stack):
+        if kind == ON_THREAD and row >= 0 and any(each[0] == row for each in stack):
             while stack[-1][0] != row:
                 expected.append(stack.pop()[2])
-        elif kind == 1:
+        elif kind == ON_THREAD:
             while stack and stack[-1][1] != ENDLESS and stack[-1][1] <= at:
                 expected.append(stack.pop()[2])
         expected.append(text)
@@ -650,13 +646,13 @@ def _exported(name: str, capture: Any) -> None:
 def numbers(data: bytes) -> None:
     """Sort, and map, any numbers, as numpy and a dictionary do."""
     from fxframework.kernels.pools import CountMap, PairMap
-    from fxframework.kernels.sorting import StableOrder
+    from fxframework.kernels.sorting import stable_order
 
     keys = _exact(data, "<i8")
-    if keys.size:
-        found, in_order = np.empty_like(keys), np.empty_like(keys)
-        StableOrder(keys.data, int(keys.min()), int(keys.max()), found.data, in_order.data).run()
-        assert (found == np.argsort(keys, kind="stable")).all()
+    order = stable_order(keys)
+    assert (
+        (np.arange(keys.size) if order is None else order) == np.argsort(keys, kind="stable")
+    ).all()
     pairs, counts = PairMap(), CountMap()
     known: dict[tuple[int, int], int] = {}
     added: dict[int, int] = {}

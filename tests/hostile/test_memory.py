@@ -13,10 +13,9 @@ from collections.abc import Iterator
 import pytest
 
 from fx_xray.read import timeline
-from fxframework.exporters import nesting as nest
 from fxframework.exporters.perfetto import arguments, export, order, threads
 from fxframework.host import default_host
-from fxframework.io import arena
+from fxframework.io import arena, spill
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -73,14 +72,13 @@ def test_an_output_holds_little(
     """May take seconds: all that is allocated is counted, in files large enough to show growth."""
     for module, constant in (
         (order, "ROWS"),
-        (order, "IN_MEMORY"),
+        (spill, "IN_MEMORY"),
         (export, "ROWS"),
         (export, "CHUNK"),
         (export, "ENDS"),
         (arguments, "CHUNK"),
         (threads, "CHUNK"),
         (threads, "ROWS"),
-        (nest, "EVENTS"),
         (timeline, "TOGETHER"),
     ):
         monkeypatch.setattr(module, constant, SMALL)

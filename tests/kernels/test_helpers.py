@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.kernels import parts, pools, sorting, templates
-from fxframework.kernels.behind import WORTHWHILE
 from fxframework.kernels.rows import Notes, copied
 
 from ..cases import cases
@@ -169,25 +168,10 @@ def test_notes_count_all_and_keep_the_first(codes: list[int], limit: int) -> Non
     )
 )
 def test_an_order_is_stable(keys: list[int]) -> None:
-    if not keys:
-        return
-    order, _ = _sorted(keys)
-    assert order == sorted(range(len(keys)), key=keys.__getitem__)
-    assert _sorted(keys, sorted(keys)[len(keys) // 2], max(keys))[0] == [
-        row for row in order if keys[row] >= sorted(keys)[len(keys) // 2]
-    ]
-
-
-def _sorted(
-    keys: list[int], low: int | None = None, high: int | None = None
-) -> tuple[list[int], list[int] | None]:
-    """Sort the keys in a range: their rows, and the keys where they fit beside these."""
-    low, high = min(keys) if low is None else low, max(keys) if high is None else high
-    many = sum(low <= key <= high for key in keys)
-    order, in_order = np.zeros(many, np.int64), np.zeros(many, np.int64)
-    radix = sorting.StableOrder(numbers(keys), low, high, order.data, in_order.data)
-    assert radix.run() >= 0
-    return order.tolist(), in_order.tolist() if radix.whole else None
+    order, in_order = sorting.order_and_keys(np.array(keys, np.int64))
+    expected = sorted(range(len(keys)), key=keys.__getitem__)
+    assert (list(range(len(keys))) if order is None else order.tolist()) == expected
+    assert in_order is None or in_order.tolist() == sorted(keys)
 
 
 @pytest.mark.parametrize("size", [10, 5000])
@@ -205,18 +189,11 @@ def test_an_order_is_numpys(size: int) -> None:
 def test_an_order_of_many_is_stable_however_wide_the_keys(spread: int) -> None:
     keys = np.random.default_rng(2).integers(-spread, spread, 2500)
     keys[::9] = keys[0]
-    order, in_order = _sorted(keys.tolist())
+    order, in_order = sorting.order_and_keys(keys)
     assert np.array_equal(order, np.argsort(keys, kind="stable"))
-    assert (in_order is not None) == (spread < 2**50)  # wider ones do not fit beside their rows
+    assert (in_order is not None) == (2**16 < spread < 2**50)  # what sorts beside its rows
     if in_order is not None:
         assert np.array_equal(in_order, np.sort(keys))
-
-
-@pytest.mark.parametrize("most", [1, 5, 2**45, 2**62])
-def test_an_order_of_halves_side_by_side_is_numpys(most: int) -> None:
-    keys = np.random.default_rng(3).integers(-most, most, WORTHWHILE // 8)
-    order = sorting.stable_order(keys)
-    assert np.array_equal(order, np.argsort(keys, kind="stable"))
 
 
 # --- Columns -----------------------------------------------------------------------------------

@@ -119,3 +119,50 @@ def test_unfolding_is_the_inverse_of_nesting(events: list[Event]) -> None:
         assert (nbytes >= 0) == any(each == ~row for each, _ in pairs)
         if nbytes >= 0 and not cut:
             assert (~row, begins[row] + nbytes) in pairs
+
+
+def test_one_that_encloses_what_begins_behind_its_end_lasts_as_long() -> None:
+    columns = np.array([[0, 0, 0], [0, 8, 9], [2, 5, 1], [0, 1, 1]])
+    rows, times, cut = unfolded(np.arange(3), *columns, 1)
+    assert rows.tolist() == [0, 1, ~1, 2, ~2, ~0]
+    assert times.tolist() == [0, 8, 8, 9, 9, 9]
+    assert cut == 2
+
+
+def unfolded_by_a_stack(slices: list[tuple[int, int, int]]) -> tuple[list[tuple[int, int]], int]:
+    """Return row and time of each begin and end (``~row``) of one thread, and how many are cut."""
+    moments, open_rows, cut = [], list[int](), 0
+    ends: dict[int, int] = {}
+    latest = -(1 << 62)
+    for row, (start, length, depth) in enumerate([*slices, (1 << 62, 0, 0)]):
+        begin = max(start, latest)
+        while open_rows and slices[open_rows[-1]][2] >= depth:
+            over = open_rows.pop()
+            cut += ends[over] > begin
+            latest = max(latest, min(ends[over], begin))
+            moments.append((~over, latest))
+        if row == len(slices):
+            return moments, cut
+        around = ends[open_rows[-1]] if open_rows else 1 << 62
+        until = max(start + length, begin)
+        cut += until > around
+        ends[row] = min(until, around)
+        latest = begin
+        moments.append((row, begin))
+        open_rows.append(row)
+    raise AssertionError
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-9, 9), st.integers(0, 9), st.integers(0, 4)), max_size=12
+    )
+)  # fmt: skip
+def test_slices_that_overlap_are_cut_to_nest(slices: list[tuple[int, int, int]]) -> None:
+    slices = sorted(slices, key=lambda slice_: slice_[0])
+    start, length, depth = np.array(slices, np.int64).reshape(-1, 3).T.copy()
+    rows, times, cut = unfolded(
+        np.arange(start.size), np.zeros_like(start), start, length, depth, 1
+    )
+    moments = list(zip(rows.tolist(), times.tolist(), strict=True))
+    assert (moments, cut) == unfolded_by_a_stack(slices)

@@ -132,6 +132,16 @@ class Unless(Thing, kind=6):
     there: int = wire.u8(when=_number != 3)
 
 
+class Chosen(Thing, kind=7, keys=("type", "value")):
+    """A text that may be inline, as one kind of value."""
+
+    type: int = wire.u8()
+    _index = wire.u16()
+    value: Any = wire.choice(
+        type, {1: wire.text(refers=NAMES[_index], inline=0x8000, empty=0), 2: wire.u8()}
+    )
+
+
 THINGS = Format("things", "Things", Thing, codes="THI")
 TEXTS = (b"", b'a"b', b"\xff", "é".encode(), b"\xe2\x28")
 REALS = (0x3F800000, 0x7FC00000, 0x7F800001, 0xFFC12345, 0x7F800000, 0xFF800000)
@@ -199,6 +209,13 @@ def test_what_numbers_do_not_say_is_kept_raw() -> None:
         wanted.append(color == 2 or there == 2 or (tag != 1 and length > 0))
     records, _ = check(THINGS, data)
     assert [record.raw is not None for record in records] == wanted
+
+
+def test_an_empty_text_that_is_inline_is_kept_raw() -> None:
+    """As one kind of a value, too; where the value is another, its number counts."""
+    bodies = (b"\x01\x00\x80", b"\x01\x00\x00", b"\x02\x00\x80\x05", b"\x02\x00\x00\x05")
+    records, _ = check(THINGS, b"".join(sized(7, body) for body in bodies))
+    assert [record.raw is not None for record in records] == [True, False, True, False]
 
 
 def test_a_hidden_number_that_is_not_what_presence_implies_is_kept_raw() -> None:

@@ -10,12 +10,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis import kernels
 from fxframework.analysis.lazy import LazySequence
 from fxframework.errors import UsageError, did_you_mean
-from fxframework.io import arena
 from fxframework.io.spill import Spill
-from fxframework.kernels.buffers import view
+from fxframework.kernels.buffers import gathered
+from fxframework.kernels.calls import nearest_chosen
+from fxframework.kernels.calls import recursion as find_recursion
 from fxframework.model.capture import Capture, is_part, under_views
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import ASYNC, Column
@@ -175,23 +175,7 @@ class Calls:
         The first marks calls within another call of the same function, the second these and the
         outermost calls around them.
         """
-        count = len(self)
-        first_child = np.full(count, -1, np.int64)
-        next_sibling = np.full(count, -1, np.int64)
-        kernels.link_children(self.parent.data, first_child.data, next_sibling.data)
-        inner = np.zeros(count, np.uint8)
-        recursive = np.zeros(count, np.uint8)
-        active = np.full(len(self.functions), -1, np.int64)
-        kernels.find_recursion(
-            self.function.data,
-            self.parent.data,
-            first_child.data,
-            next_sibling.data,
-            active.data,
-            inner.data,
-            recursive.data,
-        )
-        return inner, recursive
+        return find_recursion(self.function, self.parent, len(self.functions))
 
 
 class CallBatch(NamedTuple):
@@ -390,19 +374,16 @@ def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
     low = int(values.min())
     high = int(values.max())
     is_sparse = high - low > max(ROOMY, 4 * values.size)
-    if is_sparse or high > NS_MAX:  # beyond int64, which the kernels take
+    if is_sparse or high > NS_MAX:  # beyond int64
         distinct, index_of_value = np.unique(values, return_inverse=True)
         return index_of_value.reshape(-1).astype(np.int32), distinct
-    if values.dtype == np.uint64:
-        values = values.view(np.int64)
-    numbers = view(values, np.int64)
-    is_present = np.zeros(high - low + 1, np.uint8)
-    kernels.mark_numbers(numbers, low, is_present.data)
+    offset_of_value = np.subtract(values, low, dtype=np.int64, casting="unsafe")
+    is_present = np.zeros(high - low + 1, np.bool_)
+    is_present[offset_of_value] = True
     offsets = np.flatnonzero(is_present)
     index_of_offset = np.zeros(is_present.size, np.int32)
     index_of_offset[offsets] = np.arange(offsets.size, dtype=np.int32)
-    indexes = arena.empty(values.size, np.int32)
-    kernels.look_up(numbers, low, index_of_offset.data, indexes.data)
+    indexes = gathered(index_of_offset, offset_of_value)
     return indexes, offsets + low
 
 
@@ -526,15 +507,7 @@ def _indexes_of_callers(capture: Capture, rows: I64, parent: I64, *, left_out: b
     row_count = max(parent_of_row.size, int(rows.max()) + 1)
     index_of_row = np.full(row_count, -1, np.int64)
     index_of_row[rows] = np.arange(count)
-    indexes = np.empty(count, np.int64)
-    kernels.nearest_chosen(
-        view(rows, np.int64),
-        view(parent_of_row, np.int64),
-        index_of_row.data,
-        parent_of_row.copy().data,  # which the kernel shortens
-        indexes.data,
-    )
-    return indexes
+    return nearest_chosen(np.ascontiguousarray(rows, np.int64), parent_of_row, index_of_row)
 
 
 # --- Names -------------------------------------------------------------------------------------

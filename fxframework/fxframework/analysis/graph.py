@@ -12,11 +12,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis import kernels
 from fxframework.analysis.calls import Calls, Function, Functions, dense
 from fxframework.analysis.figures import FIELDS
 from fxframework.analysis.spread import Spread, Spreads, spreads
-from fxframework.io import arena
 from fxframework.model.capture import Capture
 
 __all__ = [
@@ -87,8 +85,11 @@ def call_graph(capture: Capture, *, by: str = "") -> CallGraph:
     calls = Calls.of(capture, by)
     functions = calls.functions
     count = len(functions)
-    pairs = arena.empty(len(calls), np.int64)
-    kernels.pair_up(calls.function.data, calls.parent.data, max(count, 1), pairs.data)
+    # One number for who calls whom: caller + 1 (0: nobody), times the functions, plus the callee.
+    enclosed = np.flatnonzero((calls.parent >= 0) & (calls.parent < len(calls)))
+    pairs = calls.function.astype(np.int64)
+    callers = calls.function[calls.parent[enclosed]].astype(np.int64) + 1
+    pairs[enclosed] += callers * count
     pair_of_call, distinct_pairs = dense(pairs)
     ids = functions.ids
     numbers = np.arange(1, count + 1)

@@ -6,9 +6,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis import kernels
 from fxframework.analysis.calls import Calls, functions_of, measured
-from fxframework.analysis.spread import ALL
+from fxframework.analysis.spread import nested_of_groups, sums_of_groups
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import ASYNC
@@ -94,7 +93,6 @@ def slowest(capture: Capture, top: int = 5) -> Slowest:
 def _of_all_slices(capture: Capture, top: int, per_second: int) -> Slowest:
     calls = Calls.of(capture, "", with_asynchronous=True)
     inner, _ = calls.recursion()
-    outermost = 1 - inner
     # Asynchronous slices of a name are a group of their own, if there are any: function 3 has 6 and
     # 7. There may be as many functions as slices, and much is counted of each group.
     groups_each = 1 if calls.marked is None else 2
@@ -102,22 +100,16 @@ def _of_all_slices(capture: Capture, top: int, per_second: int) -> Slowest:
     if calls.marked is not None:
         group += calls.marked
     group_count = groups_each * len(calls.functions)
-    count = np.zeros(group_count, np.int64)
-    sums = np.zeros(group_count, np.int64)
-    nested = np.zeros(group_count, np.int64)
-    sums_of_all = np.zeros(group_count, np.int64)
-    longest = np.zeros(group_count, np.int64)
-    ignored = [np.zeros(group_count, np.int64).data for _ in range(3)]
-    columns = (group.data, calls.parent.data, calls.length.data)
-    kernels.account(
-        *columns, outermost.data, outermost.data, count.data, ignored[0], sums.data, nested.data
-    )
+    is_ended = calls.length >= 0
+    is_outermost = is_ended & (inner == 0)
+    ended = np.flatnonzero(is_outermost)
+    count = np.bincount(group[ended], minlength=group_count)
+    sums = sums_of_groups(group, group_count, calls.length, is_outermost)
     # Self time is that of all calls, the inner ones too.
-    kernels.account(
-        *columns, ALL.data, ALL.data, ignored[0], ignored[1], sums_of_all.data, ignored[2]
-    )
+    nested = nested_of_groups(group, group_count, calls.parent, calls.length)
+    sums_of_all = sums_of_groups(group, group_count, calls.length, is_ended)
+    longest = np.zeros(group_count, np.int64)
     own = np.maximum(sums_of_all - nested, 0)
-    ended = np.flatnonzero((inner == 0) & (calls.length >= 0))
     np.maximum.at(longest, group[ended], calls.length[ended])
     with_calls = np.flatnonzero(count)
     # Of equal self times, the one that also took longer in all comes first.

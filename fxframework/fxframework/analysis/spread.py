@@ -10,11 +10,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis import kernels
 from fxframework.analysis.lazy import LazySequence
-from fxframework.io import arena
+from fxframework.kernels.buffers import gathered
+from fxframework.kernels.sorting import stable_order
 
-__all__ = ["ALL", "Spread", "Spreads", "spreads"]
+__all__ = ["ALL", "Spread", "Spreads", "nested_of_groups", "spreads", "sums_of_groups"]
 
 I64 = NDArray[np.int64]
 
@@ -25,6 +25,8 @@ SHARES = {"min": 0.0, "median": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 the nearest rank, as in llvm-xray."""
 FEW = 16
 """Largest size of groups that are sorted together with all groups of the same size."""
+ROWS = 1 << 15
+"""Calls that are added up at once."""
 BLOCK = 1 << 14
 """Number of groups that are sorted at once."""
 
@@ -128,22 +130,19 @@ def spreads(
     marks the calls that count, ``summed`` those whose lengths are added up. Self times cover all
     calls. ``stands_for`` is as in ``Calls``: then the lengths of single calls are not known.
     """
-    counts = np.zeros(groups, np.int64)
-    unfinished = np.zeros(groups, np.int64)
-    totals = np.zeros(groups, np.int64)
-    nested = np.zeros(groups, np.int64)
-    calls = (group.data, parent.data, length.data)
-    kernels.account(
-        *calls, chosen.data, summed.data, counts.data, unfinished.data, totals.data, nested.data
-    )
+    is_ended = length >= 0
+    is_chosen = chosen.view(np.bool_) if chosen.size else np.ones(group.size, np.bool_)
+    is_counted = is_ended & is_chosen
+    every_call = bool(is_counted.all())
+    counts = np.bincount(group if every_call else group[is_counted], minlength=groups)
+    unfinished = np.bincount(group[~is_ended & is_chosen], minlength=groups)
+    is_summed = is_counted & (summed != 0) if summed.size else is_counted
+    totals = sums_of_groups(group, groups, length, is_summed)
     totals_of_all = totals
     if chosen.size or summed.size:
         # Self times cover all calls, and so need the totals of all.
-        totals_of_all = np.zeros(groups, np.int64)
-        ignored = [np.zeros(groups, np.int64).data for _ in range(3)]
-        kernels.account(
-            *calls, ALL.data, ALL.data, ignored[0], ignored[1], totals_of_all.data, ignored[2]
-        )
+        totals_of_all = sums_of_groups(group, groups, length, is_ended)
+    nested = nested_of_groups(group, groups, parent, length)
     own = np.subtract(totals_of_all, nested, out=nested)
     np.maximum(own, 0, out=own)
     if stands_for is not None:
@@ -160,9 +159,10 @@ def spreads(
         }
         return Spreads(sums, np.zeros(0, np.int64), np.zeros(groups, np.int64))
     starts = np.cumsum(counts) - counts
-    lengths = arena.empty(int(counts.sum()), np.int64)
-    next_place = starts.copy()
-    kernels.sort_out(group.data, length.data, chosen.data, next_place.data, lengths.data)
+    ended_group = group if every_call else group[is_counted]
+    lengths = length if every_call else length[is_counted]
+    order = stable_order(ended_group)
+    lengths = lengths.copy() if order is None else gathered(lengths, order)
     _place_ranks(lengths, starts, counts, ordered=ordered)
     sums = {
         "count": counts,
@@ -172,6 +172,30 @@ def spreads(
         "deviation": _deviations(lengths, starts, counts),
     }
     return Spreads(sums, lengths, starts)
+
+
+def sums_of_groups(
+    group: NDArray[np.int32], groups: int, length: I64, is_summed: NDArray[np.bool_]
+) -> I64:
+    """Return the sum of the lengths of some calls by group, int64 of shape (groups,)."""
+    sums = np.zeros(groups, np.int64)
+    for first in range(0, group.size, ROWS):
+        rows = slice(first, first + ROWS)
+        np.add.at(sums, group[rows].astype(np.int64), np.where(is_summed[rows], length[rows], 0))
+    return sums
+
+
+def nested_of_groups(group: NDArray[np.int32], groups: int, parent: I64, length: I64) -> I64:
+    """Return the time that ended calls spent in calls right within them, by group."""
+    sums = np.zeros(groups, np.int64)
+    for first in range(0, group.size, ROWS):
+        callers, lengths = parent[first : first + ROWS], length[first : first + ROWS]
+        is_enclosed = (lengths >= 0) & (callers >= 0) & (callers < group.size)
+        callers = np.where(is_enclosed, callers, 0)
+        # What is in a call that never ended is in no total, and so is not taken from one.
+        spent = np.where(is_enclosed & (length[callers] >= 0), lengths, 0)
+        np.add.at(sums, group[callers].astype(np.int64), spent)
+    return sums
 
 
 def _deviations(lengths: I64, starts: I64, counts: I64) -> NDArray[np.float64]:

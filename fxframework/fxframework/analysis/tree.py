@@ -8,11 +8,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis import kernels
 from fxframework.analysis.calls import NO_THREAD, CallBatches, Calls, Functions, ThreadNames, in_ns
 from fxframework.analysis.lazy import LazySequence
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
+from fxframework.kernels.calls import TreeBuilder
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import StringPool
@@ -69,9 +69,8 @@ class CallTree:
 
     def depths(self) -> NDArray[np.int32]:
         """Return the depth of each node, int32 of shape (m,): 0 for a root."""
-        depth = np.zeros(len(self), np.int32)
-        kernels.measure_depths(view(self.parent, np.int32), depth.data)
-        return depth
+        _, depths = _roots_and_depths(self.parent)
+        return depths
 
     def walk(self, weight: I64 | None = None) -> Iterator[tuple[int, int]]:
         """Yield each node with its depth, parents before their children.
@@ -158,9 +157,8 @@ def call_tree(
             thread_ids.size, lambda root: names.get(int(thread_ids[root]), NO_THREAD)
         )
         root_of_thread[thread_ids + 1] = np.arange(thread_ids.size, dtype=np.int32)
-    builder = kernels.TreeBuilder(root_of_thread.data, len(roots), ROOM, depth)
+    builder = TreeBuilder(root_of_thread, len(roots), ROOM, depth)
     node_of_call = Spill(np.int32)
-    size = len(roots)
     timeless = 0
     batch = None
     for batch in batches.parts():
@@ -168,25 +166,15 @@ def call_tree(
         stop = first_row + batch.function.size
         node_of_call.grow(stop)[first_row:stop] = -1
         timeless += int(np.count_nonzero(batch.length == 0))
-        builder.load(
-            batch.function.data,
-            batch.parent.data,
-            batch.length.data,
-            batch.thread.data,
-            node_of_call.array.data,
-            first_row,
-        )
-        while builder.row < stop:
-            size = builder.run()
-            # Of calls that were added up, only those that enclose later ones are read again.
-            node_of_call.release()
-            batches.release()
-    parent = np.asarray(builder.parents)[:size]
-    function = np.asarray(builder.functions)[:size]
-    count = np.asarray(builder.counts)[:size]
-    unfinished = np.asarray(builder.opened)[:size]
-    total = np.asarray(builder.totals)[:size]
-    time_in_unfinished = np.asarray(builder.loose)[:size]
+        columns = (batch.function, batch.parent, batch.length, batch.thread)
+        builder.add(*columns, node_of_call.array, first_row)
+        # Of calls that were added up, only those that enclose later ones are read again.
+        node_of_call.release()
+        batches.release()
+    nodes_found = builder.nodes()
+    parent, function = nodes_found["parents"], nodes_found["functions"]
+    count, unfinished = nodes_found["counts"], nodes_found["opened"]
+    total, time_in_unfinished = nodes_found["totals"], nodes_found["loose"]
     deep = builder.deep
     if batches.stands_for is not None:
         count[:] = 0
@@ -202,13 +190,14 @@ def call_tree(
     # Own time: a node's total without those of its children, but what these spent in calls of
     # the node that never ended is in no total.
     own = np.add(total, time_in_unfinished, out=time_in_unfinished)
-    for first_node in range(len(roots), size, BLOCK):
+    for first_node in range(len(roots), parent.size, BLOCK):
         block = slice(first_node, first_node + BLOCK)
         np.subtract.at(own, parent[block], total[block])
     np.maximum(own, 0, out=own)
     own[: len(roots)] = 0
     total[: len(roots)] = 0
-    kernels.add_to_roots(parent.data, own.data, np.zeros(size, np.int32).data, total.data)
+    root_of_node, _ = _roots_and_depths(parent)
+    np.add.at(total, root_of_node[len(roots) :], own[len(roots) :])
     return CallTree(
         roots=roots,
         functions=functions,
@@ -224,6 +213,17 @@ def call_tree(
         timeless=timeless,
         nodes=nodes,
     )
+
+
+def _roots_and_depths(parent: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the root of each node, and how many nodes are above it."""
+    depth = (parent >= 0).astype(np.int32)
+    ancestor = np.where(parent >= 0, parent, np.arange(parent.size, dtype=np.int32))
+    # From parent to grandparent to the fourth ancestor and so on, until all are roots.
+    while depth[ancestor].any():
+        depth += depth[ancestor]
+        ancestor = ancestor[ancestor]
+    return ancestor, depth
 
 
 def merged(trees: Sequence[CallTree]) -> CallTree:

@@ -42,7 +42,6 @@ ASCENDING = ("funcid", "func")
     captures=True,
     times=True,
     name="account",
-    short_help="Show how often functions were called, and for how long.",
 )
 @by_option
 @click.option("--per-thread", is_flag=True, help="Print one line for each function and thread.")
@@ -82,8 +81,8 @@ def command(
 
     The time of a call is that from its beginning to its end; self excludes the calls within it.
     Calls that never ended count as unfinished and have no time; ends without a beginning count as
-    unmatched. Calls grouped --by thread or another column count only if none of their group is
-    around them. Of n calls sorted by time, the median is number n/2 and the 90th percentile number
+    unmatched. Grouped --by thread or another column, a call counts only if no call of its group
+    encloses it. Of n calls sorted by time, the median is number n/2 and the 90th percentile number
     n*0.9, rounded down and counted from 0. Asynchronous slices are marked: they may overlap.
     """  # fmt: skip
     if recursive_calls_only and no_recursion:
@@ -127,10 +126,10 @@ def _sorted(
 ) -> Sequence[Entry]:
     """Return the entries as the options order them."""
     key = sort or default_key
-    order = sort_order
-    if order is None:
-        order = "asc" if key in ASCENDING else "dsc"
-    return table.sorted(key, descending=order == "dsc", top=top)
+    is_descending = key not in ASCENDING
+    if sort_order is not None:
+        is_descending = sort_order == "dsc"
+    return table.sorted(key, descending=is_descending, top=top)
 
 
 def _document(entry: Entry) -> dict[str, Any]:

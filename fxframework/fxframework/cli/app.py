@@ -62,17 +62,6 @@ COMMANDS = {
 }
 """Our commands with their short help, so that ``fxf --help`` does not import them."""
 
-GONE = {
-    "bench": "in a clone, `pytest -m bench -s` and `python -m tests.bench stages` measure speed",
-    "graph-diff": "`fxf compare A B --out OUT.dot` does the same",
-}
-"""Commands that earlier versions had, with what replaces them."""
-GONE_OPTIONS = {
-    ("verify", "--as"): "`fxf explain CODE` says what other readers do with a finding, the page of "
-    "each format where they differ; opening the file in that reader shows the rest",
-}
-"""Options that earlier versions had, by command, with what replaces them."""
-
 
 class Fxf(WithGlobalOptions, click.Group):
     """The group of commands: ours load on first use, plugins add theirs, `info` is the default."""
@@ -111,8 +100,6 @@ class Fxf(WithGlobalOptions, click.Group):
         command = self.get_command(ctx, first_word)
         if command is not None:
             return first_word, command, args[1:]
-        if first_word in GONE and not Path(first_word).exists():
-            raise UsageError(f"`fxf {first_word}` is gone", remedy=GONE[first_word])
         if not _is_input(first_word):
             known = [*COMMANDS, *self.commands]
             raise UsageError(
@@ -224,7 +211,7 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
         ours = unexpected(error)
         if getattr(error, "errno", None) == errno.EBADF and ours.path is None:
             was_closed = getattr(sys.stdin, "name", "") == 0  # opened by _replace_closed_streams
-            ours.message = f"standard {'input' if was_closed else 'output'} is closed"
+            ours.message = "standard input is closed" if was_closed else "standard output is closed"
             _discard_output()
         screen.error(ours)
         return ExitCode.FAILED
@@ -251,10 +238,12 @@ def _replace_closed_streams() -> None:
     So no other file becomes the standard output, and using one raises OSError (EBADF); output to
     a closed stderr is lost.
     """
-    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+    streams = (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY),
+               ("stderr", "w", os.O_WRONLY))  # fmt: skip
+    for number, (name, mode, wrong_mode) in enumerate(streams):
         if getattr(sys, name) is None:
             with contextlib.suppress(OSError):
-                os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_WRONLY)
+                os.open(os.devnull, wrong_mode)
                 setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
@@ -266,7 +255,5 @@ def _usage(error: click.ClickException) -> UsageError:
     remedy = f"see `{command_path} --help`"
     if isinstance(error, click.NoSuchOption):
         name = error.option_name.lstrip("-")
-        if replacement := GONE_OPTIONS.get((command_path.rpartition(" ")[2], error.option_name)):
-            return UsageError(f"`{command_path} {error.option_name}` is gone", remedy=replacement)
         remedy += f"; options of readers and exporters are given with -o {name}=VALUE"
     return UsageError(text[:1].lower() + text[1:], remedy=remedy)

@@ -16,9 +16,7 @@ from fxframework.dataset.manifest import FAILED, LOSSES, OK, SKIPPED, Entry
 from fxframework.errors import ExitCode, FxError
 
 
-@_command(
-    captures=True, guard=False, name="batch", short_help="Convert many captures into one dataset."
-)
+@_command(captures=True, guard=False, name="batch")
 @click.option("--out", required=True, metavar="DATASET", help="Folder or address of the dataset.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N",
               help="Number of processes. Default: one for each processor.")  # fmt: skip
@@ -77,7 +75,9 @@ def command(
     outcomes = report.outcomes
     if outcomes[FAILED] == len(report.entries) and (report.entries or report.skipped):
         return ExitCode.FAILED
-    return ExitCode.OK if outcomes[OK] == len(report.entries) else ExitCode.FINDINGS
+    if outcomes[OK] < len(report.entries):
+        return ExitCode.FINDINGS
+    return ExitCode.OK
 
 
 def _report(session: Session, entry: Entry) -> None:

@@ -40,7 +40,6 @@ LINES = 4096
     captures=True,
     times=True,
     name="cat",
-    short_help="Print a capture: as text, as records, or one of its tables.",
 )
 @click.option("--records", is_flag=True, help="Every record, lossless, one JSON object per line.")
 @click.option(
@@ -84,7 +83,10 @@ def command(
             )
         return _follow(session, file, names, table=table, records=records)
     with session.open(file, also=_text_options(session)) as whole:
-        capture = session.window(whole.choose(selectors) if selectors else whole, names)
+        chosen = whole
+        if selectors:
+            chosen = whole.choose(selectors)
+        capture = session.window(chosen, names)
         with session.screen.working(f"printing {whole.name}", whole.source, prints=True):
             if table is not None:
                 _print_table(session, capture, table)
@@ -173,7 +175,9 @@ def _follow(
     from fxframework.cli import follow
 
     if table is not None or session.settings.json:
-        option = "--json" if table is None else "--table"
+        option = "--json"
+        if table is not None:
+            option = "--table"
         raise UsageError(
             f"--follow cannot be used with {option}",
             remedy="use --follow alone, which prints text, or with --records",
@@ -182,9 +186,12 @@ def _follow(
     opened: list[tuple[Sink, ExportSession | None]] = []
 
     def open_for(capture: Capture) -> tuple[Sink, ExportSession | None]:
-        exporter, options = _exporter(session, capture, "records" if records else "text")
+        if records:
+            _, options = _exporter(session, capture, "records")
+            return _stdout(session, options), None
+        exporter, options = _exporter(session, capture, "text")
         sink = _stdout(session, options)
-        return sink, None if records else exporter.open(sink, options)
+        return sink, exporter.open(sink, options)
 
     def show(capture: Capture) -> None:
         if not opened:

@@ -14,7 +14,7 @@ from fxframework.cli.graph import figure_options
 from fxframework.cli.options import CaptureCommand, Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount, fields
+from fxframework.cli.text import amount, fields, optional_fields
 from fxframework.errors import ExitCode, UsageError
 from fxframework.kit.json_fields import finite
 
@@ -62,13 +62,12 @@ class CompareCommand(CaptureCommand):
     cls=CompareCommand,
     times=True,
     name="compare",
-    short_help="Show what two runs, or many of two sides, did differently.",
 )
 @click.option(WITH, "after", multiple=True, metavar="AFTER...", shell_complete=complete.files,
               help="Captures of the other side: all words up to the next option.")  # fmt: skip
 @click.option("--by", default="name", metavar="WHAT",
-              help="Compare calls by name, path, process, thread, category, or another column of "
-                   "slices; by name.")  # fmt: skip
+              help="What identifies a call: name, path, process, thread, category, or another "
+                   "column of slices. Default: name.")  # fmt: skip
 @click.option("--threshold", default=5.0, type=Number(0, 1000), metavar="PERCENT",
               help="Smaller changes are the same. Default: 5.")  # fmt: skip
 @click.option("--fail-on", multiple=True, metavar="VERDICT",
@@ -82,9 +81,10 @@ class CompareCommand(CaptureCommand):
 @click.option("--with-option", multiple=True, metavar="KEY=VALUE",
               help="Option like -o, for AFTER alone; repeatable.")  # fmt: skip
 @click.option("--with-map", metavar="FILE",
-              help="Source of function names for AFTER; -m: that of BEFORE, or both.")  # fmt: skip
+              help="Source of function names for AFTER, if it is not that of -m.")  # fmt: skip
 @click.option("--widths", type=click.Choice(["after", "before"]), default="after",
-              help="Side whose times are the widths of the flame graph; after.")  # fmt: skip
+              help="Side whose times are the widths of the flame graph. Default: "
+                   "after.")  # fmt: skip
 @click.option("--anchor", metavar="NAME",
               help="Align the timelines of a page at the first slice of this name, not at the "
                    "start.")  # fmt: skip
@@ -107,8 +107,8 @@ def command(
     slower, faster, more, fewer, new, gone, same or unclear. Counters, messages and properties are
     compared, too. `fxf diff` shows what two files contain differently.
 
-    The exit status is 0 if nothing changed by the threshold or more, and 1 if something did, or
-    if the time in all did and the runs are too few to tell (`--fail-on` has `unclear` for that).
+    The exit status is 1 if something changed by the threshold or more, and 0 if nothing did. It is
+    also 1 if the total time changed, but the runs are too few to tell (the verdict `unclear`).
     """
     from fxframework.analysis.comparison import compared
     from fxframework.analysis.runs import Reader, Side
@@ -123,6 +123,7 @@ def command(
     after_options = list(options["with_option"])
     if options["with_map"] is not None:
         after_options.append(f"{_map_option(session)}={options['with_map']}")
+    own_options = ([], after_options)
     extras: tuple[list[Any], list[Any]] = ([], [])
     files: tuple[list[str], list[str]] = ([], [])
     statuses = []
@@ -136,7 +137,7 @@ def command(
             if keep_extra is not None:
                 keep_extra(part)
 
-        with session.own_options(after_options if side else []):
+        with session.own_options(own_options[side]):
             statuses += read_each(session, items, names, work)
     with session.screen.working("comparing"):
         comparison = compared(reader, *runs, threshold=options["threshold"] / 100)
@@ -264,7 +265,6 @@ def _print(session: Session, comparison: Comparison, top: int) -> None:
 
 def document(comparison: Comparison, files: Sequence[Sequence[str]]) -> dict[str, Any]:
     """Return a comparison as JSON."""
-    pace = comparison.pace
     moves = fields(comparison, "counters logs instants properties=entries waits")
     return {
         "before": list(files[0]),
@@ -272,7 +272,7 @@ def document(comparison: Comparison, files: Sequence[Sequence[str]]) -> dict[str
         **fields(comparison, "by threshold runs"),
         "unclear": comparison.unclear,
         "verdicts": dict(comparison.verdicts),
-        "pace": None if pace is None else fields(pace, "ratio names p removed"),
+        "pace": optional_fields(comparison.pace, "ratio names p removed"),
         "calls": map(_change_document, comparison.changes),
         "explained": [
             {
@@ -289,9 +289,10 @@ def document(comparison: Comparison, files: Sequence[Sequence[str]]) -> dict[str
 
 
 def _change_document(change: Change) -> dict[str, Any]:
-    return {
-        "name": change.name,
-        **({} if change.path is None else {"path": list(change.path)}),
+    document: dict[str, Any] = {"name": change.name}
+    if change.path is not None:
+        document["path"] = list(change.path)
+    return document | {
         "before": _measures(change.before),
         "after": _measures(change.after),
         "ratio": _ratio(change.ratio),

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from fxframework.targets import Target
 
 
-@_command(
-    captures=True, times=True, name="convert", short_help="Convert captures to another format."
-)
+@_command(captures=True, times=True, name="convert")
 @click.option(
     "-t",
     "--to",

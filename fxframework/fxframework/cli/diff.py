@@ -12,7 +12,7 @@ from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.options import side_options
 from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, fields, printable
+from fxframework.cli.text import amount, fields, optional_fields, printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.verbs import BY, compared_by
 
@@ -41,9 +41,7 @@ class _By(click.Choice[str]):
         return str(value)
 
 
-@_command(
-    captures=True, times=True, name="diff", short_help="Show what differs between two captures."
-)
+@_command(captures=True, times=True, name="diff")
 @click.option(
     "--by",
     type=_By(list(BY)),
@@ -71,7 +69,7 @@ def command(
 ) -> ExitCode:
     """Show what differs between two captures of one format.
 
-    Records are equal if their contents are, wherever they are and whichever indexes they use.
+    Records are equal if their contents are equal, wherever they are and whichever indexes they use.
     Captures of a state, such as a tree of properties, are compared path by path instead. `fxf
     compare` shows what two runs did differently: which names took longer or occurred more often.
     The exit status is 0 if all is equal and 1 if something differs; -q prints nothing but errors.
@@ -99,7 +97,9 @@ def command(
         elif not session.settings.quiet:
             _print(session, windows, difference)
         # The exit statuses are those of diff(1): 1 means that something differs.
-        return ExitCode.OK if difference.same else ExitCode.FAILED
+        if difference.same:
+            return ExitCode.OK
+        return ExitCode.FAILED
 
 
 # --- JSON --------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def _document(pair: Sequence[Capture], difference: Difference) -> dict[str, Any]
 
 def _record_document(records: RecordDifference) -> dict[str, Any]:
     def shown(record: ShownRecord | None) -> dict[str, Any] | None:
-        return None if record is None else fields(record, "offset said")
+        return optional_fields(record, "offset said")
 
     first_a, first_b = records.first or (None, None)
     return {
@@ -219,7 +219,10 @@ def _print_records(session: Session, records: RecordDifference) -> None:
 def _print_entries(session: Session, entries: EntryDifference) -> None:
     screen = session.screen
     count_a, count_b = (amount(count, "entry", "entries") for count in entries.counts)
-    screen.print(f"entries: {count_a} in A, {count_b} in B{', the same' if entries.same else ''}")
+    verdict = ""
+    if entries.same:
+        verdict = ", the same"
+    screen.print(f"entries: {count_a} in A, {count_b} in B{verdict}")
     if entries.changed:
         screen.print(f"  changed: {amount(entries.changed)}")
         for before, after in entries.changes:
@@ -236,8 +239,10 @@ def _print_entries(session: Session, entries: EntryDifference) -> None:
 
 def entry_line(session: Session, entry: Entry) -> str:
     """Format an entry in one line: its path, its type, and its value if it has one."""
-    value = "" if entry.value is None else f" {_json(session, entry.value)}"
-    return f"{printable(entry.path)}  {entry.type}{value}"
+    line = f"{printable(entry.path)}  {entry.type}"
+    if entry.value is None:
+        return line
+    return f"{line} {_json(session, entry.value)}"
 
 
 def change_line(session: Session, before: Entry, after: Entry) -> str:

@@ -35,7 +35,7 @@ class Check:
     text: str
 
 
-@_command(name="doctor", short_help="Check this installation.")
+@_command(name="doctor")
 def command(session: Session) -> ExitCode:
     """Check this installation: interpreter, packages, plugins, extras.
 
@@ -63,8 +63,13 @@ def command(session: Session) -> ExitCode:
         for check in checks:
             state = screen.paint(check.state.ljust(6), fg=colours[check.state])
             screen.print(f"  {state}  {check.name.ljust(width)}  {check.text}")
-        screen.print("all is well" if sound else "something is broken")
-    return ExitCode.OK if sound else ExitCode.FAILED
+        verdict = "all is well"
+        if not sound:
+            verdict = "something is broken"
+        screen.print(verdict)
+    if sound:
+        return ExitCode.OK
+    return ExitCode.FAILED
 
 
 def _interpreter() -> Check:

@@ -30,7 +30,7 @@ LABELS = {
 _CODE = re.compile(r"[A-Za-z]{2,}[0-9]+")
 
 
-@_command(name="explain", short_help="Explain a finding's code, or the bytes at an offset.")
+@_command(name="explain")
 @click.argument("what", metavar="CODE|FILE@OFFSET", shell_complete=complete.explainable)
 def command(session: Session, what: str) -> ExitCode:
     """Explain a finding's CODE, or the bytes of FILE at OFFSET, field by field.
@@ -80,9 +80,9 @@ def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
         session.check_reader_options(reader)
         if reader.explain is None:
             raise UsageError(
-                f"the format {reader.format} does not explain its bytes",
+                f"captures of {reader.format} cannot be explained byte by byte",
                 path=source.name,
-                remedy="`fxf cat --records` shows every record with its offset",
+                remedy="`fxf cat --records FILE` prints every record with its offset",
             )
         from fxframework.kit.explain import check_offset  # which loads numpy
 

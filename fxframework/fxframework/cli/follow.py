@@ -171,7 +171,9 @@ class _FollowedFile:
             current_stat = path.stat()
         except OSError:
             return MISSING
-        return None if os.path.samestat(opened_stat, current_stat) else REPLACED
+        if os.path.samestat(opened_stat, current_stat):
+            return None
+        return REPLACED
 
     def _show_piece(self, capture: Capture, first: int) -> None:
         """Show the whole records of a piece from byte ``first`` on, and report its losses."""
@@ -187,8 +189,10 @@ class _FollowedFile:
         shift = self._shown_end - first
         if stop > first:
             part = Appended(capture, first, stop, shift)
-            selected = part if self._selection is None else part.select(self._selection)
-            self._show(selected)
+            if self._selection is None:
+                self._show(part)
+            else:
+                self._show(part.select(self._selection))
         capture.scan()
         self._warn_of_losses(capture, first, stop, shift)
         self._shown_end = max(stop, first) + shift

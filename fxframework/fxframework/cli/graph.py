@@ -44,7 +44,7 @@ def figure_options(
     return decorate
 
 
-@_command(captures=True, times=True, name="graph", short_help="Write the call graph, for Graphviz.")
+@_command(captures=True, times=True, name="graph")
 @by_option
 @figure_options(labels="Label", vertex="count")
 @out_options

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fxframework.cli.session import Session
 
 
-@_command(name="help", guard=False, short_help="Show how a command is used.")
+@_command(name="help", guard=False)
 @click.argument("name", required=False, metavar="[COMMAND]", shell_complete=complete.commands)
 def command(session: Session, name: str | None) -> ExitCode:
     """Show how a command is used, as `fxf COMMAND --help` does; without COMMAND, list them all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ LABEL = 20
 """The most columns for the label of a timeline row."""
 
 
-@_command(captures=True, name="info", short_help="Show what captures contain.")
+@_command(captures=True, name="info")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete.files)
 def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     """Show what captures contain: records, tables, times, findings.
@@ -84,7 +85,9 @@ def _slowest(capture: Capture, rows: Mapping[str, int]) -> Slowest | None:
     from fxframework.analysis.slowest import slowest
 
     names = slowest(capture, SLOWEST)
-    return names if names.names else None
+    if not names.names:
+        return None
+    return names
 
 
 def _document(
@@ -140,9 +143,11 @@ def _print(
 ) -> None:
     screen = session.screen
     title = session.host.reader(capture.format).title
-    unpacked = " unpacked" if capture.source.unpacked else ""
+    size = amount(capture.source.size, "byte")
+    if capture.source.unpacked:
+        size += " unpacked"
     name = screen.paint(printable(capture.name), bold=True)
-    screen.print(f"{name}: {title}, {amount(capture.source.size, 'byte')}{unpacked}")
+    screen.print(f"{name}: {title}, {size}")
     lines: list[tuple[str, str]] = []
     if summary.start_ns is not None and summary.end_ns is not None:
         length_text = duration(summary.end_ns - summary.start_ns)
@@ -151,7 +156,7 @@ def _print(
         lines.append(("time", f"{length_text}, from {start} to {end}"))
     lines.append(("records", f"{amount(summary.records)}{_counts(summary.kinds, ': ')}"))
     lines.append(("tables", _counts(rows) or "no rows"))
-    entry_limit = None if session.settings.verbose else LISTED
+    entry_limit = _entry_limit(screen)
     for fact, value in summary.facts.items():
         lines.extend(_fact(fact, value, entry_limit))
     if slow:
@@ -169,7 +174,9 @@ def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
     """Return a line for each of the slowest names, and one with the command that shows all."""
     texts = []
     for slice_name in slow.names:
-        noun = "asynchronous slice" if slice_name.asynchronous else "call"
+        noun = "call"
+        if slice_name.asynchronous:
+            noun = "asynchronous slice"
         total = length(slice_name.sum, slow.per_second)
         text = f"{_cut(slice_name.name, NAME)}: {total} in {amount(slice_name.count, noun)}"
         if slice_name.count > 1:
@@ -186,16 +193,21 @@ def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
     if hidden_count > 0:
         last_text = f"… and {amount(hidden_count)} more; {last_text}"
     texts.append(last_text)
-    slowest_name = slow.names[0].name
-    if len(slowest_name) <= NAME:  # a longer one is nothing to be typed
-        end_of_options = "-- " if slowest_name.startswith("-") else ""
-        texts.append(f"why: fxf why {end_of_options}{file} {shlex.quote(slowest_name)}")
+    # Asynchronous slices have no thread to ask, and a longer name is nothing to be typed.
+    calls = (name.name for name in slow.names if not name.asynchronous and len(name.name) <= NAME)
+    slowest_name = next(calls, None)
+    if slowest_name is not None:
+        arguments = f"{file} {shlex.quote(slowest_name)}"
+        if slowest_name.startswith("-"):
+            arguments = f"-- {arguments}"
+        texts.append(f"why: fxf why {arguments}")
     return _with_label("slowest", texts)
 
 
 def _with_label(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     """Return lines, the first with a label."""
-    return [(label if number == 0 else "", text) for number, text in enumerate(texts)]
+    labels = itertools.chain([label], itertools.repeat(""))
+    return list(zip(labels, texts, strict=False))
 
 
 def _cut(text: str, width: int) -> str:
@@ -206,7 +218,16 @@ def _counts(counts: Mapping[str, int], before: str = "") -> str:
     """Format the nonzero counts, the greatest first: ``slices 34,592, threads 1``."""
     nonzero = sorted(((count, name) for name, count in counts.items() if count), reverse=True)
     text = ", ".join(f"{name} {amount(count)}" for count, name in nonzero)
-    return before + text if text else ""
+    if not text:
+        return ""
+    return before + text
+
+
+def _entry_limit(screen: Screen) -> int | None:
+    """Return the most entries of a list to show; None for all of them."""
+    if screen.settings.verbose:
+        return None
+    return LISTED
 
 
 def _fact(name: str, value: Any, limit: int | None) -> list[tuple[str, str]]:
@@ -269,7 +290,7 @@ def _timeline(screen: Screen, summary: Summary) -> None:
     longest_label = max(len(printable(name)) for name, _ in summary.timeline)
     label_width = min(max(LABEL, screen.width // 3), longest_label)
     bar_width = max(8, screen.width - label_width - 7)
-    limit = LISTED if not screen.settings.verbose else None
+    limit = _entry_limit(screen)
     for name, counts in summary.timeline[:limit]:
         label = _cut(printable(name), label_width)
         bars = screen.paint(sparkline(counts, bar_width), fg="cyan")

@@ -26,7 +26,6 @@ REASONS = 3
 
 @_command(
     captures=True, times=True, name="odd",
-    short_help="Show which of many captures are unlike the rest.",
 )  # fmt: skip
 @click.option("--top", default=5, type=click.IntRange(1), metavar="N",
               help="Captures to show. Default: 5.")  # fmt: skip
@@ -115,7 +114,9 @@ def _print(session: Session, odd_captures: Sequence[Odd], top: int, capture_coun
         screen.print(f"{unlike}, the most unlike first:")
     for odd in shown:
         screen.print(screen.paint(printable(odd.capture), bold=True))
-        reasons = odd.reasons if session.settings.verbose else odd.reasons[:REASONS]
+        reasons = odd.reasons
+        if not session.settings.verbose:
+            reasons = reasons[:REASONS]
         for reason in reasons:
             screen.print(f"  {abs(reason.distance):7.1f}  {printable(str(reason))}")
         hidden_count = len(odd.reasons) - len(reasons)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fxframework.registry import Option
 
 
-@_command(name="plugins", short_help="List installed plugins, and those that failed.")
+@_command(name="plugins")
 @click.option(
     "--check",
     metavar="NAME",

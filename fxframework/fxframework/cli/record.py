@@ -53,7 +53,7 @@ findings = {findings}
 """
 
 
-@_command(name="record", short_help="Write the scenario that replays a capture.")
+@_command(name="record")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -73,7 +73,7 @@ def command(session: Session, out: Path | None, force: bool, file: str) -> ExitC
         require_readable(capture)
         capture.scan()
         stem = Path(capture.source.suffix_name).stem or "capture"
-        scenario = Path(f"{stem}.toml") if out is None else out
+        scenario = out or Path(f"{stem}.toml")
         copy = scenario.with_suffix(_suffix(session, capture))
         _check(capture, scenario, copy, force=force)
         scenario_text = _text(capture, step_kind, scenario, copy)

@@ -118,18 +118,25 @@ class Screen:
         The items of an iterator are printed as an array, some at a time.
         """
         for piece in _json_pieces({"fxframework": command, "version": VERSION, **body}):
-            self.write(json_escaped(piece) if self.out_is_terminal else piece)
+            self.write(self._safe_json(piece))
 
     def json_line(self, row: Any) -> bytes:
         """Return a line of JSON."""
         import orjson
 
-        line = orjson.dumps(row)
-        return (json_escaped(line) if self.out_is_terminal else line) + b"\n"
+        return self._safe_json(orjson.dumps(row)) + b"\n"
+
+    def _safe_json(self, text: bytes) -> bytes:
+        """Escape the control characters of JSON before a terminal."""
+        if self.out_is_terminal:
+            return json_escaped(text)
+        return text
 
     def paint(self, text: str, **style: Any) -> str:
         """Return text for stdout, styled if colours are on."""
-        return click.style(text, **style) if self.coloured else text
+        if self.coloured:
+            return click.style(text, **style)
+        return text
 
     @property
     def coloured(self) -> bool:
@@ -231,7 +238,9 @@ class Screen:
         )
 
     def _painted(self, text: str, **style: Any) -> str:
-        return click.style(text, **style) if self._coloured(self.err_is_terminal) else text
+        if self._coloured(self.err_is_terminal):
+            return click.style(text, **style)
+        return text
 
     # --- findings ---
 

@@ -23,14 +23,16 @@ SUFFIX = ".replay"
 """Suffix of the output folder, after the scenario's name."""
 
 
-@_command(name="replay", short_help="Run scenarios on the emulated target.")
+@_command(name="replay")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Folder of the outputs; of several scenarios, one for each in it. Default: NAME.replay.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Seed, overriding the scenario's.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), metavar="N", help="Seed, overriding the scenario's."
+)
 @click.option("--update-golden", is_flag=True, help="Write golden files instead of comparing.")
 @click.option(
     "--allow-outside", is_flag=True, help="Let scenarios name files outside of their folder."
@@ -120,7 +122,7 @@ def _folders(scenarios: Sequence[Path], out: Path | None) -> dict[Path, Path]:
         return {scenarios[0]: out}
     folders: dict[Path, Path] = {}
     for scenario in scenarios:
-        parent = Path() if out is None else out
+        parent = out or Path()
         folder = parent / (scenario.stem + SUFFIX)
         if folder in folders.values():
             raise WriteRefusedError(

@@ -21,7 +21,7 @@ LISTED = 20
 """Number of losses listed without -v."""
 
 
-@_command(captures=True, name="salvage", short_help="Write the sound part of a damaged capture.")
+@_command(captures=True, name="salvage")
 @click.option("--force", is_flag=True, help="Replace OUT.")
 @click.argument("file", metavar="IN", shell_complete=complete.files)
 @click.argument("out", metavar="OUT", shell_complete=complete.files)
@@ -53,7 +53,9 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
         report.nbytes = sink.written  # of a compressed file, known only now
         _show(session, capture, report, lists_all=lists_all)
         warn_of_findings(session, report.findings)
-        return ExitCode.FINDINGS if report.lossy else ExitCode.OK
+        if report.lossy:
+            return ExitCode.FINDINGS
+        return ExitCode.OK
 
 
 def _show(session: Session, capture: Capture, result: SalvageReport, *, lists_all: bool) -> None:
@@ -109,8 +111,11 @@ def _percent(part: int, total: int) -> str:
 
 def _document(result: SalvageReport) -> dict[str, Any]:
     # Of an output that is made from tables, nobody knows what of the records is in it.
-    lost_records = None if result.merged else result.lost_records
-    lost_bytes = None if result.merged else result.lost_bytes
+    lost_records: int | None = None
+    lost_bytes: int | None = None
+    if not result.merged:
+        lost_records = result.lost_records
+        lost_bytes = result.lost_bytes
     return {
         **fields(result, "path format size out to"),
         "records": {"written": result.written, "lost": lost_records},

@@ -274,7 +274,9 @@ class Session:
         since = self.settings.since
         until = self.settings.until
         if since is None and until is None:
-            return None if names.by_time_alone else names
+            if names.by_time_alone:
+                return None
+            return names
 
         def on_clock(moment: Moment | None) -> int | None:
             if moment is None:

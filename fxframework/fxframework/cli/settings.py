@@ -28,9 +28,10 @@ class Moment:
         """
         number = text.removeprefix("@")
         absolute = number != text
-        with_unit = number.endswith("s") and not absolute
+        if absolute or not number.endswith("s"):
+            number += "ns"
         with contextlib.suppress(ValueError):
-            ns = nanoseconds(number if with_unit else f"{number}ns")
+            ns = nanoseconds(number)
             if ns >= 0 or absolute:
                 return cls(ns, absolute)
         raise UsageError(

@@ -36,7 +36,7 @@ KEYWORDS = {"select", "from", "where", "group by", "order by", "limit"}
 """Words of SQL that the tab key completes."""
 
 
-@_command(captures=True, name="sql", short_help="Query captures, or a dataset, with SQL.")
+@_command(captures=True, name="sql")
 @click.option("--out", metavar="OUT", help="Write the result to a .parquet, .arrow or .csv file.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @click.argument("words", nargs=-1, required=True, metavar="FILE... [QUERY]")
@@ -46,7 +46,7 @@ def command(session: Session, words: tuple[str, ...], out: str | None, force: bo
     slices_with_names, instants_with_names, counters_with_names, flows_with_names,
     sched_with_names and logs_with_keys add process, thread and arguments. With several files
     every view has the rows of all, and a column `capture`. FILE may be a dataset that `fxf batch`
-    made; its manifest is the view captures. Without a QUERY there is a prompt; from a pipe,
+    made; its manifest is the view `captures`. Without a QUERY there is a prompt; from a pipe,
     queries end with semicolons.
     """
     session.whole("sql")
@@ -232,7 +232,7 @@ def _prompt(session: Session, database: Queries) -> None:
             session.screen.print()
             statement = ""
             continue
-        statement = f"{statement}\n{line}" if statement else line
+        statement = f"{statement}\n{line}".lstrip("\n")
         if not statement.strip():
             statement = ""
             continue

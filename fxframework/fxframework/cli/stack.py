@@ -35,7 +35,7 @@ FIGURES = 45
 """Columns of the figures behind a name."""
 
 
-@_command(captures=True, times=True, name="stack", short_help="Show time by call stacks.")
+@_command(captures=True, times=True, name="stack")
 @by_option
 @click.option("--per-thread", is_flag=True, help="Print a tree for each thread.")
 @click.option(

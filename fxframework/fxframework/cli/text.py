@@ -27,6 +27,7 @@ __all__ = [
     "hex_context",
     "json_escaped",
     "name_first",
+    "optional_fields",
     "place",
     "printable",
     "safe_lines",
@@ -60,6 +61,13 @@ def fields(item: object, names: str) -> dict[str, Any]:
     """Return attributes of an object as a JSON object; ``bytes=nbytes`` gives one another name."""
     pairs = (name.partition("=") for name in names.split())
     return {key: getattr(item, attribute or key) for key, _, attribute in pairs}
+
+
+def optional_fields(item: object | None, names: str) -> dict[str, Any] | None:
+    """Return attributes of an object as ``fields`` does; None for None."""
+    if item is None:
+        return None
+    return fields(item, names)
 
 
 def safe_lines(text: str, *, colours: bool) -> str:

@@ -24,7 +24,7 @@ SHOWN = 3
 """Findings per code that are shown without -v."""
 
 
-@_command(captures=True, name="verify", short_help="List every violation of the format.")
+@_command(captures=True, name="verify")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete.files)
 def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     """List every violation of the format, with its offset and the bytes there.

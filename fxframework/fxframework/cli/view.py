@@ -37,7 +37,7 @@ REDIRECT = """<!DOCTYPE html>
 """The page that the browser is started with."""
 
 
-@_command(captures=True, times=True, name="view", short_help="Show captures in the Perfetto UI.")
+@_command(captures=True, times=True, name="view")
 @click.option(
     "--align",
     multiple=True,

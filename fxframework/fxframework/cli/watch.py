@@ -15,7 +15,7 @@ from fxframework.cli.diff import change_line, entry_line
 from fxframework.cli.options import Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount, fields, printable
+from fxframework.cli.text import amount, optional_fields, printable
 from fxframework.errors import ExitCode, FxError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ Change = tuple[str, "Entry | None", "Entry | None"]
 """A change of an entry: a key of MARKS, the old entry, the new one."""
 
 
-@_command(name="watch", short_help="Show how a live capture changes.")
+@_command(name="watch")
 @click.option(
     "--interval",
     type=Number(min=0, max=LONGEST),
@@ -122,7 +122,9 @@ class _Watch:
         self._data = snapshot.data
         session = self._session
         with self._opened(snapshot) as whole:
-            capture = whole.choose(self._selectors) if self._selectors else whole
+            capture = whole
+            if self._selectors:
+                capture = whole.choose(self._selectors)
             entries = _numbered(capture)
             if self._last_entries is None:
                 session.screen.note(
@@ -171,8 +173,8 @@ class _Watch:
                 "generation": generation,
                 "change": kind,
                 "path": entry.path,
-                "before": None if before is None else fields(before, "type value"),
-                "after": None if after is None else fields(after, "type value"),
+                "before": optional_fields(before, "type value"),
+                "after": optional_fields(after, "type value"),
             }
             screen.write(screen.json_line(line))
             return

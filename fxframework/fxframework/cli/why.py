@@ -29,9 +29,7 @@ NO_TIME = "–"
 IDLE = "idle"
 
 
-@_command(
-    captures=True, times=True, name="why", short_help="Show where the time of slow calls went."
-)
+@_command(captures=True, times=True, name="why")
 @click.option(
     "--top",
     type=click.IntRange(min=1),
@@ -55,12 +53,12 @@ def command(
 ) -> ExitCode:
     """Show where the time of the slowest call of NAME went, beside the typical call of NAME.
 
-    NAME is that of slices. Time is split by the innermost slice, and by what the thread did:
-    running; runnable, with what held the CPU that it ran on next; blocked, with the thread that
-    woke it, and what that one waited for before. The waker is that of the wakeup's argument
-    `waker`, or else inferred: the thread that ran on the CPU of the wakeup. The typical call is the
-    median. Flows from other threads and log lines of the thread follow. Without scheduling data,
-    it is unknown when the thread waited and when it ran.
+    NAME is the name of slices. The time of a call is split by the innermost slice, and by what the
+    thread did. It was running; or runnable, while something else held the CPU that it ran on next;
+    or blocked, until a thread woke it. Below that is what the waking thread waited for before. If a
+    wakeup has no argument `waker`, its waker is inferred: the thread that ran on the CPU of the
+    wakeup. The typical call is the median. Flows from other threads and log lines of the thread
+    follow. Without scheduling data, waiting cannot be told from running.
     """
     from fxframework.analysis.why import why
 
@@ -86,6 +84,11 @@ def command(
 def _page_data(reasons: Why) -> dict[str, Any]:
     """Return the data of the page, in the words of the text."""
     typical = reasons.typical
+    typical_ns = 0
+    typical_text = ""
+    if typical is not None:
+        typical_ns = typical.dur_ns
+        typical_text = brief(typical_ns)
     calls = []
     for call in reasons.slowest:
         parts = [
@@ -107,8 +110,8 @@ def _page_data(reasons: Why) -> dict[str, Any]:
                 "heading": heading,
                 "ns": call.dur_ns,
                 "time": brief(call.dur_ns),
-                "typical_ns": 0 if typical is None else typical.dur_ns,
-                "typical": "" if typical is None else brief(typical.dur_ns),
+                "typical_ns": typical_ns,
+                "typical": typical_text,
                 "parts": parts,
                 "flows": [_flow(flow) for flow in call.flows],
                 "lines": [_log_line(line) for line in call.lines],

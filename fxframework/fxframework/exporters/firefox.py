@@ -21,15 +21,22 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Calls, dense
 from fxframework.exporters.rows import ArgumentMembers, Task, json_arguments, tasks
-from fxframework.exporters.stacks import DEEP, TIMELESS, UNFINISHED, Frames, left_out, place_of
+from fxframework.exporters.stacks import (
+    DEEP,
+    TIMELESS,
+    Frames,
+    left_out,
+    place_of,
+    unfolded_calls,
+)
 from fxframework.io.sink import Sink
-from fxframework.kernels.nesting import BEGIN, END, Nesting, unfolded
+from fxframework.kernels.nesting import BEGIN, END, Nesting
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END
 from fxframework.kernels.templates import Templates
 from fxframework.kit.export import Export, empty_refusal
 from fxframework.kit.row_texts import Lines
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX
+from fxframework.model.clock import ends_of
 from fxframework.model.schema import ASYNC
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
@@ -146,32 +153,15 @@ class FirefoxExport(Export):
             none = np.zeros(0, np.int64)
             return _Samples(none.astype(np.int32), none, none, none)
         calls = Calls.of(capture, self._options["by"])
+        events = unfolded_calls(capture, calls, self._dropped)
+        slices = events.slices
+        self._dropped[TIMELESS] += int(np.count_nonzero(slices.array("dur") == 0))
         functions = self._functions.numbers_of(calls.functions)[calls.function]
-        table = capture.table("slices")
-        table = table.select(table.array("kind") != ASYNC) if calls.asynchronous else table
-        frames = self._frames_of(functions, self._categories_of(table))
-        thread, thread_ids = dense(calls.thread)
-        start = table.array("ts")
-        length = self._ended(thread, start, table.array("dur"))
-        order = np.lexsort((table.array("depth"), start))
-        rows, times, cut = unfolded(
-            order,
-            thread.astype(np.int64),
-            start,
-            length,
-            table.array("depth").astype(np.int64),
-            thread_ids.size,
-        )
-        self._dropped["overlaps of calls, which one of them was cut by"] += cut
-        is_end = rows < 0
-        rows = np.where(is_end, ~rows, rows)
-        by_thread = np.argsort(thread[rows], kind="stable")
-        rows = rows[by_thread]
-        times = times[by_thread]
-        is_end = is_end[by_thread]
-        thread = thread[rows]
+        frames = self._frames_of(functions, self._categories_of(slices))
+        thread, thread_ids = dense(events.thread)
+        times = events.time
         deepest = capture.request.limits.max_depth
-        stacks = self._stacks(thread, frames[rows], is_end, thread_ids.size, deepest)
+        stacks = self._stacks(thread, frames[events.call], events.is_end, thread_ids.size, deepest)
         # A stack is there until the next change of it in the thread; the last one is empty.
         is_last = np.ones(thread.size, np.bool_)
         np.not_equal(thread[1:], thread[:-1], out=is_last[:-1])
@@ -179,23 +169,11 @@ class FirefoxExport(Export):
         lengths[is_last] = 0
         is_sample = (lengths > 0) | is_last
         return _Samples(
-            thread_ids[thread[is_sample]].astype(np.int32),
+            events.thread[is_sample],
             times[is_sample],
             lengths[is_sample],
             stacks[is_sample],
         )
-
-    def _ended(self, thread: NDArray[np.int32], start: I64, dur: I64) -> I64:
-        """Return the lengths of calls; one that never ended ends with its thread."""
-        bounded = np.minimum(dur, NS_MAX - np.maximum(start, 0))
-        ends = start + np.maximum(bounded, 0)
-        thread_count = int(thread.max(initial=-1)) + 1
-        last_end = np.full(thread_count, start.min(initial=0), np.int64)
-        np.maximum.at(last_end, thread, ends)
-        is_open = dur < 0
-        self._dropped[UNFINISHED] += int(np.count_nonzero(is_open))
-        self._dropped[TIMELESS] += int(np.count_nonzero(dur == 0))
-        return np.where(is_open, last_end[thread] - start, bounded)
 
     def _stacks(
         self,
@@ -290,7 +268,7 @@ class FirefoxExport(Export):
         phase = np.full(len(batch), INSTANT)
         if batch.name == "slices":
             dur = batch.array("dur")
-            end = time + np.minimum(np.maximum(dur, 0), NS_MAX - np.maximum(time, 0))
+            end = ends_of(time, dur)
             phase = np.where(dur < 0, INTERVAL_START, INTERVAL)
         distinct, index_of_row = np.unique(batch.array("name")[rows], return_inverse=True)
         names = [

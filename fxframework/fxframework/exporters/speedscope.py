@@ -15,14 +15,14 @@ import orjson
 from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Calls, ThreadNames
-from fxframework.exporters.nesting import Pairing
+from fxframework.exporters.columns import first_of_runs
 from fxframework.exporters.stacks import (
     ASYNCHRONOUS,
-    UNFINISHED,
     Frames,
     left_out,
     no_calls,
     place_of,
+    unfolded_calls,
 )
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import NATURAL, SIGNED, TEXT
@@ -30,15 +30,12 @@ from fxframework.kernels.templates import Templates
 from fxframework.kit.export import Export
 from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX
-from fxframework.model.schema import ASYNC
 
 __all__ = ["SCHEMA", "SpeedscopeExport"]
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-OVERLAPS = "overlaps of calls, which one of them was cut by"
 CHUNK = 1 << 14
-"""Calls, or frames, written at a time."""
+"""Begins and ends, or frames, written at a time."""
 
 I64 = NDArray[np.int64]
 
@@ -61,42 +58,17 @@ class SpeedscopeExport(Export):
             raise no_calls(capture)
         self._dropped[ASYNCHRONOUS] += calls.asynchronous
         frames = self._frames.numbers_of(calls.functions)
-        start, length, depth = _columns(capture, calls)
-        self._dropped[UNFINISHED] += int(np.count_nonzero(length < 0))
+        events = unfolded_calls(capture, calls, self._dropped)
         thread_names = ThreadNames(capture)
-        # Sort by depth, too, so that callees follow callers that begin at the same time.
-        order = np.lexsort((depth, start, calls.thread)).astype(np.int32)
-        # A number that no thread has, so that the last thread ends with the last call.
-        thread_changes = np.diff(calls.thread[order], append=np.int32(-2))
-        stops = np.flatnonzero(thread_changes) + 1
-        pairing = Pairing(len(calls))
-        thread_start = 0
-        for stop in map(int, stops):
-            places = order[thread_start:stop]
-            thread_start = stop
-            chunks = [places[index : index + CHUNK] for index in range(0, places.size, CHUNK)]
-            begin = int(start[places[0]])
-            end = max(_last_end(start[chunk], length[chunk]) for chunk in chunks)
-            thread = int(calls.thread[places[0]])
-            self._begin_profile(thread_names.get(thread, ""), begin, end)
-            pairing.begin(begin, end)
-            between = b""
-            no_calls_left = places[:0]  # ends the calls that are still open
-            for chunk in [*chunks, no_calls_left]:
-                pairing.load(
-                    chunk,
-                    start[chunk],
-                    length[chunk],
-                    frames[calls.function[chunk]],
-                    calls.parent[chunk],
-                )
-                pairing.run()
-                events = self._events(pairing)
-                if events:
-                    self._sink.write(between + events)
-                    between = b",\n"
-            self._sink.write(b"]}")
-        self._dropped[OVERLAPS] += pairing.overlaps
+        bounds = [*first_of_runs(events.thread).tolist(), events.thread.size]
+        for first, stop in itertools.pairwise(bounds):
+            name = thread_names.get(int(events.thread[first]), "")
+            self._begin_profile(name, int(events.time[first]), int(events.time[stop - 1]))
+            for part_start in range(first, stop, CHUNK):
+                part = slice(part_start, min(part_start + CHUNK, stop))
+                called = calls.function[events.call[part]]
+                self._write_events(events.is_end[part], frames[called], events.time[part])
+                self._sink.write(b"]}" if part.stop == stop else b",\n")
         self._name = self._name or capture.name
 
     def _begin_profile(self, name: str, start: int, end: int) -> None:
@@ -113,22 +85,23 @@ class SpeedscopeExport(Export):
         unclosed_head = orjson.dumps(encodable(head))[:-1]  # without the brace
         self._sink.write(opening + unclosed_head + b',"events":[\n')
 
-    def _events(self, pairing: Pairing) -> bytes:
-        """Return the events that were made, without the separator behind the last."""
-        moments = pairing.moments.filled()
+    def _write_events(
+        self, is_end: NDArray[np.bool_], frames: NDArray[np.int32], times: I64
+    ) -> None:
+        """Write begins and ends of calls, without the separator behind the last."""
         self._lines.forget(0)
         types = np.array([self._lines.text(b"O"), self._lines.text(b"C")])  # open, close
         self._lines.write(
-            moments["at"].size,
+            times.size,
             b'{"type":"',
-            (TEXT, types[moments["ends"]]),
+            (TEXT, types[is_end.astype(np.intp)]),
             b'","frame":',
-            (NATURAL, moments["frame"]),
+            (NATURAL, frames),
             b',"at":',
-            (SIGNED, moments["at"]),
+            (SIGNED, times),
             b"},\n",
         )
-        return self._lines.letters()[:-2].tobytes()
+        self._sink.write(self._lines.letters()[:-2].tobytes())
 
     def close(self) -> Mapping[str, int]:
         """Write the frames; return the counts of what could not be written, by name."""
@@ -152,24 +125,6 @@ class SpeedscopeExport(Export):
                 between = b","
             self._sink.write(b"]}}\n")
         return super().close()
-
-
-def _columns(capture: Capture, calls: Calls) -> tuple[I64, I64, I64]:
-    """Return start, length and depth of the calls: of all slices but asynchronous ones."""
-    table = capture.table("slices")
-    start = table.array("ts")
-    length = table.array("dur")
-    depth = table.array("depth")
-    if calls.asynchronous:
-        is_call = table.array("kind") != ASYNC
-        return start[is_call], length[is_call], depth[is_call]
-    return start, length, depth
-
-
-def _last_end(start: I64, length: I64) -> int:
-    """Return when the last of some calls ends; one that never ends counts with its start."""
-    bounded = np.minimum(np.maximum(length, 0), NS_MAX - np.maximum(start, 0))
-    return int((start + bounded).max())
 
 
 def _frame(name: str, source: str) -> dict[str, Any]:

@@ -6,23 +6,37 @@ import itertools
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis.calls import Functions
+from fxframework.analysis.calls import Calls, Functions, dense
 from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import WriteRefusedError
+from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.pools import PairMap
 from fxframework.kit.export import empty_refusal
 from fxframework.model.capture import Capture
-from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.clock import ends_of
+from fxframework.model.schema import ASYNC, STANDARD_TABLES
 from fxframework.model.strings import StringPool
+from fxframework.model.table import Table
 
-__all__ = ["ON_ONE_LINE", "Frames", "left_out", "no_calls", "place_of", "stacks_of"]
+__all__ = [
+    "ON_ONE_LINE",
+    "Frames",
+    "Unfolded",
+    "left_out",
+    "no_calls",
+    "place_of",
+    "stacks_of",
+    "unfolded_calls",
+]
 
+I64 = NDArray[np.int64]
 ASYNCHRONOUS = "asynchronous slices"
+OVERLAPS = "overlaps of calls, which one of them was cut by"
 UNFINISHED = "lengths of calls that never ended"
 TIMELESS = "calls that took no time"
 DEEP = "calls that are too deep, added to those above"
@@ -78,6 +92,53 @@ def stacks_of(capture: Capture, options: Mapping[str, Any], dropped: Counter[str
 def no_calls(capture: Capture) -> WriteRefusedError:
     """Return the error for a capture without calls."""
     return empty_refusal(capture, "there are no calls")
+
+
+class Unfolded(NamedTuple):
+    """The begins and ends of calls, which nest: those of each thread together, in order of time."""
+
+    slices: Table
+    """The slices that are calls, in the order of ``Calls``."""
+    thread: NDArray[np.int32]
+    """Ids of threads, of shape (begins and ends,)."""
+    call: I64
+    """Index of the call that begins or ends."""
+    is_end: NDArray[np.bool_]
+    time: I64
+    """In nanoseconds."""
+
+
+def unfolded_calls(capture: Capture, calls: Calls, dropped: Counter[str]) -> Unfolded:
+    """Return the begins and ends of the calls of a capture; count what is changed to nest them.
+
+    A call that reaches beyond the one around it ends with that one, and a call that never ended
+    with the last one of its thread.
+    """
+    slices = capture.table("slices")
+    if calls.asynchronous:
+        slices = slices.select(slices.array("kind") != ASYNC)
+    start = slices.array("ts")
+    dur = slices.array("dur")
+    depth = slices.array("depth").astype(np.int64)
+    thread, thread_ids = dense(calls.thread)
+    end = ends_of(start, dur)
+    last_end = np.full(thread_ids.size, start.min(initial=0), np.int64)
+    np.maximum.at(last_end, thread, end)
+    is_open = dur < 0
+    end = np.where(is_open, last_end[thread], end)
+    dropped[UNFINISHED] += int(np.count_nonzero(is_open))
+    # By depth, too: of calls that begin together, the outer one begins first.
+    order = np.lexsort((depth, start))
+    rows, times, cut = unfolded(
+        order, thread.astype(np.int64), start, end - start, depth, thread_ids.size
+    )
+    dropped[OVERLAPS] += cut
+    is_end = rows < 0
+    rows = np.where(is_end, ~rows, rows)
+    by_thread = np.argsort(thread[rows], kind="stable")
+    rows = rows[by_thread]
+    threads = thread_ids[thread[rows]].astype(np.int32)
+    return Unfolded(slices, threads, rows, is_end[by_thread], times[by_thread])
 
 
 def place_of(source: str) -> tuple[str, int | None, int | None]:

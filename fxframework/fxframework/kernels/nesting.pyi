@@ -10,6 +10,7 @@ BEGIN: int
 END: int
 OTHER: int
 NO_STACKS: int
+NEVER_ENDS: int
 
 class Nesting:
     rows: int
@@ -41,3 +42,21 @@ class Nesting:
 def unfolded(
     order: I64, threads: I64, times: I64, lengths: I64, depths: I64, count: int
 ) -> tuple[I64, I64, int]: ...
+
+class Lanes:
+    lane_count: int
+    open_count: int
+    cut: int
+    @property
+    def tracks(self) -> I64: ...
+    @property
+    def levels(self) -> I64: ...
+    def nest(self, track: I64, start: I64, end: I64, depth: I64) -> tuple[I64, I64, I64]: ...
+    def ends_before(self, limit: int) -> tuple[I64, I64, I64]: ...
+
+class OpenSlices:
+    def __init__(self, threads: int) -> None: ...
+    def settle(
+        self, what: I64, thread: I64, parent: I64, row: I64, until: I64, times: I64
+    ) -> tuple[I64, I64]: ...
+    def rest(self) -> I64: ...

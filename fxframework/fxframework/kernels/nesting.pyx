@@ -1,5 +1,5 @@
 # distutils: extra_compile_args = -O2
-# cython: boundscheck=False, show_performance_hints=False
+# cython: boundscheck=True, wraparound=False, show_performance_hints=False
 """Nesting: which end closes which slice, what encloses a slice, how deep it is; and the inverse.
 
 Slices of a thread nest: an end closes the innermost open slice of its name, and with it those
@@ -16,7 +16,7 @@ BEGIN, END, OTHER = range(3)
 NO_STACKS = -1
 
 cdef enum:
-    BEGINS, ENDS
+    BEGINS, ENDS, OTHERS
 
 cdef enum:
     # Columns of ``Nesting.unwound``.
@@ -31,7 +31,12 @@ cdef enum:
     # Slices that ended with others, for which the room is kept from batch to batch.
     FEW = 4096
 
-cdef int64_t LATEST = 0x7FFFFFFFFFFFFFFF
+cdef enum:
+    # The most lanes of a track; it has more where slices cross in many ways.
+    MOST_LANES = 32
+
+NEVER_ENDS = 0x7FFFFFFFFFFFFFFF
+cdef int64_t LATEST = NEVER_ENDS
 cdef int64_t EARLIEST = -LATEST - 1
 
 
@@ -120,7 +125,6 @@ cdef class Nesting:
         kept until it is closed. All have the shape (events,).
         """
         cdef int64_t count = what.shape[0], event, thread, node
-        # Bounds are not checked below: what indexes these arrays and those of threads is.
         if not (threads.shape[0] == names.shape[0] == times.shape[0] == places.shape[0]
                 == marks.shape[0] == count):
             raise ValueError("columns of events of different lengths")
@@ -316,7 +320,9 @@ def unfolded(const int64_t[::1] order, const int64_t[::1] threads, const int64_t
                 if ends[node] > begin:
                     ends[node] = begin
                     cut += 1
-                row_of[used], time_of[used] = ~node, ends[node]
+                # One that encloses slices which begin behind its end lasts as long as they do.
+                latest[thread] = max(latest[thread], ends[node])
+                row_of[used], time_of[used] = ~node, latest[thread]
                 used += 1
             node = below[node]
         if row < 0:
@@ -335,3 +341,300 @@ def unfolded(const int64_t[::1] order, const int64_t[::1] threads, const int64_t
         row_of[used], time_of[used] = row, begin
         used += 1
     return rows[:used], moments[:used], cut
+
+
+cdef class Lanes:
+    """Slices that share tracks, each on the first lane of its track where it nests.
+
+    A track has at most ``MOST_LANES`` lanes; if a slice nests on none, it is cut to fit on the
+    first. ``tracks`` and ``levels`` (int64, shape (lanes,)) are the track of each lane, and how
+    many lanes its track had before; ``open_count`` and ``cut`` count the slices that have not
+    ended yet, and those that were cut.
+    """
+
+    cdef int64_t[::1] first_lane                             # of each track; -1: none yet
+    cdef int64_t[::1] track_of, level_of, next_lane, top     # of each lane
+    cdef int64_t[::1] end, depth, below                      # of each open slice
+    cdef int64_t[::1] slices, times, lanes                   # of each begin or end
+    cdef int64_t used, free, count
+    cdef readonly int64_t lane_count, open_count, cut
+
+    def __init__(self):
+        self.first_lane = self.track_of = self.level_of = self.next_lane = self.top = np.empty(
+            0, np.int64)
+        self.end = self.depth = self.below = np.empty(0, np.int64)
+        self.used = self.count = self.lane_count = self.open_count = self.cut = 0
+        self.free = -1
+
+    @property
+    def tracks(self):
+        """The track of each lane."""
+        return np.asarray(self.track_of)[: self.lane_count]
+
+    @property
+    def levels(self):
+        """The number of each lane within its track."""
+        return np.asarray(self.level_of)[: self.lane_count]
+
+    def nest(self, const int64_t[::1] track, const int64_t[::1] start, const int64_t[::1] end,
+             const int64_t[::1] depth):
+        """Return the begins of slices, sorted by time, and the ends before them on their lanes.
+
+        Of slices that begin together on a track the outer one comes first. An ``end`` of
+        NEVER_ENDS gets no event. The result is slices (-1: an end), times and lanes, int64 of shape
+        (events,); those of a lane are in order.
+        """
+        cdef int64_t count = track.shape[0], slice, lane, last, level
+        self.make_room(count, np.max(track, initial=-1) + 1)
+        for slice in range(count):
+            lane, last, level = self.first_lane[track[slice]], -1, 0
+            while lane >= 0:
+                self.close_before(lane, start[slice], end[slice], depth[slice])
+                if self.top[lane] < 0 or self.end[self.top[lane]] >= end[slice]:
+                    break
+                last, lane = lane, self.next_lane[lane]
+                level += 1
+            if lane < 0 and level < MOST_LANES:
+                lane = self.lane_count
+                self.lane_count += 1
+                self.track_of[lane], self.level_of[lane] = track[slice], level
+                self.next_lane[lane] = self.top[lane] = -1
+                if last >= 0:
+                    self.next_lane[last] = lane
+                else:
+                    self.first_lane[track[slice]] = lane
+            if lane >= 0:
+                self.open(lane, end[slice], depth[slice])
+            else:
+                lane = self.first_lane[track[slice]]
+                self.open(lane, self.end[self.top[lane]], depth[slice])
+                self.cut += 1
+            self.note(slice, start[slice], lane)
+        return self.events()
+
+    def ends_before(self, int64_t limit):
+        """Return the ends before a time as ``nest`` does, if no later slice begins before it."""
+        cdef int64_t lane
+        self.make_room(0, 0)
+        for lane in range(self.lane_count):
+            while self.top[lane] >= 0 and self.end[self.top[lane]] < limit:
+                self.close(lane)
+        return self.events()
+
+    cdef int make_room(self, int64_t slices, int64_t tracks) except -1:
+        """Make room for slices, each of which may need a lane, and for their begins and ends."""
+        cdef int64_t known = self.first_lane.shape[0], size
+        if tracks > known:
+            self.first_lane = enlarged(self.first_lane, tracks + tracks // 2)
+            self.first_lane[known:] = -1
+        size = self.lane_count + slices
+        if size > self.track_of.shape[0]:
+            size += size // 2
+            self.track_of = enlarged(self.track_of, size)
+            self.level_of = enlarged(self.level_of, size)
+            self.next_lane = enlarged(self.next_lane, size)
+            self.top = enlarged(self.top, size)
+        size = self.used + slices
+        if size > self.end.shape[0]:
+            size += size // 2
+            self.end = enlarged(self.end, size)
+            self.depth = enlarged(self.depth, size)
+            self.below = enlarged(self.below, size)
+        self.slices, self.times, self.lanes = np.empty((3, 2 * slices + self.open_count), np.int64)
+        self.count = 0
+        return 0
+
+    cdef object events(self):
+        """Return what was noted since ``make_room``."""
+        cdef int64_t count = self.count
+        found = (np.asarray(self.slices)[:count], np.asarray(self.times)[:count],
+                 np.asarray(self.lanes)[:count])
+        self.slices = self.times = self.lanes = np.empty(0, np.int64)
+        return found
+
+    cdef int note(self, int64_t slice, int64_t time, int64_t lane) except -1:
+        """Note a begin or an end."""
+        self.slices[self.count], self.times[self.count] = slice, time
+        self.lanes[self.count] = lane
+        self.count += 1
+        return 0
+
+    cdef int open(self, int64_t lane, int64_t end, int64_t depth) except -1:
+        """Put a slice on top of a lane."""
+        cdef int64_t top = self.top[lane], node = self.free
+        # Slices around one that never ends do not end either, so one of them is enough.
+        if end == LATEST and top >= 0:
+            return 0
+        if node >= 0:
+            self.free = self.below[node]
+        else:
+            node = self.used
+            self.used += 1
+        self.end[node], self.depth[node], self.below[node] = end, depth, top
+        self.top[lane] = node
+        self.open_count += 1
+        return 0
+
+    cdef int close_before(self, int64_t lane, int64_t start, int64_t end, int64_t depth) except -1:
+        """End the slices of a lane that are over when another one begins."""
+        cdef int64_t top = self.top[lane], over
+        while top >= 0:
+            over = self.end[top]
+            if over > start:
+                break
+            # One without a length may be the innermost of a slice that ends where it begins.
+            if over == start and self.depth[top] < depth and end <= over:
+                break
+            self.close(lane)
+            top = self.top[lane]
+        return 0
+
+    cdef int close(self, int64_t lane) except -1:
+        """End the innermost slice of a lane."""
+        cdef int64_t top = self.top[lane]
+        self.note(-1, self.end[top], lane)
+        self.top[lane] = self.below[top]
+        self.below[top] = self.free
+        self.free = top
+        self.open_count -= 1
+        return 0
+
+
+cdef class OpenSlices:
+    """The open slices of each thread, where events say which slice they are in.
+
+    An open slice has a number, which another one may get once it has ended.
+    """
+
+    # ``below`` is the slice below one on its thread; ``same`` the next one of the same place in
+    # ``index``, by which slices are found by row.
+    cdef int64_t[::1] top                                             # of each thread
+    cdef int64_t[::1] row, thread, until, below, same                 # of each open slice
+    cdef int64_t[::1] index, order
+    cdef int64_t used, free, freed, first_freed, count, open_count
+
+    def __init__(self, int64_t threads):
+        self.top = np.full(threads, -1, np.int64)
+        self.row = self.thread = self.until = self.below = self.same = np.empty(0, np.int64)
+        self.index = np.full(1, -1, np.int64)
+        self.used = self.count = self.open_count = 0
+        self.free = self.freed = self.first_freed = -1
+
+    def settle(self, const int64_t[::1] what, const int64_t[::1] thread,
+               const int64_t[::1] parent, const int64_t[::1] row, const int64_t[::1] until,
+               const int64_t[::1] times):
+        """Return events in order, and before each the slices that end there; and the new numbers.
+
+        ``what`` is BEGIN, OTHER, or END for an event of no thread. A slice has its row, that of the
+        slice around it, and when it ends. Other events have the row of the slice that they are in,
+        or -1: then slices end that ended before its time. The result is the index of each event, and
+        ``~number`` of each slice that ends; and the numbers of the slices that begin, both int64. A
+        slice with the least ``until`` ends with the one around it.
+        """
+        cdef int64_t count = what.shape[0], event, top, around
+        cdef int64_t begun = np.count_nonzero(np.asarray(what) == BEGINS)
+        self.make_room(begun)
+        self.order, self.count = np.empty(count + self.open_count + begun, np.int64), 0
+        numbers = np.empty(begun, np.int64)
+        cdef int64_t[::1] number = numbers
+        begun = 0
+        for event in range(count):
+            if what[event] == BEGINS:
+                top = self.top[thread[event]]
+                while top >= 0 and self.row[top] != parent[event]:
+                    top = self.end(top)
+                number[begun] = self.begin(thread[event], row[event], until[event])
+                begun += 1
+            elif what[event] == OTHERS:
+                around = self.find(thread[event], row[event])
+                top = self.top[thread[event]]
+                while top >= 0 and top != around:
+                    if around < 0 and (self.until[top] == EARLIEST or self.until[top] > times[event]):
+                        break
+                    top = self.end(top)
+            self.order[self.count] = event
+            self.count += 1
+        return np.asarray(self.order)[: self.count], numbers
+
+    def rest(self):
+        """Return the numbers of all open slices, the inner ones first; those of thread 0 last."""
+        cdef int64_t place, top, threads = self.top.shape[0], count = 0
+        out = np.empty(self.open_count, np.int64)
+        cdef int64_t[::1] numbers = out
+        for place in range(1, threads + 1):
+            top = self.top[place % threads]
+            while top >= 0:
+                numbers[count] = top
+                count += 1
+                top = self.below[top]
+        return out
+
+    cdef int make_room(self, int64_t slices) except -1:
+        """Make room for more slices, and for an index of them that is half empty."""
+        cdef int64_t size = self.used + slices, node, place
+        # Numbers of slices that ended are free from here on: in between they are those of ends.
+        if self.freed >= 0:
+            self.below[self.first_freed], self.free = self.free, self.freed
+            self.freed = -1
+        if size > self.row.shape[0]:
+            size += size // 2
+            self.row, self.thread = enlarged(self.row, size), enlarged(self.thread, size)
+            self.until, self.below = enlarged(self.until, size), enlarged(self.below, size)
+            self.same = enlarged(self.same, size)
+            self.index = np.full(1 << (2 * size).bit_length(), -1, np.int64)
+            for place in range(self.top.shape[0]):
+                node = self.top[place]
+                while node >= 0:
+                    self.enter(node)
+                    node = self.below[node]
+        return 0
+
+    cdef int enter(self, int64_t node) except -1:
+        """Enter an open slice into the index."""
+        cdef int64_t place = self.row[node] & (self.index.shape[0] - 1)
+        self.same[node] = self.index[place]
+        self.index[place] = node
+        return 0
+
+    cdef int64_t find(self, int64_t thread, int64_t row) except -2:
+        """Return the open slice of a row on a thread; -1 if there is none."""
+        if row < 0:
+            return -1
+        cdef int64_t node = self.index[row & (self.index.shape[0] - 1)]
+        while node >= 0 and not (self.row[node] == row and self.thread[node] == thread):
+            node = self.same[node]
+        return node
+
+    cdef int64_t begin(self, int64_t thread, int64_t row, int64_t until) except -1:
+        """Put a slice on the others of its thread; return its number."""
+        cdef int64_t node = self.free
+        if node >= 0:
+            self.free = self.below[node]
+        else:
+            node = self.used
+            self.used += 1
+        self.row[node], self.thread[node], self.until[node] = row, thread, until
+        self.below[node], self.top[thread] = self.top[thread], node
+        self.open_count += 1
+        self.enter(node)
+        return node
+
+    cdef int64_t end(self, int64_t node) except -2:
+        """End the innermost slice of its thread; return the one below it."""
+        cdef int64_t place = self.row[node] & (self.index.shape[0] - 1), other
+        cdef int64_t below = self.below[node]
+        if self.index[place] == node:
+            self.index[place] = self.same[node]
+        else:
+            other = self.index[place]
+            while self.same[other] != node:
+                other = self.same[other]
+            self.same[other] = self.same[node]
+        self.order[self.count] = ~node
+        self.count += 1
+        self.top[self.thread[node]] = below
+        if self.freed < 0:
+            self.first_freed = node
+        self.below[node], self.freed = self.freed, node
+        self.open_count -= 1
+        return below

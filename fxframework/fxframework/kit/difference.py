@@ -8,7 +8,8 @@ differently is the matter of ``analysis.comparison``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -16,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
-from fxframework.kernels.digests import LineDigests
 from fxframework.model.capture import Capture, Entry, Window, under_views
 
 __all__ = [
@@ -222,7 +222,6 @@ def _digested_side(capture: Capture) -> _Side:
     """Digest the contents of each record, except of those that only support others."""
     whole = under_views(capture)
     names = _Names()
-    kernel = LineDigests()
     digest_parts = [np.zeros(0, np.uint64)]
     kind_parts = [np.zeros(0, np.int32)]
     line_parts = [np.zeros(0, np.int64)]
@@ -233,7 +232,7 @@ def _digested_side(capture: Capture) -> _Side:
         capture.request.budget.check_output(
             nbytes, path=capture.source.name, what="text of the records to compare"
         )
-        digests, kinds = _digested(kernel, chunk, names)
+        digests, kinds = _digested(chunk, names)
         is_compared = ~np.isin(kinds, names.numbers(whole.support_records))
         compared_lines = np.flatnonzero(is_compared)
         digest_parts.append(digests[compared_lines])
@@ -256,8 +255,6 @@ class _Names:
     def __init__(self) -> None:
         self.names: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._number_of_kernel_kind: dict[int, int] = {}
-        """Number of each kind by the number that the kernel gives it."""
 
     def number(self, name: str) -> int:
         """Return the number of a kind."""
@@ -270,55 +267,56 @@ class _Names:
         """Return the numbers of some kinds, as far as they occurred."""
         return [self._numbers[name] for name in names if name in self._numbers]
 
-    def of_kernel(self, kernel_kinds: I32, line: Callable[[int], bytes]) -> I32:
-        """Return the numbers for those of the kernel, which has -1 for lines that it cannot read.
 
-        ``line`` returns the line of a row.
-        """
-        counts = np.bincount(kernel_kinds + 1)[1:]
-        numbers = np.full(counts.size + 1, -1, np.int32)
-        for kernel_kind in np.flatnonzero(counts).tolist():
-            if kernel_kind not in self._number_of_kernel_kind:
-                first_row = int(np.argmax(kernel_kinds == kernel_kind))
-                name = _loaded(line(first_row))["record"]
-                self._number_of_kernel_kind[kernel_kind] = self.number(name)
-            numbers[kernel_kind] = self._number_of_kernel_kind[kernel_kind]
-        return numbers[kernel_kinds]  # -1 takes the last number, which stayed -1
+# What says where a record is. An unescaped quote behind a comma begins a key or a value, so these
+# match no part of a string.
+_REFS = re.compile(rb',"refs":\{(?:"\w+":[\d,\[\]]+)*\}(?=[,}])')
+_PLACE = re.compile(rb',"offset":\d+,"nbytes":\d+(?=[,}])')
+_HEAD = b'{"record":"'
+_STRING = rb'"(?:[^"\\]|\\.)*"'
+_KIND = re.compile(rb'\{"record":"([^"\\]*)"[,}]')
+_RAW = re.compile(rb',"raw":"[^"\\]*"(?=\}$)')
+_NUMBERS = re.compile(
+    rb'\{"record":%b(?:,"code":%b|,%b:(?:-?\d+|true|false))*' % (_STRING, _STRING, _STRING)
+)
+_UNUSUAL = (b'"refs":', b'"nbytes":', b'": ')
+"""What a line without places has if it has to be parsed."""
 
 
-def _digested(kernel: LineDigests, chunk: bytes, names: _Names) -> tuple[U64, I32]:
+def _digested(chunk: bytes, names: _Names) -> tuple[U64, I32]:
     """Return the digest and the kind of each line of a chunk."""
-    if not chunk.endswith(b"\n"):
-        chunk += b"\n"
-    kernel.read_from(chunk)
-    kernel.run()
-    rows = kernel.lines.taken()
-    digests = rows["digest"]
+    chunk = _PLACE.sub(b"", _REFS.sub(b"", chunk))
+    lines = [line for line in chunk.split(b"\n") if line]
+    # Lines that have no raw bytes and begin with their kind are hashed as they are.
+    heads = chunk.startswith(_HEAD) + chunk.count(b"\n" + _HEAD)
+    if heads < len(lines) or any(mark in chunk for mark in (*_UNUSUAL, b'"raw":', b'"record":"\\')):
+        contents_and_kinds = [_contents_and_kind(line) for line in lines]
+        lines = [contents for contents, _ in contents_and_kinds]
+        kinds = [names.number(kind) for _, kind in contents_and_kinds]
+    else:
+        records = [line[len(_HEAD) : line.find(b'"', len(_HEAD))] for line in lines]
+        number_of_record = {
+            record: names.number(record.decode()) for record in dict.fromkeys(records)
+        }
+        kinds = [number_of_record[record] for record in records]
+    digests = np.fromiter(map(hash, lines), np.int64, len(lines))
+    return digests.view(np.uint64), np.array(kinds, np.int32)
 
-    def line(row: int) -> bytes:
-        start = int(rows["start"][row])
-        return chunk[start : chunk.index(b"\n", start)]
 
-    kinds = names.of_kernel(rows["kind"], line)
-    for row in np.flatnonzero(kinds < 0).tolist():
-        contents = _contents(line(row))
-        kinds[row] = names.number(str(contents["record"]))
-        digests[row] = _digest_alone(_dumped(contents))
-    return digests, kinds
-
-
-def _digest_alone(contents: bytes) -> int:
-    """Return the digest of a record whose contents alone are given.
-
-    Where the kernel reads them, it is the one that it gives a record in which it skips the rest.
-    """
-    kernel = LineDigests()
-    kernel.read_from(contents + b"\n")
-    kernel.run()
-    rows = kernel.lines.filled()
-    if rows["kind"][0] >= 0:
-        return int(rows["digest"][0])
-    return int.from_bytes(hashlib.blake2b(contents, digest_size=8).digest())
+def _contents_and_kind(line: bytes) -> tuple[bytes, str]:
+    """Return the contents of a record as JSON, and its kind, of a line without places."""
+    kind = _KIND.match(line)
+    if kind is not None and not any(mark in line for mark in _UNUSUAL):
+        raws = line.count(b'"raw":')
+        raw = _RAW.search(line)
+        if not raws:
+            return line, kind[1].decode()
+        if raws == 1 and raw is not None and line.count(b'"code":') == line.count(b'"code":"'):
+            # The raw bytes count where there is nothing else but numbers.
+            alone = _NUMBERS.fullmatch(line, 0, raw.start()) is not None
+            return line if alone else line[: raw.start()] + b"}", kind[1].decode()
+    contents = _contents(line)
+    return _dumped(contents), str(contents["record"])
 
 
 def _loaded(line: bytes) -> dict[str, Any]:

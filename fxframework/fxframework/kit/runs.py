@@ -18,8 +18,6 @@ __all__ = ["SortedRuns"]
 I64 = NDArray[np.int64]
 RUN = 1 << 20
 """Default number of rows in a run, which are sorted in memory."""
-WINDOW = 1 << 19
-"""Approximate number of rows in a window."""
 FENCE = 1 << 11
 """The time of every FENCE-th row of a run is kept in memory."""
 
@@ -38,12 +36,12 @@ class _Run:
 class SortedRuns:
     """Sorts rows of columns by ``time`` (int64), stably.
 
-    Up to ``run`` rows (0: ``RUN``) are sorted in memory. More are written to a temporary file in
-    sorted runs, which ``windows`` merges.
+    Up to ``run`` rows (None: ``RUN``) are sorted in memory. More are written to a temporary file in
+    sorted runs, which ``windows`` merges: about half as many rows are in a window.
     """
 
-    def __init__(self, run: int = 0) -> None:
-        self._run = run or RUN
+    def __init__(self, run: int | None = None) -> None:
+        self._run = RUN if run is None else run
         self._waiting: list[dict[str, NDArray[Any]]] = []
         """The columns of the unfinished run, in parts."""
         self._rows = 0
@@ -76,8 +74,8 @@ class SortedRuns:
             return
         self._end_run()
         # Each fence stands for FENCE rows of its run. Of the fences of all runs in order, two that
-        # are this far apart therefore have about WINDOW rows between them.
-        fences_per_window = max(WINDOW // FENCE, 1)
+        # are this far apart therefore have about half a run of rows between them.
+        fences_per_window = max(self._run // 2 // FENCE, 1)
         fences = np.sort(np.concatenate([run.fences for run in self._runs]))
         window_times = np.unique(fences[fences_per_window::fences_per_window]).tolist()
         starts = [0] * len(self._runs)

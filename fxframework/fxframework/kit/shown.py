@@ -74,7 +74,7 @@ def shortened(text: str, width: int) -> str:
     if len(text) <= width:
         return text
     if width < 2:
-        return text[:width]
+        return text[: max(width, 0)]
     tail_size = (width - 1) // 2
     head_size = width - 1 - tail_size
     return f"{text[:head_size]}…{text[len(text) - tail_size :]}"

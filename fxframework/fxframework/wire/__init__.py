@@ -19,12 +19,20 @@ from it are the records, one per kind::
     DRUMS = wire.Format("drums", "Drums", Drum, codes="DRUM", magic=b"DRUMS\0\1\0",
                         tables=[wire.rows("instants", Event, ts="time", name="name")])
 
-``DRUMS.reader`` and ``DRUMS.writer`` are ordinary descriptors. Modules: ``fields`` (kinds of
-fields), ``records`` (families, records, parts), ``one``, ``drafts`` and ``in_json`` (a record that
-is read, written and shown), ``expressions`` (lengths and conditions), ``state`` (tables and
-registers), ``format`` and ``walk`` (one record after another), ``blocks`` (many records as columns
-of tables, docs/blocks.md), ``objects`` and ``lines`` (objects and record JSON from columns),
-``capture``, ``encoder``, ``plugins``.
+``DRUMS.reader`` and ``DRUMS.writer`` are ordinary descriptors. Modules, by what they are for:
+
+* Declarations: ``fields`` and others (kinds of fields), ``records`` and ``families`` (classes of
+  records), ``expressions`` (lengths and conditions), ``format``, ``plugins``.
+* One record: ``one`` and ``cursor`` read it, ``drafts`` writes it, ``in_json`` shows it, ``walk``
+  reads one after another. ``state`` has what earlier records say about later ones.
+* Bytes to columns, thousands of records at a time (docs/blocks.md): ``framing`` finds where records
+  are, ``plans`` says in which order to read their classes, ``many`` reads the fields of a class,
+  ``runs`` puts this together, ``findings`` and ``cells`` put findings and rows in order, ``blocks``
+  reads a file in this way, and ``capture`` has its tables.
+* Columns to something else: ``lines`` (record JSON), ``objects``, ``verbs`` (salvage, parts,
+  merging).
+* Record JSON to bytes: ``packing`` and ``groups`` by columns, ``encoder`` one at a time.
+
 Records that cannot be declared are read by a ``PieceCapture`` of ``fxframework.kit``.
 """
 
@@ -145,5 +153,4 @@ __getattr__, __dir__ = lazy_names(
         "fxframework.wire.plugins": "reader writer",
         "fxframework.wire.records": "OTHER Part Record",
     },
-    gone={"by_cursor": "derive from fxframework.plugin.PieceCapture"},
 )

@@ -100,8 +100,10 @@ class Surplus(Field):
     def read_many(self, c: Many) -> None:
         """Go to the ends of many parts."""
         left = c.limit - c.at()
-        c.keep_raw(left > 0)
-        c.report(self.rule, left > 0, left // self.unit, c.start)
+        is_left = left > 0
+        if is_left.any():
+            c.keep_raw(is_left)
+            c.report(self.rule, is_left, left // self.unit, c.start)
         c.go_to(c.limit)
 
 

@@ -78,6 +78,19 @@ class Place:
             word >>= self.shift
         return word if self.mask >= (1 << 63) else word & self.mask
 
+    def put_many(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], numbers: NDArray[np.int64]
+    ) -> None:
+        """Write integers into records of a little-endian format that begin at these bytes."""
+        if not starts.size:
+            return
+        sign = "i" if self.nbytes == 8 else "u"
+        count = data.size - self.nbytes + 1
+        words = np.ndarray((count,), f"<{sign}{self.nbytes}", data, 0, (1,))
+        places = starts + self.offset
+        others = words[places].astype(np.int64) & wrapped(~(self.mask << self.shift))
+        words[places] = others | numbers << self.shift
+
     def shift_in(self, mirrored: bool) -> int:
         """Return how many bits of the word are below it."""
         return 8 * self.nbytes - self.nbits - self.shift if mirrored and self.nbits else self.shift

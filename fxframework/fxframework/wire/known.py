@@ -12,6 +12,7 @@ else:
 
 __all__ = [
     "CODE", "LENGTH", "START", "STRANGE", "THERE", "WORD", "WORD_AT", "Codes", "Known", "as_mask",
+    "gaps_to",
 ]  # fmt: skip
 
 START, LENGTH = "start", "length"
@@ -34,11 +35,14 @@ class Codes:
         self.parts: list[tuple[Any, Any]] = []
 
     def add(self, rows: Any, codes: Codes | NDArray[np.int32]) -> None:
-        """Add codes of some rows (an index), which are there later."""
+        """Add codes of some rows, an index or a slice of all, which are there later."""
         self.parts.append((rows, codes))
 
     def column(self) -> NDArray[np.int32]:
         """Return the codes, int32 of shape (count,)."""
+        if len(self.parts) == 1 and isinstance(self.parts[0][0], slice):
+            codes = self.parts[0][1]
+            return codes.column() if isinstance(codes, Codes) else codes
         column = np.full(self.count, -1, np.int32)
         for rows, codes in self.parts:
             column[rows] = codes.column() if isinstance(codes, Codes) else codes
@@ -66,3 +70,11 @@ def as_mask(value: Any, count: int) -> NDArray[np.bool_]:
     if isinstance(value, np.ndarray):
         return value if value.dtype == bool else value != 0
     return np.full(count, bool(value))
+
+
+def gaps_to(unit: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return what places, counted backwards, lack to multiples of ``unit``."""
+    # A division of integers takes longer than all else here.
+    is_power_of_two = unit & unit - 1 == 0
+    gaps: NDArray[np.int64] = places & unit - 1 if is_power_of_two else places % unit
+    return gaps

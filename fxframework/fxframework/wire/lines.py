@@ -37,7 +37,7 @@ from fxframework.kit.lossless import LosslessRecord
 from fxframework.kit.row_texts import Numbered, column_of, string_lengths
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.wire.beside import Spare
-from fxframework.wire.blocks import LEAST_RUN, REASONS, SIZE_RULE, Block, BlockReader, Run
+from fxframework.wire.blocks import LEAST_RUN, REASONS, SIZE_RULE, Block, BlockReader
 from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Field, Integer, Mark, Number
@@ -48,6 +48,7 @@ from fxframework.wire.known import CODE, LENGTH, START, STRANGE, THERE, Codes
 from fxframework.wire.lists import Listed
 from fxframework.wire.many import Many
 from fxframework.wire.records import Part, Record
+from fxframework.wire.runs import Run
 from fxframework.wire.shape import is_reference
 from fxframework.wire.spans import Octets, Span, Text
 
@@ -852,13 +853,14 @@ def doubts(many: Many) -> Iterator[Mask]:
             elif is_doubtful.any():
                 is_doubtful &= ~has_field(many, field)
         yield is_doubtful
-    for field in layout.fields:
+    for field in (*layout.fields, *layout.choice_of):
         if not isinstance(field, Text) or (field, CODE) not in known:
             continue
         index = index_of(field)
         indexes = many.full(index.column(many))
+        has = has_field(many, field)
         for leaf in index.leaves():
             if isinstance(leaf, Number) and leaf is not index:
-                yield known[leaf] != indexes
+                yield has & (known[leaf] != indexes)
         if field.inline and field.empty == 0:
-            yield indexes == field.inline  # an empty text is written as 0
+            yield has & (indexes == field.inline)  # an empty text is written as 0

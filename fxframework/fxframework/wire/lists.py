@@ -12,7 +12,7 @@ from fxframework.wire.cursor import SIZE, Builder, Cursor, Draft, RefusalError, 
 from fxframework.wire.expressions import Expression, expression
 from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
 from fxframework.wire.floats import Float, bits_compared
-from fxframework.wire.known import LENGTH, START
+from fxframework.wire.known import LENGTH, START, gaps_to
 from fxframework.wire.spans import Text
 from fxframework.wire.state import State
 
@@ -128,8 +128,18 @@ class Listed(Field):
         if isinstance(self.item, Integer | Float):
             self._read_numbers(c, self.item)
         else:
-            counts = None if self.count is None else c.full(self.count.column(c))
+            self._read_parts(c, None if self.count is None else c.full(self.count.column(c)))
+
+    def _read_parts(self, c: Many, counts: NDArray[np.int64] | None) -> None:
+        """Read the parts of many records, most of which may have none."""
+        there = np.arange(c.start.size) if counts is None else np.flatnonzero(counts)
+        if 2 * there.size > c.start.size:
             read_lists(c, self, counts)
+        elif there.size:
+            assert counts is not None  # noqa: S101 (or all records would be there)
+            some = c.some(there)
+            read_lists(some, self, counts[there])
+            c.put_back(some, there)
 
     def _read_numbers(self, c: Many, item: Integer | Float) -> None:
         """Read the numbers of many records, of floats the bits."""
@@ -276,12 +286,18 @@ def read_lists(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None
     if is_lost.any():
         lose_parts(c, field, is_lost, needed_at(c, field, ends))
     records, index = flattened(found_counts)
-    parts = c.items(layout, begins, limit[records], records, index)
+    is_sized = family.size is not None or bool(family.nbytes) or bool(layout.size)
+    limits = begins + sizes if is_sized else limit[records]
+    parts = c.items(layout, begins, limits, records, index)
+    if is_sized:
+        parts.is_sized = True
+        parts.known[SIZE] = sizes
     read_parts(parts, field)
     if family.pad > 1:
         behind = begins + sizes
-        to = np.minimum(behind + (c.start[records] - behind) % family.pad, limit[records])
-        check_padding(c, parts, records, behind, to)
+        gap = gaps_to(family.pad, c.start[records] - behind)
+        if gap.any():
+            check_padding(c, parts, records, behind, np.minimum(behind + gap, limit[records]))
 
 
 def read_in_turns(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
@@ -340,7 +356,7 @@ def read_parts(parts: Many, field: Listed) -> None:
     family = field.item.layout.family
     if field.in_rows:
         parts.own.lists.setdefault(field, []).append(parts)
-    short = family.head > parts.limit - parts.start
+    short = np.zeros(0, bool) if parts.is_sized else family.head > parts.limit - parts.start
     if short.any():
         parts.lose(short, parts.start + family.head)
         there = np.flatnonzero(~short)
@@ -375,6 +391,10 @@ def read_class(parts: Many, field: Listed, layout: Any) -> None:
     if parts.reading.for_lines:
         parts.own.parts.setdefault(field, []).append(parts)
     family = layout.family
+    if parts.is_sized:
+        layout.read_many(parts)
+        parts.pad_to(parts.limit)
+        return
     sized = family.size is not None
     if sized or family.nbytes or layout.size:
         sizes: Any = family.nbytes or layout.size

@@ -20,7 +20,7 @@ from fxframework.kernels import stretches
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
 from fxframework.wire.findings import Noted
-from fxframework.wire.known import CODE, THERE, Codes, Known, as_mask
+from fxframework.wire.known import CODE, THERE, Codes, Known, as_mask, gaps_to
 
 __all__ = ["ClassRows", "Entered", "FileNumbers", "Many", "Reading", "Reference"]
 
@@ -183,7 +183,8 @@ class Reference:
     """Numbers that refer to texts of a table."""
 
     own: ClassRows
-    rows: I64
+    rows: Any
+    """An index of ``own``, or a slice of all of them."""
     table: Any
     numbers: I64
     codes: NDArray[np.int32]
@@ -191,6 +192,17 @@ class Reference:
     """Whether numbers below 0 are those from 2^63 on."""
     note: Callable[..., None]
     """Reports numbers that nothing declared, given where they are, or by another rule."""
+
+    @property
+    def ordinals(self) -> I64:
+        """The rows of the run that have the numbers."""
+        return self.own.ordinals[self.rows]
+
+    def shown(self, number: int) -> str:
+        """Return what is shown in place of the text of a number that nothing declared."""
+        if self.unsigned:
+            number %= 1 << 64
+        return self.table.unknown(number)  # type: ignore[no-any-return]
 
 
 class Moment(NamedTuple):
@@ -273,6 +285,8 @@ class Many:
         self.top = -1
         """The number of the field of the record; for parts, that of their list."""
         self.index: I64 | None = None
+        self.is_sized = False
+        """Whether the limits are the ends of parts, which were found to fit."""
         self.saturated: list[int] = []
         """Rows of which a number did not fit 64 bits."""
 
@@ -298,6 +312,7 @@ class Many:
         part.base = self.at()[index]
         part.losing, part.top = self.losing, self.top
         part.index = None if self.index is None else self.index[index]
+        part.is_sized = self.is_sized
         part.known.whole, part.known.rows = self.known, index
         return part
 
@@ -385,12 +400,14 @@ class Many:
 
     def pad_to(self, end: I64) -> None:
         """Go to these places, where they are farther; report bytes that are not zero."""
-        if self.reading.without:  # the bytes are those of fields
-            self.go_to(np.maximum(end, self.at()))
+        fields_end = self.at()
+        if fields_end is end:
             return
-        gap = np.maximum(end - self.at(), 0)
-        if gap.any():
-            self.check_end(self.at(), gap)
+        gap = np.maximum(end - fields_end, 0)
+        if self.reading.without or not gap.any():  # the bytes are those of fields
+            self.go_to(fields_end + gap)
+            return
+        self.check_end(fields_end, gap)
         self._pad(gap, None)
 
     def check_end(self, fields_end: I64, gap: I64) -> None:
@@ -404,10 +421,7 @@ class Many:
         """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
         if unit > 1:
             start = self.at()
-            # A division of integers takes longer than all else here.
-            is_power_of_two = unit & unit - 1 == 0
-            so_far = self.start - start
-            gap = so_far & unit - 1 if is_power_of_two else so_far % unit
+            gap = gaps_to(unit, self.start - start)
             room = self.limit - start
             self.keep_raw(gap > room)
             self._pad(np.maximum(np.minimum(gap, room), 0), field)
@@ -576,7 +590,7 @@ class Many:
         self, field: Any, table: Any, numbers: I64, index: I64 | None = None, *, unsigned: bool
     ) -> None:
         """Look up the texts of numbers, of all rows or of an index of them, under ``CODE``."""
-        if index is not None and not index.size:
+        if not (numbers if index is None else index).size:
             return
         moment = self.now()
         ruled = field if field.index is not None else None
@@ -591,9 +605,10 @@ class Many:
         if (field, CODE) not in self.known:
             self.known[field, CODE] = Codes(numbers.size)
         self.known[field, CODE].add(slice(None) if index is None else index, codes)
-        rows = np.arange(numbers.size) if index is None else index
+        rows: Any = slice(None) if index is None else index
+        own_rows = rows if self.rows is None else self.rows[rows]
         self.reading.references.append(
-            Reference(self.own, self.rows_at(rows), table, some, codes, unsigned, note)
+            Reference(self.own, own_rows, table, some, codes, unsigned, note)
         )
 
     # --- Fields ---------------------------------------------------------------------------------

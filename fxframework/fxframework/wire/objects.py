@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from fxframework.model.strings import StringPool
 from fxframework.wire.beside import Computed
-from fxframework.wire.blocks import BlockReader, Run
+from fxframework.wire.blocks import BlockReader
 from fxframework.wire.cells import RowView
 from fxframework.wire.choices import Again, Check
 from fxframework.wire.fields import Bits, Field, Integer, Number
 from fxframework.wire.floats import Float, Nan, widened
 from fxframework.wire.known import CODE, LENGTH, START
+from fxframework.wire.runs import Run
 from fxframework.wire.spans import Octets, Span, Text
 from fxframework.wire.walk import Walk
 

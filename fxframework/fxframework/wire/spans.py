@@ -327,20 +327,21 @@ class Text(Span):
             return
         indexes = c.full(self.entry.index.column(c))
         c.known[self, CODE] = Codes(indexes.size)
-        left = np.ones(indexes.size, bool)
+        is_said = np.zeros(indexes.size, bool)
         if self.inline:
-            left = indexes & self.inline == 0
-            self.read_inlines(c, np.flatnonzero(~left), indexes)
+            is_said = indexes & self.inline != 0
+            self.read_inlines(c, np.flatnonzero(is_said), indexes)
         if self.empty is not None:
-            is_empty = left & (indexes == self.empty)
-            c.known[self, CODE].add(is_empty, np.zeros(int(is_empty.sum()), np.int32))
-            left &= ~is_empty
+            empty = np.flatnonzero(indexes == self.empty)
+            c.known[self, CODE].add(empty, np.zeros(empty.size, np.int32))
+            is_said[empty] = True
         if self.entry.table.closed:
-            c.lose(left)
+            c.lose(~is_said)
         else:
             index = self.entry.index
             unsigned = isinstance(index, Number) and not index.signed
-            c.refer(self, self.entry.table, indexes, np.flatnonzero(left), unsigned=unsigned)
+            left = np.flatnonzero(~is_said) if is_said.any() else None
+            c.refer(self, self.entry.table, indexes, left, unsigned=unsigned)
 
     def read_counted(self, c: Many) -> None:
         """Read texts that no number refers to."""

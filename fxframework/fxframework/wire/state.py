@@ -25,7 +25,7 @@ __all__ = [
     "register_columns",
 ]  # fmt: skip
 
-SMALL = 1 << 16
+SMALL = 1 << 20
 """Numbers of texts below it are looked up as they are."""
 SPAN = 1 << 17
 """More than the rows of a run."""
@@ -188,6 +188,10 @@ class Registrations:
 
     def find(self, numbers: I64, ordinals: I64) -> NDArray[np.int32]:
         """Return the codes of texts as of some rows; -1 where nothing declared one."""
+        # Without a sign, negative numbers are large.
+        largest = int(numbers.view(np.uint64).max(initial=0))
+        if self.keys is None and largest < min(SMALL, self.codes.size):
+            return self.codes.take(numbers)
         dense = self._dense(numbers, enter=False)
         before = self._before(dense)
         if self.keys is None:
@@ -231,11 +235,6 @@ class Registrations:
 
     def _before(self, dense: I64) -> NDArray[np.int32]:
         """Return the codes at the beginning of the run; -1 for unknown numbers."""
-        if not dense.size:
-            return np.zeros(0, np.int32)
-        # Without a sign, negative numbers are large.
-        if int(dense.view(np.uint64).max()) < self.codes.size:
-            return self.codes.take(dense)
         known = (dense >= 0) & (dense < self.codes.size)
         return np.where(known, self.codes.take(dense, mode="clip"), np.int32(-1))
 
@@ -277,6 +276,8 @@ class ScopedRegistrations(Registrations):
         """Return numbers with the scopes of the rows that have them."""
         if isinstance(scopes, np.ndarray):
             scopes = scopes[ordinals]
+        elif scopes == 0:
+            return numbers
         return (scopes << self.nbits) + numbers  # type: ignore[no-any-return]
 
     def begin(self, ordinals: I64, numbers: I64, codes: NDArray[np.int32], clears: I64) -> None:

@@ -21,12 +21,15 @@ from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
 from fxframework.wire.floats import Nan
 from fxframework.wire.records import Part, Record
+from fxframework.wire.state import State
 
 RECORDS = "logs-encoding, Records"
 ARGUMENTS = "logs-encoding, Argument header"
 PACKETS = "docs, Legacy log packets"
 CONTAINERS = "docs, Logs"
 RINGS = "docs, Log rings"
+STATE: Final = State()
+"""That of all log formats: no record says anything about the fields of others."""
 
 
 class Packed:
@@ -248,12 +251,6 @@ class Attribution(
 SUFFIX_BYTES: Final = Attribution.layout.least
 
 
-def suffix_size(lengths: int) -> int:
-    """Return the bytes of the suffix that begins with this word."""
-    sizes = MONIKER_BYTES.get(lengths), URL_BYTES.get(lengths)
-    return SUFFIX_BYTES + sum(size + padding(size) for size in sizes)
-
-
 # --- Legacy packets -------------------------------------------------------------------------------
 
 MIN_PACKET: Final = 33
@@ -375,7 +372,8 @@ STREAM_LENGTH: Final = PacketLength.layout.least
 
 # --- The IOBuffer ring ----------------------------------------------------------------------------
 
-RING_PAGE: Final = rules.PAGE
+RING_PAGE: Final = 4096
+"""Bytes before a ring."""
 RING_MINIMUM: Final = 65536
 """Bytes of the smallest ring; a capacity is a whole number of pages."""
 RING_MAX_ENTRY: Final = 65536
@@ -424,8 +422,6 @@ SIZE = LogRecord.layout.bits("_size_words")
 HEADER_TAG = LogRecord.layout.bits("tag_bits")
 HEADER_SEVERITY = LogRecord.layout.bits("severity")
 RESERVED = LogRecord.layout.bits("_reserved")
-MONIKER_BYTES = Attribution.layout.bits("_moniker_bytes")
-URL_BYTES = Attribution.layout.bits("_url_bytes")
 ARG_TYPE = Argument.layout.bits("type")
 ARG_SIZE = Argument.layout.bits("_size_words")
 NAME_REF = Argument.layout.bits("_name_ref")
@@ -478,9 +474,6 @@ PRINTF: Final = "printf"
 
 FIDL_ARGUMENTS: Final = 15
 FIDL_NAME_BYTES: Final = 256
-
-AFTER_NAME, AFTER_FLAG, AFTER_VALUE = VALUE_REF.low, VALUE_REF.low + 1, VALUE_REF.high + 1
-"""From these bits on, the header of an argument is reserved: of numbers, bools and strings."""
 
 # --- Kinds of records, in the order of a summary --------------------------------------------------
 

@@ -686,14 +686,3 @@ RULES = Catalogue.of(globals())
 """All of them, by code."""
 REFUSALS = Refusals(NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE)
 """What record JSON is refused by."""
-
-PAGE = 4096
-"""Bytes before a ring."""
-
-
-def ring_detail(size: int, head: int = 0, tail: int = 0) -> str:
-    """Return what a finding of INVALID_RING says about a ring in a file of ``size`` bytes."""
-    capacity = size - PAGE
-    if capacity < 0:
-        return f"{size} bytes"
-    return f"head {head}, tail {tail}, a ring of {capacity} bytes"

@@ -289,7 +289,8 @@ class Thread(Field):
             part = c.some(inline)
             self.read_inlines(part)
             c.put_back(part, inline)
-        c.refer(self, THREADS, indexes, np.flatnonzero(indexes), unsigned=True)
+        registered = np.flatnonzero(indexes) if inline.size else None
+        c.refer(self, THREADS, indexes, registered, unsigned=True)
 
     def read_inlines(self, c: Many) -> None:
         """Read the koids of records all of which have them."""

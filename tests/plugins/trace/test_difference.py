@@ -30,7 +30,7 @@ def packed(*records: TraceRecord) -> bytes:
 def test_in_bulk_records_say_what_they_say_one_by_one(data: bytes) -> None:
     shown = [record.to_json() for record in opened(data).records()]
     expected = [
-        difference._digest_alone(orjson.dumps(difference._contents(orjson.dumps(one))))
+        hash(orjson.dumps(difference._contents(orjson.dumps(one)))) % 2**64
         for one in shown
         if one["record"] not in {"string", "thread"}
     ]

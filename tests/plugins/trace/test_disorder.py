@@ -36,10 +36,9 @@ disorder = st.lists(
 )
 
 
-def in_small_runs(patch: pytest.MonkeyPatch, run: int = 5, window: int = 4) -> None:
+def in_small_runs(patch: pytest.MonkeyPatch, run: int = 5) -> None:
     """Few rows in a run and in a window, and few events in a part of a file."""
     patch.setattr(runs, "RUN", run)
-    patch.setattr(runs, "WINDOW", window)
     patch.setattr(runs, "FENCE", 2)
     patch.setattr(opening, "CHUNK_EVENTS", 4)
 
@@ -168,7 +167,7 @@ def test_windows_have_each_time_once(
 
 
 def test_a_window_holds_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    in_small_runs(monkeypatch, run=50, window=20)
+    in_small_runs(monkeypatch, run=50)
     rows = SortedRuns()
     rows.add({"time": np.random.default_rng(1).permutation(1000)})
     # Each of the 20 runs adds at most the rows between two of its fences.

@@ -21,14 +21,16 @@ from hypothesis import strategies as st
 import fxframework as fxf
 from fx_trace import format as wire
 from fx_trace import plugin
-from fx_trace.export import blobs, chrome_json, text, windows
+from fx_trace.export import blobs, chrome_json, nesting, text, windows
 from fx_trace.export import events as events_of
+from fx_trace.export.nesting import ENDLESS, ON_THREAD, Nesting
 from fx_trace.read.decoder import RecordEncoder
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters import chrome as any_chrome
 from fxframework.exporters import text as any_text
 from fxframework.io.sink import Sink
 from fxframework.kit import in_time
+from fxframework.kit.in_time import Events
 from fxframework.model.capture import Capture
 
 from ...cases import cases
@@ -501,7 +503,8 @@ def test_what_does_not_fit_into_memory_comes_out_the_same(
         monkeypatch.setattr(in_time, "PIECE", events)
         monkeypatch.setattr(in_time, "PIECE_BYTES", nbytes)
         assert export(which, data) == expected
-    monkeypatch.setattr(chrome_json, "PIECE", 100)
+    monkeypatch.setattr(nesting, "PIECE", 3)
+    monkeypatch.setattr(nesting, "SPARE", 0)
     monkeypatch.setattr(events_of, "KEPT", 50)
     assert export(which, data) == expected
 
@@ -757,18 +760,17 @@ def test_an_unknown_form_of_switches_is_refused() -> None:
 
 def test_an_event_in_an_outer_slice_of_many_ends_those_within() -> None:
     count, outer = 3000, 1000
-    nesting = chrome_json.Nesting(2, 1 << 20)
+    kernel = Nesting(2, comma=False)
     rows = np.arange(count + 1)
     places = np.zeros((6, count + 1), np.int64)
     places[1] = 1
     places[2] = rows - 1
     places[3] = rows
-    places[4] = chrome_json.ENDLESS
+    places[4] = ENDLESS
     places[5] = 1
-    places[:, count] = 1, 1, 0, outer, 0, 0
+    places[:, count] = ON_THREAD, 1, 0, outer, 0, 0
     letters = np.frombuffer(b"be" * count + b"!!", np.uint8)
-    nesting.load((letters, 2 * rows, np.full(count + 1, 2), rows), places)
-    nesting.run()
-    assert nesting.finish() == 0
-    shown = nesting.out.take().replace(b",\n", b"")
+    events = Events(rows, letters, 2 * rows, np.full(count + 1, 2), places)
+    written = kernel.texts(events).tobytes() + b"".join(ends.tobytes() for ends in kernel.rest())
+    shown = written.replace(b",\n", b"")
     assert shown == b"b" * count + b"e" * (count - outer - 1) + b"!!" + b"e" * (outer + 1)

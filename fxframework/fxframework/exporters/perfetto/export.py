@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.spans import WITHOUT_SLICE, flow_points
 from fxframework.exporters.columns import index_in, joined, sizes_of
-from fxframework.exporters.nesting import OPEN, Nesting
 from fxframework.exporters.perfetto.arguments import (
     INTERNED,
     NEEDED,
@@ -50,6 +49,7 @@ from fxframework.exporters.perfetto.wire import (
 from fxframework.exporters.stacks import place_of
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.nesting import NEVER_ENDS, Lanes
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.logs import log_levels
@@ -179,7 +179,7 @@ class PerfettoExport(Export):
 
     def close(self) -> Mapping[str, int]:
         """Return the counts of what Perfetto cannot represent, by name."""
-        self._dropped[RENUMBERED] += self._tracks.moved
+        self._dropped[RENUMBERED] += self._tracks.renumbered_count
         return super().close()
 
     def _descriptors(self, body: Messages, tails: Sequence[bytes]) -> None:
@@ -277,7 +277,7 @@ class _CaptureWriter:
         for part in in_order(self.capture, further_columns, tails_of):
             for slices, times, uuids in lanes.events(part):
                 self._slice_events(part, slices, times, uuids, locations)
-        for _, times, uuids in lanes.ends(OPEN):
+        for _, times, uuids in lanes.ends(NEVER_ENDS):
             body = Messages(times.size).varints(TYPE, np.full(times.size, END))
             self._events(times, body.varints(TRACK_UUID, uuids))
         self._dropped[CUT_SHORT] += lanes.cut
@@ -612,7 +612,7 @@ class _SliceEvents:
     def __init__(self, writer: _CaptureWriter, tracks: SliceTracks) -> None:
         self._writer = writer
         self._tracks = tracks
-        self._nesting = Nesting()
+        self._lanes = Lanes()
         self._uuids = np.zeros(16, np.int64)
         self._described_count = 0
         self._open_at_last_end = 0
@@ -620,49 +620,42 @@ class _SliceEvents:
     @property
     def cut(self) -> int:
         """Number of slices that were cut short."""
-        return int(self._nesting.cut)
+        return self._lanes.cut
 
     def events(self, part: SortedSlices) -> Iterator[tuple[I64, I64, I64]]:
         """Yield begins and due ends: index of the slice or -1, time and uuid of each."""
         columns = part.columns
         track = self._tracks.of(columns, part.following)
         end = ends_of(columns["ts"], columns["dur"])
-        self._nesting.load(track, columns["ts"], end, columns["depth"])
-        yield from self._run_events()
+        spans = (track, columns["ts"], end, columns["depth"])
+        contiguous = (np.ascontiguousarray(column, np.int64) for column in spans)
+        yield from self._pieces(*self._lanes.nest(*contiguous))
         # An end waits until a later slice begins on its lane. Make all that are due when many wait,
         # but not before the open slices doubled: each of these sweeps goes through all of them.
-        if self._nesting.open_count > 2 * self._open_at_last_end + ENDS:
+        if self._lanes.open_count > 2 * self._open_at_last_end + ENDS:
             yield from self.ends(part.following)
-            self._open_at_last_end = self._nesting.open_count
+            self._open_at_last_end = self._lanes.open_count
 
     def ends(self, limit: int) -> Iterator[tuple[I64, I64, I64]]:
         """Yield the ends before a time, if no later slice begins before it."""
-        self._nesting.end_before(limit)
-        return self._run_events()
+        return self._pieces(*self._lanes.ends_before(limit))
 
-    def _run_events(self) -> Iterator[tuple[I64, I64, I64]]:
-        nesting = self._nesting
-        has_more = True
-        while has_more:
-            has_more = bool(nesting.run())
-            self._describe()
-            count = nesting.count
-            if count:
-                slices = np.asarray(nesting.slices)[:count]
-                times = np.asarray(nesting.times)[:count]
-                lanes = np.asarray(nesting.lanes)[:count]
-                yield slices, times, self._uuids[lanes]
+    def _pieces(self, slices: I64, times: I64, lanes: I64) -> Iterator[tuple[I64, I64, I64]]:
+        self._describe()
+        for begin in range(0, slices.size, CHUNK):
+            piece = slice(begin, begin + CHUNK)
+            yield slices[piece], times[piece], self._uuids[lanes[piece]]
 
     def _describe(self) -> None:
         """Describe the tracks of new lanes."""
         described = self._described_count
-        lane_count = self._nesting.lane_count
+        lane_count = self._lanes.lane_count
         if lane_count == described:
             return
         self._uuids = grown(self._uuids, lane_count)
-        tracks = np.asarray(self._nesting.lane_track)[described:lane_count]
-        levels = np.asarray(self._nesting.lane_level)[described:lane_count]
-        self._uuids[described:lane_count] = self._writer.lane_uuids(tracks, levels)
+        levels = self._lanes.levels[described:].astype(np.int32)
+        uuids = self._writer.lane_uuids(self._lanes.tracks[described:], levels)
+        self._uuids[described:lane_count] = uuids
         self._described_count = lane_count
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.columns import index_in, joined, picked
-from fxframework.exporters.nesting import OPEN
 from fxframework.exporters.perfetto.order import Columns, parents_of
 from fxframework.exporters.perfetto.tracks import KeyedTracks, process_uuids
+from fxframework.kernels.nesting import NEVER_ENDS
 from fxframework.model.schema import ASYNC
 
 __all__ = ["SliceTracks", "ends_of"]
@@ -91,7 +91,7 @@ class SliceTracks:
 
 
 def ends_of(start: I64, dur: I64) -> I64:
-    """Return the ends of slices; ``OPEN`` for a slice that was never closed."""
-    longest = OPEN - 1 - np.maximum(start, 0)  # so that no end overflows, or is OPEN
-    ends: I64 = np.where(dur < 0, OPEN, start + np.minimum(dur, longest))
+    """Return the ends of slices; ``NEVER_ENDS`` for a slice that was never closed."""
+    longest = NEVER_ENDS - 1 - np.maximum(start, 0)  # so that no end overflows, or is NEVER_ENDS
+    ends: I64 = np.where(dur < 0, NEVER_ENDS, start + np.minimum(dur, longest))
     return ends

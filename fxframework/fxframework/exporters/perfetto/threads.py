@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.exporters.perfetto.ids import SortedMap, distinct
 from fxframework.exporters.perfetto.tracks import Names, Tracks, thread_uuids
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
@@ -37,7 +36,8 @@ class CaptureThreads:
     def __init__(self, capture: Capture, tracks: Tracks) -> None:
         self._capture = capture
         self._tracks = tracks
-        self._small_pid_of_koid = SortedMap()
+        self._renamed: dict[int, int] = {}
+        """Small ids by koid of processes that another capture names differently."""
         thread_count = 0
         if "threads" in capture.schemas:
             thread_count = int(capture.table("threads").array("id").max(initial=-1)) + 1
@@ -76,9 +76,15 @@ class CaptureThreads:
         rows = np.flatnonzero(pids)
         koids = pids[rows]
         small_pids = self._tracks.processes(koids, self._names_of(names[rows]))
+        pids_without_name = self._tracks.processes(koids, nameless)
         # Of several rows of a process, the last one counts.
-        last_rows, _ = distinct(koids[::-1])
-        self._small_pid_of_koid.put(koids[::-1][last_rows], small_pids[::-1][last_rows])
+        for koid, small_pid, pid_without_name in zip(
+            koids.tolist(), small_pids.tolist(), pids_without_name.tolist(), strict=True
+        ):
+            if small_pid != pid_without_name:
+                self._renamed[koid] = small_pid
+            else:
+                self._renamed.pop(koid, None)
 
     def _describe_threads(self, table: Table, is_tracked: Bools) -> None:
         """Describe threads; ``is_tracked`` says by thread id whether the track has events."""
@@ -102,15 +108,13 @@ class CaptureThreads:
 
     def small_pids(self, pids: NDArray[Any]) -> I64:
         """Return the small ids of processes, 0 for 0; describe new ones."""
-        koids = pids.view(np.int64)
-        first_rows, group_of_row = distinct(koids)
-        distinct_koids = koids[first_rows]
-        small_pids = np.where(distinct_koids == 0, 0, self._small_pid_of_koid.get(distinct_koids))
-        is_new = small_pids < 0
-        if is_new.any():
-            small_pids[is_new] = self._tracks.processes(distinct_koids[is_new], nameless)
-            self._small_pid_of_koid.put(distinct_koids[is_new], small_pids[is_new])
-        return small_pids[group_of_row]
+        koids, index_of_row = np.unique(pids.view(np.int64), return_inverse=True)
+        small_pids = np.zeros(koids.size, np.int64)
+        small_pids[koids != 0] = self._tracks.processes(koids[koids != 0], nameless)
+        for index, koid in enumerate(koids.tolist() if self._renamed else ()):
+            small_pids[index] = self._renamed.get(koid, small_pids[index])
+        pids_of_rows: I64 = small_pids[index_of_row.reshape(-1)]
+        return pids_of_rows
 
     def small_tids(self, koids: I64) -> I64:
         """Return the small ids of threads, whatever their processes; 0 for 0."""

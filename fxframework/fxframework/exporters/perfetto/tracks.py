@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.columns import sizes_of
-from fxframework.exporters.perfetto.ids import Ids, SortedMap, distinct
+from fxframework.exporters.perfetto.ids import Ids
 from fxframework.exporters.perfetto.wire import Messages, integer, message, runs, string
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.pools import PairMap
@@ -65,15 +66,15 @@ class Tracks:
         self._named_count = 0
         self._ids = Ids()
         self._process_0_named = False
-        self._name_hashes = SortedMap()
-        """Hashes of the names of processes, by original id."""
+        self._name_hashes = PairMap()
+        """Hashes of the names of processes, which may be long, by original id and 0."""
         self._renamed: dict[tuple[int, int], int] = {}
         """Small ids of processes that another capture names differently, by id and name hash."""
 
     @property
-    def moved(self) -> int:
+    def renumbered_count(self) -> int:
         """Number of processes and threads with changed ids."""
-        return self._ids.moved
+        return self._ids.changed_count
 
     def renumbered(self) -> Mapping[int, int]:
         """Return the original ids by changed id."""
@@ -85,40 +86,40 @@ class Tracks:
         If another capture names a process of the same id differently, they are two processes.
         Within a call, the first name is used.
         """
-        all_names = names(np.arange(pids.size))
-        name_hashes = np.fromiter(
-            (hash(name) & NAME_HASH if name else -1 for name in all_names), np.int64
-        )
         # Of the rows of a process, the first with a name decides, else the first.
-        order = (name_hashes < 0).argsort(kind="stable")
-        first_rows, group_of_row = distinct(pids[order])
-        if first_rows.size < pids.size:
-            deciding_rows = order[first_rows]
-            distinct_ids = self.processes(
-                pids[deciding_rows], lambda rows: names(deciding_rows[rows])
-            )
-            small_ids = np.empty(pids.size, np.int64)
-            small_ids[order] = distinct_ids[group_of_row]
-            return small_ids
-        known_hashes = self._name_hashes.get(pids)
-        has_name = name_hashes >= 0
-        is_renamed = has_name & (known_hashes >= 0) & (known_hashes != name_hashes)
-        gets_name = has_name & (known_hashes < 0)
-        small_ids = np.empty(pids.size, np.int64)
-        small_ids[~is_renamed], is_new = self._ids.processes(pids[~is_renamed])
-        needs_description = gets_name.copy()
-        needs_description[~is_renamed] |= is_new
-        self._name_hashes.put(pids[gets_name], name_hashes[gets_name])
-        for row in np.flatnonzero(is_renamed).tolist():
-            key = (int(pids[row]), int(name_hashes[row]))
-            if key not in self._renamed:
-                renamed = self._ids.processes(pids[[row]], again=True)
-                self._renamed[key] = int(renamed.ids[0])
-                needs_description[row] = True
-            small_ids[row] = self._renamed[key]
-        rows = np.flatnonzero(needs_description)
-        self._describe(PROCESS, small_ids[rows], pids[rows], names(rows))
-        return small_ids
+        deciding_rows: dict[int, tuple[int, int | None]] = {}
+        for row, (pid, name) in enumerate(
+            zip(pids.tolist(), names(np.arange(pids.size)), strict=True)
+        ):
+            _, known_hash = deciding_rows.get(pid, (row, None))
+            if pid not in deciding_rows or (name and known_hash is None):
+                deciding_rows[pid] = (row, hash(name) & NAME_HASH if name else None)
+        small_ids: dict[int, int] = {}
+        described_rows = []
+        for pid, (row, name_hash) in deciding_rows.items():
+            small_ids[pid], is_described = self._process(pid, name_hash)
+            if not is_described:
+                described_rows.append(row)
+        ids_of_rows = np.array([small_ids[pid] for pid in pids.tolist()], np.int64)
+        rows = np.array(described_rows, np.int64)
+        self._describe(PROCESS, ids_of_rows[rows], pids[rows], names(rows))
+        return ids_of_rows
+
+    def _process(self, pid: int, name_hash: int | None) -> tuple[int, bool]:
+        """Return the small id of a process, and whether it is described with its name."""
+        known_hash = self._name_hashes.get(pid, 0)
+        if name_hash is None or known_hash == name_hash:
+            small_id, is_new = self._ids.process(pid)
+            return small_id, not is_new
+        if known_hash < 0:
+            self._name_hashes.put(pid, 0, name_hash)
+            small_id, _ = self._ids.process(pid)
+            return small_id, False
+        key = (pid, name_hash)
+        is_described = key in self._renamed
+        if not is_described:
+            self._renamed[key], _ = self._ids.process(pid, again=True)
+        return self._renamed[key], is_described
 
     def name_process_0(self, name: bytes) -> None:
         """Name process 0, once: that of threads whose process nobody recorded."""
@@ -134,31 +135,25 @@ class Tracks:
         identified with the thread of a known process with the same id. It is described only if it
         is ``tracked``, because another capture may still name its process.
         """
-        first_rows, group_of_row = distinct(process, tids)
-        processes = process[first_rows]
-        distinct_tids = tids[first_rows]
-        small_ids = np.empty(distinct_tids.size, np.int64)
-        is_new = np.zeros(distinct_tids.size, np.bool_)
-        is_owned = processes > 0
+        pairs = list(zip(process.tolist(), tids.tolist(), strict=True))
+        small_ids: dict[tuple[int, int], int] = {}
+        new_rows = []
         # Threads of known processes first: those of unknown ones may turn out to be them.
-        if is_owned.any():
-            small_ids[is_owned], is_new[is_owned] = self._ids.threads(
-                processes[is_owned], distinct_tids[is_owned]
-            )
-        is_loose = ~is_owned
-        if is_loose.any():
-            if tracked is None:
-                loose_tracked = np.ones(int(np.count_nonzero(is_loose)), np.bool_)
+        for row in np.argsort(process == 0, kind="stable").tolist():
+            small_pid, tid = pair = pairs[row]
+            if pair in small_ids:
+                continue
+            if small_pid:
+                small_ids[pair], is_new = self._ids.thread(small_pid, tid)
             else:
-                loose_tracked = tracked[first_rows][is_loose]
-            small_ids[is_loose], is_new[is_loose] = self._ids.loose_threads(
-                distinct_tids[is_loose], loose_tracked
-            )
-        rows = np.flatnonzero(is_new)
-        self._describe(
-            THREAD, small_ids[rows], distinct_tids[rows], names(first_rows[rows]), processes[rows]
-        )
-        return small_ids[group_of_row]
+                is_tracked = tracked is None or bool(tracked[row])
+                small_ids[pair], is_new = self._ids.loose_thread(tid, is_tracked=is_tracked)
+            if is_new:
+                new_rows.append(row)
+        ids_of_rows = np.array([small_ids[pair] for pair in pairs], np.int64)
+        rows = np.array(new_rows, np.int64)
+        self._describe(THREAD, ids_of_rows[rows], tids[rows], names(rows), process[rows])
+        return ids_of_rows
 
     def threads_of_tid_0(self, process: I64, names: Names) -> I64:
         """Return new small ids of threads with tid 0, described; ``process`` has small ids.
@@ -166,7 +161,9 @@ class Tracks:
         In Perfetto, thread 0 is what CPUs run when they are idle. Several threads may have the
         tid 0, as those of unknown references, so that each call gives them further ids.
         """
-        small_ids = self._ids.threads_of_tid_0(process)
+        small_ids = np.array(
+            [self._ids.thread_of_tid_0(small_pid) for small_pid in process.tolist()], np.int64
+        )
         rows = np.arange(process.size)
         self._describe(THREAD, small_ids, np.zeros_like(small_ids), names(rows), process)
         return small_ids
@@ -256,7 +253,9 @@ class KeyedTracks:
         known_count = len(self._maps[-1])
         numbers = key[0]
         for numbers_of_pairs, column in zip(self._maps, key[1:], strict=True):
-            numbers = _numbered(numbers_of_pairs, numbers, column)
+            pairs = zip(numbers.tolist(), column.tolist(), strict=True)
+            in_turn = itertools.starmap(numbers_of_pairs.number, pairs)
+            numbers = np.fromiter(in_turn, np.int64, column.size)
         new_count = len(self._maps[-1])
         if new_count > known_count:
             self._uuids = grown(self._uuids, new_count)
@@ -292,13 +291,3 @@ def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
     # Half as much again, so that the elements are copied a bounded number of times.
     further_size = size + size // 2 - array.size
     return np.append(array, np.zeros(further_size, array.dtype))
-
-
-def _numbered(numbers_of_pairs: PairMap, first: I64, second: I64) -> I64:
-    """Return the numbers of pairs in a map."""
-    first_rows, group_of_row = distinct(first, second)
-    pairs = zip(first[first_rows].tolist(), second[first_rows].tolist(), strict=True)
-    distinct_numbers = (numbers_of_pairs.number(*pair) for pair in pairs)
-    numbers = np.fromiter(distinct_numbers, np.int64, first_rows.size)
-    numbers_of_rows: I64 = numbers[group_of_row]
-    return numbers_of_rows

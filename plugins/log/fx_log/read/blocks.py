@@ -26,6 +26,7 @@ from fx_log.format import (
     Attribution,
     LegacyPacket,
     LogRecord,
+    RingFrame,
     StreamHeader,
 )
 from fx_log.meaning import (
@@ -39,12 +40,12 @@ from fx_log.meaning import (
     first_of_each,
     is_level,
 )
-from fx_log.read.frames import FramedFile, Frames
+from fx_log.read.frames import ContainerFile, FramedFile, Frames
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
-from fxframework.io.words import WORD
+from fxframework.io.words import WORD, padding
 from fxframework.kernels.codes import codes_of
 from fxframework.kernels.stretches import not_utf8
 from fxframework.kit.scanned import FINDING_FIELDS
@@ -52,7 +53,7 @@ from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings
 from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
-from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
+from fxframework.wire.many import Many
 
 __all__ = ["BlockReader", "LogBlocks", "PacketBlocks", "Totals", "enter_known", "reader_of"]
 
@@ -80,10 +81,12 @@ NUMBERS: Final = tuple(
 TEXT: Final = ARGUMENT["value"].kinds[ArgType.STRING]
 OCTETS: Final = ARGUMENT["value"].other
 """The value of an argument of a type that logs do not have."""
-USED_BITS: Final = np.full(16, wire.AFTER_NAME)
-"""Bits of an argument's header that are not reserved, by type."""
-USED_BITS[ArgType.STRING] = wire.AFTER_VALUE
-USED_BITS[ArgType.BOOL] = wire.AFTER_FLAG
+RESERVED: Final = 105
+"""The rule of wire for bits that are reserved."""
+GREATEST_REFERENCE: Final = np.zeros(16, np.int64)
+"""The greatest number that a header may have where that of a string refers to it, by type."""
+GREATEST_REFERENCE[ArgType.STRING] = wire.VALUE_REF.limit
+GREATEST_REFERENCE[ArgType.BOOL] = 1
 IS_FOREIGN: Final = ~np.isin(np.arange(16), list(ArgType))
 """Whether logs do not have a type."""
 ABOUT_NAMES: Final = (
@@ -149,7 +152,6 @@ class BlockReader(abc.ABC):
     ) -> None:
         self.file = file
         self.data = file.data
-        self.numbers = FileNumbers(self.data)
         self.strings = strings
         self.meaning = meaning
         self.counts: Counter[str] = Counter()
@@ -160,7 +162,7 @@ class BlockReader(abc.ABC):
         """Findings of the block: rule, offset, number of the record, value; of shape (n, 4)."""
         self.frames = Frames.none()
         """The stretches of the block."""
-        self.found = Frames.none()
+        self.sound = self.frames
         """The records of the block."""
         self.for_lines = False
         self.records_read: Many | None = None
@@ -186,11 +188,12 @@ class BlockReader(abc.ABC):
             self.frames = frames
             self.counts += frames.kinds(self.file.record)
             self.notes = [frames.notes]
-            self.found = frames.sound()
+            self.sound = frames.sound()
             yield self._counted(self.read())
         self.count_unused()
         if self.file.noted:
-            self.frames = self.found = Frames.none()
+            self.frames = Frames.none()
+            self.sound = self.frames
             self.notes = [self.file.take_notes()]
             yield self._counted(self.read())
 
@@ -206,7 +209,10 @@ class BlockReader(abc.ABC):
     def _counted(self, rows: LogRows) -> tuple[LogRows, I64]:
         """Count the rows of a block and its findings; return both."""
         findings = np.concatenate(self.notes)
-        order = np.lexsort((self.distance(findings[:, 1]), findings[:, 2]))
+        # In the order of records; what is behind the turn-around of a ring has smaller offsets.
+        offset = findings[:, 1]
+        distance = offset if self.file.ring is None else self.file.ring.distance(offset)
+        order = np.lexsort((distance, findings[:, 2]))
         self.totals.add(rows)
         self.findings.add(findings[order])
         return rows, findings[order]
@@ -220,12 +226,13 @@ class BlockReader(abc.ABC):
 
     def count_stream_header(self, head: bytes) -> None:
         """Count the header of a container of packets."""
-        sound = StreamHeader.begins(head)
-        if not sound:
+        if not StreamHeader.begins(head):
             self.file.note(rules.CONTAINER_HEADER, 0)
-        elif any(head[12:]):
+            self.count("damaged")
+            return
+        if any(head[StreamHeader.layout.place("version").end :]):
             self.file.note(rules.RESERVED_BITS, 0)
-        self.count("stream_header" if sound else "damaged")
+        self.count("stream_header")
 
     def count_ring_header(self, ring: Ring) -> None:
         """Count the header of a ring, and the ring of an invalid one."""
@@ -241,11 +248,11 @@ class BlockReader(abc.ABC):
         ring = self.file.ring
         if ring is None or not 0 <= ring.used < ring.capacity:
             return
-        unused = ring.capacity - ring.used
-        stale = ring.line(ring.used, ring.capacity).any()
-        if stale:
-            self.file.note(rules.STALE_BYTES, ring.place(ring.used), unused)
-        self.count("damaged" if stale else "padding")
+        if not ring.line(ring.used, ring.capacity).any():
+            self.count("padding")
+            return
+        self.file.note(rules.STALE_BYTES, ring.place(ring.used), ring.capacity - ring.used)
+        self.count("damaged")
 
     # --- The records of a block
 
@@ -255,16 +262,12 @@ class BlockReader(abc.ABC):
 
     def report(self, rule: Rule, record: I64, offset: I64, value: Any = 0) -> None:
         """Report findings about records, by their numbers in the block (``meaning.Report``)."""
-        found = np.empty((record.size, FINDING_FIELDS), np.int64)
-        found[:, 0] = int(rule)
-        found[:, 1] = offset
-        found[:, 2] = self.found.index[record]
-        found[:, 3] = value
-        self.notes.append(found)
-
-    def distance(self, offset: I64) -> I64:
-        """Return how far offsets in the file are from where reading began."""
-        return offset
+        findings = np.empty((record.size, FINDING_FIELDS), np.int64)
+        findings[:, 0] = int(rule)
+        findings[:, 1] = offset
+        findings[:, 2] = self.sound.index[record]
+        findings[:, 3] = value
+        self.notes.append(findings)
 
     def shown(self, rule: Rule, value: int) -> object:
         """Return what a finding shows of its value."""
@@ -272,14 +275,13 @@ class BlockReader(abc.ABC):
             return self.strings.bytes_of(value) if value else None
         if rule in ABOUT_NAMES:
             return self.strings[value]
-        ring = self.file.ring
-        return value if ring is None else ring.shown(rule, value)
+        if rule == rules.INVALID_RING and self.file.ring is not None:
+            return self.file.ring.detail()
+        return value
 
     def many(self, layout: Any, starts: I64, limits: I64) -> Many:
         """Return records of a layout, to be read."""
-        reading = Reading(self.numbers, {}, mirrored=False, for_lines=self.for_lines)
-        own = ClassRows.of(np.arange(starts.size))
-        return Many(reading, layout, own, starts, limits, big=False)
+        return self.file.many(layout, starts, limits, for_lines=self.for_lines)
 
     def enter(self, starts: I64, lengths: I64) -> Codes:
         """Return the codes of texts of the data, int32 of their shape."""
@@ -308,23 +310,24 @@ class LogBlocks(BlockReader):
         self.with_limits = with_limits
         self.tag_bits_reported = False
 
-    def distance(self, offset: I64) -> I64:
-        """Return how far offsets in the file are from where reading began."""
-        ring = self.file.ring
-        return offset if ring is None else ring.distance(offset)
-
     def read(self) -> LogRows:
         """Return the rows of the records that the framer has found."""
-        found = self.found
-        records = self.many(LogRecord.layout, found.start, found.start + found.size)
+        sound = self.sound
+        records = self.many(LogRecord.layout, sound.start, sound.start + sound.size)
         records.read_fields(HEAD)
+        tag_bits = records.known[LOG["tag_bits"]]
+        spot = sound.start
+        tag = tag_bits
+        if self.file.ring is not None:
+            spot = self.file.place(sound.start)
+            (tag,) = self.file.numbers_of(RingFrame, sound.begin, "tag")
         logs = Logs(
-            offset=found.offset,
-            spot=self.file.place(found.start),
-            tag_bits=records.known[LOG["tag_bits"]],
+            offset=sound.offset,
+            spot=spot,
+            tag_bits=tag_bits,
             severity=records.known[LOG["severity"]],
             ts=records.known[LOG["timestamp"]],
-            tag=found.tag,
+            tag=tag,
             suffixes=self.suffixes(),
         )
         has_reserved_bits = self.check_headers(logs, records)
@@ -337,12 +340,12 @@ class LogBlocks(BlockReader):
 
     def suffixes(self) -> Suffixes | None:
         """Return the attribution behind records, where suffixes are read."""
-        suffix = self.found.suffix
-        record = np.flatnonzero(suffix >= 0)
+        suffix = self.sound.suffix
         self.suffixes_read = None
-        if not record.size:
+        if not self.file.suffixed:
             return None
-        many = self.many(Attribution.layout, suffix[record], self.found.end[record])
+        record = np.flatnonzero(suffix >= 0)
+        many = self.many(Attribution.layout, suffix[record], self.sound.end[record])
         Attribution.layout.read_many(many)
         if self.for_lines:
             self.suffixes_read = many
@@ -374,9 +377,11 @@ class BlockArguments:
 
     def __init__(self, reader: LogBlocks, records: Many) -> None:
         self.reader = reader
-        places = reader.file.arguments(reader.found)
+        places = reader.file.arguments(reader.sound)
         self.record = places.record
         self.fault = places.fault
+        self.is_sound = places.fault == 0
+        self.all_sound = bool(self.is_sound.all())
         starts = places.begin
         self.offset = reader.file.place(starts)
         limits = records.limit[self.record]
@@ -389,45 +394,44 @@ class BlockArguments:
             self.many = reader.many(Argument.layout, starts, limits)
         Argument.layout.read_many(self.many)
         known = self.many.known
-        self.word: I64 = known[ARGUMENT["type"], HEADER]
         self.type: I64 = known[ARGUMENT["type"]]
-        self.is_sound = self.fault == 0
         self.name_reference: I64 = known[ARGUMENT["_name_ref"]]
         self.value_reference: I64 = known[ARGUMENT["_value_ref"]]
         self.has_name = self.names_fit()
         self.name = np.zeros(starts.size, np.int32)
-        self.enter(self.name, ARGUMENT["name"], self.has_name & (self.name_reference != 0))
-        is_text = self.is_sound & (self.type == ArgType.STRING)
-        self.is_message = is_text & (self.name == tables.MESSAGE)
-        self.text = np.zeros(starts.size, np.int32)
+        self.enter(self.name, ARGUMENT["name"], self.has_name)
+        self.is_message = self.name == tables.MESSAGE
+        self.is_message &= self.is_sound & (self.type == ArgType.STRING)
+        self.text = np.zeros(starts.size, np.int64)
         """Codes of values that are texts or bytes, but for messages."""
-        self.enter(self.text, TEXT, is_text & ~self.is_message)
+        self.enter(self.text, TEXT, self.is_sound & ~self.is_message)
         self.foreign = np.flatnonzero(IS_FOREIGN[self.type])
         """Rows of arguments whose type is one that logs do not have."""
         if self.foreign.size:
-            self.enter(self.text, OCTETS, IS_FOREIGN[self.type] & self.is_sound)
+            self.enter(self.text, OCTETS, self.is_sound)
 
     def names_fit(self) -> Mask:
         """Return which arguments have a name, be it empty, whatever is wrong with their values."""
-        sound: Mask = self.is_sound
-        if sound.all():
-            return sound
-        many = self.many
-        nbytes = np.where(self.name_reference, self.name_reference & wire.MAX_STRING, 0)
-        name_end = many.start + WORD + (nbytes + WORD - 1) // WORD * WORD
+        if self.all_sound:
+            return self.is_sound
+        nbytes = self.name_sizes()
+        name_end = self.many.start + WORD + nbytes + padding(nbytes)
         is_reserved = (self.name_reference != 0) & (self.name_reference < wire.INLINE)
-        fits: Mask = ~is_reserved & (name_end <= many.limit)
+        fits: Mask = ~is_reserved & (name_end <= self.many.limit)
         return fits
 
-    def enter(self, codes: Codes, field: Any, rows: Mask) -> None:
-        """Put the codes of the texts of a field into their rows."""
+    def name_sizes(self) -> I64:
+        """Return the bytes of names, as headers say them."""
+        return np.maximum(self.name_reference - wire.INLINE, 0)
+
+    def enter(self, codes: NDArray[np.integer], field: Any, rows: Mask) -> None:
+        """Put the codes of the texts of a field into some rows."""
         starts, lengths = self.stretches(field)
-        has_bytes = rows & (lengths > 0)
-        if has_bytes.all():
+        index = np.flatnonzero(rows & (lengths > 0))
+        if index.size == codes.size:
             codes[:] = self.reader.enter(starts, lengths)
-            return
-        index = np.flatnonzero(has_bytes)
-        codes[index] = self.reader.enter(starts[index], lengths[index])
+        else:
+            codes[index] = self.reader.enter(starts[index], lengths[index])
 
     def stretches(self, field: Any) -> tuple[I64, I64]:
         """Return places and lengths of the texts of a field; of other arguments, 0."""
@@ -440,14 +444,16 @@ class BlockArguments:
     def columns(self) -> Arguments:
         """Return the arguments as ``fx_log.meaning`` takes them."""
         starts, lengths = self.stretches(TEXT)
-        value = self.text.astype(np.int64)
+        value = self.text.copy()
         for field in NUMBERS:
             if field in self.many.known:
                 value |= self.many.known[field]  # zero for arguments of other types
         np.copyto(value, starts, where=self.is_message)
         type_or_damage = self.type.astype(np.uint8)
-        type_or_damage[~self.is_sound] = DAMAGED_TYPE
-        name = self.name * self.is_sound  # damaged ones have none, which is code 0
+        name = self.name
+        if not self.all_sound:
+            type_or_damage[~self.is_sound] = DAMAGED_TYPE
+            name = np.where(self.is_sound, name, np.int32(tables.EMPTY))
         return Arguments(self.record, self.offset, type_or_damage, name, value, lengths)
 
     # --- What is wrong
@@ -459,38 +465,56 @@ class BlockArguments:
         """
         self.check_words(has_reserved_bits)
         self.check_texts()
-        faulty = np.flatnonzero(self.fault)
-        for number in np.unique(self.fault[faulty]).tolist():
-            rows = faulty[self.fault[faulty] == number]
-            self.report(RULES.numbered(number), rows, self.type)
+        if not self.all_sound:
+            faulty = np.flatnonzero(self.fault)
+            for number in np.unique(self.fault[faulty]).tolist():
+                rows = faulty[self.fault[faulty] == number]
+                self.report(RULES.numbered(number), rows, self.type)
         if self.reader.with_limits:
             self.check_limits(spot)
 
-    def report(self, rule: Rule, rows: Mask | I64, value: Any = None) -> None:
+    def report(self, rule: Rule, rows: I64, value: I64 | Codes | None = None) -> None:
         """Report a finding about some arguments; ``value`` is a column of all."""
-        index = np.flatnonzero(rows) if rows.dtype == bool else rows
-        if index.size:
-            shown = 0 if value is None else value[index]
-            self.reader.report(rule, self.record[index], self.offset[index], shown)
+        if rows.size:
+            values = 0 if value is None else value[rows]
+            self.reader.report(rule, self.record[rows], self.offset[rows], values)
 
     def first_in_record(self, rows: I64) -> I64:
         """Return those rows that are the first of their record."""
         return rows[first_of_each(self.record[rows])]
 
+    def noted(self, number: int) -> I64:
+        """Return the rows about which wire has a note by a rule, in order."""
+        rows = [np.zeros(0, np.int64)]
+        for note in self.many.reading.notes:
+            if note.number != number:
+                continue
+            if self.many.index is None:
+                rows.append(note.rows)
+                continue
+            # Parts share their notes with their records, of which no item is noted.
+            is_part = note.items >= 0
+            rows.append(self.first_of_record[note.rows[is_part]] + note.items[is_part])
+        return np.sort(np.concatenate(rows))
+
     def check_words(self, has_reserved_bits: Mask) -> None:
         """Report header words that say more, or something else, than the argument has."""
-        # From bit 32 on all bits are reserved, but for a string's reference and a bool's bit.
-        strange = np.flatnonzero(self.word >> USED_BITS[self.type])
+        known = self.many.known
+        # Where the header of a string refers to its value, others have nothing, or a bool's bit.
+        is_strange = self.value_reference > GREATEST_REFERENCE[self.type]
+        is_strange[self.noted(RESERVED)] = True
+        strange = np.flatnonzero(is_strange)
         strange = strange[~has_reserved_bits[self.record[strange]]]
-        self.report(rules.RESERVED_BITS, self.first_in_record(strange), self.word)
+        word = known[ARGUMENT["type"], HEADER]
+        self.report(rules.RESERVED_BITS, self.first_in_record(strange), word)
         of_traces = self.type[self.foreign] < ArgType.BOOL
         self.report(rules.UNKNOWN_TYPE, self.foreign[~of_traces], self.type)
         sound_foreign = self.foreign[of_traces & self.is_sound[self.foreign]]
         self.report(rules.TRACE_TYPE, sound_foreign, self.type)
-        stated_words = self.many.known[ARGUMENT["_size_words"]]
+        stated_words = known[ARGUMENT["_size_words"]]
         stated_end = self.many.start + stated_words * WORD
         differs = np.flatnonzero(stated_end != self.many.at())
-        differs = differs[self.is_sound[differs] & (self.word[differs] != 0)]
+        differs = differs[self.is_sound[differs] & (word[differs] != 0)]
         self.report(rules.SIZE_DIFFERS, differs, stated_words)
 
     def check_texts(self) -> None:
@@ -504,20 +528,14 @@ class BlockArguments:
         rows = np.flatnonzero(self.value_reference == wire.INLINE)
         is_text = self.is_sound[rows] & (self.type[rows] == ArgType.STRING)
         self.report(rules.EMPTY_INLINE_STRING, rows[is_text])
-        noted = self.many.reading.notes
-        unpadded = [
-            note.rows if self.many.index is None else self.first_of_record[note.rows] + note.items
-            for note in noted
-            if note.number == int(rules.PADDING_NOT_ZERO)
-        ]
-        if unpadded:
-            rows = np.sort(np.concatenate(unpadded))
-            self.report(rules.PADDING_NOT_ZERO, self.first_in_record(rows))
-        if any(note.number == int(rules.NOT_UTF8) for note in noted):
-            self.report(rules.NOT_UTF8, self.has_name & ~self.reader.valid(self.name), self.name)
+        unpadded = self.noted(int(rules.PADDING_NOT_ZERO))
+        self.report(rules.PADDING_NOT_ZERO, self.first_in_record(unpadded))
+        if self.noted(int(rules.NOT_UTF8)).size:
+            is_strange = self.has_name & ~self.reader.valid(self.name)
+            self.report(rules.NOT_UTF8, np.flatnonzero(is_strange), self.name)
             is_strange = ~self.reader.valid(self.text)
             is_strange[self.foreign] = False
-            self.report(rules.NOT_UTF8, is_strange, self.text)
+            self.report(rules.NOT_UTF8, np.flatnonzero(is_strange), self.text)
             self.check_messages()
 
     def check_messages(self) -> None:
@@ -534,11 +552,12 @@ class BlockArguments:
 
     def check_limits(self, spot: I64) -> None:
         """Report what the reference API refuses."""
-        nbytes = np.where(self.name_reference, self.name_reference & wire.MAX_STRING, 0)
-        self.report(rules.LONG_NAME, self.is_sound & (nbytes > wire.FIDL_NAME_BYTES), nbytes)
+        nbytes = self.name_sizes()
+        is_long = self.is_sound & (nbytes > wire.FIDL_NAME_BYTES)
+        self.report(rules.LONG_NAME, np.flatnonzero(is_long), nbytes)
         counts = np.bincount(self.record, minlength=spot.size)
-        many = np.flatnonzero(counts > wire.FIDL_ARGUMENTS)
-        self.reader.report(rules.MANY_ARGUMENTS, many, spot[many], counts[many])
+        crowded = np.flatnonzero(counts > wire.FIDL_ARGUMENTS)
+        self.reader.report(rules.MANY_ARGUMENTS, crowded, spot[crowded], counts[crowded])
 
 
 class PacketBlocks(BlockReader):
@@ -546,23 +565,24 @@ class PacketBlocks(BlockReader):
 
     def read(self) -> LogRows:
         """Return the rows of the packets that the framer has found."""
-        starts = self.found.start
-        sizes = self.found.size
-        offset = self.found.offset
+        starts = self.sound.start
+        sizes = self.sound.size
+        offset = self.sound.offset
         many = self.many(LegacyPacket.layout, starts, starts + sizes)
         LegacyPacket.layout.read_many(many)
-        self.records_read = many if self.for_lines else None
-        known = many.known
-        message_start = known[PACKET["message"], START]
-        message_length = known[PACKET["message"], LENGTH]
+        if self.for_lines:
+            self.records_read = many
+        columns = {name: many.known.get(field) for name, field in PACKET.items()}
+        message_start = many.known[PACKET["message"], START]
+        message_length = many.known[PACKET["message"], LENGTH]
         tags = self.tags(many)
         packets = Packets(
             offset=offset,
-            ts=known[PACKET["timestamp"]],
-            severity=known[PACKET["severity"]],
-            pid=known[PACKET["pid"]],
-            tid=known[PACKET["tid"]],
-            dropped=known[PACKET["dropped_logs"]],
+            ts=columns["timestamp"],
+            severity=columns["severity"],
+            pid=columns["pid"],
+            tid=columns["tid"],
+            dropped=columns["dropped_logs"],
             message_start=message_start,
             message_length=message_length,
             tags=tags,
@@ -582,20 +602,24 @@ class PacketBlocks(BlockReader):
 
     def tags(self, packets: Many) -> Arguments:
         """Return the tags of packets, in the order of the file."""
-        found = packets.own.lists.get(PACKET["tags"], [])
+        field = PACKET["tags"]
+        # A group has the first tags of packets, the next one the second tags, and so on.
+        groups = packets.own.lists.get(field, [])
         nothing = np.zeros(0, np.int64)
-        record = np.concatenate([nothing, *(part.rows for part in found)])
-        starts = np.concatenate([nothing, *(part.known[PACKET["tags"], START] for part in found)])
-        lengths = np.concatenate([nothing, *(part.known[PACKET["tags"], LENGTH] for part in found)])
+        record = np.concatenate([nothing, *(group.rows for group in groups)])
+        starts = np.concatenate([nothing, *(group.known[field, START] for group in groups)])
+        lengths = np.concatenate([nothing, *(group.known[field, LENGTH] for group in groups)])
         order = np.argsort(starts, kind="stable")
-        record = record[order]
         starts = starts[order]
-        lengths = lengths[order]
-        name = self.enter(starts, lengths)
-        offset = starts - PACKET["tags"].size.nbytes
         nowhere = np.broadcast_to(np.int64(0), starts.size)
-        of_type = np.broadcast_to(np.uint8(ArgType.STRING), starts.size)
-        return Arguments(record, offset, of_type, name, nowhere, nowhere)
+        return Arguments(
+            record=record[order],
+            offset=starts - field.size.nbytes,
+            type=np.broadcast_to(np.uint8(ArgType.STRING), starts.size),
+            name=self.enter(starts, lengths[order]),
+            value=nowhere,
+            nbytes=nowhere,
+        )
 
 
 # --- Files of each format -------------------------------------------------------------------------
@@ -627,6 +651,6 @@ def reader_of(
             reader.count_ring_header(ring)
         return reader
     reader = PacketBlocks(file, strings, meaning, most_listed)
-    if file.form == "log-legacy-stream" and file.data.size:
+    if isinstance(file, ContainerFile) and file.data.size:
         reader.count_stream_header(file.data[:STREAM_HEADER].tobytes())
     return reader

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.format import ArgType
+from fx_log.format import ArgType, LogRecord
 from fx_log.meaning import Arguments
 from fx_log.read.blocks import BlockReader, Totals, enter_known, reader_of
-from fx_log.read.frames import FramedFile, Frames, Records
+from fx_log.read.frames import FramedFile, Frames, Records, framed_file
 from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
@@ -181,11 +181,13 @@ class LogCapture(BlockCapture):
         # Of equal control records, the last one is enough.
         controls: dict[bytes, None] = {}
         end = 0
-        for frames in self.frames():
+        file = self.framed()
+        for frames in file.blocks():
             sound = frames.sound()
             if self.request.options.get("suffix") and (sound.suffix[-1:] < 0).any():
                 sound = sound.take(slice(-1))
-            for row in sound.take(np.flatnonzero(sound.tag & wire.CONTROL)).rows():
+            (tag_bits,) = file.numbers_of(LogRecord, sound.start, "tag_bits")
+            for row in sound.take(np.flatnonzero(tag_bits & wire.CONTROL)).rows():
                 record = self.source.read(row.begin, row.end - row.begin)
                 controls.pop(record, None)
                 controls[record] = None
@@ -196,7 +198,7 @@ class LogCapture(BlockCapture):
         """Return where records are (``FramedFile``)."""
         limits = self.request.limits
         options = self.request.options
-        return FramedFile(self.format, self.source.data, limits, options, splits=splits)
+        return framed_file(self.format, self.source.data, limits, options, splits=splits)
 
     def frames(self) -> Iterator[Frames]:
         """Yield all stretches, thousands at a time."""

@@ -1,16 +1,17 @@
 """Frames: the stretches of a file of logs: records, and what lies between them.
 
-They are columns, for whatever reads thousands of them (``Frames``), or objects (``Records``), which
-also show what the bytes of one mean (``explain``).
+They are columns, for whatever reads thousands of them (``FramedFile``, ``Frames``), or objects
+(``Records``), which also show what the bytes of one mean (``explain``).
 """
 
 from __future__ import annotations
 
+import abc
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import attrs
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import (
+    STATE,
     STREAM_HEADER,
     STREAM_LENGTH,
     SUFFIX_BYTES,
@@ -26,6 +28,7 @@ from fx_log.format import (
     Attribution,
     LegacyPacket,
     LogRecord,
+    PacketLength,
     RingFrame,
     RingHeader,
     StreamHeader,
@@ -39,8 +42,9 @@ from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, FieldView, view_of
+from fxframework.io.words import WORD, FieldView, padding, view_of
 from fxframework.kernels.frames import Items
+from fxframework.kernels.stretches import with_bits
 from fxframework.kit.explain import Explainer, check_offset
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.wire.framing import (
@@ -53,35 +57,27 @@ from fxframework.wire.framing import (
     frames_of_records,
     items_of,
 )
-from fxframework.wire.state import State
+from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
+from fxframework.wire.records import Record
 
 __all__ = [
-    "STATE",
     "Arguments",
     "FramedFile",
     "Frames",
     "Records",
     "behind_records",
     "explain",
+    "framed_file",
 ]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-STATE: Final = State()
-"""That of all log formats: no record says anything about the fields of others."""
 ROOM: Final = 1 << 14
 """Most stretches of a block."""
 BLOCK_BYTES: Final = 4 << 20
 """A block ends behind the first stretch that ends so many bytes after it began."""
 ASKS: Final = 2
 """Why framing stops (``kernels.frames``): it does not say how long a record is."""
-FAMILIES: Final = {
-    "log": Structured,
-    "log-ring": RingFrame,
-    "log-legacy": StreamPacket,
-    "log-legacy-stream": StreamPacket,
-}
-"""What the records of each format begin with."""
 ARGUMENTS: Final = cache(partial(items_of, Argument.layout))
 PACKETS: Final = cache(partial(items_of, LegacyPacket.layout))
 """What finds the items of records, where loops are compiled."""
@@ -117,7 +113,6 @@ class Frames:
     start: I64
     size: I64
     suffix: I64
-    tag: I64
     index: I64
     """Number of the record in the file."""
     fault: I64
@@ -128,22 +123,22 @@ class Frames:
     def none(cls) -> Frames:
         """Return no stretches."""
         nothing = np.zeros(0, np.int64)
-        names = [field.name for field in attrs.fields(cls) if field.name != "notes"]
-        return cls(**dict.fromkeys(names, nothing), notes=np.zeros((0, FINDING_FIELDS), np.int64))
+        columns = dict.fromkeys(COLUMNS, nothing)
+        return cls(**columns, notes=np.zeros((0, FINDING_FIELDS), np.int64))
 
     @classmethod
-    def joined(cls, parts: list[Frames]) -> Frames:
+    def joined(cls, blocks: list[Frames]) -> Frames:
         """Return the stretches of several blocks."""
-        names = [field.name for field in attrs.fields(cls)]
-        blocks = [cls.none(), *parts]
         return cls(
-            **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names}
+            **{
+                name: np.concatenate([getattr(block, name) for block in [cls.none(), *blocks]])
+                for name in (*COLUMNS, "notes")
+            }
         )
 
     def take(self, rows: NDArray[Any] | slice) -> Frames:
         """Return some of the stretches."""
-        names = (field.name for field in attrs.fields(Frames) if field.name != "notes")
-        return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in names})
+        return attrs.evolve(self, **{name: getattr(self, name)[rows] for name in COLUMNS})
 
     def with_notes(self, rule: Rule | I64, rows: I64, offset: I64, value: I64) -> Frames:
         """Return them with findings about some rows; of one rule, or each of its own."""
@@ -178,6 +173,13 @@ class Frames:
         """Return those that are records."""
         return self.take(np.flatnonzero(self.fault == 0)) if self.fault.any() else self
 
+    def is_filled(self) -> NDArray[np.bool_]:
+        """Return which entries of a ring have nothing but a record, whose size is in words."""
+        return self.end - self.start == self.size
+
+
+COLUMNS: Final = tuple(field.name for field in attrs.fields(Frames) if field.name != "notes")
+
 
 @attrs.frozen(eq=False)
 class Arguments:
@@ -187,14 +189,6 @@ class Arguments:
     begin: I64
     end: I64
     fault: I64
-
-    def damaged(self) -> Arguments:
-        """Return those that cannot be decoded."""
-        return self.take(self.fault != 0)
-
-    def sound(self) -> Arguments:
-        """Return the others."""
-        return self.take(self.fault == 0)
 
     def take(self, rows: NDArray[np.bool_]) -> Arguments:
         """Return some of the arguments."""
@@ -206,53 +200,38 @@ def behind_records(*, suffixed: bool) -> Items | None:
     return items_of(Attribution.layout) if suffixed else None
 
 
-class FramedFile:
+class FramedFile(abc.ABC):
     """A file of logs: the bytes that its records lie in, in the order of reading.
 
-    ``options`` are those of the reader. With ``splits``, for salvage, damage ends where sound
-    records follow that a size hides.
+    With ``splits``, for salvage, damage ends where sound records follow that a size hides.
+    ``framed_file`` opens the file of a format.
     """
 
-    def __init__(
-        self,
-        form: str,
-        data: U8,
-        limits: Limits,
-        options: Mapping[str, Any],
-        *,
-        splits: bool = False,
-    ) -> None:
-        self.form = form
-        self.ring: Ring | None = None
+    form: ClassVar[str]
+    family: ClassVar[type[Record]]
+    """What the records of the format begin with."""
+    record: ClassVar[str]
+    """The kind of sound records."""
+    has_arguments: ClassVar[bool] = False
+    """Whether they are structured records."""
+    suffixed = False
+    """Whether records have suffixes."""
+    ring: Ring | None = None
+
+    def __init__(self, data: U8, *, splits: bool, behind: Items | None = None) -> None:
         self.whole = data
         """The file."""
         self.data = data
         """The file; of a ring, what lies between its tail and its head, a copy if it wraps."""
-        if form == "log-ring":
-            self.ring = Ring(data)
-            self.data = self.ring.line(0, max(0, self.ring.used))
-        self.suffixed = form == "log" and bool(options.get("suffix"))
-        self.has_arguments = form in ("log", "log-ring")
-        self.record = {"log": "log", "log-ring": "ring_entry"}.get(form, "legacy_packet")
-        """The kind of sound records."""
-        self.most = 0
-        """The most bytes of a record; 0 for any number."""
-        if form == "log":
-            self.most = limits.max_record
-        self.splits = splits
-        framed = self.data
-        self.words = np.zeros(0, np.int64)
-        """The whole words of the data; none of packets, which are at any byte."""
+        self.numbers = FileNumbers(data)
+        framed_bytes = data.size
         if self.has_arguments:
-            framed = self.data[: self.data.size // WORD * WORD]
-            self.words = framed.view("<i8")
-        behind = behind_records(suffixed=self.suffixed)
-        self.frames = frames_of_records(framed, FAMILIES[form], behind=behind)
+            framed_bytes -= data.size % WORD
+        self.frames = frames_of_records(data[:framed_bytes], self.family, behind=behind)
         self.frames.splitting = int(splits)
+        self.splits = splits
         self.position = 0
         """The bytes of ``data`` whose stretches were found."""
-        if form == "log-legacy-stream":
-            self.position = min(STREAM_HEADER, self.data.size)
         self.index = 0
         """Number of the next record."""
         self.noted: list[Note] = []
@@ -272,21 +251,38 @@ class FramedFile:
         """Return offsets in the file of bytes of ``data``, which in a ring may wrap around."""
         return byte if self.ring is None else self.ring.place(byte)
 
+    # --- Fields
+
+    def many(self, layout: Any, starts: I64, limits: I64, *, for_lines: bool = False) -> Many:
+        """Return records of a layout that begin and end at some bytes, to be read."""
+        reading = Reading(self.numbers, {}, mirrored=False, for_lines=for_lines)
+        return Many(
+            reading, layout, ClassRows.of(np.arange(starts.size)), starts, limits, big=False
+        )
+
+    def numbers_of(self, cls: type[Record], starts: I64, *names: str) -> list[I64]:
+        """Return numbers of records by their names, which have the same places in all of them."""
+        many = self.many(cls.layout, starts, starts)
+        return [cls.layout.place(name).get_many(many) for name in names]
+
+    def arguments(self, records: Frames) -> Arguments:
+        """Return the arguments of structured records."""
+        starts = records.start + wire.MIN_RECORD_WORDS * WORD
+        data = self.data[: self.frames.total]
+        return Arguments(*ARGUMENTS().chains(data, starts, records.start + records.size))
+
+    # --- Stretches
+
     def blocks(self, nbytes: int | None = None) -> Iterator[Frames]:
         """Yield all stretches, ROOM or some ``nbytes`` (by default BLOCK_BYTES) at a time."""
-        frames_of = {"log": self.logs, "log-ring": self.entries}.get(self.form, self.packets)
         is_over = False
         while not is_over:
-            yield frames_of(*self.stretches(self.position + (nbytes or BLOCK_BYTES)))
+            yield self.judged(*self.stretches(self.position + (nbytes or BLOCK_BYTES)))
             is_over = self.position >= self.data.size
 
     def stretches(self, until: int) -> tuple[I64, I64, I64]:
         """Return the next stretches up to a byte: begins, sizes, and entries (``wire.framing``)."""
         frames = self.frames
-        if self.form == "log-legacy":  # one packet, without a length before it
-            self.position = self.data.size
-            begin = np.zeros(min(1, self.data.size), np.int64)
-            return begin, begin + self.data.size, begin
         count, reason = frames.read(self.position, ROOM, until)
         begin = frames.places[:count].copy()
         size = frames.sizes[:count].copy()
@@ -313,7 +309,36 @@ class FramedFile:
             self.position = self.data.size
         return begin, size, entry
 
-    def logs(self, begin: I64, size: I64, entry: I64) -> Frames:
+    @abc.abstractmethod
+    def judged(self, begin: I64, size: I64, entry: I64) -> Frames:
+        """Return stretches with what is in them, and why others are not records."""
+
+    def framed(self, columns: dict[str, I64], value: I64) -> Frames:
+        """Return frames; a finding about each that is not a record shows its ``value``."""
+        fault = columns["fault"]
+        counts = 1 + ((columns["suffix"] >= 0) & (fault == 0))
+        index = self.index + np.cumsum(counts) - counts
+        self.index += int(counts.sum())
+        offset = self.place(columns["begin"])
+        frames = Frames(**columns, offset=offset, index=index, notes=self.take_notes())
+        rows = np.flatnonzero(fault)
+        return frames.with_notes(fault[rows], rows, offset[rows], value[rows])
+
+
+class StructuredFile(FramedFile):
+    """A file of structured records. ``most`` bounds the bytes of one; 0 is for any number."""
+
+    form = "log"
+    family = Structured
+    record = "log"
+    has_arguments = True
+
+    def __init__(self, data: U8, *, splits: bool, most: int, suffixed: bool) -> None:
+        super().__init__(data, splits=splits, behind=behind_records(suffixed=suffixed))
+        self.most = most
+        self.suffixed = suffixed
+
+    def judged(self, begin: I64, size: I64, entry: I64) -> Frames:
         """Return the stretches of structured records, each with the suffix behind it."""
         end = begin + size
         suffix = np.full(begin.size, -1)
@@ -328,84 +353,125 @@ class FramedFile:
             )
             end[followed] = suffix_end
             suffix[followed] = suffix_begin
-        is_odd = begin >= self.frames.total  # bytes behind the last whole word
         fault = np.zeros(begin.size, np.int64)
-        head = fault.copy()
-        head[~is_odd] = self.words[begin[~is_odd] // WORD]
-        value = wire.SIZE.get(head)
-        if (entry < 0).any() or self.most > 0:
-            type_of = wire.TYPE.get(head)
-            stated = wire.SIZE.get(head)
-            words_left = (self.frames.total - begin) // WORD
-            # Of several rules that hold, the last one is that of the stretch.
-            for rule, is_fault, number in (
-                (rules.OVER_MAX_RECORD, (entry >= 0) & (self.most > 0) & (size > self.most), size),
-                (rules.RECORD_TRUNCATED, entry < 0, stated),
-                (rules.RECORD_TOO_SMALL, (entry < 0) & (stated < wire.MIN_RECORD_WORDS), stated),
-                (rules.TIME_TRUNCATED, (entry < 0) & (words_left == 1), stated),
-                (rules.NOT_A_RECORD, (entry < 0) & (type_of != wire.RECORD_TYPE), type_of),
-                (rules.NOT_A_RECORD, entry == HIDING, type_of),
-                (rules.ZERO_WORDS, entry == PADDING, size // WORD),
-                (rules.ODD_BYTES, is_odd, size),
-            ):
-                fault[is_fault] = rule
-                value[is_fault] = number[is_fault]
+        value = size
+        if self.most:
+            fault[size > self.most] = rules.OVER_MAX_RECORD
+        damage = np.flatnonzero(entry < 0)
+        if damage.size:
+            value = size.copy()
+            fault[damage], value[damage] = self.damage(begin[damage], size[damage], entry[damage])
         columns = {
             "begin": begin, "end": end, "start": begin, "size": size, "suffix": suffix,
-            "tag": wire.HEADER_TAG.get(head), "fault": fault,
+            "fault": fault,
         }  # fmt: skip
         frames = self.framed(columns, value)
-        if not self.suffixed:
-            return frames
-        room = self.frames.total - end
-        rows = np.flatnonzero((fault == 0) & (suffix < 0) & (room >= SUFFIX_BYTES))
-        nbytes = np.array(
-            [wire.suffix_size(word) for word in self.words[end[rows] // WORD].tolist()]
-        )
-        return frames.with_notes(rules.SUFFIX_TRUNCATED, rows, end[rows], nbytes)
+        return self.with_lost_suffixes(frames) if self.suffixed else frames
 
-    def entries(self, begin: I64, size: I64, entry: I64) -> Frames:
+    def damage(self, begin: I64, size: I64, entry: I64) -> tuple[I64, I64]:
+        """Return why stretches are not records, and what their findings show."""
+        is_odd = begin >= self.frames.total  # bytes behind the last whole word
+        type_of, stated_words = np.zeros((2, begin.size), np.int64)
+        heads = begin[~is_odd]
+        type_of[~is_odd], stated_words[~is_odd] = self.numbers_of(
+            Structured, heads, "_type", "_size_words"
+        )
+        has_no_time = self.frames.total - begin == WORD
+        # Of several rules that hold, the first one is that of the stretch.
+        reasons = (
+            (rules.ODD_BYTES, is_odd, size),
+            (rules.ZERO_WORDS, entry == PADDING, size // WORD),
+            (rules.NOT_A_RECORD, (entry == HIDING) | (type_of != wire.RECORD_TYPE), type_of),
+            (rules.TIME_TRUNCATED, has_no_time, stated_words),
+            (rules.RECORD_TOO_SMALL, stated_words < wire.MIN_RECORD_WORDS, stated_words),
+        )
+        masks = [mask for _, mask, _ in reasons]
+        numbers = [np.int64(rule) for rule, _, _ in reasons]
+        fault = np.select(masks, numbers, np.int64(rules.RECORD_TRUNCATED))
+        return fault, np.select(masks, [value for _, _, value in reasons], stated_words)
+
+    def with_lost_suffixes(self, frames: Frames) -> Frames:
+        """Return them with findings about records whose suffix runs past the end."""
+        room = self.frames.total - frames.end
+        lacks_suffix = (frames.fault == 0) & (frames.suffix < 0) & (room >= SUFFIX_BYTES)
+        rows = np.flatnonzero(lacks_suffix)
+        begin = frames.end[rows]
+        nbytes = np.full(rows.size, SUFFIX_BYTES)
+        for length in self.numbers_of(Attribution, begin, "_moniker_bytes", "_url_bytes"):
+            nbytes += length + padding(length)
+        return frames.with_notes(rules.SUFFIX_TRUNCATED, rows, begin, nbytes)
+
+
+class RingFile(FramedFile):
+    """The image of a ring, whose entries have structured records."""
+
+    form = "log-ring"
+    family = RingFrame
+    record = "ring_entry"
+    has_arguments = True
+
+    def __init__(self, image: U8, *, splits: bool) -> None:
+        self.ring = Ring(image)
+        super().__init__(self.ring.line(0, max(0, self.ring.used)), splits=splits)
+        self.whole = image
+
+    def judged(self, begin: I64, size: I64, entry: I64) -> Frames:
         """Return the entries of a ring, with the record in each."""
-        words = self.words
-        first_word = begin // WORD
-        has_header = first_word + 2 <= words.size
-        length = np.zeros(begin.size, np.int64)
-        length[has_header] = words[first_word[has_header] + 1]
+        end = begin + size
         start = begin + wire.RING_ENTRY
-        head = np.zeros(begin.size, np.int64)
+        has_header = start <= self.data.size
+        length = np.zeros(begin.size, np.int64)
+        (length[has_header],) = self.numbers_of(RingFrame, begin[has_header], "_length")
         has_head = (entry >= 0) & (length >= wire.MIN_RECORD_WORDS * WORD)
-        head[has_head] = words[start[has_head] // WORD]
-        record_size = wire.SIZE.get(head) * WORD
-        is_record = has_head & (wire.TYPE.get(head) == wire.RECORD_TYPE)
-        is_record &= (record_size >= wire.MIN_RECORD_WORDS * WORD) & (record_size <= length)
+        type_of, record_words = np.zeros((2, begin.size), np.int64)
+        type_of[has_head], record_words[has_head] = self.numbers_of(
+            Structured, start[has_head], "_type", "_size_words"
+        )
+        is_record = has_head & (type_of == wire.RECORD_TYPE)
+        is_record &= record_words >= wire.MIN_RECORD_WORDS
+        is_record &= record_words * WORD <= length
         fault = np.zeros(begin.size, np.int64)
         fault[~is_record] = rules.ENTRY_WITHOUT_RECORD
         fault[entry < 0] = rules.ENTRY_TOO_LONG
         fault[~has_header] = rules.ENTRY_TOO_SMALL
+        record_size = np.where(is_record, record_words * WORD, 0)
         columns = {
-            "begin": begin, "end": begin + size, "start": start,
-            "size": np.where(is_record, record_size, 0), "suffix": np.full(begin.size, -1),
-            "tag": words[first_word], "fault": fault,
+            "begin": begin, "end": end, "start": start, "size": record_size,
+            "suffix": np.full(begin.size, -1), "fault": fault,
         }  # fmt: skip
         frames = self.framed(columns, length)
         trailing = length - record_size
         has_more = np.flatnonzero(is_record & (trailing > 0))
         padded = np.flatnonzero((entry >= 0) & (length % WORD != 0))
-        last_words = words[(begin + size)[padded] // WORD - 1]
-        padded = padded[last_words >> length[padded] % WORD * 8 != 0]
+        payload_end = (start + length)[padded]
+        padded = padded[with_bits(self.data, payload_end, end[padded] - payload_end)]
         nothing = np.zeros(padded.size, np.int64)
         return frames.with_notes(
             rules.ENTRY_TRAILING_BYTES, has_more, frames.offset[has_more], trailing[has_more]
         ).with_notes(rules.ENTRY_PADDING_NOT_ZERO, padded, frames.offset[padded], nothing)
 
-    def packets(self, begin: I64, size: I64, entry: I64) -> Frames:
+
+class PacketFile(FramedFile):
+    """One legacy packet, which is the whole file."""
+
+    form = "log-legacy"
+    family = StreamPacket
+    record = "legacy_packet"
+    before = 0
+    """Bytes before each packet."""
+
+    def stretches(self, until: int) -> tuple[I64, I64, I64]:
+        """Return the file as one stretch, if it has any bytes."""
+        del until
+        self.position = self.data.size
+        begin = np.zeros(min(1, self.data.size), np.int64)
+        return begin, begin + self.data.size, begin
+
+    def judged(self, begin: I64, size: I64, entry: I64) -> Frames:
         """Return legacy packets; those of a container have their length before them."""
-        start = begin
-        length = size
+        start = begin + self.before
+        length = size - self.before
         end = begin + size
-        if self.form == "log-legacy-stream":
-            start = begin + STREAM_LENGTH
-            length = size - STREAM_LENGTH
         # The rules in descending order: the last one that holds of a packet is that of its fault.
         fault = np.zeros(begin.size, np.int64)
         is_there = (entry >= 0) & (length >= wire.MIN_PACKET)
@@ -414,35 +480,43 @@ class FramedFile:
         is_open[is_there] = self.data[end[is_there] - 1] != 0
         fault[is_open] = rules.PACKET_NOT_TERMINATED
         fault[~is_there] = rules.PACKET_TOO_SHORT
-        fault[entry < 0] = rules.PACKET_TRUNCATED
-        for row in np.flatnonzero(entry < 0).tolist():
-            stated = self.data[begin[row] : start[row]].tobytes()
-            length[row] = 0
-            if len(stated) == STREAM_LENGTH:
-                length[row] = int.from_bytes(stated, "little")
-        nothing = np.zeros_like(begin)
+        is_cut = entry < 0
+        fault[is_cut] = rules.PACKET_TRUNCATED
+        # Of a packet that is cut off, the finding shows what its length says, if that is there.
+        length[is_cut] = 0
+        says_length = is_cut & (start <= self.data.size)
+        (length[says_length],) = self.numbers_of(PacketLength, begin[says_length], "length")
         columns = {
-            "begin": begin, "end": end, "start": start, "size": length, "suffix": nothing - 1,
-            "tag": nothing, "fault": fault,
+            "begin": begin, "end": end, "start": start, "size": length,
+            "suffix": np.full(begin.size, -1), "fault": fault,
         }  # fmt: skip
         return self.framed(columns, length)
 
-    def framed(self, columns: dict[str, I64], value: I64) -> Frames:
-        """Return frames; a finding about each that is not a record shows its ``value``."""
-        fault = columns["fault"]
-        counts = 1 + ((columns["suffix"] >= 0) & (fault == 0))
-        index = self.index + np.cumsum(counts) - counts
-        self.index += int(counts.sum())
-        offset = self.place(columns["begin"])
-        frames = Frames(**columns, offset=offset, index=index, notes=self.take_notes())
-        rows = np.flatnonzero(fault)
-        return frames.with_notes(fault[rows], rows, offset[rows], value[rows])
 
-    def arguments(self, records: Frames) -> Arguments:
-        """Return the arguments of structured records."""
-        starts = records.start + wire.MIN_RECORD_WORDS * WORD
-        data = self.data[: self.frames.total]
-        return Arguments(*ARGUMENTS().chains(data, starts, records.start + records.size))
+class ContainerFile(PacketFile):
+    """A container of legacy packets, each behind its length."""
+
+    form = "log-legacy-stream"
+    before = STREAM_LENGTH
+    stretches = FramedFile.stretches
+
+    def __init__(self, data: U8, *, splits: bool) -> None:
+        super().__init__(data, splits=splits)
+        self.position = min(STREAM_HEADER, data.size)
+
+
+def framed_file(
+    form: str, data: U8, limits: Limits, options: Mapping[str, Any], *, splits: bool = False
+) -> FramedFile:
+    """Open a file of logs of a format; ``options`` are those of its reader."""
+    if form == StructuredFile.form:
+        suffixed = bool(options.get("suffix"))
+        return StructuredFile(data, splits=splits, most=limits.max_record, suffixed=suffixed)
+    if form == RingFile.form:
+        return RingFile(data, splits=splits)
+    if form == ContainerFile.form:
+        return ContainerFile(data, splits=splits)
+    return PacketFile(data, splits=splits)
 
 
 # --- Objects --------------------------------------------------------------------------------------
@@ -456,8 +530,8 @@ class Records:
         self.data = view_of(file.data)
         """The bytes that frames are in."""
         # Not bound methods, which would keep the mapped file until garbage is collected.
-        readers = {"log": Records.log, "log-ring": Records.entry}
-        self.read_form = readers.get(file.form, Records.packet)
+        readers = {"log": Records.log, "ring_entry": Records.entry}
+        self.read_record = readers.get(file.record, Records.packet)
 
     def __iter__(self) -> Iterator[LogFileRecord]:
         """Yield every record, padding and damage too; their sizes add up to that of the file."""
@@ -465,12 +539,12 @@ class Records:
         for frames in self.file.blocks():
             for row in frames.rows():
                 yield from self.of_row(row)
-        yield from self.rest()
+        yield from self.unused_space()
 
     def of_row(self, row: Row) -> Iterator[LogFileRecord]:
         """Return the records of a frame."""
         if not row.fault or row.fault == rules.ENTRY_WITHOUT_RECORD:
-            return self.read_form(self, row)
+            return self.read_record(self, row)
         if row.fault == rules.ZERO_WORDS:
             return iter([Padding(offset=row.offset, nbytes=row.end - row.begin)])
         rule = RULES.numbered(row.fault)
@@ -492,28 +566,31 @@ class Records:
 
     def packet(self, row: Row) -> Iterator[LogFileRecord]:
         """Yield a packet, with its length if it has one."""
-        packet, c = LegacyPacket.unpack(self.data, row.start, row.end, STATE)
-        is_whole = c.at == row.end and row.size <= wire.MAX_PACKET
+        packet, cursor = LegacyPacket.unpack(self.data, row.start, row.end, STATE)
         packet.offset = row.offset
         packet.nbytes = row.end - row.begin
-        packet.raw = None if is_whole else self.data[row.begin : row.end].tobytes()
+        packet.raw = None
+        if cursor.at != row.end or row.size > wire.MAX_PACKET:
+            packet.raw = self.data[row.begin : row.end].tobytes()
         yield packet
 
     def entry(self, row: Row) -> Iterator[LogFileRecord]:
         """Yield an entry of a ring, which may have no record."""
-        nbytes = row.end - row.begin
         frame, _ = wire.RingFrame.unpack(self.data, row.begin, row.end, STATE)
-        entry = RingEntry(offset=row.offset, nbytes=nbytes, tag=frame.tag, payload=frame.payload)
-        padding = self.data[row.start + len(frame.payload) : row.end]
+        entry = RingEntry(
+            offset=row.offset, nbytes=row.end - row.begin, tag=frame.tag, payload=frame.payload
+        )
         if row.size:
             log, _ = LogRecord.unpack(self.data, row.start, row.start + row.size, STATE)
+            # Places in the file, which may be before that of the entry: a ring turns around.
             parts: list[Any] = [log, *log.args]
-            places = self.file.place(np.array([part.offset for part in parts])).tolist()
-            for part, place in zip(parts, places, strict=True):
-                part.offset = place  # where in the file it is, which may be before the entry
+            offsets = self.file.place(np.array([part.offset for part in parts])).tolist()
+            for part, offset in zip(parts, offsets, strict=True):
+                part.offset = offset
             entry.log = log
             entry.payload = frame.payload[row.size :]
-        if any(padding):
+        padding_bytes = self.data[row.start + len(frame.payload) : row.end]
+        if any(padding_bytes):
             entry.raw = self.data[row.begin : row.end].tobytes()
         yield entry
 
@@ -521,23 +598,26 @@ class Records:
 
     def opening(self) -> Iterator[LogFileRecord]:
         """Yield what is before the first frame: a header, or damage in its place."""
-        whole = view_of(self.file.whole)
-        ring = self.file.ring
-        size = min(len(whole), wire.RING_PAGE if ring else STREAM_HEADER)
-        if self.file.form not in ("log-ring", "log-legacy-stream") or not size:
+        file_bytes = view_of(self.file.whole)
+        if not file_bytes:
             return
-        header = whole[:size]
-        if ring is None and not StreamHeader.begins(header.tobytes()):
-            yield self.damaged(rules.CONTAINER_HEADER, 0, header)
-        elif ring is not None and size < wire.RING_PAGE:
-            yield self.damaged(rules.INVALID_RING, 0, header)
-        else:
-            cls = StreamHeader if ring is None else RingHeader
-            yield cls.unpack(header, 0, size, STATE)[0]
-            if ring is not None and ring.used < 0 and ring.capacity:
-                yield self.damaged(rules.INVALID_RING, size, whole[size:])
+        ring = self.file.ring
+        if ring is not None:
+            page = file_bytes[: wire.RING_PAGE]
+            if len(page) < wire.RING_PAGE:
+                yield self.damaged(rules.INVALID_RING, 0, page)
+                return
+            yield RingHeader.unpack(page, 0, len(page), STATE)[0]
+            if ring.used < 0 and ring.capacity:
+                yield self.damaged(rules.INVALID_RING, len(page), file_bytes[len(page) :])
+        elif isinstance(self.file, ContainerFile):
+            header = file_bytes[:STREAM_HEADER]
+            if StreamHeader.begins(header.tobytes()):
+                yield StreamHeader.unpack(header, 0, len(header), STATE)[0]
+            else:
+                yield self.damaged(rules.CONTAINER_HEADER, 0, header)
 
-    def rest(self) -> Iterator[LogFileRecord]:
+    def unused_space(self) -> Iterator[LogFileRecord]:
         """Yield the space of a ring between head and tail, if there is any."""
         ring = self.file.ring
         if ring is not None and 0 <= ring.used < ring.capacity:
@@ -550,7 +630,7 @@ class Records:
 
     # --- The record at a byte
 
-    def at(self, offset: int) -> RecordAt:
+    def containing(self, offset: int) -> RecordAt:
         """Return the record that contains a byte of the file."""
         ring = self.file.ring
         for record in self.opening():
@@ -559,12 +639,20 @@ class Records:
                 data = view_of(self.file.whole)[record.offset : end]
                 place = partial(operator.add, record.offset)
                 return RecordAt(record, data, offset - record.offset, place)
-        byte = offset if ring is None else ring.distance(offset)
-        if ring is not None and byte >= ring.used:
+        byte = offset
+        if ring is not None:
+            byte = ring.distance(offset)
             used = ring.used
-            data = view_of(ring.line(used, ring.capacity))
-            return RecordAt(next(self.rest()), data, byte - used, lambda at: ring.place(used + at))
-        frames = next(each for each in self.file.blocks() if each.end.size and each.end[-1] > byte)
+            if byte >= used:
+                record = next(self.unused_space())
+                data = view_of(ring.line(used, ring.capacity))
+                return RecordAt(record, data, byte - used, lambda at: ring.place(used + at))
+        return self.in_frame(byte)
+
+    def in_frame(self, byte: int) -> RecordAt:
+        """Return the record that contains a byte of those that frames are in."""
+        blocks = self.file.blocks()
+        frames = next(block for block in blocks if block.end.size and block.end[-1] > byte)
         row = next(frames.take(frames.end > byte).rows())
         begin = row.begin
         record, *suffix = self.of_row(row)
@@ -598,10 +686,13 @@ def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     UsageError if the file has no such byte.
     """
     check_offset(source, offset)
-    file = FramedFile(form, source.data, Limits(), {})
-    found = Records(file).at(offset)
-    views = RecordExplainer(found.data, found.wanted, form).views(found.record)
-    return [attrs.evolve(view, offset=found.place(view.offset)) for view in views]
+    file = framed_file(form, source.data, Limits(), {})
+    explained = Records(file).containing(offset)
+    explainer = RecordExplainer(explained.data, explained.wanted, form)
+    return [
+        attrs.evolve(view, offset=explained.place(view.offset))
+        for view in explainer.views(explained.record)
+    ]
 
 
 explain_log, explain_legacy, explain_stream, explain_ring = (
@@ -634,9 +725,9 @@ class RecordExplainer(Explainer):
     def fields(self, cls: Any, begin: int, end: int) -> Iterator[FieldView]:
         """Yield the fields of the record in some bytes, and what is behind them."""
         views: list[FieldView] = []
-        _, c = cls.unpack(self.data, begin, end, STATE, views, self.wanted)
+        _, cursor = cls.unpack(self.data, begin, end, STATE, views, self.wanted)
         yield from views
-        yield from self.stretch(c.at, end, "trailing", cls.layout.family.section)
+        yield from self.stretch(cursor.at, end, "trailing", cls.layout.family.section)
 
     def entry(self, entry: RingEntry) -> Iterator[FieldView]:
         """Yield the fields of a ring's entry and of the record in it."""

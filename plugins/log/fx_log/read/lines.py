@@ -15,18 +15,16 @@ import orjson
 from numpy.typing import NDArray
 
 from fx_log import format as wire
-from fx_log.format import ArgType
-from fx_log.read.blocks import ARGUMENT, IS_FOREIGN, LOG, PACKET, USED_BITS, BlockReader
+from fx_log.format import RingFrame
+from fx_log.read.blocks import IS_FOREIGN, LOG, PACKET, BlockReader
 from fx_log.read.frames import Frames, Records
 from fx_log.read.records import LogFileRecord
-from fxframework.io.words import WORD
 from fxframework.kernels.parts import COPIED, NATURAL, STRETCH
 from fxframework.kernels.stretches import not_utf8
 from fxframework.kernels.templates import Cell
 from fxframework.kit.row_texts import column_of
 from fxframework.model.strings import StringPool
 from fxframework.wire.known import LENGTH, START, STRANGE
-from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.lines import RowTexts, ShownRows, doubts, head_of, raw_of, stretch, when
 from fxframework.wire.many import Many
 
@@ -58,12 +56,12 @@ class LineWriter:
             lines = self.block()
             self.reader.forget()
             yield self.file.position, lines
-        yield self.file.data.size, b"".join(map(line_of, self.records.rest()))
+        yield self.file.data.size, b"".join(map(line_of, self.records.unused_space()))
 
     def block(self) -> bytes:
         """Return the lines of the stretches that were just read."""
         frames = self.reader.frames
-        sound = self.reader.found
+        sound = self.reader.sound
         by_objects = self.structured(sound) if self.file.has_arguments else self.packets(sound)
         # Stretches that are not records, and among the records those that columns do not say.
         needs_object = frames.fault != 0
@@ -92,11 +90,9 @@ class LineWriter:
         records = self.reader.records_read
         suffixes = self.reader.suffixes_read
         assert records is not None  # noqa: S101 (the reader keeps them `for_lines`)
-        records.keep_raw(records.known[LOG["_reserved"]] != 0)
         by_objects = self.arguments(records)
         if self.file.ring is not None:
-            entry_length = self.file.data.view("<i8")[frames.start // WORD - 1]
-            by_objects |= entry_length != frames.size
+            by_objects |= ~frames.is_filled()
         if suffixes is not None:
             record_of_suffix = np.flatnonzero(frames.suffix >= 0)
             strange = in_doubt(suffixes)
@@ -116,14 +112,7 @@ class LineWriter:
         assert arguments is not None  # noqa: S101 (as above)
         parts = arguments.many
         records.own.parts[LOG["args"]] = [parts]
-        known = parts.known
-        stated_end = parts.start + known[ARGUMENT["_size_words"]] * WORD
-        kinds = known[ARGUMENT["type"]]
-        parts.keep_raw(stated_end != parts.at())
-        # An empty string is the reference 0; one of length 0 has to be kept.
-        parts.keep_raw((kinds == ArgType.STRING) & (known[ARGUMENT["_value_ref"]] == wire.INLINE))
-        parts.keep_raw(known[ARGUMENT["type"], HEADER] >> USED_BITS[kinds] != 0)
-        is_doubtful = (arguments.fault != 0) | IS_FOREIGN[kinds] | in_doubt(parts)
+        is_doubtful = ~arguments.is_sound | IS_FOREIGN[arguments.type] | in_doubt(parts)
         by_objects = in_doubt(records)
         by_objects[arguments.record[is_doubtful]] = True
         return by_objects
@@ -170,13 +159,14 @@ class LineWriter:
         """Write the lines of entries of a ring, each filled by one of the records."""
         if not rows.size:
             return
+        (tag,) = self.file.numbers_of(RingFrame, frames.begin, "tag")
         first, *fields = ShownRows(self.texts, records, rows).fields()
         assert isinstance(first, bytes)  # noqa: S101 (a key)
         self.texts.put(
             frames.begin,
             *head_of("ring_entry", frames.offset, frames.end - frames.begin),
             b',"tag":',
-            (NATURAL, frames.tag),
+            (NATURAL, tag),
             b',"length":',
             (NATURAL, frames.size),
             b',"log":{' + first.removeprefix(b","),

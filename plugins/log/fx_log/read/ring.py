@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules
+from fx_log.format import RingHeader
 from fxframework.errors import Rule
+from fxframework.io.words import WORD
 
 __all__ = ["Ring"]
 
@@ -29,12 +31,15 @@ class Ring:
         self.page = image[: wire.RING_PAGE]
         self.ring = image[wire.RING_PAGE :]
         self.capacity = self.ring.size
-        head, tail = (self.page[at : at + 8].tobytes() for at in (0, 8))
-        self.head = int.from_bytes(head, "little")
-        self.tail = int.from_bytes(tail, "little")
-        header = wire.RingHeader(head=self.head, tail=self.tail)
-        whole = self.page.size == wire.RING_PAGE
-        self.used = self.head - self.tail if whole and header.sound(self.capacity) else -1
+        self.head = 0
+        self.tail = 0
+        self.used = -1
+        if self.page.size == wire.RING_PAGE:
+            header, _ = RingHeader.unpack(self.page.data, 0, wire.RING_PAGE, wire.STATE)
+            self.head = header.head
+            self.tail = header.tail
+            if header.sound(self.capacity):
+                self.used = self.head - self.tail
         self.start = self.tail % self.capacity if self.capacity else 0
 
     def problems(self) -> Iterator[tuple[Rule, int]]:
@@ -43,18 +48,18 @@ class Ring:
             if self.size:
                 yield rules.INVALID_RING, self.size
             return
-        if self.page[16:].any():
+        if self.page[2 * WORD :].any():
             yield rules.RESERVED_BITS, 0
         if self.capacity % wire.RING_PAGE or self.capacity < wire.RING_MINIMUM:
             yield rules.RING_SIZE, self.capacity
         if self.used < 0:
             yield rules.INVALID_RING, 0
 
-    def shown(self, rule: Rule, value: Any) -> Any:
-        """Return what a finding shows."""
-        if rule == rules.INVALID_RING:
-            return rules.ring_detail(self.size, self.head, self.tail)
-        return value
+    def detail(self) -> str:
+        """Return what a finding of INVALID_RING shows."""
+        if self.size < wire.RING_PAGE:
+            return f"{self.size} bytes"
+        return f"head {self.head}, tail {self.tail}, a ring of {self.capacity} bytes"
 
     @overload
     def place(self, at: int) -> int: ...

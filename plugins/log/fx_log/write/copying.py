@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.export.presentation import left_out
-from fx_log.format import LegacyPacket, LogRecord, Structured
+from fx_log.format import (
+    STATE,
+    Attribution,
+    LegacyPacket,
+    LogRecord,
+    PacketLength,
+    RingFrame,
+    Structured,
+)
 from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
-from fx_log.read.frames import STATE, Arguments, FramedFile, Frames, behind_records
+from fx_log.read.frames import Arguments, FramedFile, Frames, PacketFile, behind_records
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingHeader, StreamHeader
 from fx_log.rules import RULES
 from fx_log.write.convert import (
@@ -77,7 +85,10 @@ REPORTED: Final = {
     rules.NO_ROOM_FOR_ATTRIBUTION.code: "logs without their component",
     rules.KEY_NOT_THERE.code: "keys to be redacted that were not there",
 }
-TIME_AT: Final = LegacyPacket.layout.place("timestamp").offset
+SIZE: Final = LogRecord.layout.place("_size_words")
+TAG: Final = LogRecord.layout.place("tag_bits")
+LENGTH: Final = RingFrame.layout.place("_length")
+"""Where numbers lie that change in copies of records and entries."""
 NAMELESS: Final = -1
 Owner = tuple[int, int]
 """The number of a component; or NAMELESS, and the tag that stands for it."""
@@ -211,7 +222,10 @@ def _copies(capture: LogCapture, *, mends: bool) -> Iterator[Copies]:
     released = 0
     for frames in file.blocks():
         sound = frames.sound()
-        damaged = file.arguments(sound).damaged() if mends and file.has_arguments else None
+        damaged = None
+        if mends and file.has_arguments:
+            arguments = file.arguments(sound)
+            damaged = arguments.take(arguments.fault != 0)
         losses = _losses(file, frames, sound, damaged)
         yield _mended(file, sound, damaged, losses, mends=mends)
         if file.ring is None:  # whose bytes may be a copy
@@ -268,8 +282,7 @@ def _mended(
     ends = frames.start + frames.size
     is_broken, lacks_suffix = np.zeros((2, frames.size.size), bool)
     if file.ring is not None:
-        entry_length = file.data.view("<i8")[frames.start // WORD - 1]
-        is_broken = entry_length != frames.size
+        is_broken = ~frames.is_filled()
     if damaged is not None:
         is_broken[damaged.record] = True
     if mends and file.suffixed:
@@ -284,12 +297,10 @@ def _mended(
     # What records say of their size, and the headers of entries before them, is that of now.
     suffix_size = np.where(frames.suffix < 0, lacks_suffix * wire.SUFFIX_BYTES, frames.end - ends)
     before = frames.start - frames.begin
-    record_words = (sizes - before - suffix_size)[is_broken] // WORD
-    head = (begin + before)[is_broken] // WORD
-    words = copied.view("<i8")
-    words[head] = words[head] & ~wire.SIZE.mask | record_words << wire.SIZE.low
+    record_sizes = (sizes - before - suffix_size)[is_broken]
+    SIZE.put_many(copied, (begin + before)[is_broken], record_sizes // WORD)
     if file.ring is not None:
-        words[head - 1] = record_words * WORD
+        LENGTH.put_many(copied, begin[is_broken], record_sizes)
     return Copies(copied, begin, sizes, frames.offset, losses)
 
 
@@ -304,7 +315,7 @@ def _without_damage(
     pieces = [(frames.begin, frames.begin, np.where(is_broken, head_end, frames.end))]
     arguments = file.arguments(frames.take(is_broken))
     if mends:
-        arguments = arguments.sound()
+        arguments = arguments.take(arguments.fault == 0)
     pieces.append((arguments.begin, arguments.begin, arguments.end))
     has_suffix = is_broken & (frames.suffix >= 0)
     pieces.append((ends[has_suffix], ends[has_suffix], frames.end[has_suffix]))
@@ -317,9 +328,10 @@ def _without_damage(
     copied = TextColumn.gather(file.data, start[order], (end - start)[order])
     place_of = np.empty(order.size, np.int64)
     place_of[order] = copied.offsets[:-1]
-    empty = place_of[place.size - np.count_nonzero(lacks_suffix) :] // WORD
-    words = copied.data.view("<i8")
-    words[empty] = words[empty + 1] = 0
+    empty_suffix = place_of[place.size - np.count_nonzero(lacks_suffix) :]
+    for name in ("_moniker_bytes", "_url_bytes", "rolled_out"):
+        number = Attribution.layout.place(name)
+        number.put_many(copied.data, empty_suffix, np.zeros_like(empty_suffix))
     return copied.data, place_of[: frames.begin.size]
 
 
@@ -350,7 +362,7 @@ class LogSession(MergeSession):
             is_selected = ~is_among(frames.offset, prepared.offsets_left_out())
             frames = frames.take(is_selected)
         self.count_losses(capture)
-        return self.placed(whole.format, file.data, frames)
+        return self.placed(file, frames)
 
     def count_losses(self, capture: Capture) -> None:
         """Count what a capture has that the output lacks."""
@@ -365,8 +377,8 @@ class LogSession(MergeSession):
         """Return a capture with the records to write for one."""
         raise NotImplementedError
 
-    def placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
-        """Return the records that some frames are."""
+    def placed(self, file: FramedFile, frames: Frames) -> MergedPart:
+        """Return the records that some frames of a file are."""
         raise NotImplementedError
 
     def spooled(self, kind: type[LogCapture], pieces: Iterable[bytes | bytearray]) -> LogCapture:
@@ -453,34 +465,31 @@ class LogMerger(LogSession):
             self.lost[what] += lost[what]
         return converted
 
-    def placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
+    def placed(self, file: FramedFile, frames: Frames) -> MergedPart:
         """Return records with their tags; what manifests name is numbered (elsewhere NAMELESS)."""
-        words = data[: data.size // WORD * WORD].view(np.int64)
-        starts = frames.start // WORD
-        heads = words[starts]
-        ts = words[starts + 1]
-        tags = wire.HEADER_TAG.get(heads)
-        components = np.full(starts.size, NAMELESS)
-        is_manifest = np.zeros(starts.size, np.bool_)
+        tags, ts = file.numbers_of(LogRecord, frames.start, "tag_bits", "timestamp")
+        components = np.full(tags.size, NAMELESS)
+        is_manifest = np.zeros(tags.size, np.bool_)
         for row in np.flatnonzero(tags & wire.CONTROL).tolist():
             begin = int(frames.start[row])
-            record, _ = LogRecord.unpack(data.data, begin, begin + int(frames.size[row]), STATE)
+            end = begin + int(frames.size[row])
+            record, _ = LogRecord.unpack(file.data.data, begin, end, STATE)
             if rolled_out_of(record) is not None:
                 continue
             is_manifest[row] = True
             component = component_of(record)
             if component is not None:
-                number = self.components.setdefault(component, len(self.components))
-                components[row] = number
+                components[row] = self.components.setdefault(component, len(self.components))
                 ts[row] = EARLIEST
-        if form == "log-ring":
+        if file.ring is not None:
             # A record of a ring has the tag of its entry, if that fits; a manifest has its own.
-            too_large = ~is_manifest & (frames.tag >> wire.CONTROL.bit_length() - 1 != 0)
-            self.lost[TAGS] += int(np.count_nonzero(too_large))
-            of_entries = np.where(too_large, 0, frames.tag) | tags & wire.CONTROL
+            (entry_tags,) = file.numbers_of(RingFrame, frames.begin, "tag")
+            fits = (entry_tags >= 0) & (entry_tags < wire.CONTROL)
+            self.lost[TAGS] += int(np.count_nonzero(~(is_manifest | fits)))
+            of_entries = np.where(fits, entry_tags, 0) | tags & wire.CONTROL
             tags = np.where(is_manifest, tags, of_entries)
         beside = {"tags": tags, "components": components}
-        return MergedPart(data, frames.start, frames.size, ts, beside)
+        return MergedPart(file.data, frames.start, frames.size, ts, beside)
 
     def settle(self) -> None:
         """Change tags of later parts that are those of other components."""
@@ -489,10 +498,7 @@ class LogMerger(LogSession):
 
     def change(self, records: TextColumn, beside: Mapping[str, I64]) -> None:
         """Write the tags into the headers of records."""
-        words = records.data.view(np.int64)
-        heads = records.offsets[:-1] // WORD
-        words[heads] &= ~wire.HEADER_TAG.mask
-        words[heads] |= beside["tags"] << wire.HEADER_TAG.low
+        TAG.put_many(records.data, records.offsets[:-1], beside["tags"])
 
     def _retag(self, columns: Mapping[str, I64]) -> None:
         """Change tags of a part that are those of other components."""
@@ -549,15 +555,16 @@ class PacketMerger(LogSession):
         encoder = RecordEncoder(StreamCapture.format)
         return self.spooled(StreamCapture, map(encoder.encode, packets))
 
-    def placed(self, form: str, data: U8, frames: Frames) -> MergedPart:
+    def placed(self, file: FramedFile, frames: Frames) -> MergedPart:
         """Return packets, each behind its length."""
-        starts = frames.begin
-        ends = frames.end
-        times = TextColumn.gather(data, frames.start + TIME_AT, np.full(starts.size, 8))
-        if form == "log-legacy":  # a container has the length of each
-            data = np.concatenate((np.array([data.size], "<u4").view(np.uint8), data))
-            ends = ends + wire.STREAM_LENGTH
-        return MergedPart(data, starts, ends - starts, times.data.view(np.int64))
+        (times,) = file.numbers_of(LegacyPacket, frames.start, "timestamp")
+        data = file.data
+        sizes = frames.end - frames.begin
+        if file.form == PacketFile.form:  # a container has the length of each
+            length = PacketLength(length=data.size).pack()
+            data = np.concatenate((np.frombuffer(length, np.uint8), data))
+            sizes = sizes + wire.STREAM_LENGTH
+        return MergedPart(data, frames.begin, sizes, times)
 
 
 def open_merge(sink: Sink, options: Mapping[str, Any]) -> LogMerger:

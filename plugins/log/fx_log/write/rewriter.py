@@ -16,8 +16,9 @@ import numpy as np
 
 from fx_log import format as wire
 from fx_log import rules
+from fx_log.format import STATE
 from fx_log.plugin import FORMATS
-from fx_log.read.frames import STATE, FramedFile, Records
+from fx_log.read.frames import Records, framed_file
 from fx_log.read.records import (
     Attribution,
     Damaged,
@@ -131,7 +132,7 @@ class RecordEncoder:
             before = [StreamHeader()]
         with_suffix = {"suffix": isinstance(record, Attribution)}
         whole = b"".join(one.pack() for one in before) + data
-        file = FramedFile(self.form, np.frombuffer(whole, np.uint8), Limits(), with_suffix)
+        file = framed_file(self.form, np.frombuffer(whole, np.uint8), Limits(), with_suffix)
         found = list(islice(Records(file), 3))
         is_one = len(found) == len(before) + 1 and found[-1].nbytes == len(data)
         return found[-1] if is_one else None

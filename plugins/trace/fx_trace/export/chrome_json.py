@@ -33,7 +33,7 @@ from fx_trace.export.first_pass import (
     dropped_records,
     refusal,
 )
-from fx_trace.export.nesting import Nesting
+from fx_trace.export.nesting import ALONE, ENDLESS, ON_THREAD, SLICE, Nesting
 from fx_trace.export.windows import last_offset, windows
 from fx_trace.format import ArgType, BlobType, SchedulingType
 from fxframework.io.sink import Sink
@@ -164,12 +164,6 @@ escape. Of the two members, which then have one name, other parsers take the las
 FTRACE_KEY = "systemTraceEvents"
 _PHASES = ('"s"', '"t"', '"f","bp":"e"')
 _SCOPE_LETTERS = {0: "t", 1: "p", 2: "g"}
-PIECE = 4 << 20
-"""Bytes written at a time."""
-SLICE, ON_THREAD, ALONE = range(3)
-"""Kinds of events for ``Nesting``."""
-ENDLESS = -(1 << 63)
-"""End of an unclosed slice for ``Nesting``."""
 
 
 def _us(ns: int) -> str:
@@ -211,21 +205,16 @@ class JsonExport(Export):
         self._sink.write(b'{"displayTimeUnit":"ns","traceEvents":[')
         self._put(names.metadata(tasks))
         events = _JsonEvents(capture.strings, tasks, survey)
-        nesting = Nesting(events.threads, PIECE)
-        nesting.comma = bool(self._comma)
+        nesting = Nesting(events.threads, comma=bool(self._comma))
 
         def emit(ready: Events) -> None:
-            letters = (ready.data, ready.starts, ready.sizes, ready.times)
-            nesting.load(letters, ready.places)
-            while nesting.run():
-                self._sink.write(nesting.out.take())
+            self._sink.write(nesting.texts(ready).data)
 
         with InTime(emit) as ordered:
             for window in windows(capture, (*TIMED, "args")):
                 ordered.add(events.window(window), survey.earliest_after(last_offset(window)))
-        while nesting.finish():
-            self._sink.write(nesting.out.take())
-        self._sink.write(nesting.out.take())
+        for ends in nesting.rest():
+            self._sink.write(ends.data)
         self._comma = ",\n" if nesting.comma else ""
         self._put(self._fidl_blobs(capture))
         self._sink.write(b"]")

@@ -9,6 +9,7 @@ in the same order.
 from __future__ import annotations
 
 import functools
+import operator
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
@@ -30,10 +31,11 @@ from fx_trace.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX, WORD, view_of
+from fxframework.kernels.codes import Numbering
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.model.strings import StringPool
-from fxframework.wire.blocks import BlockReader, Run, plan_for
+from fxframework.wire.blocks import BlockReader, plan_for
 from fxframework.wire.cursor import order_of
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Number
@@ -42,6 +44,7 @@ from fxframework.wire.format import every_layout
 from fxframework.wire.framing import BAD_SIZE, ROOM, ListedFrames
 from fxframework.wire.known import THERE
 from fxframework.wire.many import ClassRows, Many, Moment, Reference
+from fxframework.wire.runs import Run
 from fxframework.wire.state import ScopedRegistrations
 
 if TYPE_CHECKING:
@@ -117,11 +120,22 @@ class TraceFormat:
             found[kind].append((0, 0, self.classes.index(cls)))
         return found
 
+    @functools.cached_property
+    def by_type(self) -> NDArray[np.int32]:
+        """By record type, the number of the only class that it has; else that of unknown ones."""
+        numbers = np.full(len(self.kinds), self.classes.index(r.Unknown), np.int32)
+        for kind, classes in enumerate(self.kinds):
+            if r.MASKS[kind] == r.TYPE.limit and classes:
+                numbers[kind] = classes[0][2]
+        return numbers
+
     def entries_of(self, headers: I64) -> NDArray[np.int32]:
         """Return the numbers of the classes of headers."""
-        entries = np.full(headers.size, self.classes.index(r.Unknown), np.int32)
         kinds = headers & r.TYPE.limit
+        entries = self.by_type.take(kinds)
         for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+            if r.MASKS[kind] == r.TYPE.limit:
+                continue
             rows = np.flatnonzero(kinds == kind)
             for mask, value, number in self.kinds[kind]:
                 is_of_class = headers[rows] & mask == value
@@ -232,9 +246,10 @@ class TraceFrames(ListedFrames):
 
     def entries_of(self, begin: I64, fault: I64) -> NDArray[np.int32]:
         """Return the numbers of the classes of the records at some words."""
-        headers = self.file.words[begin]
+        headers = self.file.words.take(begin)
         entries = trace_format().entries_of(headers)
-        entries[(fault != 0) & (fault != rules.UNKNOWN_RECORD)] = BAD_SIZE
+        faulty = np.flatnonzero(fault)
+        entries[faulty[fault[faulty] != rules.UNKNOWN_RECORD]] = BAD_SIZE
         if self.file.apart:
             entries[r.TYPE.get(headers) == RecordType.METADATA] = BAD_SIZE
         return entries
@@ -442,7 +457,7 @@ class TraceBlocks(BlockReader):
                 index = index[~EVENT_TYPE.membership.missing(many.known[EVENT_TYPE][index])]
             moment = Moment(LEFT_OVER, many.reading.step, many.at())
             many.report(rules.WORDS_LEFT_OVER, index, left // WORD, many.start, moment)
-            many.go_to(many.limit)
+        many.go_to(many.limit)
 
     def judge(self, many: Many) -> None:
         """Let findings be those that ``decoder`` reports of such records."""
@@ -575,48 +590,56 @@ class TraceBlocks(BlockReader):
 
     def follow(self, run: Run) -> None:
         """Find who speaks in each row of a run, and whose strings and threads others may use."""
-        self.turns = [Turn.of(self.speakers)]
-        self.turn_rows = self.turn_index = np.zeros(1, np.int64)
-        if not self.follow_sections(run):
-            self.follow_all(run)
-        for registrations in self.registrations.values():
-            registrations.scopes = self.by_row(run, [turn.scope for turn in self.turns])
-            registrations.lenders = self.by_row(run, [turn.lender for turn in self.turns])
-
-    def follow_sections(self, run: Run) -> bool:
-        """Follow sections of known providers; return whether the run says nothing else of them."""
         tables = self.speakers
-        said = [
-            (plan.cls, many) for plan, many in run.read_classes
-            if plan.cls in SPEAKING and many.own.ordinals[many.own.sound].size
-        ]  # fmt: skip
-        if any(cls is not r.ProviderSection for cls, _ in said):
-            return False
-        for _, many in said:
-            ids = many.known[PROVIDER_ID][many.own.sound]
-            numbers, index = np.unique(ids, return_inverse=True)
-            if not tables.providers.keys() >= set(numbers.tolist()):
-                return False
-            for number in numbers.tolist():
-                tables.current = tables.providers[number]
-                self.turns.append(Turn.of(tables))
-            tables.current = tables.providers[int(ids[-1])]
-            self.turn_rows = np.append(0, many.own.ordinals[many.own.sound])
-            self.turn_index = np.append(0, index + 1)
-        return True
-
-    def follow_all(self, run: Run) -> None:
-        """Follow all that is said of providers, one record after the other."""
+        self.turns = [Turn.of(tables)]
         found: list[tuple[int, int, int, int]] = []
-        rows = [0]
-        for row, cls, values in self.said_by_providers(run):
+        statements = self.statements(run)
+        statement_rows = np.array([row for row, _, _ in statements], np.int64)
+        rows, ids = self.sections(run)
+        # Between two statements all sections of a provider begin the same turn, and the first of
+        # them may say something new.
+        between = np.searchsorted(statement_rows, rows)
+        numbers = Numbering().enter((between << PROVIDER_ID.nbits) + ids)
+        is_first = np.diff(np.maximum.accumulate(numbers), prepend=-1) > 0
+        firsts = [
+            (row, r.ProviderSection, {"id": number})
+            for row, number in zip(rows[is_first].tolist(), ids[is_first].tolist(), strict=True)
+        ]
+        sections_before = np.searchsorted(rows, statement_rows).tolist()
+        section_turns: list[int] = []
+        statement_turns: list[int] = []
+        for row, cls, values in sorted([*firsts, *statements], key=operator.itemgetter(0)):
+            if cls is r.ProviderSection:
+                section_turns.append(len(self.turns))
+            else:
+                last_section = sections_before[len(statement_turns)] - 1
+                if last_section >= 0 and between[last_section] == len(statement_turns):
+                    tables.current = tables.providers[int(ids[last_section])]
+                statement_turns.append(len(self.turns))
             find = functools.partial(self.find_said, found, row, int(run.places[row]))
-            cls.apply(SimpleNamespace(**values), self.speakers, find)
-            self.turns.append(Turn.of(self.speakers))
-            rows.append(row)
-        self.turn_rows = np.array(rows)
-        self.turn_index = np.arange(len(rows))
+            cls.apply(SimpleNamespace(**values), tables, find)
+            self.turns.append(Turn.of(tables))
+        if rows.size and between[-1] == len(statements):
+            tables.current = tables.providers[int(ids[-1])]
+        turn_rows = np.concatenate([[0], rows, statement_rows])
+        turn_index = np.concatenate(
+            [[0], np.array(section_turns, np.int64)[numbers], statement_turns]
+        )
+        order = np.argsort(turn_rows, kind="stable")
+        self.turn_rows, self.turn_index = turn_rows[order], turn_index[order].astype(np.int64)
         self.report_said(run, found)
+        scopes = self.by_row(run, [turn.scope for turn in self.turns])
+        lenders = self.by_row(run, [turn.lender for turn in self.turns])
+        for registrations in self.registrations.values():
+            registrations.scopes, registrations.lenders = scopes, lenders
+
+    def sections(self, run: Run) -> tuple[I64, I64]:
+        """Return rows and providers of the sections of a run."""
+        for plan, many in run.read_classes:
+            if plan.cls is r.ProviderSection:
+                assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
+                return many.own.ordinals[many.own.sound], many.known[PROVIDER_ID][many.own.sound]
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def by_row(self, run: Run, values: Any) -> Any:
         """Return values of ``turns`` by row of a run; the only one if there is one turn."""
@@ -639,11 +662,11 @@ class TraceBlocks(BlockReader):
         turn = found[-1][0] + 1 if found and found[-1][2] == row else 0
         found.append((turn, int(rule), row, self.shown(value)))
 
-    def said_by_providers(self, run: Run) -> list[tuple[int, Any, dict[str, Any]]]:
-        """Return row, class and fields of the records that say something about providers."""
+    def statements(self, run: Run) -> list[tuple[int, Any, dict[str, Any]]]:
+        """Return row, class and fields of what is said about providers, but for their sections."""
         said: list[tuple[int, Any, dict[str, Any]]] = []
         for plan, many in run.read_classes:
-            if plan.cls not in SPEAKING:
+            if plan.cls not in SPEAKING or plan.cls is r.ProviderSection:
                 continue
             assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
             rows = np.flatnonzero(many.own.sound)
@@ -695,7 +718,7 @@ class TraceBlocks(BlockReader):
         """Find the codes of strings or threads; return which the speakers did not register."""
         registrations = self.registrations[reference.table]
         numbers = reference.numbers
-        ordinals = reference.own.ordinals[reference.rows]
+        ordinals = reference.ordinals
         codes = registrations.find_own(numbers, ordinals)
         is_lent: Mask = codes < 0
         if is_lent.any():

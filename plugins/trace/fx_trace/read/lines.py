@@ -25,9 +25,9 @@ from fxframework.kernels.templates import Cell
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
-from fxframework.wire.blocks import Run
 from fxframework.wire.known import CODE, LENGTH, START
 from fxframework.wire.lines import LineReader, RowTexts, ShownRows, is_said, is_shown, just, when
+from fxframework.wire.runs import Run
 
 __all__ = ["TraceLines"]
 

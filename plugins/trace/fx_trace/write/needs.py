@@ -25,10 +25,11 @@ from fxframework.io.words import U64_MAX, WORD
 from fxframework.kernels.codes import Numbering
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.strings import StringPool
-from fxframework.wire.blocks import Block, Run
+from fxframework.wire.blocks import Block
 from fxframework.wire.framing import PADDING
 from fxframework.wire.known import CODE, LENGTH, START
 from fxframework.wire.many import ClassRows, Many, Reference
+from fxframework.wire.runs import Run
 from fxframework.wire.state import Registrations
 
 __all__ = ["MAYBE", "Needs", "Part"]
@@ -408,7 +409,7 @@ class Needs(TraceBlocks):
         """Mark the strings or threads that kept records refer to; note those that are lent."""
         words, is_kept, is_object = owners
         codes = reference.codes
-        ordinals = reference.own.ordinals[reference.rows]
+        ordinals = reference.ordinals
         is_used = is_kept[ordinals] & (codes >= 0)
         self.mark[self.definers.columns[0][codes[is_used]]] = 1
         if is_object is not None:

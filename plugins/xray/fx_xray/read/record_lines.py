@@ -22,11 +22,11 @@ from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import view_of
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.wire.blocks import Run
 from fxframework.wire.expressions import Register
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.framing import BAD_SIZE, ROOM, ListedFrames
 from fxframework.wire.lines import LineReader
+from fxframework.wire.runs import Run
 from fxframework.wire.state import Change
 
 __all__ = ["lines_of"]

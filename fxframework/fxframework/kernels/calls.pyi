@@ -1,0 +1,19 @@
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+I32: TypeAlias = NDArray[np.int32]
+I64: TypeAlias = NDArray[np.int64]
+U8: TypeAlias = NDArray[np.uint8]
+
+def nearest_chosen(rows: I64, parent: I64, place: I64) -> I64: ...
+def recursion(function: I32, parent: I64, functions: int) -> tuple[U8, U8]: ...
+
+class TreeBuilder:
+    deep: int
+    def __init__(self, roots: I32, count: int, room: int, deepest: int) -> None: ...
+    def nodes(self) -> dict[str, NDArray[np.signedinteger]]: ...
+    def add(
+        self, function: I32, parent: I64, length: I64, thread: I32, node_of: I32, first_row: int
+    ) -> None: ...

@@ -1,0 +1,59 @@
+"""Stable sorting of many numbers, several times as fast as a stable sort of numpy's."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["order_and_keys", "stable_order"]
+
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+WORD_BITS = 64
+RADIX_BITS = 16
+"""Numbers that numpy sorts by radix."""
+
+
+def stable_order(keys: I64) -> I64 | None:
+    """Return ``numpy.argsort(keys, kind="stable")``, faster; None if the keys are in order."""
+    return order_and_keys(keys)[0]
+
+
+def order_and_keys(keys: I64) -> tuple[I64 | None, I64 | None]:
+    """Return the same, and the keys in that order, or None where sorting did not bring them."""
+    if keys.size < 2 or bool((keys[1:] >= keys[:-1]).all()):
+        return None, keys
+    if bool((keys[1:] < keys[:-1]).all()):
+        return np.arange(keys.size - 1, -1, -1), np.flip(keys).copy()
+    keys = keys.astype(np.int64, copy=False)
+    lowest = keys.min()
+    # Differences wrap where keys are far apart, and are right all the same without a sign.
+    above_lowest = keys.view(np.uint64) - lowest.view(np.uint64)
+    key_bits = int(above_lowest.max()).bit_length()
+    free_bits = WORD_BITS - (keys.size - 1).bit_length()
+    if key_bits <= RADIX_BITS:
+        return np.argsort(above_lowest.astype(np.uint16), kind="stable"), None
+    if key_bits <= free_bits:
+        order, in_order = _order_beside_rows(above_lowest)
+        return order, in_order.view(np.int64) + lowest
+    # By the lower bits first, then by the upper ones, which leaves equal ones as they are.
+    upper = above_lowest >> np.uint64(free_bits)
+    above_lowest &= np.uint64((1 << free_bits) - 1)
+    by_lower, _ = _order_beside_rows(above_lowest)
+    by_upper, _ = _order_beside_rows(upper[by_lower])
+    return by_lower[by_upper], None
+
+
+def _order_beside_rows(keys: U64) -> tuple[I64, U64]:
+    """Return the stable order of keys, and the keys in that order.
+
+    A key and its row share a word: numpy sorts plain numbers many times as fast as by argsort, and
+    no two words are equal. The keys are overwritten.
+    """
+    row_bits = np.uint64((keys.size - 1).bit_length())
+    keys <<= row_bits
+    keys |= np.arange(keys.size, dtype=np.uint64)
+    keys.sort()
+    order = (keys & np.uint64((1 << int(row_bits)) - 1)).view(np.int64)
+    keys >>= row_bits
+    return order, keys
