@@ -57,9 +57,12 @@ class Word:
             known[field] = number
             if field.values and number not in field.values:
                 return None
-            if field.public:
-                shown = field.values.get(number, number)
-                values[field.name] = bool(number) if field.flag else shown
+            if not field.public:
+                continue
+            if field.flag:
+                values[field.name] = bool(number)
+            else:
+                values[field.name] = field.values.get(number, number)
         apart = Apart(known, values)
         if len(self.taken) < WORDS_KEPT:
             self.taken[word] = apart
@@ -74,7 +77,8 @@ class Numbers:
     """
 
     def __init__(self, layout: Shape, fields: list[Number], big: bool, mirrored: bool) -> None:
-        self.each = [by_rules(field, field.read) for field in fields]
+        self.readers = [by_rules(field, field.read) for field in fields]
+        """What reads each number by itself."""
         self.words: list[Word] = []
         self.fixed: list[tuple[int, int]] = []
         """Integers that must be some number, by their numbers."""
@@ -106,12 +110,14 @@ class Numbers:
             if field in layout.words:
                 nbytes, reserved = layout.words[field]
                 letters += LETTERS[nbytes]
-                reserved = mirror(reserved, nbytes) if mirrored else reserved
+                if mirrored:
+                    reserved = mirror(reserved, nbytes)
                 self.words.append(Word(number, nbytes, place, reserved))
                 place += nbytes
             # Integers may lie between the bits of a word and others of it.
             word = self.words[-1]
-            shift, mask = field.shift(word.nbytes, mirrored), (1 << field.nbits) - 1
+            shift = field.shift(word.nbytes, mirrored)
+            mask = (1 << field.nbits) - 1
             if field in layout.constants:
                 word.fixed |= (layout.constants[field] & mask) << shift
                 word.mask |= mask << shift
@@ -122,48 +128,53 @@ class Numbers:
         self.unpack = struct.Struct(letters).unpack_from
         self.nbytes = place
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Read all of them."""
-        begin = c.at
-        if c.limit - begin < self.nbytes:
-            self.read_each(c, values)
+        begin = cursor.at
+        if cursor.limit - begin < self.nbytes:
+            self.read_each(cursor, values)
             return
-        numbers = self.unpack(c.data, begin)
-        known = c.known
+        numbers = self.unpack(cursor.data, begin)
+        known = cursor.known
         for word in self.words:
             number = numbers[word.number]
             apart = word.taken.get(number) or word.take_apart(number)
             if apart is None:
-                self.read_each(c, values)
+                self.read_each(cursor, values)
                 return
             known.update(apart.known)
             values.update(apart.values)
         for place, wanted in self.fixed:
             if numbers[place] != wanted:
-                self.read_each(c, values)
+                self.read_each(cursor, values)
                 return
         for field, place, name in self.integers:
-            number = known[field] = numbers[place]
+            number = numbers[place]
+            known[field] = number
             if name:
                 values[name] = number
         for field, place, register in self.summands:
-            number = known[field] = values[field.name] = numbers[place]
-            c.sets[register] = wrapped(known[register] + number)
-        for field, place, shift, mask, at in self.others:
+            number = numbers[place]
+            known[field] = number
+            values[field.name] = number
+            cursor.sets[register] = wrapped(known[register] + number)
+        for field, place, shift, mask, byte in self.others:
             number = numbers[place] >> shift & mask
             if field.signed and mask > 0 and number > field.range[1]:
                 number -= mask + 1
             known[field] = number
-            field.settle(c, begin + at, number, values)
-        c.at = begin + self.nbytes
+            field.settle(cursor, begin + byte, number, values)
+        cursor.at = begin + self.nbytes
         if self.words:
-            last = self.words[-1]  # other bits of it may follow
-            c.word, c.word_nbytes, c.word_at = numbers[last.number], last.nbytes, begin + last.place
+            last_word = self.words[-1]  # other bits of it may follow
+            cursor.word = numbers[last_word.number]
+            cursor.word_nbytes = last_word.nbytes
+            cursor.word_at = begin + last_word.place
 
-    def read_each(self, c: Cursor, values: Values) -> None:
+    def read_each(self, cursor: Cursor, values: Values) -> None:
         """Read one after the other."""
-        for read in self.each:
-            read(c, values)
+        for read in self.readers:
+            read(cursor, values)
 
 
 def by_rules(field: Field, read: Reader) -> Reader:
@@ -171,9 +182,9 @@ def by_rules(field: Field, read: Reader) -> Reader:
     if field.rules.keys() <= NOT_SHORT:
         return read
 
-    def read_by_rules(c: Cursor, values: Values) -> None:
+    def read_by_rules(cursor: Cursor, values: Values) -> None:
         try:
-            read(c, values)
+            read(cursor, values)
         except ShortError as problem:
             number = field.rules.get(problem.number, problem.number)
             raise ShortError(number, problem.needed) from None
