@@ -40,13 +40,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give the tests of bench/ and oracle/, and the properties of contracts, their marks."""
+    marks: dict[Path, str | None] = {}
     for item in items:
         if isinstance(item, pytest.Function) and tries_examples(item.function):
             item.add_marker("hypothesis")
-        if item.path.is_relative_to(TESTS):
-            room = item.path.relative_to(TESTS).parts[0]
-            if room in {"bench", "oracle"}:
-                item.add_marker(room)
+        path = item.path
+        if path not in marks:
+            room = path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else None
+            marks[path] = room if room in {"bench", "oracle"} else None
+        mark = marks[path]
+        if mark is not None:
+            item.add_marker(mark)
 
 
 def tries_examples(function: Callable[..., object]) -> bool:

@@ -13,11 +13,7 @@ test, its ID, and the version of hypothesis, which `pyproject.toml` pins. A test
 from __future__ import annotations
 
 import hypothesis
-from hypothesis.internal.conjecture.providers import (
-    AVAILABLE_PROVIDERS,
-    CONSTANTS_CACHE,
-    HypothesisProvider,
-)
+from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
 SAME = "same"
@@ -38,17 +34,11 @@ ROUND = 200
 """Examples of each property that a round of exploring tries."""
 
 
-class SameEverywhere(HypothesisProvider):
-    """Draws no constants from the source of what is imported.
-
-    Hypothesis takes them from modules outside of site-packages only: from a checkout, not from a
-    wheel, and other ones after other tests. So they would change what the tests try.
-    """
-
-    _local_constants = Constants()
-
-
-AVAILABLE_PROVIDERS["hypothesis"] = SameEverywhere
+# No constants are drawn from the source of what is imported, nor gathered, which takes a second.
+# Hypothesis takes them from modules outside of site-packages only: from a checkout, not from a
+# wheel, and other ones after other tests. So they would change what the tests try.
+NO_CONSTANTS = Constants()
+providers._get_local_constants = lambda: NO_CONSTANTS
 
 # Time decides nothing: compiling a kernel may fall into any example, and most health checks measure
 # how long examples take.
@@ -71,7 +61,7 @@ hypothesis.settings.register_profile(
 
 def forget_earlier_tests() -> None:
     """Forget the constants that earlier tests of this process drew from; they change later ones."""
-    CONSTANTS_CACHE.cache.clear()
+    providers.CONSTANTS_CACHE.cache.clear()
 
 
 def share(fraction: float) -> hypothesis.settings:

@@ -801,9 +801,6 @@ def _installed() -> list[_Installed]:
         plugins.setdefault(
             (distribution, entry.name), _Installed(entry, distribution, version, requirements)
         )
-    if not any(plugin.distribution == PROJECT for plugin in plugins.values()):
-        for entry in _checkout():
-            plugins[PROJECT, entry.name] = _Installed(entry, PROJECT, "checkout")
     return sorted(plugins.values(), key=lambda plugin: plugin.order)
 
 
@@ -812,25 +809,6 @@ def _facts(distribution: Distribution | None) -> tuple[str, str, Sequence[str]]:
     if distribution is None:
         return "unknown", "", ()
     return str(distribution.name), str(distribution.version), distribution.requires or ()
-
-
-def _checkout() -> list[EntryPoint]:
-    """Read the entry points of a checkout that is not installed from its ``pyproject.toml``."""
-    project_file = Path(__file__).parents[2] / "pyproject.toml"
-    try:
-        text = project_file.read_text("utf-8")
-    except OSError:
-        return []
-    import tomllib
-
-    try:
-        project = tomllib.loads(text)["project"]
-        if project["name"] != PROJECT:
-            return []
-        entry_values = project["entry-points"][GROUP]
-    except (KeyError, TypeError, tomllib.TOMLDecodeError):
-        return []
-    return [EntryPoint(name, value, GROUP) for name, value in entry_values.items()]
 
 
 def _names(text: str) -> set[str]:

@@ -15,6 +15,8 @@ from fxframework.io.sink import Sink
 from fxframework.model.table import Table
 from fxframework.plugin import Exporter, Option, exporter, hookimpl
 
+from ..cases import cases
+
 Batches = Iterator[Table]
 DATA = toy.toy(toy.mark("a", 1, 5), toy.mark(b"\xff", 2), toy.span("s", 3, 4))
 
@@ -66,14 +68,14 @@ def test_a_capture_without_rows_is_refused() -> None:
         exported(made, toy.toy())
 
 
-@pytest.mark.parametrize("chunk", [5, None, ["a"]])
+@cases("chunk", [5, None, ["a"]])
 def test_what_is_neither_text_nor_bytes_is_a_fault(chunk: object) -> None:
     made = exporter("names", accepts={"instants"})(lambda batches, _: [chunk for _ in batches])  # type: ignore[misc,list-item]
     with pytest.raises(TypeError, match="not a string or bytes"):
         exported(made)
 
 
-@pytest.mark.parametrize("given", [{"accepts": "instants"}, {"accepts": {"a"}, "writes": "name"}])
+@cases("given", [{"accepts": "instants"}, {"accepts": {"a"}, "writes": "name"}])
 def test_one_string_is_refused_at_once(given: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match="not one string"):
         exporter("names", **given)

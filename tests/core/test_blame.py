@@ -98,7 +98,7 @@ class Unfinished(Capture):
     format = "unfinished"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("target", "says"),
     [
         ("nowhere.at_all:Reader", "no module nowhere"),

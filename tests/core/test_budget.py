@@ -168,14 +168,14 @@ def test_an_interrupt_in_a_destructor_is_repeated() -> None:
     assert time.monotonic() < until - 5
 
 
-@pytest.mark.parametrize("command", ["plugins", "doctor"])
+@cases("command", ["plugins", "doctor"])
 def test_commands_without_captures_have_the_limits_too(command: str) -> None:
     done = run_cli(command, "--max-output", "10")
     assert done.exit_code == 1
     assert "max_output" in done.stderr
 
 
-@pytest.mark.parametrize("value", ["-1", "x", "1Q"])
+@cases("value", ["-1", "x", "1Q"])
 def test_invalid_limits_are_refused(value: str) -> None:
     assert run_cli("plugins", "--max-output", value).exit_code == 2
     with pytest.raises(UsageError):

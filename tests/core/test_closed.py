@@ -17,6 +17,7 @@ from fxframework.host import default_host
 from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 
+from ..cases import cases
 from ..samples import samples
 from .test_let_go import descriptors, mappings
 
@@ -49,8 +50,8 @@ def read_in_part(capture: Capture) -> None:
     capture.summary()
 
 
-@pytest.mark.parametrize("read", [True, False], ids=["read before", "not read"])
-@pytest.mark.parametrize("name", list(samples()))
+@cases("read", [True, False], ids=["read before", "not read"])
+@cases("name", list(samples()))
 def test_a_closed_capture_says_so(
     name: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,7 +76,7 @@ def test_an_empty_input_goes_by_its_suffix() -> None:
         chosen("x", *some, data=b"")
 
 
-@pytest.mark.parametrize("result", [RuntimeError("sneeze"), "certain", None, 17])
+@cases("result", [RuntimeError("sneeze"), "certain", None, 17])
 def test_a_sniffer_that_fails_counts_as_none_and_is_listed(result: Any) -> None:
     bad = reader("bad", result, ".bad")
     ranking = rank([bad, reader("good", POSSIBLE)], probe())

@@ -16,6 +16,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.selection import Selection
 
+from ..cases import cases
 from ..samples import samples
 
 LOOKS: dict[str, Callable[[Diagnostics], Any]] = {
@@ -45,8 +46,8 @@ def damaged(name: str) -> tuple[str | None, bytes]:
     return format, data[: len(data) - 3]
 
 
-@pytest.mark.parametrize("look", list(LOOKS))
-@pytest.mark.parametrize("name", ["boot.fxt", "logs.fxlog", "calls.xray", "busy.inspect"])
+@cases("look", list(LOOKS))
+@cases("name", ["boot.fxt", "logs.fxlog", "calls.xray", "busy.inspect"])
 def test_the_first_look_reads(name: str, look: str) -> None:
     format, data = damaged(name)
     with default_host().open(data, format=format) as read:
@@ -61,8 +62,8 @@ def test_the_first_look_reads(name: str, look: str) -> None:
         assert LOOKS[look](part.diagnostics) == wanted
 
 
-@pytest.mark.parametrize("reading", list(READINGS))
-@pytest.mark.parametrize("name", list(samples()))
+@cases("reading", list(READINGS))
+@cases("name", list(samples()))
 def test_after_a_reading_looking_reads_nothing(
     name: str, reading: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

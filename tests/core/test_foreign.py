@@ -150,7 +150,7 @@ def test_a_folder_in_place_of_a_file_says_what_to_do(
     assert not done.stdout or "{" in done.text  # JSON of what failed
 
 
-@pytest.mark.parametrize("verb", [fxf.verify, fxf.open, lambda path: fxf.diff(path, path)])
+@cases("verb", [fxf.verify, fxf.open, lambda path: fxf.diff(path, path)])
 def test_a_folder_given_to_a_verb(verb: Callable[[Path], object], tmp_path: Path) -> None:
     with pytest.raises(fxf.FxError, match="this is a folder"):
         verb(tmp_path)

@@ -120,7 +120,7 @@ def test_a_registration_hook_that_raises_costs_only_its_own_items(host: Host) ->
     assert host.failures[0].error == "fx_readers failed: RuntimeError: half way"
 
 
-@pytest.mark.parametrize("result", [None, [None], ["toy"], 5])
+@cases("result", [None, [None], ["toy"], 5])
 def test_what_is_no_descriptor_is_refused(result: object) -> None:
     host = Host(discover=False)
     known = host.register(plugin(fx_readers=lambda: result), name="p")
@@ -145,7 +145,7 @@ def test_a_hook_with_unknown_arguments_fails_the_plugin_whole() -> None:
     assert not host.writers
 
 
-@pytest.mark.parametrize("wanted", [API - 1, API + 1, "1", None])
+@cases("wanted", [API - 1, API + 1, "1", None])
 def test_a_plugin_for_another_api_is_refused(wanted: object) -> None:
     host = Host(discover=False)
     module = readers(Reader(format="x", open=None))  # type: ignore[arg-type]
@@ -269,25 +269,6 @@ def test_bundled_plugins_load_through_the_entry_points() -> None:
     assert {"exporters", "trace"} <= names.keys()
     assert all(p.status == "loaded" for p in names.values())
     assert {"trace", "records"} <= host.readers.keys()
-
-
-def test_a_checkout_that_is_not_installed_reads_its_own_pyproject(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(host_module, "entry_points", lambda group: [])
-    package = tmp_path / "fxframework" / "fxframework"
-    monkeypatch.setattr(host_module, "__file__", str(package / "host.py"))
-    assert host_module._installed() == []
-    pyproject = tmp_path / "pyproject.toml"
-    pyproject.write_text(
-        '[project]\nname = "fxframework"\n[project.entry-points.fxframework]\nz = "a:b"\n'
-    )
-    assert host_module._installed() == [
-        host_module._Installed(EntryPoint("z", "a:b", "fxframework"), "fxframework", "checkout")
-    ]
-    for other in ('[project]\nname = "other"\n', "[project]\n", "not toml", ""):
-        pyproject.write_text(other)
-        assert host_module._installed() == []
 
 
 def test_ours_come_first_and_a_distribution_found_twice_counts_once(

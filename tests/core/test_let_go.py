@@ -187,7 +187,7 @@ def test_a_capture_that_was_trimmed_gives_the_same_again(name: str) -> None:
         assert rows(held) == before[held.name]
 
 
-@pytest.mark.parametrize("to", ["perfetto", "trace", "parquet", "html"])
+@cases("to", ["perfetto", "trace", "parquet", "html"])
 def test_large_captures_are_freed_one_by_one_with_the_same_result(
     to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

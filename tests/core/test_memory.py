@@ -7,6 +7,8 @@ import pytest
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory
 
+from ..cases import cases
+
 
 def test_it_is_a_memory() -> None:
     memory = BytesMemory(24)
@@ -21,7 +23,7 @@ def test_it_is_a_memory() -> None:
     assert memory.read(24, 4072) == bytes(4072)
 
 
-@pytest.mark.parametrize("wrong", [-8, 4, 64])
+@cases("wrong", [-8, 4, 64])
 def test_other_places_are_refused(wrong: int) -> None:
     memory = BytesMemory(bytes(64))
     for use in (memory.load_u64, lambda at: memory.store_u64(at, 1),

@@ -65,9 +65,7 @@ def test_what_does_not_fit(type: type, given: Any) -> None:
     assert "what it is" in caught.value.remedy
 
 
-@pytest.mark.parametrize(
-    "given", [1 << 64, str(1 << 64), "9" * 4200 + "T", -(1 << 63) - 1, 10**4200]
-)
+@cases("given", [1 << 64, str(1 << 64), "9" * 4200 + "T", -(1 << 63) - 1, 10**4200])
 def test_integers_beyond_64_bits_are_refused(given: Any) -> None:
     with pytest.raises(UsageError, match=r"option it takes an integer of at (most|least)"):
         option(int).accept(given)
@@ -80,7 +78,7 @@ def test_a_number_that_no_float_holds_is_refused() -> None:
         option(float).accept(10**400)
 
 
-@pytest.mark.parametrize("name", [each.name for each in LIMIT_OPTIONS if each.type is int])
+@cases("name", [each.name for each in LIMIT_OPTIONS if each.type is int])
 def test_limits_fit_the_numbers_of_kernels(name: str) -> None:
     format, data = samples()["boot.fxt"]
     host = default_host()
@@ -96,7 +94,7 @@ def test_limits_fit_the_numbers_of_kernels(name: str) -> None:
 NUMBERS = (-1, -(1 << 63), 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64)
 
 
-@pytest.mark.parametrize("name", ["boot.fxt", "logs.fxlog", "calls.xray", "busy.inspect"])
+@cases("name", ["boot.fxt", "logs.fxlog", "calls.xray", "busy.inspect"])
 def test_options_of_any_number_give_a_result_or_a_clear_error(name: str, tmp_path: Path) -> None:
     format, data = samples()[name]
     host = default_host()

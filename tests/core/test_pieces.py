@@ -15,6 +15,8 @@ from fxframework.kit.pieces import Piece, PieceCapture, Row
 from fxframework.model.capture import OpenRequest, Summary
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 
+from ..cases import cases
+
 INSTANTS = STANDARD_TABLES["instants"].extended(
     Column("toy_text", "text", ""), Column("toy_place", "bytes", ""), Column("toy_rate", "f8", "")
 )
@@ -66,7 +68,7 @@ def test_rows_of_one_table_may_have_different_columns() -> None:
     assert capture.table("slices")["dur"].tolist() == [3]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "message"),
     [
         (("instant", {"name": "a"}), "table 'instant', which is not in schemas; did you mean"),

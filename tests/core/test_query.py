@@ -29,7 +29,7 @@ SAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+@cases("sample", SAMPLES, ids=lambda path: path.name)
 def test_every_table_and_joined_view_has_the_rows_of_the_table(sample: Path) -> None:
     with fxf.open(sample) as capture, Database([capture]) as database:
         for name, columns in database.views.items():

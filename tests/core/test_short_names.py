@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,7 +66,7 @@ def test_any_text_has_a_short_name_that_is_stable(name: str) -> None:
     assert short_cxx(short) == short
 
 
-@pytest.mark.parametrize("bracket", ["f<", "f(", "<", "(", "operator<"])
+@cases("bracket", ["f<", "f(", "<", "(", "operator<"])
 def test_many_brackets_take_linear_time(bracket: str) -> None:
     """A search for each bracket's other half would take minutes."""
     assert short_cxx(bracket * 200_000) == bracket * 200_000

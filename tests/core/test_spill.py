@@ -11,8 +11,10 @@ import pytest
 from fxframework.io import spill
 from fxframework.io.spill import Spill
 
+from ..cases import cases
 
-@pytest.mark.parametrize("bound", [0, 100, 1 << 20])
+
+@cases("bound", [0, 100, 1 << 20])
 def test_values_stay_as_it_grows(monkeypatch: pytest.MonkeyPatch, bound: int) -> None:
     """Whatever is in memory or in the file, and after its pages are released."""
     monkeypatch.setattr(spill, "IN_MEMORY", bound)

@@ -15,8 +15,10 @@ from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.model.diagnostics import Diagnostics
 
+from ..cases import cases
 
-@pytest.mark.parametrize("limit", [1 << 20, 10])
+
+@cases("limit", [1 << 20, 10])
 def test_what_was_spooled_is_a_source(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setattr(source_module, "IN_MEMORY", limit)
     with spool_file() as spool:
@@ -26,7 +28,7 @@ def test_what_was_spooled_is_a_source(monkeypatch: pytest.MonkeyPatch, limit: in
     assert (source.size, source.name) == (30, "it")
 
 
-@pytest.mark.parametrize("path", ["/proc/self/cmdline", "/proc/version", "/sys/kernel/notes"])
+@cases("path", ["/proc/self/cmdline", "/proc/version", "/sys/kernel/notes"])
 def test_a_file_whose_size_says_nothing_is_read(path: str) -> None:
     if not Path(path).exists():
         pytest.skip(f"this machine has no {path}")

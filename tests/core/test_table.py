@@ -73,7 +73,7 @@ def test_a_column_that_the_schema_does_not_have() -> None:
         Table.of(STANDARD_TABLES["slices"], StringPool(), dru=[1])
 
 
-@pytest.mark.parametrize("size", [10, 5_000_000], ids=["plain", "compiled"])
+@cases("size", [10, 5_000_000], ids=["plain", "compiled"])
 def test_gathered_stretches_are_copied_in_order(size: int) -> None:
     source = np.arange(size, dtype=np.int64).astype(np.uint8)
     starts = np.array([size - 4, 2, 0, 0, size], np.int64)
@@ -87,7 +87,7 @@ def test_gathered_stretches_are_copied_in_order(size: int) -> None:
     assert [taken.bytes_of(row) for row in range(2)] == [data, data[-4:]]
 
 
-@pytest.mark.parametrize("size", [10, 5_000_000], ids=["plain", "compiled"])
+@cases("size", [10, 5_000_000], ids=["plain", "compiled"])
 def test_a_stretch_beyond_its_source_is_refused(size: int) -> None:
     source = np.zeros(size, np.uint8)
     with pytest.raises(IndexError):
@@ -130,9 +130,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("rows", [1, 200], ids=["few", "many"])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
+@cases("rows", [1, 200], ids=["few", "many"])
+@cases("way", WAYS)
+@cases("kind", KINDS)
 def test_each_way_to_take_a_column_suits_its_kind_or_is_refused(
     kind: str, way: str, rows: int
 ) -> None:
@@ -175,7 +175,7 @@ def test_a_code_that_is_not_in_the_pool_is_refused(code: int, count: int) -> Non
             pool.take(odd)
 
 
-@pytest.mark.parametrize("name", list(samples()))
+@cases("name", list(samples()))
 def test_columns_cannot_be_written_to(name: str) -> None:
     format, data = samples()[name]
     with default_host().open(data, format=format) as capture:

@@ -40,7 +40,7 @@ def test_a_line_through_two_pairs_meets_both(a: int, run: int, rise: int, b: int
     assert (line.at(a), line.at(a + run)) == (b, b + rise)
 
 
-@pytest.mark.parametrize("pairs", [((1, 5), (1, 6)), ((1, 5), (2, 5)), ((1, 5), (2, 4))])
+@cases("pairs", [((1, 5), (1, 6)), ((1, 5), (2, 5)), ((1, 5), (2, 4))])
 def test_no_line_goes_backwards(pairs: tuple[tuple[int, int], tuple[int, int]]) -> None:
     with pytest.raises(UsageError, match="no clock goes"):
         Line.through(*pairs)

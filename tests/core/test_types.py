@@ -15,6 +15,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 from fxframework.replay import replay
 
+from ..cases import cases
 from ..samples import samples
 
 FORMAT, DATA = samples()["boot.fxt"]
@@ -68,7 +69,7 @@ def capture() -> Capture:
     return fxf.open(DATA, format=FORMAT)
 
 
-@pytest.mark.parametrize("call", list(WRONG))
+@cases("call", list(WRONG))
 def test_calls(call: str, capture: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.toml").write_text('[scenario]\nname = "x"\n[[step]]\ndo = "target.run"\n')
@@ -79,9 +80,7 @@ def test_calls(call: str, capture: Any, tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "x.csv").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in VALUES.items() for value in values]
-)
+@cases(("name", "value"), [(name, value) for name, values in VALUES.items() for value in values])
 def test_criteria(name: str, value: Any) -> None:
     with pytest.raises(BadTypeError):
         Selection(**{name: value})

@@ -183,8 +183,8 @@ MANY: dict[str, Callable[[Iterable[Any]], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", GIVEN)
-@pytest.mark.parametrize("verb", VERBS)
+@cases("kind", GIVEN)
+@cases("verb", VERBS)
 def test_a_verb_takes_paths_bytes_and_captures(verb: str, kind: str, tmp_path: Path) -> None:
     if verb == "sql":
         pytest.importorskip("duckdb", reason="sql needs the extra sql")
@@ -221,8 +221,8 @@ def test_one_value_of_a_criterion_stands_for_itself() -> None:
     assert fxf.Selection(tags="a", pids=1) == fxf.Selection(tags=["a"], pids=[1])
 
 
-@pytest.mark.parametrize("many", MANY)
-@pytest.mark.parametrize("verb", ["convert", "sql"])
+@cases("many", MANY)
+@cases("verb", ["convert", "sql"])
 def test_a_verb_of_many_takes_any_mixture(verb: str, many: str, tmp_path: Path) -> None:
     if verb == "sql":
         pytest.importorskip("duckdb", reason="sql needs the extra sql")
@@ -255,7 +255,7 @@ def _suffixes() -> list[str]:
     return sorted({suffix for owner in owners for suffix in owner.suffixes})
 
 
-@pytest.mark.parametrize("source", EVERY, ids=lambda path: str(path.name))
+@cases("source", EVERY, ids=lambda path: str(path.name))
 def test_every_suffix_is_written_by_who_has_it_or_refused(source: Path) -> None:
     """The longest suffix counts: what does not take the capture passes it to nobody else."""
     host = _host()
@@ -332,7 +332,7 @@ def test_what_a_file_can_become_is_listed() -> None:
 # --- nothing sound -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", [".fxt", ".json", ".csv", ".jsonl"])
+@cases("suffix", [".fxt", ".json", ".csv", ".jsonl"])
 def test_a_records_file_without_a_record_replaces_nothing(suffix: str, tmp_path: Path) -> None:
     lines = tmp_path / "g.jsonl"
     lines.write_text('{"fxframework":"records","format":"trace","version":1}\nnonsense\n{"a":1}\n')

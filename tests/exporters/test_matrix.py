@@ -331,16 +331,22 @@ def test_the_rows_of_a_part_are_those_that_a_plain_filter_chooses(capture: Captu
 
 
 def test_every_exporter_takes_every_part(capture: Capture, tmp_path: Path) -> None:
-    """A result, or a refusal with a code; nothing else: one part of each way of choosing."""
+    """A result, or a refusal with a code; nothing else: one part of each way of choosing.
+
+    Each exporter gets the whole and a third of the parts; captures of one format get others.
+    """
     host = default_host()
     parts: dict[str, Selection | None] = {"all": None}
     for label, part in selections(capture).items():
         parts.setdefault(label.partition(" ")[0], part)
     exporters = {e.name for e in host.exporters_for(capture.format, capture.tables)}
     done = 0
-    for label, part in parts.items():
+    for part_number, (label, part) in enumerate(parts.items(), len(capture.source.data)):
         # A database takes 80 ms, and its rows are those of the other tables.
-        for name in sorted(exporters - ({"duckdb"} if label not in {"all", "time"} else set())):
+        names = exporters - ({"duckdb"} if label not in {"all", "time"} else set())
+        for number, name in enumerate(sorted(names), part_number):
+            if part is not None and number % 3:
+                continue
             try:
                 window = capture if part is None else capture.select(part)
                 export_bytes(window, name, tmp_path)

@@ -21,6 +21,7 @@ from fxframework.errors import FxError
 from fxframework.host import default_host
 from fxframework.io.source import Source
 
+from ..cases import cases
 from ..fuzz.targets import CONFORMANCE, TARGETS
 from ..plugins.inspect.trees import every_type
 
@@ -79,11 +80,15 @@ def fields(format: str) -> list[Field]:
     reader = default_host().reader(format)
     assert reader.explain is not None
     found: dict[tuple[str, str], Field] = {}
+    known_forms = set()
     for seed in seeds(format):
         data = seed[:LARGEST]
         with contextlib.suppress(FxError), default_host().open(data, format=format) as capture:
             for record, _ in zip(capture.records(), range(RECORDS), strict=False):
-                if record.offset < len(data):
+                # Records that differ in numbers alone have the same fields.
+                form = re.sub(r"\d+", "0", json.dumps(record.to_json()))
+                if record.offset < len(data) and form not in known_forms:
+                    known_forms.add(form)
                     for each in reader.explain(Source.open(data), record.offset):
                         field = Field(data, each.name, each.offset, each.low, each.high)
                         found.setdefault((each.section, each.name), field)
@@ -148,7 +153,7 @@ NUMBER = re.compile(rb"(?P<key>[\w-]+)\"?: ?(?P<value>-?\d+)\b")
 """A number in JSON or YAML, with its key."""
 
 
-@pytest.mark.parametrize("format", ["records", "llvm-yaml"])
+@cases("format", ["records", "llvm-yaml"])
 def test_a_number_as_high_as_it_goes(format: str) -> None:
     """Takes seconds: each key of each kind of record, three times."""
     seen: dict[tuple[bytes, bytes], tuple[bytes, re.Match[bytes]]] = {}

@@ -26,6 +26,7 @@ from fxframework.kit import scanned
 from fxframework.model.capture import Capture
 from fxframework.registry import parse_options
 
+from ..cases import cases
 from .shapes import SHAPES
 
 BASES = (10_000, 40_000)
@@ -143,7 +144,7 @@ def test_growth(name: str) -> None:
         check(make, format, work)
 
 
-@pytest.mark.parametrize("packing", PACKINGS, ids=lambda packing: packing.name)
+@cases("packing", PACKINGS, ids=lambda packing: packing.name)
 def test_members_of_a_few_bytes(packing: Packing) -> None:
     event = SHAPES["trace-instants"][1](16)
     packed = io.BytesIO()
@@ -154,7 +155,7 @@ def test_members_of_a_few_bytes(packing: Packing) -> None:
     assert seconds < 3e-6  # for a byte; a look at what follows is 20 times that
 
 
-@pytest.mark.parametrize("packing", PACKINGS, ids=lambda packing: packing.name)
+@cases("packing", PACKINGS, ids=lambda packing: packing.name)
 def test_a_bomb_is_read_part_by_part(packing: Packing, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns take what the compressed file allows, not what it unpacks to; rows are the same."""
     monkeypatch.setattr(scanned, "PACKED_FLOOR", 0)

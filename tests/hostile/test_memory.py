@@ -23,7 +23,7 @@ from fxframework.registry import Writer, parse_options
 
 from .shapes import SHAPES
 
-SIZES = (60_000, 180_000)
+SIZES = (100_000, 400_000)
 SMALL = 1 << 10
 """Rows, arguments and events that are taken at a time."""
 CASES = [

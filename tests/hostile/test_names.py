@@ -263,7 +263,7 @@ CASES = {
 TAKEN = sorted((format, name) for format, name in CASES if name not in REFUSED.get(format, ()))
 
 
-@pytest.mark.parametrize(("format", "name"), TAKEN)
+@cases(("format", "name"), TAKEN)
 def test_structure_is_that_of_plain_names(format: str, name: str, tmp_path: Path) -> None:
     structure = STRUCTURE[name]
     plain = structure(exported(PLAIN, format, name, tmp_path))
@@ -276,7 +276,7 @@ def test_what_has_nothing_to_show_is_refused(format: str, name: str, tmp_path: P
         exported(PLAIN, format, name, tmp_path)
 
 
-@pytest.mark.parametrize("format", MAKE)
+@cases("format", MAKE)
 def test_a_spreadsheet_finds_no_formula(format: str, tmp_path: Path) -> None:
     data = exported(NAMES, format, "csv", tmp_path, spreadsheet="yes")
     for row in csv.reader(io.StringIO(data.decode(), newline="")):
@@ -322,7 +322,7 @@ OF_FILES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", OF_FILES)
+@cases("words", OF_FILES)
 def test_a_name_of_a_file_does_not_control_a_terminal(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,7 +334,7 @@ def test_a_name_of_a_file_does_not_control_a_terminal(
     assert not CONTROL.search(re.sub("\r?\x1b\\[K", "", shown)), shown
 
 
-@pytest.mark.parametrize("way", ["scenario", "output", "golden", "folder"])
+@cases("way", ["scenario", "output", "golden", "folder"])
 def test_names_in_a_scenario_do_not_control_a_terminal(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,7 +365,7 @@ def test_a_query_cannot_be_continued_by_a_name(tmp_path: Path) -> None:
     assert all(json.dumps(name)[1:-1] in done.text for name in NAMES if name.isascii())
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "pftrace"])
+@cases("suffix", ["csv", "json", "jsonl", "pftrace"])
 def test_files_have_the_names_that_were_given(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / "in.fxt"
     path.write_bytes(trace(NAMES))

@@ -91,7 +91,7 @@ class Browser:
         while not self.evaluate(script):
             if time.monotonic() > end:
                 raise TimeoutError(f"{script}: {self.evaluate('document.body.innerText')}")
-            time.sleep(0.1)
+            time.sleep(0.02)
 
     def open(self, url: str) -> None:
         """Go to a page; what others have said is forgotten."""

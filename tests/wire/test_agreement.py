@@ -83,7 +83,7 @@ def format_of(name: str) -> Format:
     return FORMATS[name.partition("-")[0]]
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@cases("name", SAMPLES)
 def test_samples_are_sound(name: str) -> None:
     records, capture = check(format_of(name), SAMPLES[name])
     assert {each.code for each in capture.diagnostics} <= {"BLK0107"}

@@ -17,6 +17,8 @@ from fxframework.model.capture import OpenRequest
 from fxframework.wire.capture import DeclaredCapture, open_capture
 from fxframework.wire.encoder import Encoder
 
+from ..cases import cases
+
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("second", [False, True])
@@ -43,9 +45,9 @@ def test_a_kind_of_all_ones_ends(second: bool, tail: bytes) -> None:
     assert len(capture.table("instants")) == 2
 
 
-@pytest.mark.parametrize("watched", [False, True])
-@pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize("own", [False, True])
+@cases("watched", [False, True])
+@cases("constant", [False, True])
+@cases("own", [False, True])
 def test_rows_of_two_records_keep_their_cells_where_one_is_watched(
     watched: bool, constant: bool, own: bool
 ) -> None:
@@ -104,7 +106,7 @@ BEHIND: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("effect", BEHIND)
+@cases("effect", BEHIND)
 def test_bits_behind_the_first_of_their_word_keep_their_effects(effect: str) -> None:
     names, register = wire.table("event"), wire.register(0)
     options: dict[str, Any] = {
@@ -177,7 +179,7 @@ def test_a_wrong_length_takes_no_more_along_than_a_record_may_have() -> None:
         Encoder(COUNTED).encode(Line(text="x" * 62))
 
 
-@pytest.mark.parametrize("sized", [False, True])
+@cases("sized", [False, True])
 def test_a_family_without_kinds_says_itself_where_records_are(sized: bool) -> None:
     class Beat(wire.Record, **({"size": 12} if sized else {})):
         """A mark, a time."""

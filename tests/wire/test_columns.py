@@ -203,7 +203,7 @@ def test_a_column_of_the_formats_own_holds_the_numbers_of_every_record(
     assert table.array("lines_level").tolist() == [each.level for each in made]
 
 
-@pytest.mark.parametrize("records", [[Huge], [Huge, Exact]])
+@cases("records", [[Huge], [Huge, Exact]])
 def test_a_large_number_in_a_column_of_floats_is_positive(records: list[type[Line]]) -> None:
     rows = [wire.rows("counters", record, value="level") for record in records]
     format = wire.Format("lines", "Lines: for tests", Line, codes="LIN", tables=rows)
@@ -212,7 +212,7 @@ def test_a_large_number_in_a_column_of_floats_is_positive(records: list[type[Lin
     assert table.array("value").tolist() == [each.level for each in made]
 
 
-@pytest.mark.parametrize("records", [[Narrow, Huge], [Huge, Narrow], [Narrow, Named]])
+@cases("records", [[Narrow, Huge], [Huge, Narrow], [Narrow, Named]])
 def test_what_no_column_holds_is_refused(records: list[type[Line]]) -> None:
     with pytest.raises(PluginError, match="no column holds lines_level of every record"):
         levels_of(*records)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import types
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.wire.specimen import BLOCKS, ITEMS
@@ -17,6 +16,8 @@ from fxframework.model.selection import Selection
 from fxframework.wire import strategies
 from fxframework.wire.format import Format
 from fxframework.wire.records import Record
+
+from ..cases import cases
 
 Body = dict[str, Any]
 UNITS = (1, 2, 4, 8)
@@ -272,7 +273,7 @@ def test_reserved_bits_of_a_signed_field_are_shown_as_they_are() -> None:
     assert [each.message for each in capture.diagnostics] == ["reserved bits are set: 0x4"]
 
 
-@pytest.mark.parametrize("high", [62, 63])
+@cases("high", [62, 63])
 def test_hidden_bits_that_end_a_word_are_shown_without_a_sign(high: int) -> None:
     class Wide(wire.Record):
         """A hit."""
@@ -291,7 +292,7 @@ def test_hidden_bits_that_end_a_word_are_shown_without_a_sign(high: int) -> None
     assert [each.message for each in capture.diagnostics] == [wanted]
 
 
-@pytest.mark.parametrize(("order", "magic"), [("little", b"\x01\x02\0"), ("big", b"\x02\x01\0")])
+@cases(("order", "magic"), [("little", b"\x01\x02\0"), ("big", b"\x02\x01\0")])
 def test_the_constants_of_a_header_are_its_magic(order: str, magic: bytes) -> None:
     class Head(wire.Record):
         _magic = wire.u16(equals=0x0201)

@@ -124,6 +124,7 @@ def test_what_is_followed_is_what_the_whole_file_has(name: str) -> None:
     format, data = FILES[name]
     size = len(data)
     wanted = by_key(shown(open_capture(format, Source.open(data), OpenRequest())))
-    for cuts in [range(size + 1), *([at, size] for at in range(size + 1))]:
+    # It grows by a byte each time, or once.
+    for cuts in [range(size + 1), *([at, size] for at in range(0, size + 1, 3))]:
         found, end = followed(format, data, cuts)
         assert (end, by_key(found)) == (size, wanted), cuts

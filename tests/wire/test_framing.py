@@ -62,7 +62,7 @@ def test_records_behind_a_header_of_an_odd_size_are_found_again() -> None:
     assert found == [("head", 5), *5 * [("beat", 8)], ("damaged", 8), *5 * [("beat", 8)]]
 
 
-@pytest.mark.parametrize("lost", [1, 2, 3, 5])
+@cases("lost", [1, 2, 3, 5])
 def test_reading_goes_on_off_the_alignment_where_three_records_follow(lost: int) -> None:
     found = kinds(ODD_HEAD + BEATS[:16] + BEATS[16 + lost :])
     assert found[:3] == [("head", 5), ("beat", 8), ("beat", 8)]

@@ -18,6 +18,8 @@ from fxframework.testing.checkup import contracts_of, run_contract
 from fxframework.wire import strategies
 from fxframework.wire.framing import ROOM
 
+from ..cases import cases
+
 names = wire.table("name")
 
 
@@ -283,7 +285,7 @@ def test_kinds_tell_the_sizes_of_items(made: tuple[bytes, Any], cut: int) -> Non
     check(WAYS_OF_WORDS, data[: max(0, len(data) - cut)])
 
 
-@pytest.mark.parametrize("tail", [b"", b"\1", b"\0\0\0\0", bytes(15)])
+@cases("tail", [b"", b"\1", b"\0\0\0\0", bytes(15)])
 def test_items_whose_kinds_tell_their_sizes_are_read_by_columns(tail: bytes) -> None:
     words = struct.pack("<IIQfI", 7, 0, 1, 0.5, 0xFFFF_FFFF) * 100 + tail
     data = struct.pack("<HB", 3 + len(words), 7) + words

@@ -177,8 +177,8 @@ class Mixed(wire.Record):
 MIXED = Format("mixed", "Mixed: for tests", Mixed, codes="MIX")
 
 
-@pytest.mark.parametrize("mirrored", [False, True])
-@pytest.mark.parametrize("big", [False, True])
+@cases("mirrored", [False, True])
+@cases("big", [False, True])
 def test_bits_of_a_word_that_lies_before_other_fields(big: bool, mirrored: bool) -> None:
     state = MIXED.state()
     state.big, state.mirrored = big, mirrored

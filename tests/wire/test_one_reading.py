@@ -14,7 +14,7 @@ from fxframework import wire
 from fxframework.wire.format import Format
 from fxframework.wire.objects import has_columns
 
-SEEDS, FIXED_SEEDS, STREAMS = 30, 10, 3
+SEEDS, FIXED_SEEDS, STREAMS = 16, 6, 2
 """Declarations, and files of each; more were tried when this was written."""
 
 

@@ -16,6 +16,7 @@ from fxframework.model.capture import OpenRequest
 from fxframework.wire import groups
 from fxframework.wire.format import Format
 
+from ..cases import cases
 from ..edits import edited_lines
 from .specimen import BLOCKS, ITEMS, NOTES
 from .test_checksums import MESSAGES
@@ -66,8 +67,8 @@ def opened(lines: bytes, request: OpenRequest) -> tuple[bytes, list[Any]]:
         return bytes(capture.source.data), found
 
 
-@pytest.mark.parametrize("format", [BLOCKS, ITEMS, NOTES, MESSAGES, SCORES], ids=lambda f: f.name)
-@pytest.mark.parametrize("seed", range(3))
+@cases("format", [BLOCKS, ITEMS, NOTES, MESSAGES, SCORES], ids=lambda f: f.name)
+@cases("seed", range(3))
 def test_edits_mean_the_same_in_blocks(
     format: Format, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-import pytest
 from tests.wire.support import check
 
 from fxframework import hookimpl, wire
 from fxframework.host import Host
 from fxframework.testing.checkup import advice_of
+
+from ..cases import cases
 
 version = wire.register(1)
 
@@ -51,7 +52,7 @@ UNSIZED = wire.Format("unsized", "Unsized", Unsized, codes="UNSI")
 NUMBERS = wire.Format("numbers", "Numbers", Numbers, codes="NUMB")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("form", "data", "expected"),
     [
         (SIZED, b"\2\6abcd\1\6abcd", ("SIZE0111", 0, "not of this version: kind 0x2")),
@@ -94,7 +95,7 @@ BEATS = wire.Format("beats", "Beats", Beat, codes="BEAT", header=Header)
 BEATS.sample_records = beats
 
 
-@pytest.mark.parametrize("nbytes", [0, 30, 100, 1000])
+@cases("nbytes", [0, 30, 100, 1000])
 def test_a_sample_is_what_its_author_says(nbytes: int) -> None:
     data = BEATS.sample(nbytes)
     records, _ = check(BEATS, data)
@@ -126,7 +127,7 @@ class Fitting(wire.Record):
         return data[at] == 7
 
 
-@pytest.mark.parametrize(
+@cases(
     ("form", "is_advised"),
     [
         (NUMBERS, True), (SIZED, False), (UNSIZED, False), (BEATS, False),

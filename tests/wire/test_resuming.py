@@ -199,7 +199,7 @@ LABELS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("body", LABELS)
+@cases("body", LABELS)
 def test_texts_in_items(body: bytes) -> None:
     data = np.frombuffer(bytes(8) + body, np.uint8)
     fault = items_of(Label.layout).faults(data, np.zeros(1, np.int64), np.array([data.size]))

@@ -94,9 +94,7 @@ def test_times_saturate_with_a_finding(shape: str, way: str) -> None:
     assert [each[:3] for each in found] == [("TIC0109", OFFSETS[n], n) for n in beyond]
 
 
-@pytest.mark.parametrize(
-    ("unit", "factor"), [("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9)]
-)
+@cases(("unit", "factor"), [("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9)])
 def test_a_field_counts_its_own_unit(unit: str, factor: int) -> None:
     times, of_records, _ = read("a field", "columns", unit)
     assert times == of_records == [near(near(a) * factor) for _, a, _ in RECORDS]

@@ -133,7 +133,7 @@ def test_raw_bytes_are_of_the_version_too() -> None:
         Encoder(SCORES).encode(record)
 
 
-@pytest.mark.parametrize("nbytes", [0, 500, 5000])
+@cases("nbytes", [0, 500, 5000])
 def test_samples_are_of_their_version(nbytes: int) -> None:
     records, capture = check(SCORES, SCORES.sample(nbytes))
     assert not list(capture.diagnostics)

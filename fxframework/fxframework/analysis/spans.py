@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture
+from fxframework.model.clock import ends_of
 from fxframework.model.schema import ASYNC, FLOW_BEGIN, FLOW_END
 from fxframework.model.table import Table
 
@@ -61,7 +62,7 @@ class Spans:
         span = _mixed(rows.astype(np.uint64) ^ seed)
         start = np.asarray(table.array("ts"), np.int64)
         length = np.asarray(table.array("dur"), np.int64)
-        end = start + np.maximum(length, 0)
+        end = ends_of(start, length)
         last_end = int(end.max()) if end.size else 0
         on_thread = table.array("kind") != ASYNC
         return cls(

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from fxframework.analysis.account import Account, Entry
     from fxframework.model.selection import Selection
 
+    Number = Callable[[Entry], int]
+    Text = Callable[[Entry], str | None]
+
 CSV_HEADER = (
     "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched,kind,"
     "deviation"
@@ -81,8 +84,8 @@ def command(
 
     The time of a call is that from its beginning to its end; self excludes the calls within it.
     Calls that never ended count as unfinished and have no time; ends without a beginning count as
-    unmatched. Calls grouped --by thread or another column count only if none of their group is
-    around them. Of n calls sorted by time, the median is number n/2 and the 90th percentile number
+    unmatched. Grouped --by thread or another column, a call counts only if no call of its group
+    encloses it. Of n calls sorted by time, the median is number n/2 and the 90th percentile number
     n*0.9, rounded down and counted from 0. Asynchronous slices are marked: they may overlap.
     """  # fmt: skip
     if recursive_calls_only and no_recursion:
@@ -191,12 +194,12 @@ def _print(session: Session, table: Account, entries: Sequence[Entry]) -> None:
         return figure is not None and bool((figure > 0).any())
 
     # Columns that are shown if there is something in them: numbers first, then texts.
-    numbers: dict[str, Callable[[Entry], int]] = {}
+    numbers: dict[str, Number] = {}
     if has_any("unfinished"):
         numbers["unfinished"] = lambda entry: entry.spread.unfinished
     if has_any("unmatched"):
         numbers["unmatched"] = lambda entry: entry.unmatched
-    texts: dict[str, Callable[[Entry], str | None]] = {}
+    texts: dict[str, Text] = {}
     if table.asynchronous:
         texts["kind"] = lambda entry: KINDS[entry.asynchronous]
     if entries[0].thread is not None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SIDES = ("BEFORE", "AFTER")
 WITH = "--with"
+Extras = tuple[list[Any], list[Any]]
+"""What an output needs of the captures of both sides, beside their comparison."""
 OUTPUTS = (".html", ".svg", ".csv", ".parquet", ".dot")
 COLOURS = {"slower": "red", "more": "red", "higher": "red", "new": "red", "faster": "green",
            "fewer": "green", "lower": "green", "gone": "green"}  # fmt: skip
@@ -66,8 +68,8 @@ class CompareCommand(CaptureCommand):
 @click.option(WITH, "after", multiple=True, metavar="AFTER...", shell_complete=complete.files,
               help="Captures of the other side: all words up to the next option.")  # fmt: skip
 @click.option("--by", default="name", metavar="WHAT",
-              help="Compare calls by name, path, process, thread, category, or another column of "
-                   "slices; by name.")  # fmt: skip
+              help="What identifies a call: name, path, process, thread, category, or another "
+                   "column of slices. Default: name.")  # fmt: skip
 @click.option("--threshold", default=5.0, type=Number(0, 1000), metavar="PERCENT",
               help="Smaller changes are the same. Default: 5.")  # fmt: skip
 @click.option("--fail-on", multiple=True, metavar="VERDICT",
@@ -81,9 +83,10 @@ class CompareCommand(CaptureCommand):
 @click.option("--with-option", multiple=True, metavar="KEY=VALUE",
               help="Option like -o, for AFTER alone; repeatable.")  # fmt: skip
 @click.option("--with-map", metavar="FILE",
-              help="Source of function names for AFTER; -m: that of BEFORE, or both.")  # fmt: skip
+              help="Source of function names for AFTER, if it is not that of -m.")  # fmt: skip
 @click.option("--widths", type=click.Choice(["after", "before"]), default="after",
-              help="Side whose times are the widths of the flame graph; after.")  # fmt: skip
+              help="Side whose times are the widths of the flame graph. Default: "
+                   "after.")  # fmt: skip
 @click.option("--anchor", metavar="NAME",
               help="Align the timelines of a page at the first slice of this name, not at the "
                    "start.")  # fmt: skip
@@ -106,8 +109,8 @@ def command(
     slower, faster, more, fewer, new, gone, same or unclear. Counters, messages and properties are
     compared, too. `fxf diff` shows what two files contain differently.
 
-    The exit status is 0 if nothing changed by the threshold or more, and 1 if something did, or
-    if the time in all did and the runs are too few to tell (`--fail-on` has `unclear` for that).
+    The exit status is 1 if something changed by the threshold or more, and 0 if nothing did. It is
+    also 1 if the total time changed, but the runs are too few to tell (the verdict `unclear`).
     """
     from fxframework.analysis.comparison import compared
     from fxframework.analysis.runs import Reader, Side
@@ -122,8 +125,8 @@ def command(
     after_options = list(options["with_option"])
     if options["with_map"] is not None:
         after_options.append(f"{_map_option(session)}={options['with_map']}")
-    own_options = ([], after_options)
-    extras: tuple[list[Any], list[Any]] = ([], [])
+    own_options: tuple[list[str], list[str]] = ([], after_options)
+    extras: Extras = ([], [])
     files: tuple[list[str], list[str]] = ([], [])
     statuses = []
     for side, items in enumerate(sides):
@@ -230,7 +233,7 @@ def _write(
     session: Session,
     comparison: Comparison,
     out: str,
-    extras: tuple[list[Any], list[Any]],
+    extras: Extras,
     options: Mapping[str, Any],
 ) -> None:
     if out.endswith(".dot"):

@@ -69,7 +69,7 @@ def command(
 ) -> ExitCode:
     """Show what differs between two captures of one format.
 
-    Records are equal if their contents are, wherever they are and whichever indexes they use.
+    Records are equal if their contents are equal, wherever they are and whichever indexes they use.
     Captures of a state, such as a tree of properties, are compared path by path instead. `fxf
     compare` shows what two runs did differently: which names took longer or occurred more often.
     The exit status is 0 if all is equal and 1 if something differs; -q prints nothing but errors.

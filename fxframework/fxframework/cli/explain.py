@@ -80,9 +80,9 @@ def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
         session.check_reader_options(reader)
         if reader.explain is None:
             raise UsageError(
-                f"the format {reader.format} does not explain its bytes",
+                f"captures of {reader.format} cannot be explained byte by byte",
                 path=source.name,
-                remedy="`fxf cat --records` shows every record with its offset",
+                remedy="`fxf cat --records FILE` prints every record with its offset",
             )
         from fxframework.kit.explain import check_offset  # which loads numpy
 

@@ -90,11 +90,11 @@ _PLACES = (
             "Only slices of this name, or whose names match a pattern; repeatable.",
             group=PLACES, multiple=True, metavar="NAME"),
     _option("--exclude-function", "exclude_functions",
-            "No slices of this name, or whose names match a pattern: what encloses them takes "
-            "over what they enclose; repeatable.",
+            "Leave out slices of this name, or whose names match a pattern; what they enclose "
+            "counts for what encloses them; repeatable.",
             group=PLACES, multiple=True, metavar="NAME"),
     _option("--min-duration", "min_duration_ns",
-            "No slices shorter than this (50us), except those that enclose a longer one.",
+            "Leave out slices shorter than this (50us), except those that enclose a longer one.",
             group=PLACES, type=_length, metavar="TIME"),
 )  # fmt: skip
 _LOGS = (

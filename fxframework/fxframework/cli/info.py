@@ -193,8 +193,10 @@ def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
     if hidden_count > 0:
         last_text = f"… and {amount(hidden_count)} more; {last_text}"
     texts.append(last_text)
-    slowest_name = slow.names[0].name
-    if len(slowest_name) <= NAME:  # a longer one is nothing to be typed
+    # Asynchronous slices have no thread to ask, and a longer name is nothing to be typed.
+    calls = (name.name for name in slow.names if not name.asynchronous and len(name.name) <= NAME)
+    slowest_name = next(calls, None)
+    if slowest_name is not None:
         arguments = f"{file} {shlex.quote(slowest_name)}"
         if slowest_name.startswith("-"):
             arguments = f"-- {arguments}"
@@ -209,7 +211,9 @@ def _with_label(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    if len(text) <= width:
+        return text
+    return text[: width - 1] + "…"
 
 
 def _counts(counts: Mapping[str, int], before: str = "") -> str:

@@ -28,7 +28,7 @@ OURS = "fxframework"
     help="Folder for the repository. Default: here.",
 )
 @click.option("--small", is_flag=True, help="One module and its test, for `fxf --plugin`.")
-@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
 @click.argument("name", metavar="NAME")
 def command(session: Session, into: Path, small: bool, kind: str, name: str) -> ExitCode:
     """Create the repository of a new plugin: a small one that works, for you to change.

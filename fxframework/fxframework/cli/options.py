@@ -145,7 +145,8 @@ class WithGlobalOptions(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record:
+            # The usage line names the arguments, and the text says what they are.
+            if record and not isinstance(param, click.Argument):
                 sections.setdefault(getattr(param, "group", "Options"), []).append(record)
         sections[EVERYWHERE] = sections.pop(EVERYWHERE, [])
         for title, records in sections.items():

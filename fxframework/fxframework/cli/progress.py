@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from fxframework.kit.shown import shortened
+
 if TYPE_CHECKING:
     from fxframework.io.source import Source
 
@@ -148,15 +150,6 @@ def _spin(working: Working, stop: threading.Event, coloured: bool) -> None:
         _show(f"\r{ERASE}")
     except (OSError, ValueError):
         return  # the terminal is gone
-
-
-def shortened(text: str, room: int) -> str:
-    """Return a text of at most ``room`` characters: its beginning and, mostly, its end."""
-    if len(text) <= room:
-        return text
-    first_letters = max(room // 3, 0)
-    last_letters = max(room - first_letters - 1, 0)
-    return f"{text[:first_letters]}…{text[len(text) - last_letters :]}"
 
 
 def _show(text: str) -> None:

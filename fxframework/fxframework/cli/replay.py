@@ -30,7 +30,9 @@ SUFFIX = ".replay"
     metavar="DIR",
     help="Folder of the outputs; of several scenarios, one for each in it. Default: NAME.replay.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Seed, overriding the scenario's.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), metavar="N", help="Seed, overriding the scenario's."
+)
 @click.option("--update-golden", is_flag=True, help="Write golden files instead of comparing.")
 @click.option(
     "--allow-outside", is_flag=True, help="Let scenarios name files outside of their folder."

@@ -46,7 +46,7 @@ def command(session: Session, words: tuple[str, ...], out: str | None, force: bo
     slices_with_names, instants_with_names, counters_with_names, flows_with_names,
     sched_with_names and logs_with_keys add process, thread and arguments. With several files
     every view has the rows of all, and a column `capture`. FILE may be a dataset that `fxf batch`
-    made; its manifest is the view captures. Without a QUERY there is a prompt; from a pipe,
+    made; its manifest is the view `captures`. Without a QUERY there is a prompt; from a pipe,
     queries end with semicolons.
     """
     session.whole("sql")

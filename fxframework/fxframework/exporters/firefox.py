@@ -36,7 +36,7 @@ from fxframework.kernels.templates import Templates
 from fxframework.kit.export import Export, empty_refusal
 from fxframework.kit.row_texts import Lines
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX
+from fxframework.model.clock import ends_of
 from fxframework.model.schema import ASYNC
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
@@ -268,7 +268,7 @@ class FirefoxExport(Export):
         phase = np.full(len(batch), INSTANT)
         if batch.name == "slices":
             dur = batch.array("dur")
-            end = time + np.minimum(np.maximum(dur, 0), NS_MAX - np.maximum(time, 0))
+            end = ends_of(time, dur)
             phase = np.where(dur < 0, INTERVAL_START, INTERVAL)
         distinct, index_of_row = np.unique(batch.array("name")[rows], return_inverse=True)
         names = [

@@ -18,7 +18,7 @@ from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.pools import PairMap
 from fxframework.kit.export import empty_refusal
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX
+from fxframework.model.clock import ends_of
 from fxframework.model.schema import ASYNC, STANDARD_TABLES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
@@ -121,16 +121,16 @@ def unfolded_calls(capture: Capture, calls: Calls, dropped: Counter[str]) -> Unf
     dur = slices.array("dur")
     depth = slices.array("depth").astype(np.int64)
     thread, thread_ids = dense(calls.thread)
-    length = np.minimum(dur, NS_MAX - np.maximum(start, 0))
+    end = ends_of(start, dur)
     last_end = np.full(thread_ids.size, start.min(initial=0), np.int64)
-    np.maximum.at(last_end, thread, start + np.maximum(length, 0))
+    np.maximum.at(last_end, thread, end)
     is_open = dur < 0
-    length = np.where(is_open, last_end[thread] - start, length)
+    end = np.where(is_open, last_end[thread], end)
     dropped[UNFINISHED] += int(np.count_nonzero(is_open))
     # By depth, too: of calls that begin together, the outer one begins first.
     order = np.lexsort((depth, start))
     rows, times, cut = unfolded(
-        order, thread.astype(np.int64), start, length, depth, thread_ids.size
+        order, thread.astype(np.int64), start, end - start, depth, thread_ids.size
     )
     dropped[OVERLAPS] += cut
     is_end = rows < 0

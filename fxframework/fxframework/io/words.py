@@ -1,7 +1,6 @@
 """Words and bit fields, from which all formats are built.
 
-A field is declared once, as ``Bits``. It works on a Python int and on a numpy array; in
-kernels, ``get`` and ``put`` of a field in upper case are compiled to a shift and a mask.
+A field is declared once, as ``Bits``. It works on a Python int and on a numpy array;
 ``WordLayout.explain`` displays it.
 """
 

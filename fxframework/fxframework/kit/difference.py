@@ -287,6 +287,7 @@ def _digested(chunk: bytes, names: _Names) -> tuple[U64, I32]:
     """Return the digest and the kind of each line of a chunk."""
     chunk = _PLACE.sub(b"", _REFS.sub(b"", chunk))
     lines = [line for line in chunk.split(b"\n") if line]
+    # Lines that have no raw bytes and begin with their kind are hashed as they are.
     heads = chunk.startswith(_HEAD) + chunk.count(b"\n" + _HEAD)
     if heads < len(lines) or any(mark in chunk for mark in (*_UNUSUAL, b'"raw":', b'"record":"\\')):
         contents_and_kinds = [_contents_and_kind(line) for line in lines]

@@ -213,16 +213,15 @@ class Gathered:
         return Table.of(self._schemas[name], pool, **columns)
 
     def _process_rows(self) -> list[dict[str, Any]]:
-        """Return the columns of each process: those with threads, then others.
+        """Return the columns of each process: those of threads, in their order, then others.
 
-        A process has the offset of its first thread, and its place among others from its last one.
+        A process has the offset of its first thread, unless it was added itself.
         """
         processes: dict[int, dict[str, Any]] = {}
         for thread in self._thread_rows:
             pid = thread["pid"]
-            if pid is not None:
-                first_thread = processes.pop(pid, thread)
-                processes[pid] = {"offset": first_thread["offset"], "pid": pid, "name": None}
+            if pid is not None and pid not in processes:
+                processes[pid] = {"offset": thread["offset"], "pid": pid, "name": None}
         processes |= self._processes
         return list(processes.values())
 

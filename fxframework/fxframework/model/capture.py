@@ -26,7 +26,7 @@ from fxframework.errors import (
 from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.clock import NS_MAX, NS_MIN, ends_of
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.logs import LogFilter
 from fxframework.model.opened import Opened
@@ -332,7 +332,7 @@ class Capture(Opened, abc.ABC):
                 ts = batch.array("ts")
                 times += (int(ts.min()), int(ts.max()))
                 if "dur" in batch:
-                    ends = ts + np.maximum(batch.array("dur"), 0)  # -1: never closed
+                    ends = ends_of(ts, batch.array("dur"))
                     times.append(int(ends.max()))
         return Summary(
             records=kinds.total(),
@@ -827,10 +827,8 @@ class Window(View):
         ts = table.array("ts")
         if "dur" not in table:
             return np.asarray((ts >= self.start_ns) & (ts < self.stop_ns))
-        # The part of the length up to NS_MAX: times may be near the limits of int64.
         dur = table.array("dur")
-        most = NS_MAX - np.maximum(ts, 0)
-        end = ts + np.minimum(np.maximum(dur, 0), most)
+        end = ends_of(ts, dur)
         is_open = dur < 0  # a slice that was never closed reaches to the end
         reaches_start = is_open | (end > self.start_ns) | (ts >= self.start_ns)
         return np.asarray(reaches_start & (ts < self.stop_ns))

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NS_MAX", "NS_MIN", "NS_PER_SECOND", "Clock", "utc_text"]
+__all__ = ["NS_MAX", "NS_MIN", "NS_PER_SECOND", "Clock", "ends_of", "utc_text"]
 
 NS_PER_SECOND = 1_000_000_000
 """Nanoseconds in a second."""
@@ -23,6 +23,13 @@ NEAR_NS = 1 << 50
 """Nanoseconds up to which floating point is off by less than one."""
 AT_ONCE = 1 << 14
 """Ticks that are converted at once, so that they stay in the cache."""
+
+
+def ends_of(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return when slices end, at ``NS_MAX`` if later; those never closed end where they begin."""
+    longest = NS_MAX - np.maximum(start, 0)
+    ends: NDArray[np.int64] = start + np.minimum(np.maximum(length, 0), longest)
+    return ends
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean, readable_name
 from fxframework.model.capture import Capture, SameRows, Summary, View
-from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
+from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, ends_of
 from fxframework.model.table import Table
 
 __all__ = [
@@ -140,7 +140,7 @@ def _mapped_lengths(line: Line, ts: I64, lengths: I64) -> I64:
     """Map lengths to the timeline; -1 (never closed) is kept."""
     # By both ends, so that what ended together, or when another began, still does.
     starts, _ = line.times(ts)
-    ends, _ = line.times(ts + np.maximum(lengths, 0))
+    ends, _ = line.times(ends_of(ts, lengths))
     return np.where(lengths < 0, lengths, ends - starts)
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from fxframework.io.limits import Limits
 from fxframework.io.source import RELEASED, Source
-from fxframework.kernels.codes import codes_of
+from fxframework.kernels.pools import codes_of
 from fxframework.model.strings import StringPool
 from fxframework.wire.cells import Cells, ObjectRows, RowSource, TableColumns, merged
 from fxframework.wire.choices import Again
@@ -194,7 +194,7 @@ class BlockReader:
         begin = self.at
         room = ROOM
         # A run may show that the blocks of a file should be shorter, also the one at hand: so the
-        # end is computed anew before each run.
+        # end is computed again before each run.
         while room and self.at < min(begin + self.block_bytes, self.source.size):
             end = begin + self.block_bytes
             records_before = self.records

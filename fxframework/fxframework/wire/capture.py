@@ -93,7 +93,7 @@ class Tasks:
     """The threads that rows name by the ids of process and thread, in the order of the file."""
 
     def __init__(self) -> None:
-        from fxframework.kernels.codes import Numbering
+        from fxframework.kernels.pools import Numbering
 
         self._pid_numbers = Numbering()
         self._tid_numbers = Numbering()

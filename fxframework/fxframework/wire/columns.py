@@ -161,14 +161,14 @@ class Rows:
         integer = isinstance(field.item, Integer)
         self.inside = Fields([field.item] if integer else field.item.layout.fields)
 
-    def items_of(self, record: Any, c: Cursor) -> Iterable[tuple[Any, ...]]:
+    def items_of(self, record: Any, cursor: Cursor) -> Iterable[tuple[Any, ...]]:
         """Return what makes a row each, with numbers and places of its own fields."""
         if self.items is None:
             return [(record, {}, {})]
         if isinstance(self.items.item, Integer):
             numbers = getattr(record, self.items.name) or ()
             return ((number, {self.items.item: number}, {}) for number in numbers)
-        return c.items.get(self.items, ())
+        return cursor.items.get(self.items, ())
 
     def beyond(self, known: Mapping[Any, int]) -> bool:
         """Return whether a time of a row saturates, given the numbers of fields and registers."""

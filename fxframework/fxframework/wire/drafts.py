@@ -75,7 +75,7 @@ class Drafted(Shape):
         return {field: field.checksums for field in numbers if field.checksums}
 
     @functools.cached_property
-    def given(self) -> dict[Field, tuple[str, int, int]]:
+    def plain_numbers(self) -> dict[Field, tuple[str, int, int]]:
         """The numbers that an object has as they are: name, least and greatest."""
         return {
             field: (field.name, *field.range)
@@ -160,7 +160,7 @@ class Drafted(Shape):
         if not self.family.power:
             return self.fixed
         assert self.family.size is not None  # noqa: S101 (it says the power)
-        if getattr(draft.made, self.family.size.name) is None:
+        if getattr(draft.record, self.family.size.name) is None:
             return self.family.unit << self.family.smallest_power(draft.at + self.tail)
         return self.family.size_of(draft[self.family.size])
 

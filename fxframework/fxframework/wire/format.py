@@ -20,7 +20,7 @@ from fxframework.wire.expressions import Constant, Expression, Register
 from fxframework.wire.families import Family, declaration_error
 from fxframework.wire.fields import Integer, Number
 from fxframework.wire.records import OTHER, Layout, Record
-from fxframework.wire.rules import catalogue, refusals
+from fxframework.wire.rules import DOES_NOT_FIT, WRONG_FIELDS, catalogue, refusals
 from fxframework.wire.spans import Text
 from fxframework.wire.state import State, TextTable
 
@@ -313,10 +313,10 @@ class Format:
             return self.magic
         if isinstance(record, Padding):
             if record.nbytes < 0:
-                raise self.refuse(404, f"padding: nbytes is {record.nbytes}")
+                raise self.refuse(DOES_NOT_FIT, f"padding: nbytes is {record.nbytes}")
             return bytes(record.nbytes)
         if not isinstance(record, Record):
-            raise self.refuse(402, f"{record.record}: raw is missing")
+            raise self.refuse(WRONG_FIELDS, f"{record.record}: raw is missing")
         try:
             data = record.pack(state)
         except RefusalError as problem:
@@ -324,7 +324,7 @@ class Format:
         most = record.layout.most
         if 0 < most < len(data):
             raise self.refuse(
-                404, f"{record.record}: would have {len(data)} bytes, not up to {most}"
+                DOES_NOT_FIT, f"{record.record}: would have {len(data)} bytes, not up to {most}"
             )
         return data
 

@@ -592,7 +592,7 @@ class Many:
     def texts(self, length: Any, unit: int, field: Any) -> tuple[I64, I64]:
         """Return places and lengths of the next texts, and go to the next multiple of ``unit``.
 
-        It does what ``stretch``, ``field.seen_of_many`` and ``align`` do, where nothing is strange
+        It does what ``stretch``, ``field.check_spans`` and ``align`` do, where nothing is strange
         in one look at the bytes; ``unit`` is a power of two.
         """
         starts = self.at()

@@ -183,7 +183,7 @@ class Registrations:
     """
 
     def __init__(self) -> None:
-        from fxframework.kernels.codes import Numbering
+        from fxframework.kernels.pools import Numbering
 
         self.codes = np.full(256, -1, np.int32)
         """The code of each text at the beginning of the run, by dense number; -1 for none."""

@@ -16,15 +16,20 @@ from fxframework.wire.cursor import ShortError
 from fxframework.wire.format import Damaged, Format, Magic, Note, Padding, Unknown
 from fxframework.wire.framing import CUT, NO_ORDER, PADDING, UNKNOWN, frames_of
 from fxframework.wire.records import Record
+from fxframework.wire.rules import (
+    BAD_MAGIC,
+    BAD_SIZE,
+    BELOW_LEAST,
+    CUT_OFF,
+    OTHER_VERSION,
+    OTHER_VERSION_LOST,
+    UNDEFINED_VALUE,
+    UNKNOWN_KIND,
+)
 from fxframework.wire.state import State
 
 __all__ = ["Walk", "explain"]
 
-CUT_OFF, UNKNOWN_KIND, SIZE_RULE = 102, 103, 104
-BELOW_LEAST = 110
-"""The rule of a length that is less than what it counts at least."""
-OTHER_VERSION, OTHER_VERSION_LOST = 111, 112
-"""Rules of a kind of which no class fits the registers: with a size, and without one."""
 MORE = 64
 """Zero bytes behind the end of a growing file that show whether its last record takes more."""
 
@@ -67,13 +72,13 @@ class Walk:
                 self.at = nbytes
                 return Magic(nbytes=nbytes), []
             cut = format.magic.startswith(found)
-            return self.damaged(min(nbytes, len(data)), CUT_OFF if cut else 101)
+            return self.damaged(min(nbytes, len(data)), CUT_OFF if cut else BAD_MAGIC)
         try:
             record, c = header.unpack(data, 0, len(data), self.state, self.views)
         except ShortError:
             return self.damaged(len(data), CUT_OFF)
-        if any(number == 106 for number, _, _ in c.notes):
-            return self.damaged(record.nbytes, 101)
+        if any(number == UNDEFINED_VALUE for number, _, _ in c.notes):
+            return self.damaged(record.nbytes, BAD_MAGIC)
         self.state.apply(c.sets, c.effects)
         self.at = record.nbytes
         return record, c.notes
@@ -112,14 +117,14 @@ class Walk:
         if entry == CUT and frames.growing:
             return self.unfinished()
         if entry < UNKNOWN:
-            reasons = {CUT: CUT_OFF, NO_ORDER: 101}
-            return self.lost(reasons.get(entry, SIZE_RULE))
+            reasons = {CUT: CUT_OFF, NO_ORDER: BAD_MAGIC}
+            return self.lost(reasons.get(entry, BAD_SIZE))
         cls = None
         if entry >= 0:
             family = self.format.family
             if not family.kinds and self.format.choosy and not self.format.base.fits(self.data, at):
                 state.big = bool(before)
-                return self.lost(SIZE_RULE)
+                return self.lost(BAD_SIZE)
             if family.kinds:
                 numbers = family.numbers(self.data, at, state.big)
                 cls = family.choose(numbers, state.registers)
@@ -128,7 +133,7 @@ class Walk:
         if cls is None:
             is_of_other_version = entry >= 0
             if not size:
-                return self.lost(OTHER_VERSION_LOST if is_of_other_version else SIZE_RULE)
+                return self.lost(OTHER_VERSION_LOST if is_of_other_version else BAD_SIZE)
             self.at += size
             kind = frames.found_kind
             raw = bytes(self.data[at : self.at])
@@ -139,7 +144,7 @@ class Walk:
         except ShortError as problem:
             state.big = bool(before)
             if size:
-                return self.damaged(size, SIZE_RULE)
+                return self.damaged(size, BAD_SIZE)
             most = self.most_of(cls)
             may_follow = not most or problem.needed <= at + most
             if frames.growing and problem.needed > self.source.size and may_follow:

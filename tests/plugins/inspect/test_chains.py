@@ -7,11 +7,12 @@ import tracemalloc
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from fx_inspect import rules
 from fx_inspect.read.chains import Extents, follow
+
+from ...cases import cases
 
 BEGIN = 100
 """The unit of the first extent; others follow it."""
@@ -71,7 +72,7 @@ def at_once(extents: Extents, firsts: list[int], wanted: list[int], most: int) -
     return found
 
 
-@pytest.mark.parametrize("seed", range(60))
+@cases("seed", range(60))
 def test_chains_are_those_of_single_steps(seed: int) -> None:
     chance = random.Random(seed)
     count = chance.choice([0, 1, 2, 5, 30, 200])
@@ -93,7 +94,7 @@ def test_chains_are_those_of_single_steps(seed: int) -> None:
         assert at_once(extents, firsts, wanted, most) == by_steps(extents, firsts, wanted, most)
 
 
-@pytest.mark.parametrize("shape", ["one", "ring", "shared"])
+@cases("shape", ["one", "ring", "shared"])
 def test_long_chains_take_memory_in_proportion(shape: str) -> None:
     count = 1 << 16
     texts = 1 if shape == "one" else count

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from fx_inspect.read.snapshot import Snapshot
 from fx_inspect.write.writer import Inspector
 from fxframework.errors import UnreadableError
 from fxframework.testing.crashtest import RecordedMemory, crashtest
 
+from ...cases import cases
 from .trees import read, shown
 
 TOLD = {"FXI0223", "FXI0224", "FXI0225"}
@@ -77,7 +76,7 @@ def steps(inspector: Inspector) -> list[Callable[[], Any]]:
     return found
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@cases("version", [0, 1, 2])
 def test_every_image_is_in_progress_or_a_state_that_was(version: int) -> None:
     def write(memory: RecordedMemory) -> None:
         inspector = Inspector(memory, version=version)

@@ -31,7 +31,7 @@ def covered(data: bytes, offset: int) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("name", FILES)
+@cases("name", FILES)
 def test_every_byte_is_told(name: str) -> None:
     data = FILES[name]
     for record in RecordDecoder().records(data):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +43,7 @@ def test_bounds_are_those_of_the_reference(case: dict[str, Any]) -> None:
     assert one.bounds() == expected
 
 
-@pytest.mark.parametrize("case", VECTORS["inserts"], ids=lambda case: case["kind"])
+@cases("case", VECTORS["inserts"], ids=lambda case: case["kind"])
 def test_values_are_counted_where_writers_count_them(case: dict[str, Any]) -> None:
     type, kind = case["kind"].split()
     linear = kind == "linear"
@@ -61,7 +60,7 @@ def test_values_are_counted_where_writers_count_them(case: dict[str, Any]) -> No
         assert {key: one.condensed()[key] for key in case["condensed"]} == case["condensed"]
 
 
-@pytest.mark.parametrize("case", VECTORS["json_shape"], ids=lambda case: case["format"])
+@cases("case", VECTORS["json_shape"], ids=lambda case: case["format"])
 def test_json_is_that_of_ffx(case: dict[str, Any]) -> None:
     shape, type = case["format"].split()
     one = Histogram.of(type, LINEAR if shape == "linear" else EXPONENTIAL, case["slots"])
@@ -75,7 +74,7 @@ def test_an_array_of_too_few_slots_is_no_histogram(format: int, slots: int) -> N
     assert Histogram.of("int", format, [0] * slots) is None
 
 
-@pytest.mark.parametrize(("format", "slots"), [(LINEAR, 5), (EXPONENTIAL, 6)])
+@cases(("format", "slots"), [(LINEAR, 5), (EXPONENTIAL, 6)])
 def test_the_least_histogram_has_one_bucket_of_its_own(format: int, slots: int) -> None:
     one = Histogram.of("int", format, [1] * slots)
     assert one is not None

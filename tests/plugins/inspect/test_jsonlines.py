@@ -25,6 +25,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
+from ...cases import cases
 from .streams import damaged, vmos
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "inspect"
@@ -90,7 +91,7 @@ FILLINGS: list[Callable[[int], bytes]] = [
 ]
 
 
-@pytest.mark.parametrize("name", HEADER)
+@cases("name", HEADER)
 def test_every_type_and_order(name: str) -> None:
     for fill in FILLINGS:
         agree(blocks(name, fill))

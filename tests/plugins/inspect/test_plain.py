@@ -12,6 +12,8 @@ from fx_inspect import Inspector
 from fx_inspect.read.capture import InspectCapture
 from fxframework.errors import UsageError
 
+from ...cases import cases
+
 
 def opened(inspector: Inspector, **options: Any) -> InspectCapture:
     image = inspector.copy()
@@ -71,7 +73,7 @@ def test_a_value_by_its_selector() -> None:
     assert capture.value("root/*:bool") is True
 
 
-@pytest.mark.parametrize(
+@cases(
     ("selector", "message"),
     [
         ("root/values:none", "selects no properties"),

@@ -16,6 +16,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
 from ...bench.shapes.inspect import SHAPES
+from ...cases import cases
 from .shared_strings import SHARED
 
 EXPORTERS = {exporter.name: exporter for exporter in plugin.fx_exporters()}
@@ -47,8 +48,8 @@ def export(name: str, data: bytes, **options: Any) -> tuple[int, dict[str, int]]
     return sink.size, dict(session.close())
 
 
-@pytest.mark.parametrize("name", EXPORTERS)
 @pytest.mark.parametrize("shape", [*SHAPES, *SHARED])
+@cases("name", EXPORTERS)
 def test_output_and_memory_are_in_proportion(
     shape: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,8 +68,8 @@ def test_output_and_memory_are_in_proportion(
     assert peak < 40 * len(data) + (8 << 20), peak / len(data)
 
 
-@pytest.mark.parametrize("name", ["tree", "text", "json", "tree-json", "series"])
-@pytest.mark.parametrize("make", SHARED.values(), ids=SHARED)
+@cases("name", ["tree", "text", "json", "tree-json", "series"])
+@cases("make", SHARED.values(), ids=SHARED)
 def test_repeats_are_written_in_full_on_request(
     make: Callable[[int], bytes], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,8 +89,8 @@ def test_repeats_are_written_in_full_on_request(
     assert in_full > times * longest > in_part > longest
 
 
-@pytest.mark.parametrize("table", ["nodes", "properties", "inspect_slots", "inspect_links"])
-@pytest.mark.parametrize("make", SHARED.values(), ids=SHARED)
+@cases("table", ["nodes", "properties", "inspect_slots", "inspect_links"])
+@cases("make", SHARED.values(), ids=SHARED)
 def test_batches_have_a_bounded_length_of_text(
     make: Callable[[int], bytes], table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

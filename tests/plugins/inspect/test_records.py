@@ -117,7 +117,7 @@ def test_the_layout_goes_by_the_bytes() -> None:
     assert wire.layout_of(b"") == "new"
 
 
-@pytest.mark.parametrize(("layout", "width"), [("new", 24), ("v0", 28)])
+@cases(("layout", "width"), [("new", 24), ("v0", 28)])
 def test_indexes_are_as_wide_as_the_layout_says(layout: str, width: int) -> None:
     greatest = (1 << width) - 1
     fields = {"parent": greatest, "name": greatest, "value": -1}
@@ -438,10 +438,10 @@ def test_any_bytes_come_back(data: bytes, *, legacy: bool) -> None:
     assert round_trip(head + data) == head + data
 
 
-@pytest.mark.parametrize("name", ["img_all_scalars", "legacy_small_tree"])
-def test_every_truncation_comes_back(name: str) -> None:
+@cases("name", ["img_all_scalars", "legacy_small_tree"])
+def test_truncations_come_back(name: str) -> None:
     whole = image(EVERYTHING[name])
-    for length in (*range(min(len(whole), 500)), *range(500, len(whole), 397)):
+    for length in (*range(0, min(len(whole), 500), 5), *range(500, len(whole), 397)):
         data = whole[:length]
         assert round_trip(data) == data
 
@@ -449,7 +449,7 @@ def test_every_truncation_comes_back(name: str) -> None:
 def test_flipped_bits_come_back() -> None:
     randomly = random.Random(3)
     whole = every_type().rstrip(b"\0").ljust(1200, b"\0")
-    for _ in range(150):
+    for _ in range(50):
         data = bytearray(whole)
         for _ in range(randomly.randint(1, 5)):
             place = randomly.randrange(8 * len(data))

@@ -231,7 +231,7 @@ def test_a_selector_is_listed_on_one_line_and_taken_again(name: str) -> None:
     assert selector.property.parts == (name,)
 
 
-@pytest.mark.parametrize("text", ["root/\\u{110000}", "root/\\u{}", "root/\\u41", "root/\\x"])
+@cases("text", ["root/\\u{110000}", "root/\\u{}", "root/\\u41", "root/\\x"])
 def test_escapes_of_no_character_are_refused(text: str) -> None:
     with pytest.raises(SelectorError) as caught:
         parse(text)

@@ -15,6 +15,7 @@ from fxframework.host import Host
 from fxframework.replay import Report, ScenarioError, parse, replay
 from fxframework.replay import plugin as steps
 
+from ...cases import cases
 from .trees import read, shown
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "scenarios" / "inspect.toml"
@@ -191,7 +192,7 @@ def test_scripts_are_checked_before_they_run(host: Host) -> None:
     assert len(caught.value.faults) == 3
 
 
-@pytest.mark.parametrize("seed", [None, 99])
+@cases("seed", [None, 99])
 def test_the_example(host: Host, tmp_path: Path, seed: int | None) -> None:
     report = replay(EXAMPLE, host=host, out=tmp_path / "out", seed=seed)
     assert report.ok, report
@@ -199,7 +200,7 @@ def test_the_example(host: Host, tmp_path: Path, seed: int | None) -> None:
     assert {each.name: each.value for each in tree.root.properties}["state"] == "stopped"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("step", "why"),
     [
         ('do = "inspect.delete"\ndevice = "vmo"\npath = ""', "the root cannot be deleted"),

@@ -22,6 +22,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.strings import TextColumn
 
+from ...cases import cases
 from . import trees
 from .trees import FILES, HEADER, image
 
@@ -289,7 +290,7 @@ def test_arrays_of_joined_trees_keep_their_slots() -> None:
     assert batched == [row["slot"] for row in slots]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("links", "depth", "state", "code"),
     [
         ({}, 16, "not found", "FXI0601"),
@@ -321,7 +322,7 @@ def test_losses_in_the_tree_of_a_link_are_reported_at_the_link() -> None:
     ]  # a copy during a change is a warning of its own file
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "match"),
     [
         ({"links": "no/such/folder"}, "'no/such/folder' is a folder that does not exist"),
@@ -516,7 +517,7 @@ def hostile(case: str) -> bytes:
     return bytes(whole)
 
 
-@pytest.mark.parametrize("case", ["cut", "flipped", "deep", "long"])
+@cases("case", ["cut", "flipped", "deep", "long"])
 def test_hostile_files_take_memory_in_proportion(case: str) -> None:
     data = hostile(case)
     opened(sample(1 << 14)).table("properties")  # whatever is imported is imported now

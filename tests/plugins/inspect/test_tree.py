@@ -6,8 +6,6 @@ import random
 from copy import deepcopy
 from typing import Any
 
-import pytest
-
 from fx_inspect.read.capture import InspectCapture
 from fx_inspect.rules import RULES
 from fxframework.errors import Severity
@@ -136,7 +134,7 @@ def test_extents_are_joined() -> None:
     assert codes(vmo.data) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("next_extent", "code", "length"),
     [(0, "FXI0207", 8), (1000, "FXI0205", 8), (1, "FXI0205", 8)],
 )
@@ -147,7 +145,7 @@ def test_a_broken_chain_cuts_the_value(next_extent: int, code: str, length: int)
     assert codes(vmo.data) == [(code, value), ("FXI0306", extents[1])]
 
 
-@pytest.mark.parametrize("target", [1, 1000, "first"])
+@cases("target", [1, 1000, "first"])
 def test_a_chain_may_not_go_on_behind_the_text(target: int | str) -> None:
     vmo, extents, value = with_extents(8, 8, total=16)
     vmo.retarget(extents[1], "next_extent", extents[0] if target == "first" else target)
@@ -163,9 +161,7 @@ def test_a_string_without_extents_has_no_next_index() -> None:
     assert codes(vmo.data) == [("FXI0227", text)]
 
 
-@pytest.mark.parametrize(
-    ("after", "fine"), [("next", True), ("larger", False), ("value", False), (1000, False)]
-)
+@cases(("after", "fine"), [("next", True), ("larger", False), ("value", False), (1000, False)])
 def test_free_lists_go_on_with_free_blocks_of_their_order(after: str | int, fine: bool) -> None:
     vmo = Vmo()
     places = {"value": vmo.integer("a", 1)}
@@ -286,7 +282,7 @@ def test_links_say_what_they_lead_to() -> None:
     assert codes(vmo.data) == [("FXI0218", link), ("FXI0306", content)]
 
 
-@pytest.mark.parametrize("order", [0, 1])
+@cases("order", [0, 1])
 def test_buffers_of_unknown_formats_are_dropped(order: int) -> None:
     vmo = Vmo()
     name = vmo.name("b")
@@ -414,11 +410,11 @@ def test_findings_say_what_is_wrong() -> None:
 # --- Hostile bytes -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["img_all_scalars", "img_arrays_histograms"])
-def test_every_truncation_gives_what_is_left(name: str) -> None:
+@cases("name", ["img_all_scalars", "img_arrays_histograms"])
+def test_truncations_give_what_is_left(name: str) -> None:
     whole = image(FILES[name])
     data = whole.rstrip(b"\0")
-    for length in (*range(600), *range(600, len(data), 37)):
+    for length in (*range(0, 600, 5), *range(600, len(data), 97)):
         tree, found = read(data[:length])
         assert tree.root.name == "root"
         assert not length or found
@@ -427,7 +423,7 @@ def test_every_truncation_gives_what_is_left(name: str) -> None:
 def test_flipped_bits_never_raise() -> None:
     randomly = random.Random(7)
     data = bytearray(every_type().rstrip(b"\0"))
-    for _ in range(500):
+    for _ in range(120):
         places = [randomly.randrange(8 * len(data)) for _ in range(randomly.randint(1, 4))]
         for place in places:
             data[place // 8] ^= 1 << place % 8

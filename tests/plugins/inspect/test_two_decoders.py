@@ -30,6 +30,7 @@ from fxframework.model.capture import OpenRequest
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
 
+from ...cases import cases
 from ...properties import share
 from . import tree
 from .streams import damaged, vmos
@@ -188,7 +189,7 @@ def test_agree_at_truncations(data: bytes) -> None:
         agree(data[:length])
 
 
-@pytest.mark.parametrize("name", ["files", "legacy_v0"])
+@cases("name", ["files", "legacy_v0"])
 def test_agree_on_the_vectors(name: str) -> None:
     vectors = json.loads((CONFORMANCE / f"{name}.json").read_text("utf-8"))
     assert vectors

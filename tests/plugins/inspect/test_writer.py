@@ -77,7 +77,7 @@ def tombstone(inspector: Inspector) -> None:
     gone.delete()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "write"),
     [
         ("img_all_scalars", all_scalars),
@@ -157,7 +157,7 @@ def test_slots_that_are_not_there_ignore_it() -> None:
 # --- Histograms ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", vectors("histograms")["inserts"], ids=lambda case: case["kind"])  # type: ignore[call-overload]
+@cases("case", vectors("histograms")["inserts"], ids=lambda case: case["kind"])  # type: ignore[call-overload]
 def test_histograms_count_as_the_reference_does(case: dict[str, Any]) -> None:
     inspector = Inspector()
     number, kind = case["kind"].split()
@@ -237,7 +237,7 @@ def test_setting_a_string_to_what_it_is_keeps_its_block() -> None:
     assert inspector.stats() == before
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@cases("version", [0, 1])
 def test_names_of_old_versions_are_their_own(version: int) -> None:
     inspector = Inspector(version=version)
     inspector.root.create_int("same", 1)
@@ -488,9 +488,7 @@ def test_stats_are_recorded_on_request() -> None:
     assert properties(lazy)["allocated_blocks"] == inspector.stats().allocated_blocks
 
 
-@pytest.mark.parametrize(
-    ("given", "maximum"), [(None, DEFAULT_VMO), (1, 4096), (4097, 8192), (128 << 20, 128 << 20)]
-)
+@cases(("given", "maximum"), [(None, DEFAULT_VMO), (1, 4096), (4097, 8192), (128 << 20, 128 << 20)])
 def test_sizes_are_rounded_up_to_pages(given: int | None, maximum: int) -> None:
     inspector = Inspector(max_size=given)
     assert (inspector.size, inspector.stats().maximum_size) == (4096, maximum)
@@ -590,7 +588,7 @@ def test_what_old_versions_have_no_place_for_is_refused(
     assert inspector.root.create_int("n" * 2040, 1).exists
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "options"),
     [
         ("FXI0404", {"version": 3}),
@@ -635,7 +633,7 @@ def test_a_string_with_all_the_users_that_can_be_counted_is_refused() -> None:
 # --- Blocks that are there already ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["records", "json"])
+@cases("form", ["records", "json"])
 def test_blocks_become_the_same_bytes(form: str) -> None:
     inspector = Inspector()
     all_scalars(inspector)

@@ -254,7 +254,7 @@ def test_every_log_is_still_its_components(data: bytes, options: dict[str, Any],
     assert moved(after, to)[0] == after
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "options"),
     [(BY_MANIFEST, {}), (IN_RECORD, {}), (SUFFIXED, {"suffix": True})],
     ids=["manifests", "in_record", "suffixes"],
@@ -338,7 +338,7 @@ def test_what_cannot_be_moved_is_counted() -> None:
         AttributionConverter("nowhere")
 
 
-@pytest.mark.parametrize("to", ["manifest", "in_record", "none", "keep"])
+@cases("to", ["manifest", "in_record", "none", "keep"])
 def test_it_is_an_option_of_the_writer(to: str) -> None:
     records, _ = decode(IN_RECORD)
     shown = [record.to_json() for record in records]

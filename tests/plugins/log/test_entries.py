@@ -37,7 +37,7 @@ def only(*args: tuple[str, str, Any], **more: Any) -> tuple[Entry, list[str]]:
     return made, found
 
 
-@pytest.mark.parametrize(
+@cases(
     "vector", [v for v in STREAMS if isinstance(v.get("expected"), list)], ids=lambda v: v["name"]
 )
 def test_manifests_name_who_logged(vector: dict[str, Any]) -> None:
@@ -153,7 +153,7 @@ def test_the_last_one_counts() -> None:
     assert found == ["FXL0202", "FXL0202"]
 
 
-@pytest.mark.parametrize("name", ["num_dropped", "dropped_logs"])
+@cases("name", ["num_dropped", "dropped_logs"])
 def test_a_count_of_none_clears_no_other(name: str) -> None:
     made, _ = only(("num_dropped", "uint64", 7), (name, "uint64", 0))
     assert made.dropped == 7

@@ -9,6 +9,7 @@ from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView
 
+from ...cases import cases
 from .logs import entry, log, packet, records_of, ring, stream, text_log
 
 EXPLAIN = {
@@ -46,7 +47,7 @@ def covered(format: str, data: bytes, offset: int) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("format", FILES)
+@cases("format", FILES)
 def test_every_byte_is_told(format: str) -> None:
     data = FILES[format]
     for record in records_of(format, data, {}):
@@ -84,7 +85,7 @@ def test_of_a_ring_an_entry_that_wraps_is_told() -> None:
     assert views("log-ring", data, 4096) == first
 
 
-@pytest.mark.parametrize("offset", [-1, len(FILES["log"])])
+@cases("offset", [-1, len(FILES["log"])])
 def test_other_places_are_refused(offset: int) -> None:
     with pytest.raises(UsageError):
         views("log", FILES["log"], offset)

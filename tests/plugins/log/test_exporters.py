@@ -267,7 +267,7 @@ def test_what_is_not_printable_stands_as_json(hostile: str) -> None:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", PRESENTATION["json"], ids=lambda case: case["name"])
+@cases("case", PRESENTATION["json"], ids=lambda case: case["name"])
 def test_objects_are_those_of_the_reference(case: dict[str, Any]) -> None:
     expected = case["expected"]
     metadata, root = expected["metadata"], expected["payload"]["root"]
@@ -452,7 +452,7 @@ def test_columns_of_other_plugins_are_reported(form: Any, options: dict[str, Any
     }
 
 
-@pytest.mark.parametrize("name", ["otlp", "journald"])
+@cases("name", ["otlp", "journald"])
 def test_logs_of_other_formats_come_out_as_far_as_they_go(name: str) -> None:
     capture = HandMade()
     capture.schemas = {  # type: ignore[misc]
@@ -480,7 +480,7 @@ def test_logs_of_other_formats_come_out_as_far_as_they_go(name: str) -> None:
     assert second["timeUnixNano"] == str(10**18 + 2)
 
 
-@pytest.mark.parametrize("name", ["otlp", "journald"])
+@cases("name", ["otlp", "journald"])
 def test_times_of_a_clock_that_is_not_tied_to_utc_are_reported(name: str) -> None:
     logs = [Log(ts=5), Log(ts=7)]
     _, dropped = export(exporter(name, None), hand_made(*logs), hand_made(*logs))

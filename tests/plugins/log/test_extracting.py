@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import fxframework as fxf
 from fx_log import format as wire
 from fx_log.read import records as fx
@@ -13,6 +11,7 @@ from fx_log.write.copying import extract
 from fxframework.io.sink import Sink
 from fxframework.model.selection import Selection
 
+from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .test_records import decode
 
@@ -65,7 +64,7 @@ def test_a_part_of_packets() -> None:
     assert left_out == {"logs": 1, "damaged stretches": 1}
 
 
-@pytest.mark.parametrize("tail", [0, 65536 - 40])
+@cases("tail", [0, 65536 - 40])
 def test_a_part_of_a_ring_is_a_ring(tail: int) -> None:
     data = ring([entry(text_log(f"m{n}", time=n)) for n in range(4)], tail=tail, rest=b"\2")
     out, left_out = part(data, Selection(start_ns=1, stop_ns=3), "log-ring")
@@ -106,8 +105,8 @@ def test_a_part_says_what_its_writer_reports() -> None:
     }
 
 
-@pytest.mark.parametrize("criterion", ["pids", "tids"])
-@pytest.mark.parametrize("form", ["log", "log-ring"])
+@cases("criterion", ["pids", "tids"])
+@cases("form", ["log", "log-ring"])
 def test_the_number_0_chooses_logs_that_give_it(form: str, criterion: str) -> None:
     given = log(("pid", "uint64", 0), ("tid", "uint64", 0), ("message", "string", "given"))
     data = given + text_log("not given")

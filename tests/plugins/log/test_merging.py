@@ -272,8 +272,8 @@ def test_every_packet_is_kept_as_it_is_in_the_order_of_time(
     assert dropped == ({"severities beyond a byte": odd} if odd else {})
 
 
-@pytest.mark.parametrize("form", ["log", "log-ring"])
-@pytest.mark.parametrize("attribution", ["keep", "in_record"])
+@cases("form", ["log", "log-ring"])
+@cases("attribution", ["keep", "in_record"])
 def test_a_part_of_a_capture_is_merged(form: str, attribution: str) -> None:
     data = FORMS[form]([text_log(f"m{time}", time=time) for time in range(4)])
     part = opened(data, form).between(1, 3)
@@ -313,7 +313,7 @@ def test_packets_and_rings_become_records() -> None:
     assert dropped == {}
 
 
-@pytest.mark.parametrize("name", ["$__moniker", "$__url"])
+@cases("name", ["$__moniker", "$__url"])
 def test_a_key_that_would_say_who_logged_does_not_stand_at_the_end(name: str) -> None:
     data = log((name, "string", "not me"), ("message", "string", "m"))
     after, dropped = merged(opened(data))
@@ -372,7 +372,7 @@ def test_logs_of_other_formats() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     "logs",
     [
         Log(message="x" * 40_000),
@@ -410,7 +410,7 @@ def test_redaction_while_merging() -> None:
     assert b"broke" not in after
 
 
-@pytest.mark.parametrize("fold", [True, False])
+@cases("fold", [True, False])
 def test_what_is_redacted_by_key_does_not_come_into_a_packets_message(fold: bool) -> None:
     data = log(
         ("pid", "uint64", 77),

@@ -40,7 +40,7 @@ def test_records_in_a_row_are_likely() -> None:
     assert sniffed("log", text_log("a") * 2000) == LIKELY
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@cases("count", [1, 2])
 def test_a_few_records_and_damage_need_the_name(count: int) -> None:
     data = text_log("a") * count + b"\1" * 24
     assert sniffed("log", data) == NONE
@@ -49,7 +49,7 @@ def test_a_few_records_and_damage_need_the_name(count: int) -> None:
     assert sniffed("log", b"") == NONE
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         log(severity=0),
@@ -63,7 +63,7 @@ def test_by_its_name_an_odd_file_is_one(data: bytes) -> None:
     assert sniffed("log", data, "x.fxlog") == POSSIBLE
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         log(severity=0) * 3,  # the trace format's log record has no severity there

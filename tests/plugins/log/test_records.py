@@ -229,7 +229,7 @@ def test_damage_before_the_last_record_is_left_behind() -> None:
     assert [record.record for record in records] == ["log"] * 3 + ["damaged", "log"]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@cases("form", FORMS)
 def test_truncations_come_back(form: str) -> None:
     whole = FORMS[form]
     sizes = (

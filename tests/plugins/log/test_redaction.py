@@ -136,7 +136,7 @@ def test_numbers_of_packets_become_0() -> None:
     assert counts == {"values": 3}
 
 
-@pytest.mark.parametrize("moniker", ["moniker", "$__moniker"])
+@cases("moniker", ["moniker", "$__moniker"])
 def test_who_logged_is_redacted_in_every_generation(moniker: str) -> None:
     suffix = fx.Attribution(moniker=SECRET, url="u/ok", rolled_out=4).pack()
     data = text_log("m") + suffix

@@ -203,7 +203,7 @@ DAMAGED_ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize("case", DAMAGED_ARGUMENTS)
+@cases("case", DAMAGED_ARGUMENTS)
 def test_an_argument_that_cannot_be_decoded_is_left_out(case: str) -> None:
     code, word, behind = DAMAGED_ARGUMENTS[case]
     record = log(("a", "int64", 1), time=5)
@@ -343,7 +343,7 @@ def test_damage_is_read_by_as_many_stretches_as_records_are() -> None:
     assert len(salvaged(data, "log-legacy-stream")[1]) == 75_000
 
 
-@pytest.mark.parametrize("tail", [0, 65536 - 40, 7 * 65536 + 8])
+@cases("tail", [0, 65536 - 40, 7 * 65536 + 8])
 def test_a_sound_ring_keeps_its_bytes(tail: int) -> None:
     data = ring([entry(text_log(f"m{n}", time=n)) for n in range(4)], tail=tail)
     assert salvaged(data, "log-ring") == (data, [])

@@ -306,7 +306,7 @@ def test_a_memory_that_held_a_ring_is_taken_over() -> None:
     assert read_ring(image(memory))[0] == [(7, "mine")]
 
 
-@pytest.mark.parametrize("size", [4096, 65536, SIZE + 8, SIZE - 4096])
+@cases("size", [4096, 65536, SIZE + 8, SIZE - 4096])
 def test_no_ring_in_a_memory_of_another_size(size: int) -> None:
     with pytest.raises(UsageError):
         RingWriter(BytesMemory(size))

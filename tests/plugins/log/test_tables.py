@@ -133,7 +133,7 @@ def test_many_components_are_told_apart() -> None:
     assert capture.table("logs").texts("component") == [f"core/{n}" for n in range(1, 300)]
 
 
-@pytest.mark.parametrize("tail", [0, 65536 - 8, 65536 - 40, 3 * 65536 + 4096])
+@cases("tail", [0, 65536 - 8, 65536 - 40, 3 * 65536 + 4096])
 def test_offsets_of_a_ring_are_places_in_its_image(tail: int) -> None:
     image = ring([entry(log(*FULL), tag=1 << 40), entry(text_log("two"))], tail=tail)
     capture = opened(image, RingCapture)
@@ -258,7 +258,7 @@ def test_a_container_goes_on_with_its_header() -> None:
         assert opened(whole + more, StreamCapture).resume() == (len(whole), whole[:16])
 
 
-@pytest.mark.parametrize("open", [LegacyCapture, RingCapture])
+@cases("open", [LegacyCapture, RingCapture])
 def test_what_cannot_grow_cannot_be_followed(open: Any) -> None:
     assert opened(packet("one"), open).resume() is None
 
@@ -320,7 +320,7 @@ def test_the_sample_is_typical() -> None:
     assert 130 < capture.source.size / summary.records < 180
 
 
-@pytest.mark.parametrize("option", [{"severity_era": "2021"}, {"clock": "moon"}])
+@cases("option", [{"severity_era": "2021"}, {"clock": "moon"}])
 def test_options_that_make_no_sense_are_refused(option: dict[str, str]) -> None:
     with pytest.raises(UsageError):
         fxf.open(b"", format="log", **option)

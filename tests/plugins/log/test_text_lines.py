@@ -22,6 +22,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.registry import parse_options
 
+from ...cases import cases
 from .captures import Arg, Log, export, exporter, hand_made, logs
 
 TEXT = exporter("text")
@@ -144,7 +145,7 @@ OTHER = [
 ]
 
 
-@pytest.mark.parametrize("rows", [1, 7, 1 << 14])
+@cases("rows", [1, 7, 1 << 14])
 def test_plain_rows_and_others_in_every_order(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(presentation, "ROWS", rows)
     rng = random.Random(rows)

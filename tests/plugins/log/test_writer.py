@@ -113,7 +113,7 @@ def test_the_order_is_that_of_the_reference_writer() -> None:
     assert (record.timestamp, record.severity, record.tag_bits) == (5, 0x50, 0)
 
 
-@pytest.mark.parametrize("name", ["rust_event_with_location", "rust_event_dropped"])
+@cases("name", ["rust_event_with_location", "rust_event_dropped"])
 def test_the_reference_writers_bytes(name: str) -> None:
     (vector,) = [v for v in VECTORS if v["name"] == name]
     expected = vector["expected"]["record"]
@@ -417,7 +417,7 @@ def test_a_record_is_never_lost_for_its_keys() -> None:
         LogWriter(socket, on_too_large="shrug")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("length", [32_740, 32_768, 40_000])
+@cases("length", [32_740, 32_768, 40_000])
 def test_names_that_are_too_long_are_cut(length: int) -> None:
     writer, socket = written(on_too_large="cut")
     assert writer.info("m", **{"é" * (length // 2): 5, "after": 6})

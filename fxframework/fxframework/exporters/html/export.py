@@ -17,7 +17,7 @@ from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
 from fxframework.kit.json_fields import finite
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, utc_text
+from fxframework.model.clock import NS_MIN, NS_PER_SECOND, ends_of, utc_text
 from fxframework.model.logs import log_levels
 from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
@@ -82,7 +82,7 @@ class _Slices:
         table = capture.table("slices")
         start = table.array("ts")
         dur = table.array("dur")
-        last_end = _last_end(start, dur)
+        last_end = int(ends_of(start, dur).max())
         length = dur
         if dur.min() < 0:
             length = last_end - start
@@ -463,17 +463,6 @@ def _move(entry: dict[str, Any], start: int) -> None:
             entry["states"]["start"] = [time - start for time in entry["states"]["start"]]
     else:
         entry["start"] -= start
-
-
-def _last_end(start: I64, dur: I64) -> int:
-    """Return when the last slice ends, or begins, in blocks to save memory."""
-    end = int(start.max())
-    for first in range(0, start.size, BLOCK):
-        begins = start[first : first + BLOCK]
-        lengths = np.maximum(dur[first : first + BLOCK], 0)
-        lengths = np.minimum(lengths, NS_MAX - begins)
-        end = max(end, int((begins + lengths).max()))
-    return end
 
 
 def _lanes(start: list[int], length: list[int]) -> list[int]:

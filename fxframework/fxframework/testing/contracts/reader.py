@@ -50,7 +50,7 @@ CUT = 512
 EDGE = (-1, 0, 1, 8)
 """Where a sample is truncated: at these distances from the beginning of each record, ..."""
 CLOSE, APART = 3, 8
-"""... and after every so many bytes of a small sample, and of a large one. Multiples of 3 are at all
+"""... and after every so many bytes of a small sample, and of a large one. Multiples of 3 reach all
 places in a word."""
 FOREIGN: Mapping[str, bytes] = {
     "empty": b"",

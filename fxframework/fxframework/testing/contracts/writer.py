@@ -29,7 +29,7 @@ from fxframework.testing.contracts.writing import Json, Stream, all_written, jso
 
 __all__ = ["WriterContract"]
 
-MOST = 10_000
+MOST = 3_000
 """The most records in a long file."""
 COUNTS = (250, 1_000, 4_000, 16_000)
 """Records of the files for which memory is compared, until a longer file takes no more."""
