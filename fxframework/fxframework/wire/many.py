@@ -212,7 +212,7 @@ class Reference:
     @property
     def ordinals(self) -> I64:
         """The rows of the run that have the numbers."""
-        return self.own.ordinals[self.rows]
+        return self.own.ordinals[self.rows]  # type: ignore[no-any-return]
 
     def shown(self, number: int) -> str:
         """Return what is shown in place of the text of a number that nothing declared."""
@@ -419,8 +419,10 @@ class Many:
         """Return the integers at places that ``take`` returned."""
         numbers = self.reading.numbers
         if self.step and nbytes not in PIECES:
-            first, count = int(places[0]), places.size
-            return numbers.in_steps(first, self.step, count, nbytes, big=self.big, signed=signed)
+            begin = int(places[0])
+            return numbers.in_steps(
+                begin, self.step, places.size, nbytes, big=self.big, signed=signed
+            )
         return numbers.integers(places, nbytes, big=self.big, signed=signed)
 
     def stretch(self, length: Any) -> tuple[I64, I64]:

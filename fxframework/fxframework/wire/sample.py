@@ -155,6 +155,7 @@ def _value(field: Field, state: State, number: int) -> Any:
         return WORDS[number % len(WORDS)][: field.fixed]
     if isinstance(field, Octets):
         size = field.fixed if field.fixed is not None else 8
+        # Never zero, which may end or pad them.
         return bytes((number + place) % 255 + 1 for place in range(size))
     if isinstance(field, Flag):
         return bool(number & 1)

@@ -78,7 +78,7 @@ def values(layout: Layout, state: State) -> SearchStrategy[dict[str, Any]]:
                 if _is_free(layout, field):
                     is_there = draw(st.booleans())
                 else:
-                    known = {**state.registers, **layout.numbers_in(values_so_far)}
+                    known: dict[Any, int] = {**state.registers, **layout.numbers_in(values_so_far)}
                     is_there = bool(field.when.value(known))
             values_so_far[field.name] = value if is_there else None
         return values_so_far
@@ -117,6 +117,7 @@ def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
     if isinstance(field, Text):
         if field.entry is None:
             return _text(field)
+        # A closed table declares nothing: texts are in the record, or empty.
         if field.entry.table.closed:
             return _text(field).filter(lambda text: len(text.encode()) < field.inline)
         inline = [_text(field)] if field.inline else []
