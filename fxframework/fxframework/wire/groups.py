@@ -139,7 +139,7 @@ class Shape:
             raise UnfitError
 
     def _entry(self, field: Field, example: Mapping[str, Any]) -> _Entry:
-        """Return a field as the objects have it. Raises UnfitError if columns cannot write it."""
+        """Return a field as it is in the objects. Raises UnfitError if columns cannot write it."""
         has_key = field.key in example
         is_conditional = field.when is not None
         is_derived = self.layout.derives(field)
