@@ -270,8 +270,9 @@ class Many:
     ``known`` has the columns of fields read so far. ``rows`` says which rows of ``own`` they are,
     None for all of them in order; for parts, ``index`` is the number of each within its record.
     Three kinds of rows meet here: those of this object, those of its class (``own``), and those of
-    the run (``ordinals``). ``rows_at`` leads from the first to the second, ``own.ordinals`` from
-    there to the third.
+    the run (``ordinals``). Example: a class has the records 2, 5 and 9 of a run, and a field is
+    read of the last two of them. ``rows`` then are 1 and 2, ``rows_at([0])`` is 1, and ``ordinals``
+    are 5 and 9.
     """
 
     def __init__(
