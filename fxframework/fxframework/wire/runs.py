@@ -315,6 +315,9 @@ class Run:
             own.settle(self.count)
             reader.count(plan.cls.record, own.ordinals[own.sound].size)
         reader.follow(self)
+        # In this order: a record may refer to a text that another of the run declares. An object
+        # sees texts and registers as they are before its row, so all of them are known by then.
+        # Rows have codes of texts, and come from objects too. Some of them are findings.
         self._enter_texts()
         self._look_up()
         self._report_stretches()
