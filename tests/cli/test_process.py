@@ -62,7 +62,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert b"convert" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("explain", "FXF0001"), ("plugins",)])
+@cases("arguments", [("--version",), ("explain", "FXF0001"), ("plugins",)])
 def test_other_light_commands_load_no_numpy(arguments: tuple[str, ...]) -> None:
     code = (
         "import sys\n"

@@ -17,3 +17,10 @@ TEXT_FLAGS: dict[str, int]
 def texts(
     data: U8, starts: I64, stated: I64, limits: I64, origins: I64, unit: int
 ) -> tuple[I64, I64, U8 | None]: ...
+
+FULL: int
+CLOSED: int
+ENDED: int
+OPEN: int
+
+def elements(data: U8, at: int, starts: I64, stops: I64) -> tuple[int, int, int]: ...

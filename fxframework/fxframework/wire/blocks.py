@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from fxframework.io.limits import Limits
 from fxframework.io.source import RELEASED, Source
-from fxframework.kernels.codes import codes_of
+from fxframework.kernels.pools import codes_of
 from fxframework.model.strings import StringPool
 from fxframework.wire.cells import Cells, ObjectRows, RowSource, TableColumns, merged
 from fxframework.wire.choices import Again

@@ -90,7 +90,7 @@ class Tasks:
     """The threads that rows name by the ids of process and thread, in the order of the file."""
 
     def __init__(self) -> None:
-        from fxframework.kernels.codes import Numbering
+        from fxframework.kernels.pools import Numbering
 
         self._of_pids, self._of_tids, self._of_pairs = Numbering(), Numbering(), Numbering()
         self.pids: list[int] = []

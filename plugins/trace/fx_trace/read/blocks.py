@@ -31,7 +31,7 @@ from fx_trace.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX, WORD, view_of
-from fxframework.kernels.codes import Numbering
+from fxframework.kernels.pools import Numbering
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.model.strings import StringPool

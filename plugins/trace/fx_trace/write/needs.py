@@ -22,7 +22,7 @@ from fx_trace.kinds import ArgType, EventType, RecordType
 from fx_trace.read.blocks import TraceBlocks, TraceFile, TraceFrames, trace_format
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.kernels.codes import Numbering
+from fxframework.kernels.pools import Numbering
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.strings import StringPool
 from fxframework.wire.blocks import Block
