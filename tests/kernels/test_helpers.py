@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.kernels import parts, pools, sorting, templates
-from fxframework.kernels.rows import Notes, copied
+from fxframework.kernels.rows import Notes
+from fxframework.kernels.stretches import copied
 from fxframework.model.strings import StringPool
 
 from ..cases import cases

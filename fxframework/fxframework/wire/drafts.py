@@ -91,12 +91,12 @@ class Drafted(Shape):
         """Whether numbers follow from their places."""
         return any(isinstance(field, Number) and field.uses_place for field in self.fields)
 
-    def packed(self, made: Any, state: State | None, big: bool) -> bytes:
+    def packed(self, record: Any, state: State | None, big: bool) -> bytes:
         """Return the bytes of an object. Raises RefusalError for a value that does not fit.
 
         What has a size of its own is written first, so that lengths before it are known.
         """
-        draft = Draft(self, made, state, big)
+        draft = Draft(self, record, state, big)
         pieces: dict[Field, bytes] = {}
         padding = -1  # not known yet
         for field, nbytes in self.extents:

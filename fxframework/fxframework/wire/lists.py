@@ -176,6 +176,7 @@ class Listed(Field):
             if self.count is not None:
                 counts = np.where(fits, counts, 0)
         many.go_to(begins + counts * item.nbytes)
+        many.known[self, START], many.known[self, LENGTH] = begins, counts * item.nbytes
         if not (self.in_rows or many.reading.for_lines):
             return
         records, index = flattened(counts)
