@@ -44,7 +44,7 @@ def fxf() -> list[str]:
 def big(tmp_path: Path) -> Path:
     """A capture of more text than a pipe holds."""
     path = tmp_path / "big.toy"
-    path.write_bytes(toy.toy(*(toy.mark("m", at) for at in range(30_000))))
+    path.write_bytes(toy.toy(*(toy.mark("m", at) for at in range(6_000))))
     return path
 
 

@@ -166,13 +166,6 @@ def core_distributions() -> list[metadata.Distribution]:
     return required("fxframework")
 
 
-def with_requirements(*names: str) -> list[metadata.Distribution]:
-    """Distributions that are installed here, and what they require beyond a core install."""
-    known = {distribution.name.lower() for distribution in core_distributions()}
-    found = [*map(metadata.distribution, names), *required(*names)]
-    return [each for each in found if each.name.lower() not in known]
-
-
 def required(*names: str) -> list[metadata.Distribution]:
     """What these distributions require, as the metadata of what is installed says."""
     found: dict[str, metadata.Distribution] = {}

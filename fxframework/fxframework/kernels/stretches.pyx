@@ -155,6 +155,26 @@ def texts(const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1]
     return lengths, ends, flags if every else None
 
 
+def copied(const uint8_t[::1] source, const int64_t[::1] starts, const int64_t[::1] offsets,
+           uint8_t[::1] out):
+    """Copy stretches of bytes, of shape (n,), to ``offsets``, of shape (n + 1,).
+
+    Return whether all of them are within the source; copies those before the first that is not.
+    """
+    cdef int64_t row, size
+    cdef bint fits = True
+    with nogil:
+        for row in range(starts.shape[0]):
+            size = offsets[row + 1] - offsets[row]
+            if size <= 0:
+                continue
+            if starts[row] < 0 or size > source.shape[0] - starts[row]:
+                fits = False
+                break
+            memcpy(&out[offsets[row]], &source[starts[row]], size)  # safe: the stretch was checked
+    return fits
+
+
 # --- The values of an array of JSON --------------------------------------------------------------
 
 # Why ``elements`` ends. Brackets are counted, not paired: what lies between the first and its last

@@ -96,7 +96,7 @@ def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
 
 
 def padded(cells: Iterable[str], widths: Iterable[int], numeric: Iterable[bool]) -> Iterator[str]:
-    """Yield the cells of a row as wide as their columns: numbers to the right, texts to the left."""
+    """Yield the cells of a row as wide as their columns: numbers right, texts left."""
     for cell, width, is_numeric in zip(cells, widths, numeric, strict=True):
         if is_numeric:
             yield cell.rjust(width)

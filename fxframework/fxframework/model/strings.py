@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fxframework.io import arena
 from fxframework.kernels.pools import NOWHERE, Pool, codes_of
-from fxframework.kernels.rows import copied
+from fxframework.kernels.stretches import copied
 
 __all__ = ["StringPool", "TextColumn", "read_only"]
 

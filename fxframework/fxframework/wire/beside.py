@@ -79,7 +79,9 @@ class Computed(Field):
 
     def parse(self, form: JsonFields) -> Any:
         """Return the number, which writing ignores; None if there is none."""
-        return form.number(self.key) if self.key in form else None
+        if self.key in form:
+            return form.number(self.key)
+        return None
 
 
 class Surplus(Field):
@@ -173,4 +175,6 @@ class Spare(Octets):
 
     def parse(self, form: JsonFields) -> Any:
         """Return the bytes; none if JSON has none."""
-        return form.octets(self.key) if self.key in form else b""
+        if self.key in form:
+            return form.octets(self.key)
+        return b""

@@ -62,8 +62,10 @@ class TableColumns:
         column = self.kinds[name]
         is_code = column.kind == "code"
         value = rows.constants.get(name)
+        if value is None and is_code:
+            return -1
         if value is None:
-            return -1 if is_code else 0
+            return 0
         if not isinstance(value, str):
             return value
         if is_code:
@@ -99,7 +101,9 @@ def is_textual(source: Any, kind: str) -> bool:
 def as_kind(values: I64, source: Any, kind: str) -> NDArray[Any]:
     """Return numbers of 64 bits as a column of a kind."""
     if isinstance(source, Float):
-        floats = values.astype("u4").view("f4") if source.nbytes == 4 else values.view("f8")
+        floats: NDArray[Any] = values.view("f8")
+        if source.nbytes == 4:
+            floats = values.astype("u4").view("f4")
         with np.errstate(invalid="ignore"):  # signalling NaN
             return floats.astype(kind, copy=False)
     dtype = np.dtype(kind)

@@ -20,7 +20,9 @@ from fxframework.wire.shape import Shape
 if TYPE_CHECKING:
     from fxframework.wire.state import State
 
-__all__ = ["Drafted"]
+__all__ = ["OF_ANOTHER_KIND", "Drafted"]
+
+OF_ANOTHER_KIND = "it would be read as a record of another kind"
 
 
 class Drafted(Shape):
@@ -91,12 +93,12 @@ class Drafted(Shape):
         """Whether numbers follow from their places."""
         return any(isinstance(field, Number) and field.uses_place for field in self.fields)
 
-    def packed(self, made: Any, state: State | None, big: bool) -> bytes:
+    def packed(self, record: Any, state: State | None, big: bool) -> bytes:
         """Return the bytes of an object. Raises RefusalError for a value that does not fit.
 
         What has a size of its own is written first, so that lengths before it are known.
         """
-        draft = Draft(self, made, state, big)
+        draft = Draft(self, record, state, big)
         pieces: dict[Field, bytes] = {}
         padding = -1  # not known yet
         for field, nbytes in self.extents:
@@ -181,4 +183,4 @@ class Drafted(Shape):
         """Raise RefusalError if the fields make the record one of another kind."""
         kind_read = self.family.numbers(data, 0, big, mirrored)
         if any(own != read for own, read in zip(self.kind, kind_read, strict=False)):
-            raise RefusalError(404, "it would be read as a record of another kind")
+            raise RefusalError(404, OF_ANOTHER_KIND)

@@ -88,6 +88,8 @@ class Encoder(lossless.Encoder):
     def packer(self) -> Packer | None:
         """Return what packs many records at a time."""
         format = self.format
+        # Of the records that change something, those that decide how later ones are written bar all
+        # columns; those that declare texts are encoded in their turn.
         deciding_registers = _registers_of_writing(format)
         changing = [cls for cls in format.classes if cls.layout.changes_state]
         barriers = [

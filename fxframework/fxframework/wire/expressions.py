@@ -32,6 +32,8 @@ __all__ = [
     "Saturating",
     "condition_text",
     "expression",
+    "expression_or_none",
+    "leaves_of",
     "saturating",
     "wrapped",
 ]  # fmt: skip
@@ -488,6 +490,19 @@ def condition_text(when: Expression, known: Mapping[Any, int]) -> str:
     if not values:
         return f"{when!r} does not hold"
     return f"{when!r} does not hold: {', '.join(dict.fromkeys(values))}"
+
+
+def expression_or_none(value: Any) -> Expression | None:
+    """Return the expression of an option; None if it is left out."""
+    if value is None:
+        return None
+    return expression(value)
+
+
+def leaves_of(term: Expression | None) -> Iterator[Expression]:
+    """Yield the leaves of an expression; none where there is no expression."""
+    if term is not None:
+        yield from term.leaves()
 
 
 def expression(value: Any) -> Expression:

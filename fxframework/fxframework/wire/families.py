@@ -35,7 +35,9 @@ LARGEST_POWER = 31
 
 def declaration_error(owner: type, field: Field | None, reason: str) -> PluginError:
     """Return the error for a declaration that contradicts itself."""
-    place = owner.__qualname__ if field is None else f"{owner.__qualname__}.{field.name}"
+    place = owner.__qualname__
+    if field is not None:
+        place = f"{place}.{field.name}"
     return PluginError(f"{place}: {reason}", remedy="correct the declaration of the format")
 
 
@@ -82,7 +84,9 @@ class Place:
         )
         if self.shift:
             word >>= self.shift
-        return word if self.mask >= (1 << 63) else word & self.mask
+        if self.mask >= (1 << 63):
+            return word
+        return word & self.mask
 
     def put_many(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], numbers: NDArray[np.int64]
@@ -163,6 +167,13 @@ class Family:
         self.other: Any = None
         """The class of all other kinds, if there is one."""
 
+    @property
+    def classes(self) -> list[Any]:
+        """The classes of the kinds, and that of all others."""
+        if self.other is None:
+            return list(self.members)
+        return [*self.members, self.other]
+
     def take_fields(self, layout: Any) -> None:
         """Find the kind and the size among the fields of the base class."""
         self.places = layout.places()
@@ -171,6 +182,7 @@ class Family:
                 raise declaration_error(self.base, field, "has no fixed place")
             if not isinstance(field, Number) or not field.role:
                 continue
+            # The framing reads kind and size of a record before anything else of it.
             place = self.places[field]
             self.head = max(self.head, place.offset + place.nbytes)
             if field.role == "kind":
@@ -231,6 +243,7 @@ class Family:
         numbers = [self.places[field].get_many(many) for field in self.kinds]
         unassigned = np.ones(many.start.size, bool)
         for cls in self.members:
+            # The first class that fits, as in ``choose``.
             is_member = unassigned.copy()
             for kind, column in zip(cls.layout.kind, numbers, strict=False):
                 is_member &= column == wrapped(kind)

@@ -46,7 +46,8 @@ from fxframework.wire.expressions import (
     Evaluator,
     Expression,
     Register,
-    expression,
+    expression_or_none,
+    leaves_of,
     wrapped,
 )
 from fxframework.wire.known import WORD, WORD_AT, as_mask
@@ -120,7 +121,7 @@ class Field(Expression):
         self.owner = ""
         self.rules = dict(rules or {})
         """The format's own rules, by the numbers of the common ones that they replace; 0: none."""
-        self.when = None if when is None else expression(when)
+        self.when = expression_or_none(when)
         self.tail = tail
         self.doc = doc
         self.default = default
@@ -148,8 +149,7 @@ class Field(Expression):
     @functools.cached_property
     def by_room(self) -> bool:
         """Whether it is there only if there is room for it, so that its value says so."""
-        leaves = () if self.when is None else self.when.leaves()
-        return any(leaf is SIZE or leaf is AT for leaf in leaves)
+        return any(leaf is SIZE or leaf is AT for leaf in leaves_of(self.when))
 
     @functools.cached_property
     def uses_place(self) -> bool:
@@ -258,7 +258,9 @@ class Field(Expression):
         return operator.itemgetter(self)
 
     def __repr__(self) -> str:
-        return f"{self.owner}.{self.name}" if self.owner else self.name or type(self).__name__
+        if self.owner:
+            return f"{self.owner}.{self.name}"
+        return self.name or type(self).__name__
 
 
 class Limited(Field):
@@ -341,8 +343,8 @@ class Number(Limited):
         self.values = dict(values or {})
         self.closed = closed
         self.refers = refers
-        self.equals = None if equals is None else expression(equals)
-        self.below = None if below is None else expression(below)
+        self.equals = expression_or_none(equals)
+        self.below = expression_or_none(below)
         declared_numbers = list(self.values)
         if isinstance(self.equals, Constant):
             declared_numbers.append(self.equals.number)
@@ -380,8 +382,10 @@ class Number(Limited):
             if is_wrapped:
                 is_below = is_below & (self >= 0)
             # A limit that is a register is the count of what was declared so far.
-            is_constant = isinstance(self.below, Constant)
-            self.limits.append((is_below, UNDEFINED_VALUE if is_constant else NOT_DECLARED))
+            number_of_rule = NOT_DECLARED
+            if isinstance(self.below, Constant):
+                number_of_rule = UNDEFINED_VALUE
+            self.limits.append((is_below, number_of_rule))
 
     @property
     def changes_state(self) -> bool:
@@ -416,8 +420,7 @@ class Number(Limited):
     @functools.cached_property
     def checksums(self) -> list[Checksum]:
         """The checksums in ``equals``."""
-        leaves = () if self.equals is None else self.equals.leaves()
-        return [leaf for leaf in leaves if isinstance(leaf, Checksum)]
+        return [leaf for leaf in leaves_of(self.equals) if isinstance(leaf, Checksum)]
 
     def take(self, cursor: Cursor) -> int:
         """Read the number."""
@@ -553,7 +556,9 @@ class Number(Limited):
         if self in many.layout.reserved_fields:
             rows_set = np.flatnonzero(numbers)
             if rows_set.size:
-                bits = numbers if self.nbits == 64 else numbers & (1 << self.nbits) - 1
+                bits = numbers
+                if self.nbits < 64:
+                    bits = numbers & (1 << self.nbits) - 1
                 offsets = self.place_of_many(many)
                 many.note(RESERVED, rows_set, bits, offsets, self)
         if self.limits:
@@ -611,7 +616,9 @@ class Number(Limited):
         number = self._number_in(draft)
         least, most = self.range
         if not least <= number <= most:
-            raise self.too_much(number) if self.is_late else self.beyond(number)
+            if self.is_late:
+                raise self.too_much(number)
+            raise self.beyond(number)
         return number
 
     def _number_in(self, draft: Draft) -> int:
@@ -644,8 +651,7 @@ class Number(Limited):
     @functools.cached_property
     def is_late(self) -> bool:
         """Whether its number follows from the rest of the record."""
-        leaves = () if self.equals is None else self.equals.leaves()
-        return any(leaf is SIZE or isinstance(leaf, Checksum) for leaf in leaves)
+        return any(leaf is SIZE or isinstance(leaf, Checksum) for leaf in leaves_of(self.equals))
 
     def agreed(self, claims: Iterable[tuple[int | None, str]]) -> int:
         """Return the number that several fields imply; 0 if none does.
@@ -657,7 +663,9 @@ class Number(Limited):
         if len({number for number, _ in implied}) > 1:
             names = " and ".join(name for _, name in implied)
             raise RefusalError(DOES_NOT_FIT, f"{names} must be equally long")
-        return implied[0][0] if implied else 0
+        if implied:
+            return implied[0][0]
+        return 0
 
     def beyond(self, number: int) -> RefusalError:
         """Return the refusal of a number that does not fit."""
@@ -759,16 +767,17 @@ class Bits(Number):
 
     def shift(self, nbytes: int, mirrored: bool) -> int:
         """Return how many bits of a word are below the field."""
-        return 8 * nbytes - 1 - self.high if mirrored else self.low
+        if mirrored:
+            return 8 * nbytes - 1 - self.high
+        return self.low
 
     def take(self, cursor: Cursor) -> int:
         """Read the bits."""
         word = cursor.layout.words.get(self)
         if word is not None:
             cursor.open_word(*word)
-        number = (cursor.word >> self.shift(cursor.word_nbytes, cursor.mirrored)) & (
-            (1 << self.nbits) - 1
-        )
+        shift = self.shift(cursor.word_nbytes, cursor.mirrored)
+        number = cursor.word >> shift & (1 << self.nbits) - 1
         if self.signed and number >> self.nbits - 1:
             number -= 1 << self.nbits
         return number
@@ -820,7 +829,8 @@ class Bits(Number):
 
     def place_of_many(self, many: Many) -> NDArray[np.int64]:
         """Return the places of the words that the bits are in."""
-        places: NDArray[np.int64] = many.known[many.layout.word_of[self], WORD_AT]
+        first_bits = many.layout.word_of[self]
+        places: NDArray[np.int64] = many.known[first_bits, WORD_AT]
         return places
 
     def view(self, cursor: Cursor, at: int, number: int, meaning: str) -> None:
@@ -843,7 +853,9 @@ class Integer(Number):
 
     def least(self) -> int:
         """Return its size."""
-        return 0 if self.when is not None else self.nbytes
+        if self.when is not None:
+            return 0
+        return self.nbytes
 
     def take(self, cursor: Cursor) -> int:
         """Read the integer."""

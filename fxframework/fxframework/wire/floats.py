@@ -80,7 +80,9 @@ class Float(Limited):
 
     def least(self) -> int:
         """Return its size."""
-        return 0 if self.when is not None else self.nbytes
+        if self.when is not None:
+            return 0
+        return self.nbytes
 
     def read(self, cursor: Cursor, values: Values) -> None:
         """Read the number; a NaN becomes a ``Nan``."""
@@ -100,7 +102,9 @@ class Float(Limited):
         else:
             number = _F32.unpack(_U32.pack(bits))[0]
             bits = widened(bits)
-        return Nan(bits) if math.isnan(number) else number
+        if math.isnan(number):
+            return Nan(bits)
+        return number
 
     def has_payload(self, bits: int) -> bool:
         """Return whether bits are those of a NaN that is not the canonical one."""
@@ -176,7 +180,9 @@ def bits_compared(value: Any) -> Any:
     """
     if isinstance(value, tuple):
         return tuple(map(bits_compared, value))
-    return value.bits if isinstance(value, Nan) else exactly(value)
+    if isinstance(value, Nan):
+        return value.bits
+    return exactly(value)
 
 
 def widened(bits: int) -> int:

@@ -139,14 +139,16 @@ class Shape:
             raise UnfitError
 
     def _entry(self, field: Field, example: Mapping[str, Any]) -> _Entry:
-        """Return a field as the objects have it. Raises UnfitError if columns cannot write it."""
+        """Return a field as it is in the objects. Raises UnfitError if columns cannot write it."""
         has_key = field.key in example
         is_conditional = field.when is not None
         is_derived = self.layout.derives(field)
         if is_conditional and (isinstance(field, Bits) or (is_derived and field.public)):
             raise UnfitError
+        # A choice that is left out has no kind to look at.
         if is_conditional and isinstance(field, Choice) and not has_key:
             return _Entry(field, field, has_key=False)
+        # What is derived or hidden follows from other fields, whether the objects have it or not.
         if is_derived or not field.public:
             if is_conditional and field.by_room:
                 raise UnfitError
@@ -157,7 +159,7 @@ class Shape:
         may_be_absent = is_conditional or (field.default is not attrs.NOTHING and value is field)
         if value is not None and (_taker_of(value) is None or not (has_key or may_be_absent)):
             raise UnfitError
-        if isinstance(value, Spare) and has_key:
+        if isinstance(value, Spare) and has_key:  # bytes without a meaning, which are not zero
             raise UnfitError
         return _Entry(field, value, has_key)
 
@@ -666,6 +668,7 @@ class Group:
             return wrapped(expression.number)
         if expression is AT:
             return place
+        # Before ``measure`` knows the size, nothing that depends on it can be computed.
         if expression is SIZE and self.size is not None:
             return self.size
         if isinstance(expression, Number):

@@ -92,12 +92,12 @@ def as_mask(value: Any, count: int) -> NDArray[np.bool_]:
         return np.full(count, bool(value))
     if value.dtype == bool:
         return value
-    return value != 0
+    return value != 0  # type: ignore[no-any-return]
 
 
 def gaps_to(unit: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return what places, counted backwards, lack to multiples of ``unit``."""
     is_power_of_two = unit & unit - 1 == 0
     if is_power_of_two:  # a division of integers takes longer than all else here
-        return places & unit - 1  # type: ignore[no-any-return]
-    return places % unit  # type: ignore[no-any-return]
+        return places & unit - 1
+    return places % unit

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fxframework.errors import PluginError, Refusals
 from fxframework.kit.json_fields import JsonFields, show_text, special_double
 from fxframework.wire.cursor import SIZE, Builder, Cursor, Draft, RefusalError, ShortError, order_of
-from fxframework.wire.expressions import Expression, expression
+from fxframework.wire.expressions import Expression, expression_or_none
 from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
 from fxframework.wire.floats import Float, bits_compared
 from fxframework.wire.known import LENGTH, START, gaps_to
@@ -55,7 +55,7 @@ class Listed(Field):
     def __init__(self, item: Any, count: Any = None, **common: Any) -> None:
         super().__init__(**common)
         self.item = item
-        self.count = None if count is None else expression(count)
+        self.count = expression_or_none(count)
         self.in_rows = False
         """Whether columns are made of the items."""
         self.walk: tuple[Any, ...] | None = None
@@ -74,13 +74,19 @@ class Listed(Field):
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
         terms = super().expressions()
-        return terms if self.count is None else [*terms, self.count]
+        if self.count is None:
+            return terms
+        return [*terms, self.count]
 
     def read(self, cursor: Cursor, values: Values) -> None:
         """Read all items."""
-        count = None if self.count is None else self.count.evaluate(cursor.known)
-        read = self.read_parts if hasattr(self.item, "layout") else self.read_numbers
-        values[self.name] = tuple(read(cursor, count))
+        count: int | None = None
+        if self.count is not None:
+            count = self.count.evaluate(cursor.known)
+        if isinstance(self.item, Field):
+            values[self.name] = tuple(self.read_numbers(cursor, count))
+        else:
+            values[self.name] = tuple(self.read_parts(cursor, count))
 
     def read_numbers(self, cursor: Cursor, count: int | None) -> Sequence[int | float]:
         """Return so many numbers, or all that the record has left."""
@@ -126,10 +132,9 @@ class Listed(Field):
             parts.append(layout.read_part(cursor))
             if self.in_rows and cursor.views is not None:
                 # The next item overwrites what is known of this one's fields.
-                known, spans = (
-                    {field: of_all[field] for field in layout.fields if field in of_all}
-                    for of_all in (cursor.known, cursor.spans)
-                )
+                fields = layout.fields
+                known = {field: cursor.known[field] for field in fields if field in cursor.known}
+                spans = {field: cursor.spans[field] for field in fields if field in cursor.spans}
                 cursor.items.setdefault(self, []).append((parts[-1], known, spans))
         cursor.section, cursor.word, cursor.word_nbytes, cursor.word_at = outside
         return parts
@@ -219,15 +224,15 @@ class Listed(Field):
             raise refusal_of_range("an item", value, least, most)
         builder.number(value, self.item.nbytes, signed=self.item.signed)
 
-    def _write_part(self, builder: Builder, part: Any) -> None:
-        if not isinstance(part, self.item):
-            raise RefusalError(WRONG_TYPE, f"an item must be a {self.item.__name__}, not {part!r}")
+    def _write_part(self, builder: Builder, value: Any) -> None:
+        if not isinstance(value, self.item):
+            raise RefusalError(WRONG_TYPE, f"an item must be a {self.item.__name__}, not {value!r}")
         family = self.item.layout.family
         begin = len(builder.out)
-        part.put(builder)
+        value.put(builder)
         if builder.state is not None:
             # No name for the view: as long as one exists, bytes cannot be added.
-            family.check(type(part), memoryview(builder.out)[begin:], builder.state, builder.big)
+            family.check(type(value), memoryview(builder.out)[begin:], builder.state, builder.big)
         if family.pad > 1:
             builder.align(family.pad)
 
@@ -242,7 +247,9 @@ class Listed(Field):
 
     def key_of(self, value: Any) -> Any:
         """Return what values are compared by: of floats, -0.0 and NaN as they are."""
-        return bits_compared(value) if isinstance(self.item, Float) else value
+        if isinstance(self.item, Float):
+            return bits_compared(value)
+        return value
 
     def parse(self, form: JsonFields) -> Any:
         """Return the items."""
@@ -284,6 +291,10 @@ def flattened(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.
     records = np.repeat(np.arange(counts.size), counts)
     items_before = np.cumsum(counts) - counts
     return records, np.arange(records.size) - items_before[records]
+
+
+# In these functions, ``parts`` are the items of all lists that are read together, with the index of
+# the record of each; ``many`` are the records around them.
 
 
 def read_lists(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
@@ -337,7 +348,8 @@ def read_in_turns(many: Many, field: Listed, counts: NDArray[np.int64] | None) -
         many.lose(counts < 0)
     places = many.at().copy()
     pad = field.item.layout.family.pad
-    unfinished = np.flatnonzero(places < many.limit if counts is None else counts > 0)
+    has_next = places < many.limit if counts is None else counts > 0
+    unfinished = np.flatnonzero(has_next)
     turn = 0
     while unfinished.size and (turn < TURNS or unfinished.size >= WORTHWHILE):
         begins = places[unfinished]
@@ -352,9 +364,9 @@ def read_in_turns(many: Many, field: Listed, counts: NDArray[np.int64] | None) -
         turn += 1
         # Parts have bytes: a record whose place did not move is lost.
         rows = many.rows_at(unfinished)
-        goes_on = (ends > begins) & ~many.own.short[rows] & ~many.own.odd[rows]
-        goes_on &= (ends < limits) if counts is None else (counts[unfinished] > turn)
-        unfinished = unfinished[goes_on]
+        is_sound = (ends > begins) & ~many.own.short[rows] & ~many.own.odd[rows]
+        has_next = ends < limits if counts is None else counts[unfinished] > turn
+        unfinished = unfinished[is_sound & has_next]
     many.hand_over(np.isin(np.arange(places.size), unfinished))
     many.go_to(places)
 
@@ -422,7 +434,7 @@ def read_kinds(parts: Many, field: Listed) -> None:
 
 
 def read_class(parts: Many, field: Listed, layout: Any) -> None:
-    """Read the fields of parts of one class."""
+    """Read the fields of parts of one class, whose size may only now be known."""
     if parts.reading.for_lines:
         parts.own.parts.setdefault(field, []).append(parts)
     family = layout.family
@@ -434,11 +446,15 @@ def read_class(parts: Many, field: Listed, layout: Any) -> None:
     if not (has_size_field or family.nbytes or layout.size):
         layout.read_many(parts)
         return
-    sizes: Any = family.sizes_of_many(parts) if has_size_field else family.nbytes or layout.size
+    sizes: Any = family.nbytes or layout.size
+    if has_size_field:
+        sizes = family.sizes_of_many(parts)
     room = parts.limit - parts.start
     fits = parts.full((sizes >= family.head) & (sizes <= room)) != 0
     if not fits.all():
-        needed = family.needed_of_many(parts) if has_size_field else parts.start + sizes
+        needed = parts.start + sizes
+        if has_size_field:
+            needed = family.needed_of_many(parts)
         parts.lose(~fits, needed)
     parts.limit = np.where(fits, parts.start + sizes, parts.limit)
     parts.known[SIZE] = parts.full(sizes)
@@ -500,7 +516,9 @@ class Texts(Field):
 
     def least(self) -> int:
         """Return the bytes of the size that ends them."""
-        return 0 if self.when is not None else self.size.nbytes
+        if self.when is not None:
+            return 0
+        return self.size.nbytes
 
     def read(self, cursor: Cursor, values: Values) -> None:
         """Read all texts, and the end."""
@@ -529,7 +547,8 @@ class Texts(Field):
             records = many.some(unfinished)
             sizes = records.integer(self.size.nbytes)
             has_text = sizes != 0  # or this is the end
-            records.lose(has_text & ((sizes > self.longest) | (turn == self.most)))
+            is_too_much = (sizes > self.longest) | (turn == self.most)
+            records.lose(has_text & is_too_much)
             starts, lengths = records.stretch(np.where(has_text, sizes, 0))
             self.text.check_spans(records, starts, lengths)
             many.put_back(records, unfinished)
@@ -539,7 +558,8 @@ class Texts(Field):
             texts.index = np.full(texts.start.size, turn)
             many.own.lists.setdefault(self, []).append(texts)
             rows = records.rows_at(np.arange(unfinished.size))
-            unfinished = unfinished[has_text & ~many.own.short[rows] & ~many.own.odd[rows]]
+            is_sound = ~many.own.short[rows] & ~many.own.odd[rows]
+            unfinished = unfinished[has_text & is_sound]
             if not unfinished.size:
                 return
         many.hand_over(np.isin(np.arange(many.start.size), unfinished))

@@ -212,7 +212,7 @@ class Reference:
     @property
     def ordinals(self) -> I64:
         """The rows of the run that have the numbers."""
-        return self.own.ordinals[self.rows]
+        return self.own.ordinals[self.rows]  # type: ignore[no-any-return]
 
     def shown(self, number: int) -> str:
         """Return what is shown in place of the text of a number that nothing declared."""
@@ -270,8 +270,9 @@ class Many:
     ``known`` has the columns of fields read so far. ``rows`` says which rows of ``own`` they are,
     None for all of them in order; for parts, ``index`` is the number of each within its record.
     Three kinds of rows meet here: those of this object, those of its class (``own``), and those of
-    the run (``ordinals``). ``rows_at`` leads from the first to the second, ``own.ordinals`` from
-    there to the third.
+    the run (``ordinals``). Example: a class has the records 2, 5 and 9 of a run, and a field is
+    read of the last two of them. ``rows`` then are 1 and 2, ``rows_at([0])`` is 1, and ``ordinals``
+    are 5 and 9.
     """
 
     def __init__(
@@ -419,8 +420,10 @@ class Many:
         """Return the integers at places that ``take`` returned."""
         numbers = self.reading.numbers
         if self.step and nbytes not in PIECES:
-            first, count = int(places[0]), places.size
-            return numbers.in_steps(first, self.step, count, nbytes, big=self.big, signed=signed)
+            begin = int(places[0])
+            return numbers.in_steps(
+                begin, self.step, places.size, nbytes, big=self.big, signed=signed
+            )
         return numbers.integers(places, nbytes, big=self.big, signed=signed)
 
     def stretch(self, length: Any) -> tuple[I64, I64]:

@@ -92,7 +92,9 @@ class One(Shape):
                 read = by_rules(field, read)
             # Spans find their places themselves, and a choice reads others.
             needs_place = field.uses_place and not isinstance(field, Span | Choice)
-            return _at_its_place(read) if needs_place else read
+            if needs_place:
+                return _at_its_place(read)
+            return read
 
         for field in self.fields:
             begins_tail = field.tail and not in_tail
@@ -278,8 +280,9 @@ class One(Shape):
         """Return the object of values, which it keeps; ``nbytes`` are those of a record."""
         cls = self.cls
         if not self.only_sets:
-            place = {"offset": offset} if nbytes is None else {"offset": offset, "nbytes": nbytes}
-            return cls(**values, **place)
+            if nbytes is None:
+                return cls(**values, offset=offset)
+            return cls(**values, offset=offset, nbytes=nbytes)
         # All that ``cls(…)`` would do, in a fraction of the time.
         made = object.__new__(cls)
         made.__dict__ = values
@@ -375,16 +378,14 @@ class One(Shape):
         all_fields = [*self.fields, *self.choice_of]
         if not all(field.exact for field in all_fields):
             return False
+        # Any number that says "present" is read, and one of them is written.
         if any(how == "present" for ways in self.implied.values() for how, *_ in ways):
             return False
         for field in all_fields:
             if not isinstance(field, Listed) or isinstance(field.item, Field):
                 continue
             family = field.item.layout.family
-            parts = [family.base, *family.members]
-            if family.other is not None:
-                parts.append(family.other)
-            if not all(part.layout.is_exact for part in parts):
+            if not all(part.layout.is_exact for part in (family.base, *family.classes)):
                 return False
         return True
 

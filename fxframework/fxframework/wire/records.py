@@ -30,6 +30,7 @@ from fxframework.wire.expressions import (
     Expression,
     Register,
     expression,
+    expression_or_none,
 )
 from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_error
 from fxframework.wire.fields import Bits, Field, Integer, Mark, Number
@@ -60,26 +61,36 @@ class Layout(One, Drafted, InJson):
 
     def __init__(self, cls: Any, family: Family | None, own: list[Field], options: Any) -> None:
         self.cls = cls
-        base: Any = family.base if family else None
-        inherited = list(base.layout.fields) if family else []
-        self.family = family or Family(cls, options)
         kind = options.get("kind", ())
-        self.kind: tuple[int, ...] = (kind,) if isinstance(kind, int) else tuple(kind)
+        if isinstance(kind, int):
+            kind = (kind,)
+        self.kind: tuple[int, ...] = tuple(kind)
         """The numbers of its kind: one, or two."""
-        when = options.get("when")
-        self.when = None if when is None else expression(when)
+        self.when = expression_or_none(options.get("when"))
         """The condition on registers under which the kind is of this class."""
-        self.size: int = options.get("size", 0) if family else 0
+        self.size: int = 0
         """The size of this kind, where the family has no size."""
-        self.most: int = min(filter(None, (options.get("most"), self.family.most)), default=0)
-        """The greatest size of a record of this kind; 0 for none."""
-        self.word: int = options.get("word", 0) if family else 0
+        self.word: int = 0
         """Bytes of the first word of this kind, where it is longer than that of the family."""
+        inherited: list[Field] = []
+        kinds: list[Number] = []
+        if family is None:
+            self.family = Family(cls, options)
+        else:
+            self.family = family
+            self.size = options.get("size", 0)
+            self.word = options.get("word", 0)
+            base: Any = family.base
+            inherited += base.layout.fields
+            if self.kind != (OTHER,):
+                kinds = family.kinds
+        limits = (options.get("most"), self.family.most)
+        self.most: int = min(filter(None, limits), default=0)
+        """The greatest size of a record of this kind; 0 for none."""
         self.section: str = options.get("section", "")
         """The section of the format's document."""
         self.clears = tuple(options.get("clears", ()))
         self.keys: tuple[str, ...] = tuple(options.get("keys", ()))
-        kinds = self.family.kinds if family and self.kind != (OTHER,) else []
         # A kind of one number has no field for a second one: its bits are the class's own.
         unused_kinds = Fields(kinds[len(self.kind) :])
         head = [field for field in inherited if not field.tail and field not in unused_kinds]
@@ -112,11 +123,13 @@ class Layout(One, Drafted, InJson):
         """Numbers that are equal to a size which is known once the other fields are read."""
         if not self.fixed and self.family.size is None:
             self.measured = dict.fromkeys(self._equal_to_size())
-        marks = [field for field in self.fields if isinstance(field, Mark)]
-        self.mark: Mark | None = marks[0] if marks else None
+        marks = (field for field in self.fields if isinstance(field, Mark))
+        self.mark: Mark | None = next(marks, None)
         in_order = [field for field in self.fields if not field.tail and not field.is_computed]
-        self.rest = in_order[-1] if in_order and takes_rest(in_order[-1]) else None
+        self.rest: Field | None = None
         """The field that has all that the record has left."""
+        if in_order and takes_rest(in_order[-1]):
+            self.rest = in_order[-1]
         self.tail = sum(self._least(field) for field in self.fields if field.tail)
         self.least = sum(self._least(field) for field in self.fields)
         self.shown = self._in_order()
@@ -139,6 +152,7 @@ class Layout(One, Drafted, InJson):
         cls = self.cls
         fixed = self.fixed
         if fixed and self.least > fixed:
+            # Name the field that is the first beyond the end.
             end = 0
             for field in self.fields:
                 end += self._least(field)
@@ -177,7 +191,9 @@ class Layout(One, Drafted, InJson):
         return [register for register in registers if register is not None]
 
     def _least(self, field: Field) -> int:
-        return self.words[field][0] if field in self.words else field.least()
+        if field in self.words:
+            return self.words[field][0]
+        return field.least()
 
     def _bind_words(self) -> None:
         """Find the word of each field of bits. Raises PluginError for bits that overlap."""
@@ -206,6 +222,8 @@ class Layout(One, Drafted, InJson):
 
     def _bind_references(self) -> None:
         """Find what implies the value of each field. Raises PluginError for a missing field."""
+        # Fields are read in this order, so expressions are of earlier ones. Writing goes backwards:
+        # a number that only says how long something is follows from it.
         earlier: set[Expression] = {SIZE}
         for field in self.fields:
             for term in field.expressions():
@@ -288,7 +306,7 @@ class Layout(One, Drafted, InJson):
             return
         if when.symbol == "==":
             present = constant.number
-            absent = 0 if present else 1
+            absent = int(present == 0)  # any other number
         else:
             # ``!= 0``: any other number does; 1 is the smallest.
             present = 1
@@ -346,12 +364,14 @@ class Layout(One, Drafted, InJson):
     def header(self, section: str = "", number: int = 0) -> WordLayout:
         """Return a word of bits, the first one or another, for code that takes words apart."""
         first_bits = list(self.words)[number]
-        fields = (field for field in self.fields if self.word_of.get(field) is first_bits)
-        return WordLayout(
-            f"{self.cls.__name__} header",
-            section or self.section or self.family.section,
-            tuple(field.word_bits for field in fields if isinstance(field, Bits)),
-        )
+        word_bits = [
+            field.word_bits
+            for field in self.fields
+            if isinstance(field, Bits) and self.word_of[field] is first_bits
+        ]
+        name = f"{self.cls.__name__} header"
+        section = section or self.section or self.family.section
+        return WordLayout(name, section, tuple(word_bits))
 
     def reserved(self, name: str) -> int:
         """Return the mask of reserved bits of the word that a field begins."""
@@ -373,12 +393,14 @@ class Layout(One, Drafted, InJson):
 
     def numbers_in(self, values: Mapping[str, Any]) -> dict[Field, int]:
         """Return the numbers of those fields whose values are given by name."""
-        return {
-            field: field.numbered(values[field.name])
-            for field in self.public
-            if isinstance(field, Number) and not isinstance(field, Mark) and field.refers is None
-            and values.get(field.name) is not None
-        }  # fmt: skip
+        numbers: dict[Field, int] = {}
+        for field in self.public:
+            value = values.get(field.name)
+            if value is None or not isinstance(field, Number) or isinstance(field, Mark):
+                continue
+            if field.refers is None:
+                numbers[field] = field.numbered(value)
+        return numbers
 
     def is_reserved(self, field: Field) -> bool:
         """Return whether a number has no meaning, and must be zero."""
@@ -431,9 +453,9 @@ def snake_case(name: str) -> str:
 
 def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
     """Make attributes and layout of a class from the fields in its body."""
-    parent: Any = next(
-        (base for base in cls.__mro__[1:] if base is root or "layout" in vars(base)), root
-    )
+    parents = (base for base in cls.__mro__[1:] if base is root or "layout" in vars(base))
+    parent: Any = next(parents, root)
+    # A class derived from ``Record`` or ``Part`` makes a family, and one derived from that a kind.
     family = None if parent is root else parent.layout.family
     allowed = OPTIONS_OF_FAMILIES if family is None else OPTIONS_OF_KINDS
     for option in options:
@@ -501,14 +523,25 @@ def _define(cls: Any, family: Family | None, own: list[Field]) -> None:
 class Record(LosslessRecord):
     """A record of a declared format.
 
-    The options of a family: ``size`` of all records in bytes, ``word`` (bytes of words of bits),
-    ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record (longer
-    ones are damaged), ``resume`` (where reading goes on after damage).
-    Those of a kind: ``kind``, ``when`` (a condition on registers), its ``size`` or ``most`` bytes,
-    ``word`` (bytes of its first word, which holds the kind at its place), ``sets`` (registers),
-    ``clears`` (tables), ``keys`` (their order in JSON), ``name`` (or else the family's),
-    ``section`` (of the format's document). Attributes that are not of the file are
-    ``attrs.field(…)``. A class that is ``shared`` is the base of several families.
+    Options of a family:
+
+    - ``size``: bytes of every record; ``most``: of the longest one, longer ones are damaged.
+    - ``word``: bytes of a word of bits, 8 by default.
+    - ``align``: records are padded to a multiple of so many bytes.
+    - ``padding``: zero bytes may lie between records.
+    - ``resume``: where reading goes on after damage (``wire.resume``).
+    - ``rules``: the format's own rules, by the numbers of the common ones that they replace.
+
+    Options of a kind:
+
+    - ``kind``: its number, or two; ``when``: a condition on registers.
+    - ``size`` or ``most``: as of a family; ``word``: bytes of its first word, which holds the kind
+      at its place.
+    - ``sets``: registers and their values; ``clears``: tables that it empties.
+
+    Options of both: ``keys`` (their order in JSON), ``name`` (in JSON), ``section`` (of the
+    format's document). Attributes that are not of the file are ``attrs.field(…)``. A class that is
+    ``shared`` is the base of several families.
     """
 
     layout: ClassVar[Layout]
@@ -603,7 +636,9 @@ class Record(LosslessRecord):
         except ShortError:
             return None
         record.raw = raw
-        return record if record.nbytes == len(raw) else None
+        if record.nbytes == len(raw):
+            return record
+        return None
 
     def packs_to(self, data: memoryview, state: State) -> bool:
         """Return whether the fields alone encode to these bytes."""

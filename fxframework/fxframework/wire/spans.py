@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fxframework.errors import PluginError
 from fxframework.kit.json_fields import JsonFields, show_text
 from fxframework.wire.cursor import AT, Cursor, Draft, RefusalError, ShortError
-from fxframework.wire.expressions import Constant, Expression, expression
+from fxframework.wire.expressions import Constant, Expression, expression_or_none, leaves_of
 from fxframework.wire.fields import Field, Number, Refs, Values, index_of
 from fxframework.wire.known import CODE, LENGTH, START, STRANGE, Codes
 from fxframework.wire.rules import DOES_NOT_FIT, NO_SUCH_TEXT, NOT_DECLARED, NOT_UTF8, WRONG_TYPE
@@ -47,18 +47,19 @@ class Span(Field):
                 raise PluginError(f"{option} is {byte!r}, not one byte")
         if until and nbytes is not None:
             raise PluginError("a span is terminated or counted, not both")
-        self.nbytes = None if nbytes is None else expression(nbytes)
+        self.nbytes = expression_or_none(nbytes)
         self.until = until
         self.pad = pad
         self.aligned = align
-        leaves = () if self.nbytes is None else self.nbytes.leaves()
-        self.placed = any(leaf is AT for leaf in leaves)
+        self.placed = any(leaf is AT for leaf in leaves_of(self.nbytes))
         """Whether its size depends on its place in the record."""
 
     @property
     def fixed(self) -> int | None:
         """Its size in bytes, if that is a constant."""
-        return self.nbytes.number if isinstance(self.nbytes, Constant) else None
+        if isinstance(self.nbytes, Constant):
+            return self.nbytes.number
+        return None
 
     def least(self) -> int:
         """Return the fewest bytes that it takes."""
@@ -69,7 +70,9 @@ class Span(Field):
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
         terms = super().expressions()
-        return terms if self.nbytes is None else [*terms, self.nbytes]
+        if self.nbytes is None:
+            return terms
+        return [*terms, self.nbytes]
 
     def bytes_of(self, value: Any) -> bytes:
         """Return the bytes of a value, without terminator and padding."""
@@ -197,7 +200,9 @@ class Span(Field):
 
     def meaning(self, value: Any) -> str | None:
         """Return what `fxf explain` says of the value."""
-        return None if isinstance(value, bytes) else str(value)
+        if isinstance(value, bytes):
+            return None
+        return str(value)
 
 
 def place_of(data: memoryview, at: int, limit: int, byte: bytes, absent: dict[bytes, int]) -> int:
@@ -273,7 +278,9 @@ class Text(Span):
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
         terms = super().expressions()
-        return terms if self.defines is None else [*terms, self.defines.index]
+        if self.defines is None:
+            return terms
+        return [*terms, self.defines.index]
 
     def bytes_of(self, value: Any) -> bytes:
         """Return the bytes of a text. Raises RefusalError for something else."""
@@ -372,14 +379,17 @@ class Text(Span):
         if self.empty is not None:
             empty_rows = np.flatnonzero(indexes == self.empty)
             # Code 0 is the empty text.
-            many.known[self, CODE].add(empty_rows, np.zeros(empty_rows.size, np.int32))
+            codes = np.zeros(empty_rows.size, np.int32)
+            many.known[self, CODE].add(empty_rows, codes)
             needs_no_entry[empty_rows] = True
         if self.entry.table.closed:
             many.lose(~needs_no_entry)
             return
         index = self.entry.index
         unsigned = isinstance(index, Number) and not index.signed
-        referring_rows = np.flatnonzero(~needs_no_entry) if needs_no_entry.any() else None
+        referring_rows = None  # all of them
+        if needs_no_entry.any():
+            referring_rows = np.flatnonzero(~needs_no_entry)
         many.refer(self, self.entry.table, indexes, referring_rows, unsigned=unsigned)
 
     def read_counted(self, many: Many) -> None:
@@ -413,7 +423,8 @@ class Text(Span):
         unit = self.aligned if self.can_align_at_once else 1
         starts, lengths = many.texts(indexes & self.inline - 1, unit, self)
         self.define_many(many, starts, lengths)
-        many.known[self, CODE].add(slice(None), many.enter(starts, lengths))
+        codes = many.enter(starts, lengths)
+        many.known[self, CODE].add(slice(None), codes)
         many.known[self, START] = starts
         many.known[self, LENGTH] = lengths
         if unit != self.aligned:
