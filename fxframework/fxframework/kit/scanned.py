@@ -187,6 +187,10 @@ class ScannedCapture(Capture, Generic[PassT, ChunkT]):
     def _parts(self, passed: PassT) -> Iterator[ChunkT]:
         """Read the file again, after the first pass; yield its raw columns part by part."""
 
+    def _parts_with(self, name: str, passed: PassT) -> Iterator[ChunkT]:  # noqa: ARG002
+        """Return the same; only the columns of one table need to be there."""
+        return self._parts(passed)
+
     @abc.abstractmethod
     def _batch(self, name: str, passed: PassT, part: ChunkT) -> Batch:
         """Return the rows of a table in a part."""
@@ -320,7 +324,7 @@ class ScannedCapture(Capture, Generic[PassT, ChunkT]):
         if passed.whole is not None or not self._is_streamed(name):
             yield from self._table(name).batches(rows)
             return
-        for part in self._parts(passed):
+        for part in self._parts_with(name, passed):
             yield from self._made(name, passed, part).batches(rows)
 
     def _made(self, name: str, passed: PassT, part: ChunkT) -> Table:

@@ -231,7 +231,7 @@ EVENT_NAME_AT, EVENT_ARGS_AT, SWITCH_ARGS_AT = EVENT_NAME.low, EVENT_ARGS.low, S
 
 UNUSED_LARGE = _unused(LARGE_BLOB)
 
-# --- What a scan counts beside 16 * record type + subtype ----------------------------------------
+# --- What is counted beside 16 * record type + subtype ----------------------------------------
 
 KIND_PADDING = 256
 KIND_UNKNOWN = 257

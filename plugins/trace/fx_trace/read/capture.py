@@ -41,6 +41,8 @@ I64 = NDArray[np.int64]
 LISTED = 1000
 """Providers and clocks that a summary lists."""
 UNLIMITED_DEPTH = 1 << 30
+WITH_ARGUMENTS = frozenset(["args", "counters", "sched", "trace_objects"])
+"""Tables whose rows depend on arguments."""
 
 
 class TraceCapture(ScannedCapture[TracePass, Chunk]):
@@ -144,9 +146,9 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         self._first = self._counted = None
         self._reported = False
 
-    def row_reader(self) -> RowReader:
+    def row_reader(self, *, args: bool = True) -> RowReader:
         """Return what reads rows from the beginning of the file, with the capture's strings."""
-        return RowReader(self.file(), self.request.limits, self.strings)
+        return RowReader(self.file(), self.request.limits, self.strings, args=args)
 
     def _run_pass(self, *, whole: bool) -> TracePass:
         """Read and match in the order of the file; where times step back, once more, sorted."""
@@ -206,9 +208,15 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         return self.counting_pass().kinds
 
     def _parts(self, passed: TracePass) -> Iterator[Chunk]:
-        """Return the chunks of the file once more."""
+        """Return the chunks of the file once more, without arguments if they are read again."""
         if passed.whole is not None:
             return iter([passed.whole])
+        return self._chunks(self.row_reader(args=False))
+
+    def _parts_with(self, name: str, passed: TracePass) -> Iterator[Chunk]:
+        """Return the same with arguments, if rows of the table depend on them."""
+        if passed.whole is not None or name not in WITH_ARGUMENTS:
+            return self._parts(passed)
         return self._chunks(self.row_reader())
 
     def _chunks(self, reader: RowReader) -> Iterator[Chunk]:
@@ -219,7 +227,7 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
             self.source.position = min(chunk.end, self.source.size)
 
     def chunks(self) -> Iterator[Chunk]:
-        """Return all raw rows, after the first pass; may be asked for again."""
+        """Return all raw rows but arguments, after the first pass; may be asked for again."""
         return self._parts(self.first_pass())
 
     def _name_of(self, provider: Provider) -> str:

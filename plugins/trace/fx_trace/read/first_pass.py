@@ -570,7 +570,7 @@ class TaskCollector:
                 )
 
     def settle(self, known: dict[str, NDArray[Any]]) -> Tasks:
-        """Everybody, with the threads that the scan knows: columns tid, pid, offset and gone."""
+        """Everybody, with the threads that records name: columns tid, pid, offset and gone."""
         empty = (np.zeros(0, np.uint8), *(np.zeros(0, np.uint64),) * 2)
         kinds, koids, homes, names, offsets = (
             np.concatenate(parts)

@@ -1,8 +1,7 @@
 # cython: boundscheck=False, wraparound=False, show_performance_hints=False
-"""Framing: where records begin and end, for the scan, the decoder, parts and salvage.
+"""Framing: where records begin and end, for blocks, the decoder, parts and salvage.
 
 Sizes of records are checked here (``RecordBounds.fault``); who calls it reports what it returns.
-``scan.py`` lets plain events and strings pass that fit, and asks here about all others.
 """
 
 cimport cython

@@ -2,7 +2,7 @@
 # Bounds are not checked: rows, ordinals and threads are counted by the reader, which makes room.
 """The match: which begin an end closes, what encloses a slice, and how deep it is.
 
-It adds no rows: those of events come from ``scan.py``, and ``batches.py`` picks the slices.
+It adds no rows: those of events come from ``rows.py``, and ``batches.py`` picks the slices.
 """
 
 cimport cython

@@ -177,8 +177,15 @@ class RowReader(TraceBlocks):
     apart = frozenset([THREADS])
     reports_begin = False
 
-    def __init__(self, file: TraceFile, limits: Limits, strings: StringPool) -> None:
+    def __init__(
+        self, file: TraceFile, limits: Limits, strings: StringPool, *, args: bool = True
+    ) -> None:
         self.threads = Threads()
+        self.reads_args = args
+        """Whether rows of arguments are made, and what depends on them.
+
+        They are read in any case: one that does not fit makes a record damage.
+        """
         super().__init__(file, limits, strings, tables=())
         self.speakers.thread_pool = self.threads.pool
         self.longest_string = limits.max_string or 1 << 62
@@ -195,6 +202,8 @@ class RowReader(TraceBlocks):
         self.clocks: list[Clock] = [Clock()]
         """The clocks of events; the first one counts nanoseconds."""
         self.clock_numbers: dict[Clock, int] = {self.clocks[0]: 0}
+        self.known_clocks: dict[int, tuple[Clock, int]] = {}
+        """Clocks that were asked for, and their numbers, by identity: a hash takes longer."""
         self.unnamed: list[int] = []
         """Codes of ``<str#N>`` that were not given to a chunk yet."""
         self.markers = np.full(wire.STRING_REF_INDEX.limit + 1, -1, np.int32)
@@ -239,7 +248,7 @@ class RowReader(TraceBlocks):
     def items_of(self, many: Many) -> list[Many]:
         """Return the arguments of the records of a class, those read together."""
         args = fields_of(many.layout.cls).get("args")
-        return many.own.lists.get(args, [])
+        return many.own.lists.get(args, []) if self.reads_args else []
 
     def enter_koids(self, many: Many, field: Thread) -> None:
         """Have the koids of threads entered that are in the records."""
@@ -680,10 +689,13 @@ class RowReader(TraceBlocks):
 
     def clock_number(self, clock: Clock) -> int:
         """Return the number of a clock."""
-        number = self.clock_numbers.get(clock)
-        if number is None:
-            number = self.clock_numbers[clock] = len(self.clocks)
+        known = self.known_clocks.get(id(clock))
+        if known is not None:
+            return known[1]
+        number = self.clock_numbers.setdefault(clock, len(self.clocks))
+        if number == len(self.clocks):
             self.clocks.append(clock)
+        self.known_clocks[id(clock)] = clock, number
         return number
 
     def report_missing_rates(self, run: Run, timed: list[I64]) -> None:
