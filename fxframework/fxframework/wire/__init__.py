@@ -31,7 +31,8 @@ from it are the records, one per kind::
   reads a file in this way, and ``capture`` has its tables.
 * Columns to something else: ``lines`` (record JSON), ``objects``, ``verbs`` (salvage, parts,
   merging).
-* Record JSON to bytes: ``packing`` and ``groups`` by columns, ``encoder`` one at a time.
+* Record JSON to bytes: ``packing``, ``json_shapes`` and ``groups`` by columns, ``encoder`` one
+  record at a time.
 
 Records that cannot be declared are read by a ``PieceCapture`` of ``fxframework.kit``.
 """

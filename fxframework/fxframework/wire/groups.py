@@ -1,18 +1,17 @@
 """Groups: objects of record JSON with the same keys, whose values are columns.
 
-A *shape* is a class of records with a set of keys, a *group* the objects of one shape in a block.
-A group takes the values of each field as a column (``_take``), columns give the sizes of the
-objects (``measure``), sizes give their places, and each field is written to its places (``put``).
-A column takes what is usual. An object with anything else is *odd*: it is left to the encoder of
-the format, which accepts more, and says what is wrong. A shape of which columns cannot write any
-object raises UnfitError.
+A *shape* is a class of records with a set of keys (``json_shapes``), a *group* the objects of one
+shape in a block. A group takes the values of each field as a column (``_take``), columns give the
+sizes of the objects (``measure``), sizes give their places, and each field is written to its places
+(``put``). A column takes what is usual. An object with anything else is *odd*: it is left to the
+encoder of the format, which accepts more, and says what is wrong. A shape of which columns cannot
+write any object raises UnfitError.
 """
 
 from __future__ import annotations
 
 import itertools
 import operator
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.kit.lossless import UnfitError
-from fxframework.wire.beside import Computed, Spare, Surplus
-from fxframework.wire.choices import Again, Check, Choice, Flag
+from fxframework.wire.beside import Spare
+from fxframework.wire.choices import Again, Choice, Flag
 from fxframework.wire.cursor import AT, SIZE, RefusalError
 from fxframework.wire.expressions import (
     OPERATIONS,
@@ -49,12 +48,13 @@ from fxframework.wire.json_columns import (
     texts,
     usual,
 )
+from fxframework.wire.json_shapes import Kinds, Shape, ShapeEntry, values_of
 from fxframework.wire.lists import Listed, Texts
-from fxframework.wire.records import OTHER, Layout, Part
+from fxframework.wire.records import Layout, Part
 from fxframework.wire.spans import Octets, Span, Text
 from fxframework.wire.state import State
 
-__all__ = ["Group", "Grouping", "Kinds", "References", "Resolve", "values_of"]
+__all__ = ["Group", "Grouping", "References", "Resolve"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -62,189 +62,6 @@ Mask = NDArray[np.bool_]
 Resolve = Callable[[Field, Any, int | None], int]
 FEW = 8
 """Objects of a shape in a block below which columns take longer than objects."""
-LARGEST = 32_000
-"""Bytes of the largest record that is packed by columns."""
-MOST_SHAPES = 1 << 16
-"""Shapes that are remembered; all are forgotten beyond."""
-
-
-# --- Shapes --------------------------------------------------------------------------------------
-
-
-@attrs.frozen(eq=False)
-class _Entry:
-    """A field as the objects of a shape have it."""
-
-    field: Field
-    value: Field | None
-    """What holds its value: of a choice the field of one kind, None if that kind has none."""
-    has_key: bool
-    """Whether the objects have its key."""
-
-    @property
-    def is_left_out(self) -> bool:
-        """Whether it depends on a condition, and the objects say that this does not hold."""
-        return self.field.public and self.field.when is not None and not self.has_key
-
-
-class Shape:
-    """The fields of a class for objects with the same keys. Raises UnfitError."""
-
-    def __init__(self, layout: Layout, example: Mapping[str, Any], state: State) -> None:
-        refs = example.get("refs", {})
-        is_unfit = layout.kind == (OTHER,) or layout.mark is not None or layout.fixed > LARGEST
-        if is_unfit or type(refs) is not dict:
-            raise UnfitError
-        family = layout.family
-        if family.versioned and family.choose(list(layout.kind), state.registers) is not layout.cls:
-            raise UnfitError  # it would be read as a record of another class
-        self.layout = layout
-        self.keys = tuple(example)
-        self.refs = tuple(refs)
-        self.kinds: dict[Expression, int] = dict(
-            zip(layout.family.kinds, layout.kind, strict=False)
-        )
-        self.entries: list[_Entry] = []
-        """Fields that objects have values of, or whose bytes follow from others."""
-        self.only_numbers: list[str] = []
-        """Keys of what is computed: their values are not looked at, but must be numbers."""
-        for field in layout.fields:
-            if isinstance(field, Computed):
-                if field.key in example:
-                    self.only_numbers.append(field.key)
-            elif not isinstance(field, Check | Surplus):
-                self.entries.append(self._entry(field, example))
-        self.values = {entry.field: entry.value for entry in self.entries}
-        self.agreeing = [
-            field
-            for field in layout.fields
-            if isinstance(field, Number) and field.name in layout.cls.agreeing
-        ]
-        """Computed numbers that must be those that JSON says."""
-        if any(field.key not in example for field in self.agreeing):
-            raise UnfitError
-        self._check_keys(example)
-
-    def _check_keys(self, example: Mapping[str, Any]) -> None:
-        """Raise UnfitError if objects have a key, or a number in ``refs``, of no field."""
-        layout = self.layout
-        known_keys = {"refs", *layout.cls.beside}
-        known_keys |= {field.key for field in layout.fields if field.public}
-        if layout.shows_type:
-            known_keys.add("type")
-        if not layout.is_part:
-            known_keys |= {"record", "offset", "nbytes"}
-        references = {entry.field.name for entry in self.entries if _refers(entry.value)}
-        if not known_keys.issuperset(example) or not references.issuperset(self.refs):
-            raise UnfitError
-
-    def _entry(self, field: Field, example: Mapping[str, Any]) -> _Entry:
-        """Return a field as it is in the objects. Raises UnfitError if columns cannot write it."""
-        has_key = field.key in example
-        is_conditional = field.when is not None
-        is_derived = self.layout.derives(field)
-        if is_conditional and (isinstance(field, Bits) or (is_derived and field.public)):
-            raise UnfitError
-        # A choice that is left out has no kind to look at.
-        if is_conditional and isinstance(field, Choice) and not has_key:
-            return _Entry(field, field, has_key=False)
-        # What is derived or hidden follows from other fields, whether the objects have it or not.
-        if is_derived or not field.public:
-            if is_conditional and field.by_room:
-                raise UnfitError
-            return _Entry(field, field, has_key=False)
-        value: Field | None = field
-        if isinstance(field, Choice):
-            value = self._kind_of(field, example)
-        may_be_absent = is_conditional or (field.default is not attrs.NOTHING and value is field)
-        if value is not None and (_taker_of(value) is None or not (has_key or may_be_absent)):
-            raise UnfitError
-        if isinstance(value, Spare) and has_key:  # bytes without a meaning, which are not zero
-            raise UnfitError
-        return _Entry(field, value, has_key)
-
-    def _kind_of(self, choice: Choice, example: Mapping[str, Any]) -> Field | None:
-        """Return the field that holds the values of a choice in objects of this shape."""
-        number = example.get(choice.tag.key)
-        if type(number) is str:
-            number = choice.tag.names_of.get(number)
-        # Kinds that the format does not define are for objects.
-        if type(number) is not int or number not in choice.kinds:
-            raise UnfitError
-        return choice.kinds[number]
-
-
-def _refers(field: Field | None) -> bool:
-    """Return whether a field shows an entry of a table."""
-    if field is None:
-        return False
-    if isinstance(field, Number) and field.refers is not None:
-        return True
-    return field.index is not None
-
-
-def values_of(objects: Sequence[Mapping[str, Any]], key: str) -> Iterator[Any]:
-    """Yield the values that objects have of a key; None where they have none."""
-    return map(dict.get, objects, itertools.repeat(key))  # type: ignore[arg-type]
-
-
-class Kinds:
-    """The shapes of the records of a format, or of the items of a list."""
-
-    def __init__(
-        self, selectors: Sequence[str], layout_of: Callable[[Any], Layout | None], state: State
-    ) -> None:
-        self.state = state
-        self.selectors = selectors
-        """Keys whose values say which fields an object has."""
-        self.layout_of = layout_of
-        self._numbers: defaultdict[Hashable, int] = defaultdict()
-        """Numbers of shapes, by what tells them apart: a new one gets the next number."""
-        self._numbers.default_factory = self._numbers.__len__
-        self._shapes: dict[int, Shape | None] = {}
-
-    def numbers_of(self, objects: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Return a number of the shape of each object."""
-        columns: list[Iterator[Any]] = [values_of(objects, key) for key in self.selectors]
-        refs = list(values_of(objects, "refs"))
-        if refs.count(None) < len(refs):
-            columns.append(tuple(names) if type(names) is dict else None for names in refs)
-        # What tells shapes apart: the keys, the values of the selectors, and the keys of refs.
-        identities = list(zip(map(tuple, objects), *columns, strict=True))
-        try:
-            return list(map(self._numbers.__getitem__, identities))
-        except TypeError:  # such as a list where a name should be
-            return [self._numbers[repr(identity)] for identity in identities]
-
-    def trim(self, most: int = MOST_SHAPES) -> None:
-        """Forget all shapes if they are too many."""
-        if len(self._numbers) > most:
-            self._numbers.clear()
-            self._shapes.clear()
-
-    def shape(self, number: int, example: Mapping[str, Any]) -> Shape | None:
-        """Return the shape with a number, of which an object is given; None if it is unfit."""
-        if number not in self._shapes:
-            self._shapes[number] = self._shape_of(example)
-        return self._shapes[number]
-
-    def _shape_of(self, example: Mapping[str, Any]) -> Shape | None:
-        layout = self.layout_of(example)
-        if layout is None:
-            return None
-        try:
-            return Shape(layout, example, self.state)
-        except UnfitError:
-            return None
-
-    def forget(self, shape: Shape) -> None:
-        """Leave further objects of a shape to the encoder."""
-        for number, known_shape in self._shapes.items():
-            if known_shape is shape:
-                self._shapes[number] = None
-
-
-# --- Groups --------------------------------------------------------------------------------------
 
 
 @attrs.define(eq=False)
@@ -321,7 +138,7 @@ class Group:
 
     # --- Values of fields -----------------------------------------------------------------------
 
-    def _take(self, entry: _Entry) -> None:
+    def _take(self, entry: ShapeEntry) -> None:
         """Make a column of the values of a field."""
         field = entry.value
         if field is None:
@@ -332,7 +149,6 @@ class Group:
             self.numbers[field] = 0
         elif field.public and not self.layout.derives(entry.field):
             take = _taker_of(field)
-            assert take is not None  # noqa: S101 (the shape has asked)
             if entry.has_key:
                 values = list(values_of(self._objects, field.key))
             else:
@@ -566,7 +382,7 @@ class Group:
             self.odd |= fields_end != padded_end
         return padded_end
 
-    def _check(self, entry: _Entry) -> None:
+    def _check(self, entry: ShapeEntry) -> None:
         """Mark objects that would not be read as what they are."""
         field = entry.field
         value = entry.value
@@ -829,16 +645,14 @@ _TAKERS: Mapping[Any, Callable[..., None]] = {
     Texts.parse: Group.take_texts,
     Listed.parse: Group.take_list,
 }
-"""What takes the values of a field, by its way to parse one of them."""
+"""What takes the values of a field, by its way to parse one of them (``COLUMN_PARSERS``)."""
 
 
-def _taker_of(field: Field) -> Callable[..., None] | None:
-    """Return what takes the values of a field; None if only the field itself can."""
+def _taker_of(field: Field) -> Callable[..., None]:
+    """Return what takes the values of a field, which has a column."""
     if field.packs is not None:
         return Group.take_own
-    if type(field).parse_of is not Field.parse_of:
-        return None
-    return _TAKERS.get(type(field).parse)
+    return _TAKERS[type(field).parse]
 
 
 # --- All groups of a block -----------------------------------------------------------------------

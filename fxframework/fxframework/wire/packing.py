@@ -18,17 +18,9 @@ from fxframework.kit.lossless import UnfitError
 from fxframework.wire.cursor import RefusalError
 from fxframework.wire.drafts import OF_ANOTHER_KIND
 from fxframework.wire.fields import Bits, Field, Number
-from fxframework.wire.groups import (
-    LARGEST,
-    MOST_SHAPES,
-    Group,
-    Grouping,
-    Kinds,
-    References,
-    Resolve,
-    values_of,
-)
+from fxframework.wire.groups import Group, Grouping, References, Resolve
 from fxframework.wire.json_columns import Numbers, store
+from fxframework.wire.json_shapes import LARGEST, MOST_SHAPES, Kinds, values_of
 from fxframework.wire.many import FileNumbers
 from fxframework.wire.records import Layout
 from fxframework.wire.state import State
