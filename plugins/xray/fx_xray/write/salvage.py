@@ -38,7 +38,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     if header is None:
         yield from map(lost, capture.checked_records())
         return
-    # A stretch that is lost says what its finding does; times are told event by event.
+    # A stretch that is lost says what its finding does; times are reported event by event.
     codes_shown = {rules.TIME_OVERFLOW.code}
     for start, stop, number in whole_of(capture).log.losses.T.tolist():
         rule = rules.RULES.numbered(number)
