@@ -81,3 +81,13 @@ def samples() -> dict[str, tuple[str | None, bytes]]:
     found["a ring"] = ("log-ring", hand.ring(entries))
     found["a packet"] = ("log-legacy", hand.packet("hello", "one", "two"))
     return found
+
+
+@functools.cache
+def one_of_each() -> list[str]:
+    """The names of captures of ``samples``, one of each format."""
+    names: dict[str, str] = {}
+    for name, (format, data) in samples().items():
+        with default_host().open(data, format=format) as capture:
+            names.setdefault(capture.format, name)
+    return list(names.values())

@@ -297,6 +297,7 @@ OTHERWISE = {
     "trace": {
         "read/records.py": "records.py",
         "read/record_lines.py": "read/lines.py",
+        "read/scan.py": "read/blocks.py",
         "write/encoder.py": "read/decoder.py",
     },
     "log": {

@@ -162,8 +162,8 @@ def test_stack_shows_threads_and_hides_what_is_small(host: Host, rows: Path) -> 
     assert rest == ("… and 2 stacks with 11.1% of the time, 100 ns: below 50% (--all shows them)")
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("command", ["account", "stack"])
+@cases("width", [60, 80, 120])
+@cases("command", ["account", "stack"])
 def test_tables_of_calls_fit_a_terminal_names_first(
     command: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

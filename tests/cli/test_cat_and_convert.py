@@ -486,7 +486,7 @@ def test_a_capture_is_copied_to_its_own_format(
         assert run_cli("convert", path, out, "--big-endian", "--force").exit_code != ExitCode.OK
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
+@cases("suffix", ["", ".gz"])
 def test_the_size_that_is_reported_is_that_of_the_file(tmp_path: Path, suffix: str) -> None:
     boot = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
     out = tmp_path / f"boot.json{suffix}"

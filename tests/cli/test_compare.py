@@ -16,6 +16,8 @@ import fxframework as fxf
 from fxframework.errors import ExitCode, UsageError
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 SAME, CHANGED = ExitCode.OK, ExitCode.FAILED
 SIDE_KEYS = {"count", "total_ns", "self_ns", "mean_ns", "median_ns", "p90_ns", "p99_ns"}
 
@@ -110,7 +112,7 @@ def test_what_to_fail_on(pair: tuple[Path, Path]) -> None:
     assert run_cli("compare", *pair, "--fail-on", "worse").exit_code == ExitCode.USAGE
 
 
-@pytest.mark.parametrize("name", ["x.html", "x.svg", "x.csv", "x.parquet", "x.dot"])
+@cases("name", ["x.html", "x.svg", "x.csv", "x.parquet", "x.dot"])
 def test_outputs(pair: tuple[Path, Path], tmp_path: Path, name: str) -> None:
     out = tmp_path / name
     if name.endswith(".parquet"):
@@ -330,7 +332,7 @@ def test_each_side_has_a_map_of_its_own(builds: list[tuple[Path, Path]]) -> None
     assert "no option 'colour'" in run_cli(*both, "--with-option", "colour=red").stderr
 
 
-@pytest.mark.parametrize("columns", [80, 120])
+@cases("columns", [80, 120])
 def test_figures_come_first_and_long_names_are_cut(
     columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

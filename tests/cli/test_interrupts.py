@@ -16,6 +16,8 @@ from fxframework.cli.guard import Guard
 from fxframework.errors import UnreadableError
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 pytestmark = pytest.mark.skipif(
     signal.getsignal(signal.SIGINT) is not signal.default_int_handler,
     reason="this process handles SIGINT in its own way",
@@ -95,7 +97,7 @@ def once(way: Callable[[], None], function: Callable[..., Any]) -> tuple[Any, li
     return work, calls
 
 
-@pytest.mark.parametrize("way", WAYS)
+@cases("way", WAYS)
 def test_odd_ends(way: Any, captures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fxframework.analysis import oddity
 
@@ -108,7 +110,7 @@ def test_odd_ends(way: Any, captures: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert len(calls) == 2
 
 
-@pytest.mark.parametrize("way", WAYS)
+@cases("way", WAYS)
 def test_compare_ends(way: Any, captures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fxframework.analysis.runs import Reader
 
@@ -121,7 +123,7 @@ def test_compare_ends(way: Any, captures: Path, monkeypatch: pytest.MonkeyPatch)
         assert len(calls) == 2
 
 
-@pytest.mark.parametrize("way", WAYS)
+@cases("way", WAYS)
 def test_batch_ends(
     way: Any, captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

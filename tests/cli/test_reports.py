@@ -214,7 +214,7 @@ def test_a_person_sees_the_first_three_of_a_code(host: Host, tmp_path: Path) -> 
     assert len(run_cli("verify", path, "--json", host=host).json()["captures"][0]["findings"]) == 51
 
 
-@pytest.mark.parametrize("columns", [80, 120])
+@cases("columns", [80, 120])
 def test_what_a_terminal_shows_fits(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """No line is longer than the terminal, and none ends within a word."""
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -18,7 +18,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 
 from ..cases import cases
-from ..samples import samples
+from ..samples import one_of_each, samples
 from .test_let_go import descriptors, mappings
 
 USES: dict[str, Callable[[Capture], Any]] = {
@@ -51,7 +51,7 @@ def read_in_part(capture: Capture) -> None:
 
 
 @cases("read", [True, False], ids=["read before", "not read"])
-@cases("name", list(samples()))
+@cases("name", one_of_each())
 def test_a_closed_capture_says_so(
     name: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

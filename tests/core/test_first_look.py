@@ -17,7 +17,7 @@ from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.selection import Selection
 
 from ..cases import cases
-from ..samples import samples
+from ..samples import one_of_each, samples
 
 LOOKS: dict[str, Callable[[Diagnostics], Any]] = {
     "iteration": lambda findings: [one.code for one in findings],
@@ -63,7 +63,7 @@ def test_the_first_look_reads(name: str, look: str) -> None:
 
 
 @cases("reading", list(READINGS))
-@cases("name", list(samples()))
+@cases("name", one_of_each())
 def test_after_a_reading_looking_reads_nothing(
     name: str, reading: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Tables as Arrow, polars, pandas and duckdb have them: every table of every sample."""
+"""Tables as Arrow, polars, pandas and duckdb have them: every table of a capture of each format."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 from ..cases import cases
-from ..samples import samples
+from ..samples import one_of_each, samples
 
 pa = pytest.importorskip("pyarrow")
 
 
-@pytest.fixture(params=list(samples()))
+@pytest.fixture(params=one_of_each())
 def capture(request: pytest.FixtureRequest) -> Iterator[Capture]:
     format, data = samples()[request.param]
     with default_host().open(data, format=format) as capture:

@@ -22,7 +22,7 @@ from fxframework.model.selection import Selection
 from fxframework.model.table import Table
 
 from ..cases import cases
-from ..samples import samples
+from ..samples import one_of_each, samples
 
 SIZE = 1_000_000
 """Bytes of a file that is opened again and again."""
@@ -57,7 +57,7 @@ def part(capture: Capture) -> Capture:
     return capture.select(Selection(start_ns=0))
 
 
-@cases("name", list(samples()))
+@cases("name", one_of_each())
 @cases("closed", [True, False], ids=["closed", "forgotten"])
 @cases("made", [True, False], ids=["columns made", "columns not made"])
 @pytest.mark.usefixtures("no_collector")
@@ -171,7 +171,7 @@ def rows(table: Table) -> dict[str, list[Any]]:
     return {column: table.plain(column) for column in table.columns}
 
 
-@cases("name", list(samples()))
+@cases("name", one_of_each())
 def test_a_capture_that_was_trimmed_gives_the_same_again(name: str) -> None:
     format, data = samples()[name]
     with default_host().open(data, format=format) as capture:

@@ -16,7 +16,7 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 from ..cases import cases
-from ..samples import samples
+from ..samples import one_of_each, samples
 
 
 def test_what_is_not_given_is_null_zero_or_empty() -> None:
@@ -175,7 +175,7 @@ def test_a_code_that_is_not_in_the_pool_is_refused(code: int, count: int) -> Non
             pool.take(odd)
 
 
-@cases("name", list(samples()))
+@cases("name", one_of_each())
 def test_columns_cannot_be_written_to(name: str) -> None:
     format, data = samples()[name]
     with default_host().open(data, format=format) as capture:

@@ -9,7 +9,7 @@ import fxframework as fxf
 from fxframework.errors import FxError
 
 from ..cases import cases
-from ..samples import samples
+from ..samples import one_of_each, samples
 
 PLURAL = re.compile(r"(?<![\d,.:#/+-])1 (?!has|is|was|less)[a-z]{2,}s\b|\b1 are\b")
 
@@ -24,7 +24,7 @@ def messages(data: bytes, format: str | None) -> Iterator[str]:
         yield str(error)
 
 
-@cases("name", list(samples()))
+@cases("name", one_of_each())
 def test_findings_about_one_thing_are_singular(name: str) -> None:
     format, data = samples()[name]
     for cut in (*range(1, 18), *range(len(data) - 24, len(data) + 1)):

@@ -22,6 +22,7 @@ import fxframework as fxf
 from fxframework.errors import Severity
 from fxframework.registry import LIMIT_OPTIONS
 
+from ..cases import cases
 from ..properties import FEW
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -168,7 +169,7 @@ def test_every_public_name_is_in_the_reference() -> None:
                 assert ast.get_docstring(method), f"{thing.name}.{method.name}"
 
 
-@pytest.mark.parametrize("shown", ["plugin", "kit", "wire"])
+@cases("shown", ["plugin", "kit", "wire"])
 def test_every_name_for_plugins_has_an_example(shown: str) -> None:
     """That uses it."""
     module = importlib.import_module(f"fxframework.{shown}")
@@ -307,13 +308,14 @@ def test_links_between_pages_lead_somewhere() -> None:
 # --- Its code runs -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "number"),
     [(name, number) for name in PYTHON_PAGES for number, _ in enumerate(blocks(name))],
 )
 def test_python_blocks_run(
     name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Takes seconds: every program of the pages runs in a folder of its own."""
     code = list(blocks(name))[number]
     for found in NEEDED.finditer(code):
         pytest.importorskip(found["package"], reason=f"{found['package']} is not installed")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ..cases import cases
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -17,7 +19,7 @@ def test_the_scale_plan_is_what_the_simulation_says(capsys: pytest.CaptureFixtur
     assert table in (DOCS / "batch.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("workers", [1, 2, 100])
+@cases("workers", [1, 2, 100])
 def test_workers_that_wait_for_nothing_add_up(workers: int) -> None:
     scale = runpy.run_path(str(DOCS / "scale.py"))
     kind = scale["Kind"]("some", 0.001, 1.0, 1)

@@ -250,8 +250,8 @@ class TestRegisters:
 
 
 class TestCpuid:
-    @pytest.mark.parametrize("constant", [False, True])
-    @pytest.mark.parametrize("nonstop", [False, True])
+    @cases("constant", [False, True])
+    @cases("nonstop", [False, True])
     def test_an_invariant_counter_is_constant_and_nonstop(self, constant, nonstop):
         cpu = processor(constant=constant, nonstop=nonstop).cpus[0]
         assert cpu.cpuid(0x80000007)[3] == (constant and nonstop) << 8
@@ -261,7 +261,7 @@ class TestCpuid:
         assert edx >> 4 & 1
         assert ebx >> 24 == 1
 
-    @pytest.mark.parametrize("rdtscp", [False, True])
+    @cases("rdtscp", [False, True])
     def test_rdtscp(self, rdtscp):
         cpu = processor(rdtscp=rdtscp).cpus[0]
         assert cpu.cpuid(0x80000001)[3] >> 27 & 1 == rdtscp

@@ -20,6 +20,8 @@ from fx_emulator.faults import CrashAfter, TornWrite
 from fx_emulator.memory import Memory, StoreLog
 from fxframework.model import target
 
+from ..cases import cases
+
 U64 = st.integers(0, 2**64 - 1)
 WORDS = 16
 
@@ -34,6 +36,30 @@ def memory(request, tmp_path):
         made = Memory.memfd(64, log=True)
     with made:
         yield made
+
+
+MISUSES = [
+    lambda m: m.load_u64(4),
+    lambda m: m.load_u64(-8),
+    lambda m: m.load_u64(64),
+    lambda m: m.store_u64(1, 0),
+    lambda m: m.store_u64(-8, 0),
+    lambda m: m.store_u64(64, 0),
+    lambda m: m.store_u64(0, -1),
+    lambda m: m.store_u64(0, 2**64),
+    lambda m: m.store_u64(0, 1.5),
+    lambda m: m.read(60, 5),
+    lambda m: m.read(-1, 1),
+    lambda m: m.read(0, -1),
+    lambda m: m.write(0, b"1234"),
+    lambda m: m.write(4, bytes(8)),
+    lambda m: m.write(-8, bytes(8)),
+    lambda m: m.write(60, bytes(8)),
+    lambda m: m.write(56, bytes(16)),
+    lambda m: m.resize(12),
+    lambda m: m.resize(-8),
+]
+"""Calls that a memory of 64 bytes refuses."""
 
 
 class TestLoadsAndStores:
@@ -70,42 +96,19 @@ class TestLoadsAndStores:
         assert memory.load_u64(16) == 7
         assert memory.stores == 1
 
-    @pytest.mark.parametrize(
-        "misuse",
-        [
-            lambda m: m.load_u64(4),
-            lambda m: m.load_u64(-8),
-            lambda m: m.load_u64(64),
-            lambda m: m.store_u64(1, 0),
-            lambda m: m.store_u64(-8, 0),
-            lambda m: m.store_u64(64, 0),
-            lambda m: m.store_u64(0, -1),
-            lambda m: m.store_u64(0, 2**64),
-            lambda m: m.store_u64(0, 1.5),
-            lambda m: m.read(60, 5),
-            lambda m: m.read(-1, 1),
-            lambda m: m.read(0, -1),
-            lambda m: m.write(0, b"1234"),
-            lambda m: m.write(4, bytes(8)),
-            lambda m: m.write(-8, bytes(8)),
-            lambda m: m.write(60, bytes(8)),
-            lambda m: m.write(56, bytes(16)),
-            lambda m: m.resize(12),
-            lambda m: m.resize(-8),
-        ],
-    )
     @pytest.mark.parametrize("watched", [False, True])
-    def test_misuse_is_refused_and_changes_nothing(self, memory, misuse, watched):
+    def test_misuse_is_refused_and_changes_nothing(self, memory, watched):
         if watched:
             memory.faults.append(CrashAfter(1000))
         memory.write(0, bytes(range(64)))
         before = memory.read(0, 64)
-        with pytest.raises(MemoryAccessError):
-            misuse(memory)
-        assert memory.read(0, memory.size) == before
-        assert memory.stores == len(memory.log) == 8
+        for number, misuse in enumerate(MISUSES):
+            with pytest.raises(MemoryAccessError):
+                misuse(memory)
+            assert memory.read(0, memory.size) == before, number
+            assert memory.stores == len(memory.log) == 8, number
 
-    @pytest.mark.parametrize("size", [-8, 7])
+    @cases("size", [-8, 7])
     def test_a_size_is_whole_words(self, size, tmp_path):
         for make in (Memory.anonymous, Memory.memfd, lambda n: Memory.file(tmp_path / "f", n)):
             with pytest.raises(MemoryAccessError, match="multiple of 8"):
@@ -204,9 +207,7 @@ class TestFiles:
                 memory.store_u64(0, 1)
             assert memory.load_u64(0) == 0
 
-    @pytest.mark.parametrize(
-        ("content", "message"), [(None, "No such file"), (b"123", "not a multiple of 8")]
-    )
+    @cases(("content", "message"), [(None, "No such file"), (b"123", "not a multiple of 8")])
     def test_a_file_that_is_none(self, tmp_path, content, message):
         path = tmp_path / "f"
         if content is not None:

@@ -73,7 +73,7 @@ def test_faults_drop_by_number():
     assert socket.dropped == 2
 
 
-@pytest.mark.parametrize("options", [{"capacity": 0}, {"datagrams": 0}])
+@cases("options", [{"capacity": 0}, {"datagrams": 0}])
 def test_what_no_socket_is(options):
     with pytest.raises(EmulatorError):
         DatagramSocket(**options)

@@ -23,6 +23,8 @@ from fx_emulator.target import Target
 from fx_emulator.vmo import Vmo
 from fx_trace.write.writer import TraceWriter
 
+from ..cases import cases
+
 MS = 1_000_000
 
 
@@ -153,7 +155,7 @@ def test_devices_have_names_and_koids() -> None:
     assert isinstance(socket, DatagramSocket)
 
 
-@pytest.mark.parametrize("name", ["inspect", ""])
+@cases("name", ["inspect", ""])
 def test_a_name_is_given_once(name: str) -> None:
     target = Target()
     target.vmo("inspect", 4096)

@@ -303,7 +303,7 @@ def test_the_header_is_that_of_the_notes(mode: Mode, size: int) -> None:
     assert isinstance(memory, MemoryProtocol)
 
 
-@pytest.mark.parametrize("size", [0, 4088, 4104, 6000])
+@cases("size", [0, 4088, 4104, 6000])
 def test_other_sizes_are_refused(size: int) -> None:
     with pytest.raises(EmulatorError, match="multiple of 4096"):
         TraceEngine(BytesMemory(size), "oneshot")
@@ -366,7 +366,7 @@ def test_the_wrapped_count_has_30_bits() -> None:
     assert BufferHeader.of(memory.read(0, 128)).wrapped_count == 0
 
 
-@pytest.mark.parametrize("policy", ["stop", "pad"])
+@cases("policy", ["stop", "pad"])
 def test_a_full_durable_buffer_ends_tracing(policy: Any) -> None:
     memory = littered(1 << 20)
     engine = TraceEngine(memory, "circular", durable_full=policy)
@@ -438,7 +438,7 @@ def records_by_provider(archive: bytes) -> dict[str, list[bytes]]:
     return found
 
 
-@pytest.mark.parametrize("delay", [0, 1000, None])
+@cases("delay", [0, 1000, None])
 def test_streaming_loses_nothing_that_is_saved_in_time(delay: int | None) -> None:
     clock = VirtualClock()
     manager = TraceManager(clock, save_delay_ns=delay)
@@ -572,7 +572,7 @@ input()
 """
 
 
-@pytest.mark.parametrize("mode", ["oneshot", "circular"])
+@cases("mode", ["oneshot", "circular"])
 def test_another_process_reads_live_and_after_the_writer_was_killed(
     mode: Mode, tmp_path: Path
 ) -> None:

@@ -429,7 +429,7 @@ class TestMappings:
         with pytest.raises(VmoError, match="unmapped"):
             mapping.load_u64(0)
 
-    @pytest.mark.parametrize(("offset", "length"), [(8, PAGE), (0, 100), (-PAGE, PAGE)])
+    @cases(("offset", "length"), [(8, PAGE), (0, 100), (-PAGE, PAGE)])
     def test_whole_pages_only(self, offset, length):
         vmo = Vmo.create(2 * PAGE)
         for make in (vmo.map, vmo.slice):

@@ -56,7 +56,7 @@ def test_every_table_comes_back(sample: Path, suffix: str, tmp_path: Path) -> No
                 assert told.get(b"unit", b"") == column.unit.encode()
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+@cases("sample", SAMPLES, ids=lambda path: path.name)
 def test_a_database_holds_every_table(sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "capture.duckdb"
     with fxf.open(sample) as capture:
@@ -68,7 +68,7 @@ def test_a_database_holds_every_table(sample: Path, tmp_path: Path) -> None:
                 assert plain(back) == plain(table), name
 
 
-@pytest.mark.parametrize("suffix", [".arrow", ".parquet", ".csv"])
+@cases("suffix", [".arrow", ".parquet", ".csv"])
 def test_one_file_gets_the_main_table(suffix: str, tmp_path: Path) -> None:
     """Of a capture that has only flows and threads: the flows."""
     path, out = tmp_path / "flows.fxt", tmp_path / f"flows{suffix}"
@@ -104,8 +104,8 @@ def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
 # --- A folder of all tables ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sample", SAMPLES[::3], ids=lambda path: path.name)
-@pytest.mark.parametrize("to", ["arrow", "parquet"])
+@cases("sample", SAMPLES[::3], ids=lambda path: path.name)
+@cases("to", ["arrow", "parquet"])
 def test_a_folder_has_a_file_of_every_table(sample: Path, to: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with fxf.open(sample) as capture:

@@ -16,6 +16,7 @@ import fxframework as fxf
 from fxframework.exporters import firefox
 from fxframework.model.capture import Capture
 
+from ..cases import cases
 from .test_profiles import LOOP, _OfToys, export
 
 BOOT = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
@@ -188,7 +189,7 @@ def test_several_captures_share_one_beginning(tmp_path: Path) -> None:
     assert min(thread["samples"]["time"][0] for thread in profile["threads"]) >= 0
 
 
-@pytest.mark.parametrize("times", [(-(2**63), 2**63 - 1), (2**63 - 1, 2**63 - 1)])
+@cases("times", [(-(2**63), 2**63 - 1), (2**63 - 1, 2**63 - 1)])
 def test_times_at_the_limits(times: tuple[int, int]) -> None:
     calls = [Call("f", times[0], 5), Call("g", times[1], 2**62, thread=1)]
     check_profile(export("firefox", Given(calls))[0])

@@ -19,6 +19,8 @@ from fxframework.exporters.html import export
 from fxframework.io.sink import Sink
 from fxframework.model.schema import LOG_LEVELS
 
+from ..cases import cases
+
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 TRACE = CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt"
 SAMPLES = [
@@ -58,7 +60,7 @@ def test_severities_between_two_levels_are_of_the_higher_one_as_their_names_say(
     assert logs["level"] == [[*LOG_LEVELS].index(name) + 1 for name in names]
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+@cases("sample", SAMPLES, ids=lambda path: path.name)
 def test_a_report_holds_what_the_capture_does(sample: Path) -> None:
     with fxf.open(sample) as capture:
         page = page_of(capture)

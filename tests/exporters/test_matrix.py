@@ -22,13 +22,13 @@ from fxframework.model.schema import TABLE_CODES
 from fxframework.model.selection import Selection
 
 from ..cases import cases
-from ..samples import export_bytes, samples
+from ..samples import export_bytes, one_of_each, samples
 
 NAMES = {code: name for name, code in TABLE_CODES.items()}
 Row = dict[str, Any]
 
 
-@pytest.fixture(params=list(samples()))
+@pytest.fixture(params=one_of_each())
 def capture(request: pytest.FixtureRequest) -> Iterator[Capture]:
     format, data = samples()[request.param]
     with default_host().open(data, format=format) as capture:

@@ -18,7 +18,7 @@ from fxframework.model.capture import OpenRequest
 from fxframework.wire import groups
 
 from ..edits import edited_lines
-from ..samples import SAMPLE_BYTES, samples
+from ..samples import SAMPLE_BYTES, one_of_each, samples
 
 BYTES = 60_000
 FORMATS = ["inspect", "log", "trace", "trace-buffer", "xray"]
@@ -81,7 +81,7 @@ def test_every_shape_of_capture_comes_back(
     assert found == one_by_one(lines)
 
 
-@pytest.mark.parametrize("name", sorted(samples()))
+@pytest.mark.parametrize("name", one_of_each())
 def test_every_format_comes_back(blocks: Callable[[bytes], Made], name: str) -> None:
     format, data = samples()[name]
     host = default_host()

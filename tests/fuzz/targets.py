@@ -25,9 +25,9 @@ import orjson
 from fxframework.errors import FxError
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
+from fxframework.io.source import Source
 from fxframework.kernels.buffers import view
 from fxframework.kernels.pools import Pool
-from fxframework.kernels.rows import Notes
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool
 from fxframework.verbs import convert
@@ -303,19 +303,18 @@ def _exact(data: bytes, type: str) -> Any:
 
 
 def trace_kernels(data: bytes) -> None:
-    """Scan; for one input in 32 all tables."""
-    from fx_trace.read.scan import Scan
-    from fx_trace.rules import RULES
+    """Read the rows of all records; for one input in 32 all tables."""
+    from fx_trace.read.blocks import TraceFile
+    from fx_trace.read.rows import RowReader
 
-    words = _exact(data, "<i8")
     if _choice(data, 32) == 0:
         _scanned(_named("trace"), data)
         return
-    pool = Pool()
-    pool.read_from(view(words, "i8"))
-    scan = Scan(words, words, words.view(np.uint8), pool, Notes(RULES.numbers, 8))
-    scan.limit = words.size
-    scan.run()
+    source = Source.open(_exact(data, "<i8").tobytes())
+    limits = Limits(max_findings=8)
+    file = TraceFile.archive(source, big_endian=False, limits=limits)
+    for _ in RowReader(file, limits, StringPool()).chunks():
+        pass
 
 
 def trace_bounds(data: bytes) -> None:

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.kernels import parts, pools, sorting, templates
-from fxframework.kernels.rows import Notes, copied
+from fxframework.kernels.rows import Notes
+from fxframework.kernels.stretches import copied
+from fxframework.model.strings import StringPool
 
 from ..cases import cases
 
@@ -99,11 +101,20 @@ def test_a_pool_grows() -> None:
 
 @given(numbers=st.lists(st.integers(0, 2**63 - 1), max_size=40))
 def test_a_pool_enters_numbers_as_digits(numbers: list[int]) -> None:
-    pool = pools.Pool()
-    codes = np.zeros(len(numbers), np.int32)
-    pool.enter_numbers(np.array(numbers, np.int64).data, codes.data)
+    pool = StringPool()
+    codes = pool.intern_numbers(np.array(numbers, np.int64))
     assert [pool.bytes_of(code) for code in codes.tolist()] == [b"%d" % each for each in numbers]
-    assert pool.count == len(set(numbers))
+    assert len(pool) == len({*numbers}) + 1  # and the empty one
+
+
+def test_a_pool_refuses_what_is_not_in_its_source() -> None:
+    pool = pools.Pool()
+    pool.read_from(np.zeros(2, np.int64).data)
+    for start, nbytes in ((-1, 8), (0, 17), (1, 9), (3, 0), (0, -1), (2**60, 8)):
+        for method in (pool.find, pool.intern):
+            with pytest.raises(IndexError, match=f"{nbytes} bytes at word {start} of 2"):
+                method(start, nbytes)
+    assert pool.intern(2, 0) == 0
 
 
 def test_a_pool_keeps_the_source_it_reads_from() -> None:
@@ -361,3 +372,14 @@ def test_numbers_of_every_length_are_written() -> None:
     bounds = zip(begins.tolist(), stops.tolist(), strict=True)
     assert [int(written[begin:stop]) for begin, stop in bounds] == numbers
     assert len(written) == sum(len(str(number)) for number in numbers)
+
+
+def test_rows_of_texts_that_there_are_not_are_refused() -> None:
+    made = templates.Templates(b"[", b",", b"]")
+    number = made.text(b"a")
+    (copied_number,) = made.column(np.frombuffer(b"abc", np.uint8), np.array([0, 3])).tolist()
+    rows = made.write(1, (parts.TEXT, number), (parts.COPIED, copied_number))
+    assert made.letters()[: int(rows[1][0])].tobytes() == b"aabc"
+    for kind, wrong in ((parts.TEXT, number + 1), (parts.TEXT, -1), (parts.COPIED, 1)):
+        with pytest.raises(IndexError):
+            made.write(1, (kind, wrong))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.kernels import stretches
-from fxframework.kernels.codes import codes_of
+from fxframework.kernels.pools import codes_of
 from fxframework.kernels.stretches import TEXT_FLAGS
 from fxframework.model.strings import StringPool
 

@@ -144,8 +144,7 @@ def test_typed_events_are_read_too(tmp_path: Path) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
-@pytest.mark.parametrize("dwarf", [4, 5])
-@pytest.mark.parametrize("level", ["-O0", "-O1"])
+@pytest.mark.parametrize(("level", "dwarf"), [("-O0", 5), ("-O1", 4)])
 def test_lines_are_those_that_account_shows(tmp_path: Path, level: str, dwarf: int) -> None:
     program = compiled(tmp_path, level, f"-gdwarf-{dwarf}")
     known = read_map(program).functions

@@ -82,7 +82,7 @@ def test_every_action(title: str, action: Any) -> None:
     assert not lacking(section(f"{{ {first} = … }}", part(title)), action)
 
 
-@pytest.mark.parametrize("union", OWN.values())
+@cases("union", OWN.values())
 def test_what_every_thread_does_is_in_every_script(union: Any) -> None:
     members = get_args(union)
     assert all(any(issubclass(each, common) for each in members) for common in COMMON)

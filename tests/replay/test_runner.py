@@ -199,7 +199,7 @@ def test_an_output_of_a_step_cannot_leave_the_folder() -> None:
         run.put("../x", b"")
 
 
-@pytest.mark.parametrize("noun", ["device", "capture", "output"])
+@cases("noun", ["device", "capture", "output"])
 def test_what_is_not_there_is_told_with_what_is(noun: str) -> None:
     run = Run(name="x", host=None, seed=0)
     getattr(run, f"{noun}s")["trace"] = b""
@@ -343,7 +343,7 @@ def test_where_outputs_differ(wanted: bytes, found: bytes, told: str) -> None:
 # --- The scenarios of this repository ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@cases("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_holds_and_does_the_same_again(
     path: Path, host: Host, tmp_path: Path
 ) -> None:

@@ -250,7 +250,7 @@ def test_rounds_are_those_of_a_loop_around(
     assert list(places(host, thread_of(what, f"[{action}]"))) == [f"step[1].script[0].{place}"]
 
 
-@pytest.mark.parametrize("cpu", [1, 2])
+@cases("cpu", [1, 2])
 def test_threads_and_states_are_of_a_cpu_of_the_target(host: Host, cpu: int) -> None:
     state = f'[[step]]\ndo = "cpu.pstate"\ncpu = {cpu}\nratio = 1\n'
     text = f"{thread_of('trace', '[]')}cpu = {cpu}\n{state}"
@@ -315,7 +315,7 @@ def test_names_are_not_doubted_where_a_step_could_not_be_read(faults: Faults) ->
     assert list(found) == ["step[0].as"]
 
 
-@pytest.mark.parametrize("text", ["[scenario", "a = 1\na = 2\n"])
+@cases("text", ["[scenario", "a = 1\na = 2\n"])
 def test_what_is_no_toml(host: Host, text: str) -> None:
     with pytest.raises(ScenarioError, match="not valid TOML"):
         parse(text, host)
@@ -618,7 +618,7 @@ def test_any_document_is_understood_or_told_wrong(
         assert "Error" not in fault.message, fault
 
 
-@pytest.mark.parametrize("made", [dict, Any, None, "attrs", 1 / 1, ZeroDivisionError])
+@cases("made", [dict, Any, None, "attrs", 1 / 1, ZeroDivisionError])
 def test_parameters_that_are_no_attrs_class(made: Any, tmp_path: Path) -> None:
     def parameters() -> Any:
         if made is ZeroDivisionError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import unittest
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from fxframework.testing import Contract, ExporterContract, ReaderContract, Samp
 sys.path.insert(0, str(Path(__file__).parent))
 
 import specimen
+
+from ..cases import cases
 
 
 class _OneModule(Contract):
@@ -163,20 +165,16 @@ FAULTS = [
 ]
 
 
-@pytest.fixture
-def broken(request: pytest.FixtureRequest) -> Iterator[None]:
-    specimen.FAULTS.add(request.getfixturevalue("fault"))
-    yield
-    specimen.FAULTS.clear()
-
-
-@pytest.mark.usefixtures("broken")
-@pytest.mark.parametrize(("contract", "fault", "name"), FAULTS)
+@cases(("contract", "fault", "name"), FAULTS)
 def test_fault_is_caught(contract: type[Contract], fault: str, name: str, tmp_path: Path) -> None:
     test = getattr(contract(), name)
     needed = {"tmp_path": tmp_path} if "tmp_path" in inspect.signature(test).parameters else {}
-    with pytest.raises((Exception, pytest.fail.Exception)) as caught:
-        test(**needed)
+    specimen.FAULTS.add(fault)
+    try:
+        with pytest.raises((Exception, pytest.fail.Exception)) as caught:
+            test(**needed)
+    finally:
+        specimen.FAULTS.clear()
     assert not isinstance(caught.value, unittest.SkipTest), caught.value
     if contract is TestSoundWriter:
         print(f"{fault}: {type(caught.value).__name__}: {caught.value}")

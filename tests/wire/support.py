@@ -89,7 +89,7 @@ def check_rows(format: Format, records: list[LosslessRecord], capture: DeclaredC
         for record in records:
             for rows in format.tables:
                 if rows.table == name and type(record) is rows.record:
-                    given = {c: f for c, f in rows.given.items() if isinstance(f, str)}
+                    given = {c: f for c, f in rows.columns.items() if isinstance(f, str)}
                     items = [None] if rows.items is None else getattr(record, rows.items.name)
                     for item in items or ():
                         values = {c: value_of(record, item, f) for c, f in given.items()}

@@ -168,7 +168,9 @@ def account(
         column: NDArray[Any] | None = functions.ids
         if name == "source":
             column = functions.sources
-        return None if column is None else column[groups.function[shown]]
+        if column is None:
+            return None
+        return column[groups.function[shown]]
 
     return Account(LazySequence(shown.size, entry), per_second, asynchronous, figure)
 

@@ -133,8 +133,11 @@ class Calls:
         """
         column, length_name, per_second = measured(capture, by)
         wanted = {column.name, length_name, "parent", "thread", "kind"}
-        counted = capture.calls.count if capture.calls is not None else ""
-        columns = _columns(capture, wanted | {counted} if counted else wanted)
+        counted = ""
+        if capture.calls is not None and capture.calls.count:
+            counted = capture.calls.count
+            wanted.add(counted)
+        columns = _columns(capture, wanted)
         is_asynchronous = columns["kind"] == ASYNC
         asynchronous = int(np.count_nonzero(is_asynchronous))
         leaves_out = asynchronous > 0 and not with_asynchronous

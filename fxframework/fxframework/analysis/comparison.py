@@ -541,7 +541,9 @@ class _Tests:
         if names.size < LEAST_NAMES:
             return 1.0
         change = float(np.median(np.log(counts_after[names] / counts_before[names])))
-        return math.exp(change) if abs(change) <= MACHINE_CHANGE else 1.0
+        if abs(change) > MACHINE_CHANGE:
+            return 1.0
+        return math.exp(change)
 
     def _test_ranks(self, name: int, before: F64, after: F64) -> _TestResult:
         """Test the typical length."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fxframework.kit.shown import aligned, amount, brief, printable, shortened
+from fxframework.kit.shown import aligned, amount, brief, printable, shortened, widths_of
 
 if TYPE_CHECKING:
     from fxframework.analysis.changes import Change, Measures
@@ -293,5 +293,4 @@ def _table(
 
 def _width_before_name(rows: Sequence[Sequence[str]]) -> int:
     """Return the width of the indent and of all columns but the last one."""
-    columns = list(zip(*rows, strict=True))
-    return 2 + sum(max(map(len, column)) + 2 for column in columns[:-1])
+    return 2 + sum(width + 2 for width in widths_of(rows)[:-1])

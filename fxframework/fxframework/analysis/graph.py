@@ -67,14 +67,18 @@ class CallGraph:
 
     def seconds(self, value: int | None) -> float | None:
         """Return a time in seconds, or in ticks if the rate is unknown."""
-        return None if value is None else value / (self.per_second or 1)
+        if value is None:
+            return None
+        return value / (self.per_second or 1)
 
     def figure(self, spread: Spread | None, name: str) -> float | None:
         """Return one of FIGURES, times in seconds; None if there is no value."""
         if name == "none" or spread is None:
             return None
         value: int | None = getattr(spread, FIELDS.get(name, name))
-        return value if name == "count" else self.seconds(value)
+        if name == "count":
+            return value
+        return self.seconds(value)
 
 
 def call_graph(capture: Capture, *, by: str = "") -> CallGraph:

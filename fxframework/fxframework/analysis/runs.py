@@ -417,8 +417,9 @@ def _labels(capture: Capture, by: str) -> Callable[[int], bytes]:
         row = threads.row(thread_id)
         if row < 0:
             return NOBODY
-        name = pool.bytes_of(int(names[row])) if names[row] >= 0 else b""
-        return name or f"{by} {int(system_ids[row])}".encode()
+        if names[row] >= 0 and pool.bytes_of(int(names[row])):
+            return pool.bytes_of(int(names[row]))
+        return f"{by} {int(system_ids[row])}".encode()
 
     return label
 

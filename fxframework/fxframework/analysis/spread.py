@@ -161,7 +161,7 @@ def spreads(
     starts = np.cumsum(counts) - counts
     ended_group = group if every_call else group[is_counted]
     lengths = length if every_call else length[is_counted]
-    order = stable_order(ended_group)
+    order = stable_order(ended_group.astype(np.int64, copy=False))
     lengths = lengths.copy() if order is None else gathered(lengths, order)
     _place_ranks(lengths, starts, counts, ordered=ordered)
     sums = {

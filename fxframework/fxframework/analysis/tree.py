@@ -65,7 +65,9 @@ class CallTree:
     def name(self, node: int) -> str:
         """Return the name of a node."""
         number = int(self.function[node])
-        return self.functions.name(number) if number >= 0 else self.roots[node]
+        if number < 0:
+            return self.roots[node]
+        return self.functions.name(number)
 
     def depths(self) -> NDArray[np.int32]:
         """Return the depth of each node, int32 of shape (m,): 0 for a root."""

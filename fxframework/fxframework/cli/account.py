@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from fxframework.analysis.account import Account, Entry
     from fxframework.model.selection import Selection
 
+    Number = Callable[[Entry], int]
+    Text = Callable[[Entry], str | None]
+
 CSV_HEADER = (
     "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched,kind,"
     "deviation"
@@ -191,12 +194,12 @@ def _print(session: Session, table: Account, entries: Sequence[Entry]) -> None:
         return figure is not None and bool((figure > 0).any())
 
     # Columns that are shown if there is something in them: numbers first, then texts.
-    numbers: dict[str, Callable[[Entry], int]] = {}
+    numbers: dict[str, Number] = {}
     if has_any("unfinished"):
         numbers["unfinished"] = lambda entry: entry.spread.unfinished
     if has_any("unmatched"):
         numbers["unmatched"] = lambda entry: entry.unmatched
-    texts: dict[str, Callable[[Entry], str | None]] = {}
+    texts: dict[str, Text] = {}
     if table.asynchronous:
         texts["kind"] = lambda entry: KINDS[entry.asynchronous]
     if entries[0].thread is not None:

@@ -200,10 +200,11 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
     except BrokenPipeError:
         raise
     except (KeyboardInterrupt, SystemExit) as error:
-        is_ours = session.known_host is None or session.known_host.blame(error) is None
+        host = session.known_host
+        is_ours = host is None or host.blame(error) is None
         if is_ours or (isinstance(error, KeyboardInterrupt) and interrupts.by_user):
             raise
-        screen.bug(error, session.known_host)
+        screen.bug(error, host)
         return ExitCode.FAILED
     except click.exceptions.Abort:
         return INTERRUPTED

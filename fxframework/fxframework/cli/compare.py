@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SIDES = ("BEFORE", "AFTER")
 WITH = "--with"
+Extras = tuple[list[Any], list[Any]]
+"""What an output needs of the captures of both sides, beside their comparison."""
 OUTPUTS = (".html", ".svg", ".csv", ".parquet", ".dot")
 COLOURS = {"slower": "red", "more": "red", "higher": "red", "new": "red", "faster": "green",
            "fewer": "green", "lower": "green", "gone": "green"}  # fmt: skip
@@ -123,8 +125,8 @@ def command(
     after_options = list(options["with_option"])
     if options["with_map"] is not None:
         after_options.append(f"{_map_option(session)}={options['with_map']}")
-    own_options = ([], after_options)
-    extras: tuple[list[Any], list[Any]] = ([], [])
+    own_options: tuple[list[str], list[str]] = ([], after_options)
+    extras: Extras = ([], [])
     files: tuple[list[str], list[str]] = ([], [])
     statuses = []
     for side, items in enumerate(sides):
@@ -231,7 +233,7 @@ def _write(
     session: Session,
     comparison: Comparison,
     out: str,
-    extras: tuple[list[Any], list[Any]],
+    extras: Extras,
     options: Mapping[str, Any],
 ) -> None:
     if out.endswith(".dot"):

@@ -45,7 +45,9 @@ def files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Item
 def commands(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
     """Complete commands."""
     group = ctx.find_root().command
-    names = group.list_commands(ctx.find_root()) if isinstance(group, click.Group) else []
+    names: list[str] = []
+    if isinstance(group, click.Group):
+        names = group.list_commands(ctx.find_root())
     return _matching(((name, "") for name in names), incomplete)
 
 

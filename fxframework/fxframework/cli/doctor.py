@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import sys
+from collections import defaultdict
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,13 +100,14 @@ def _plugins(host: Host) -> Check:
     if host.failures:
         text = "; ".join(f"{f.plugin} ({f.distribution}): {f.error}" for f in host.failures)
         return Check("plugins", "broken", text)
-    loaded = [plugin.name for plugin in host.plugins() if plugin.status == "loaded"]
-    disabled = [plugin.name for plugin in host.plugins() if plugin.status == "disabled"]
+    names_by_status: dict[str, list[str]] = defaultdict(list)
+    for plugin in host.plugins():
+        names_by_status[plugin.status].append(plugin.name)
     if not host.readers:
         return Check("plugins", "broken", "no format can be read; is fxframework installed?")
-    text = ", ".join(loaded)
-    if disabled:
-        text += f"; disabled: {', '.join(disabled)}"
+    text = ", ".join(names_by_status["loaded"])
+    if names_by_status["disabled"]:
+        text += f"; disabled: {', '.join(names_by_status['disabled'])}"
     return Check("plugins", "ok", text)
 
 

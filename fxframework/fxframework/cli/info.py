@@ -211,7 +211,9 @@ def _with_label(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    if len(text) <= width:
+        return text
+    return text[: width - 1] + "…"
 
 
 def _counts(counts: Mapping[str, int], before: str = "") -> str:

@@ -12,7 +12,16 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from fxframework.kit.shown import aligned, amount, duration, escape, printable, shortened
+from fxframework.kit.shown import (
+    aligned,
+    amount,
+    duration,
+    escape,
+    padded,
+    printable,
+    shortened,
+    widths_of,
+)
 
 if TYPE_CHECKING:
     from fxframework.io.source import Source
@@ -150,7 +159,7 @@ def name_first(
     """
     rows = iter(rows)
     first_rows = list(itertools.islice(rows, WIDTH_ROWS))
-    widths = [max(map(len, column)) for column in zip(*first_rows, strict=True)]
+    widths = widths_of(first_rows)
     first_text = len(widths) - texts
     # Indices of the columns that are shown beside the name.
     columns = list(range(1, len(widths)))
@@ -165,18 +174,18 @@ def name_first(
     longest_name = max(name_room(), NARROW)
     padded_name = min(widths[0], longest_name, PADDED_NAME)
     for row in itertools.chain(first_rows, rows):
-        cells = [shortened(row[0], longest_name).ljust(padded_name)]
-        for column in columns:
-            if column >= first_text:
-                cells.append(row[column].ljust(widths[column]))
-            else:
-                cells.append(row[column].rjust(widths[column]))
-        yield (" " * GAP).join(cells).rstrip()
+        name = shortened(row[0], longest_name).ljust(padded_name)
+        others = padded(
+            [row[column] for column in columns],
+            [widths[column] for column in columns],
+            [column < first_text for column in columns],
+        )
+        yield (" " * GAP).join([name, *others]).rstrip()
 
 
 def fitted(rows: Sequence[Sequence[str]], columns: int) -> list[str]:
     """Format short rows in aligned columns within a width; wide cells are wrapped."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = widths_of(rows)
     # Shrink the widest column first, so that words are broken only if necessary.
     while sum(widths) + GAP * (len(widths) - 1) > columns and max(widths) > NARROW:
         widths[widths.index(max(widths))] -= 1
@@ -185,8 +194,6 @@ def fitted(rows: Sequence[Sequence[str]], columns: int) -> list[str]:
         cells = [textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
         # A row has as many lines as its cell with the most.
         for line_cells in itertools.zip_longest(*cells, fillvalue=""):
-            padded = (
-                cell.ljust(width + GAP) for cell, width in zip(line_cells, widths, strict=True)
-            )
-            lines.append("".join(padded).rstrip())
+            texts = padded(line_cells, widths, itertools.repeat(False, len(widths)))
+            lines.append((" " * GAP).join(texts).rstrip())
     return lines

@@ -15,7 +15,7 @@ from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount, printable, wrapped
 from fxframework.errors import ExitCode
-from fxframework.kit.shown import brief
+from fxframework.kit.shown import brief, padded, widths_of
 
 if TYPE_CHECKING:
     from fxframework.analysis.why import Call, Flow, Line, Part, Step, Why
@@ -203,8 +203,7 @@ class _PartTable:
         if self.typical is not None:
             headings.append("typical")
         cells_of_rows = [self._cells(row) for row in self.rows]
-        columns = zip(headings, *cells_of_rows, strict=True)
-        widths = [max(map(len, column)) for column in columns]
+        widths = widths_of([headings, *cells_of_rows])
         heading = _aligned(headings, widths)
         indent = len(heading)
         yield heading + "where it went"
@@ -243,9 +242,8 @@ def _share(ns: int, call: Call) -> str:
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Return a text and numbers in columns, with a gap behind each."""
-    first = cells[0].ljust(widths[0])
-    numbers = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
-    return "  ".join((first, *numbers, ""))
+    are_numbers = [False, *[True] * (len(cells) - 1)]
+    return "  ".join((*padded(cells, widths, are_numbers), ""))
 
 
 def _beside(call: Call, *, width: int, shows_all: bool) -> Iterator[str]:

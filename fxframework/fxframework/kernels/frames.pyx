@@ -1,4 +1,3 @@
-# distutils: extra_compile_args = -O2
 # cython: boundscheck=True, cdivision=True, show_performance_hints=False
 """Frames: where the records of a declared format begin and end, and the items in them.
 

@@ -1,4 +1,3 @@
-# distutils: extra_compile_args = -O2
 # cython: boundscheck=True, wraparound=False, show_performance_hints=False
 """Nesting: which end closes which slice, what encloses a slice, how deep it is; and the inverse.
 

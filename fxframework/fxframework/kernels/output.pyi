@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,20 +7,14 @@ from numpy.typing import NDArray
 I64: TypeAlias = NDArray[np.int64]
 
 class Output:
-    bounds: memoryview[int]
     source: memoryview[int]
     texts: memoryview[int]
-    data: memoryview[int]
-    digits: memoryview[int]
-    size: int
-    count: int
     used: int
     def __init__(self, literals: Sequence[bytes], source: memoryview) -> None: ...
     def add(self, literal: bytes) -> int: ...
     def add_all(self, literals: Sequence[bytes]) -> int: ...
     def forget(self, count: int) -> None: ...
     def held(self) -> int: ...
-    def line(self, value: Any) -> None: ...
     def written(self) -> NDArray[np.uint8]: ...
     def take(self) -> bytes: ...
 

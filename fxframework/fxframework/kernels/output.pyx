@@ -1,9 +1,8 @@
-# distutils: extra_compile_args = -O2
-# cython: boundscheck=False, wraparound=False, show_performance_hints=False
+# cython: boundscheck=True, wraparound=False, show_performance_hints=False
 """Text that kernels write: literals, numbers and JSON strings, and rows of templates.
 
-Bounds are not checked: room is made before each write, and the Python that loads rows
-(``templates.py``) makes sure of texts, members and stretches.
+Bounds are not checked in what writes a value: it makes room for it first, and compares what it
+reads with the texts or the source once.
 """
 
 cimport cython
@@ -126,6 +125,15 @@ cdef class Output:
     ``source`` (uint8).
     """
 
+    cdef int64_t[::1] bounds
+    cdef uint8_t[::1] literals, data
+    cdef public const uint8_t[::1] texts
+    cdef readonly const uint8_t[::1] source
+    cdef const uint8_t[::1] escapes
+    cdef uint8_t[::1] digits
+    cdef int64_t size, count
+    cdef public int64_t used
+
     def __init__(self, literals, source):
         self.bounds = full(FEW, "i8")
         self.literals = room(BEGIN, "u1")
@@ -181,9 +189,16 @@ cdef class Output:
         self.size = size
         return 0
 
+    cdef int refuse(self, int64_t start, int64_t end, int64_t size) except -1 with gil:
+        """Raise IndexError for a text that there is not."""
+        raise IndexError(f"{start} to {end} of {size}")
+
+    @cython.boundscheck(False)
     cdef int literal(self, int64_t number) except -1 nogil:
         """Write a literal."""
         cdef int64_t start, end, used
+        if number < 0 or number >= self.count:
+            self.refuse(number, number + 1, self.count)
         start = self.bounds[number]
         end = self.bounds[number + 1]
         if self.used + end - start > self.size:
@@ -193,9 +208,12 @@ cdef class Output:
         memcpy(&self.data[used], &self.literals[start], end - start)
         return 0
 
+    @cython.boundscheck(False)
     cdef int text(self, int64_t start, int64_t end) except -1 nogil:
         """Write bytes of ``texts``."""
         cdef int64_t used
+        if start < 0 or end < start or end > self.texts.shape[0]:
+            self.refuse(start, end, self.texts.shape[0])
         if self.used + end - start > self.size:
             self.grow(end - start)
         used = self.used
@@ -203,6 +221,7 @@ cdef class Output:
         memcpy(&self.data[used], &self.texts[start], end - start)
         return 0
 
+    @cython.boundscheck(False)
     cdef int natural(self, uint64_t value) except -1 nogil:
         """Write an unsigned 64-bit number."""
         if self.used + DIGITS > self.size:
@@ -210,6 +229,7 @@ cdef class Output:
         self.used += fxf_natural(&self.data[self.used], value)
         return 0
 
+    @cython.boundscheck(False)
     cdef int signed(self, int64_t value) except -1 nogil:
         """Write a signed 64-bit number."""
         if value >= 0:
@@ -221,6 +241,7 @@ cdef class Output:
         # The magnitude of the least signed number fits an unsigned number.
         return self.natural(0 - <uint64_t>value)
 
+    @cython.boundscheck(False)
     cdef int padded(self, uint64_t value, int64_t places) except -1 nogil:
         """Write the last ``places`` digits of an unsigned number, with leading zeros."""
         cdef int64_t at
@@ -238,9 +259,12 @@ cdef class Output:
             places -= 1
         return 0
 
+    @cython.boundscheck(False)
     cdef int json_text(self, int64_t start, int64_t nbytes) except -1 nogil:
         """Write ``nbytes`` bytes of UTF-8 from byte ``start`` of the source as a JSON string."""
         cdef int64_t used, at, end, byte, index, stop, plain
+        if start < 0 or nbytes < 0 or nbytes > self.source.shape[0] - start:
+            self.refuse(start, start + nbytes, self.source.shape[0])
         if self.used + LONGEST_ESCAPE * nbytes + 2 > self.size:
             self.grow(LONGEST_ESCAPE * nbytes + 2)
         used = self.used
@@ -271,9 +295,12 @@ cdef class Output:
         self.used = used + 1
         return 0
 
+    @cython.boundscheck(False)
     cdef int hexadecimal(self, int64_t start, int64_t nbytes) except -1 nogil:
         """Write ``nbytes`` bytes from byte ``start`` of the source in hex."""
         cdef int64_t used, at, end, byte, high, low
+        if start < 0 or nbytes < 0 or nbytes > self.source.shape[0] - start:
+            self.refuse(start, start + nbytes, self.source.shape[0])
         if self.used + 2 * nbytes > self.size:
             self.grow(2 * nbytes)
         used = self.used
@@ -312,6 +339,7 @@ cdef class Output:
             places += 1
         return self.real_by_host(value)
 
+    @cython.boundscheck(False)
     cdef int decimal(self, int64_t whole, int64_t places, int64_t bits) except -1 nogil:
         """Write a number with ``places`` digits after its point; ``bits`` has the sign."""
         cdef int64_t used, at, left, count, rest
@@ -357,10 +385,6 @@ cdef class Output:
         self.data[self.used : self.used + nbytes] = data
         self.used += nbytes
         return 0
-
-    def line(self, value):
-        """Write a value as a line of JSON."""
-        self.put(memoryview(orjson.dumps(value) + b"\n"))
 
     def written(self):
         """Return the bytes written since the last ``take``, as a view."""
@@ -533,9 +557,12 @@ cdef class RowWriter:
             self.out.literal(BEHIND)
         return 0
 
+    @cython.boundscheck(False)
     cdef int quote(self, int64_t start, int64_t end) except -1 nogil:
         """Write a text of the columns, quoted if it is empty or has a special byte."""
         cdef int64_t formula, quoted, at, used, byte
+        if start < 0 or end < start or end > self.out.texts.shape[0]:
+            self.out.refuse(start, end, self.out.texts.shape[0])
         formula = 0
         if start < end and self.marks_of[self.out.texts[start]] & FORMULA:
             formula = 1
@@ -570,6 +597,7 @@ cdef class RowWriter:
         self.out.used = used
         return 0
 
+    @cython.boundscheck(False)
     cdef int letter(self, int64_t letter) except -1 nogil:
         """Write a character."""
         if self.out.used + 1 > self.out.size:

@@ -3,38 +3,29 @@ from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 
 @cython.final
 cdef class Pool:
-    cdef public uint64_t seed
-    cdef readonly uint64_t multiplier
-    cdef public uint64_t other
-    cdef public int64_t count
-    cdef readonly int64_t filled
-    cdef public int64_t room
-    cdef int64_t word_room
-    cdef public int64_t mask
-    cdef public int64_t[::1] words, starts, lengths
+    cdef uint64_t seed, multiplier, other
+    cdef readonly int64_t count, filled
+    cdef int64_t room, word_room, mask
+    cdef readonly int64_t[::1] words, starts, lengths
     cdef readonly uint8_t[::1] valid
-    cdef int32_t[::1] hashes
-    cdef readonly int32_t[::1] slots
-    cdef public const int64_t[::1] source
+    cdef int32_t[::1] hashes, slots
+    cdef const int64_t[::1] source
 
-    cpdef int64_t hash_of(self, int64_t start, int64_t nbytes) noexcept nogil
+    cdef int check(self, int64_t start, int64_t nbytes) except -1 nogil
+    cdef int64_t hash_of(self, int64_t start, int64_t nbytes) noexcept nogil
     cdef bint same(self, int64_t code, int64_t start, int64_t nbytes) noexcept nogil
-    cpdef int64_t find(self, int64_t start, int64_t nbytes) noexcept nogil
+    cpdef int64_t find(self, int64_t start, int64_t nbytes) except? -9 nogil
     cpdef int64_t intern(self, int64_t start, int64_t nbytes) except? -9 nogil
-    cpdef int64_t announce(self, int64_t start, int64_t nbytes) noexcept nogil
-    cpdef int64_t intern_hashed(self, int64_t start, int64_t nbytes, int64_t tag) except? -9 nogil
+    cdef int64_t announce(self, int64_t start, int64_t nbytes) noexcept nogil
+    cdef int64_t intern_hashed(self, int64_t start, int64_t nbytes, int64_t tag) except? -9 nogil
     cpdef int reserve(self, int64_t strings, int64_t words) except -1 with gil
     cdef int64_t enter_again(self) noexcept nogil
     cdef int64_t free_slot(self, int64_t tag) noexcept nogil
-    cdef int64_t byte(self, int64_t start, int64_t index) noexcept nogil
-    cdef int64_t is_utf8(self, int64_t start, int64_t nbytes) noexcept nogil
-    cpdef int enter_numbers(self, const int64_t[::1] numbers, int32_t[::1] codes) except -1 with gil
 
 
 @cython.final
 cdef class PairMap:
-    cdef uint64_t seed, multiplier
-    cdef readonly uint64_t other
+    cdef uint64_t seed, multiplier, other
     cdef int64_t used, mask
     cdef readonly int64_t[::1] first
     cdef int64_t[::1] second
@@ -53,7 +44,7 @@ cdef class PairMap:
 cdef class CountMap:
     cdef uint64_t seed, multiplier
     cdef int64_t used, mask
-    cdef readonly int64_t[::1] keys, counts
+    cdef int64_t[::1] keys, counts
 
     cdef int64_t find(self, int64_t key) noexcept nogil
     cpdef int64_t get(self, int64_t key) noexcept nogil
@@ -65,6 +56,6 @@ cdef class CountMap:
 
 @cython.final
 cdef class Utf8:
-    cdef public const uint8_t[::1] data
+    cdef const uint8_t[::1] data
 
     cpdef bint valid(self, int64_t start, int64_t nbytes) noexcept nogil

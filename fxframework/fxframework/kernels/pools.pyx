@@ -1,11 +1,13 @@
-# distutils: extra_compile_args = -O2
-# cython: boundscheck=False, wraparound=False, show_performance_hints=False
-# Bounds are not checked: tables are as long as their masks say, and a reader compares a stretch
-# with its source before it interns it.
-"""What is found by its hash: the pool of distinct byte strings, and maps from numbers to numbers."""
+# cython: boundscheck=True, wraparound=False, show_performance_hints=False
+"""What is found by its hash: the pool of distinct byte strings, and maps from numbers to numbers.
+
+Bounds are not checked in what searches or fills a table of slots: these are as many as a mask says,
+which each index is cut to; and a code in a slot is one that was given, for which there is room.
+"""
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
+from libc.string cimport memcpy
 
 from fxframework.kernels.utf8 cimport is_utf8
 
@@ -63,7 +65,16 @@ cdef class Pool:
         """Read strings from these words (int64, contiguous) from now on."""
         self.source = words
 
-    cpdef int64_t hash_of(self, int64_t start, int64_t nbytes) noexcept nogil:
+    cdef int check(self, int64_t start, int64_t nbytes) except -1 nogil:
+        """Raise IndexError for a string that is not within the source."""
+        if start < 0 or nbytes < 0 or start > self.source.shape[0] or (
+                nbytes > 8 * (self.source.shape[0] - start)):
+            with gil:
+                raise IndexError(f"{nbytes} bytes at word {start} of {self.source.shape[0]}")
+        return 0
+
+    @cython.boundscheck(False)  # who asks has compared the string with the source
+    cdef int64_t hash_of(self, int64_t start, int64_t nbytes) noexcept nogil:
         """Return a 31-bit hash of the ``nbytes`` bytes at word ``start`` of the source."""
         cdef uint64_t mixed, tail
         cdef int64_t whole, at, end, rest
@@ -83,6 +94,7 @@ cdef class Pool:
             mixed = (mixed ^ (mixed >> 29)) * self.other
         return mixed >> 33
 
+    @cython.boundscheck(False)  # who asks has compared the string with the source
     cdef bint same(self, int64_t code, int64_t start, int64_t nbytes) noexcept nogil:
         """Return whether a string equals the ``nbytes`` bytes at word ``start`` of the source."""
         cdef int64_t at, whole, index, rest
@@ -102,9 +114,11 @@ cdef class Pool:
             return odd & (LOW64 >> (64 - 8 * rest)) == 0
         return True
 
-    cpdef int64_t find(self, int64_t start, int64_t nbytes) noexcept nogil:
+    @cython.boundscheck(False)
+    cpdef int64_t find(self, int64_t start, int64_t nbytes) except? -9 nogil:
         """Return the code of the ``nbytes`` bytes at word ``start`` of the source; -1 if new."""
         cdef int64_t tag, step, entry, code
+        self.check(start, nbytes)
         tag = self.hash_of(start, nbytes)
         step = 0
         while True:
@@ -118,16 +132,19 @@ cdef class Pool:
 
     cpdef int64_t intern(self, int64_t start, int64_t nbytes) except? -9 nogil:
         """Return the code of the ``nbytes`` bytes at word ``start``, adding them if new."""
+        self.check(start, nbytes)
         return self.intern_hashed(start, nbytes, self.hash_of(start, nbytes))
 
-    cpdef int64_t announce(self, int64_t start, int64_t nbytes) noexcept nogil:
+    @cython.boundscheck(False)
+    cdef int64_t announce(self, int64_t start, int64_t nbytes) noexcept nogil:
         """Return the hash of a string that is soon looked for, and have its place loaded."""
         cdef int64_t tag
         tag = self.hash_of(start, nbytes)
         fxf_prefetch(self.slots[tag & self.mask])
         return tag
 
-    cpdef int64_t intern_hashed(self, int64_t start, int64_t nbytes, int64_t tag) except? -9 nogil:
+    @cython.boundscheck(False)  # as above; and there is room for what is added
+    cdef int64_t intern_hashed(self, int64_t start, int64_t nbytes, int64_t tag) except? -9 nogil:
         """Do the same with the hash of the bytes."""
         cdef int64_t step, slot, entry, code, whole, rest, at, every, index, word
         cdef uint64_t tail
@@ -166,7 +183,7 @@ cdef class Pool:
             self.words[at + whole] = tail
             every |= self.words[at + whole]
             whole += 1
-        self.valid[code] = every & NOT_ASCII == 0 or self.is_utf8(at, nbytes)
+        self.valid[code] = every & NOT_ASCII == 0 or is_utf8(<const uint8_t*>&self.words[at], nbytes)
         self.filled = at + whole
         self.count = code + 1
         return code
@@ -194,6 +211,7 @@ cdef class Pool:
             self.enter_again()
         return 0
 
+    @cython.boundscheck(False)
     cdef int64_t enter_again(self) noexcept nogil:
         """Enter all strings into the empty table of slots."""
         cdef int64_t code, tag
@@ -204,6 +222,7 @@ cdef class Pool:
             code += 1
         return 0
 
+    @cython.boundscheck(False)
     cdef int64_t free_slot(self, int64_t tag) noexcept nogil:
         """Return the first free slot for strings of this hash."""
         cdef int64_t step
@@ -212,37 +231,6 @@ cdef class Pool:
             step += 1
         return (tag ^ step) & self.mask
 
-    cdef int64_t byte(self, int64_t start, int64_t index) noexcept nogil:
-        """Return byte ``index`` of the string at word ``start`` of the pool."""
-        return (self.words[start + (index >> 3)] >> (8 * (index & 7))) & 0xFF
-
-    cdef int64_t is_utf8(self, int64_t start, int64_t nbytes) noexcept nogil:
-        """Return 1 if the ``nbytes`` bytes at word ``start`` of the pool are UTF-8, else 0."""
-        cdef int64_t at, lead, more, low, high, follow
-        at = 0
-        while at < nbytes:
-            lead = self.byte(start, at)
-            at += 1
-            if lead < 0x80:
-                continue
-            if lead < 0xC2 or lead > 0xF4:
-                return 0
-            more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
-            if more > nbytes - at:
-                return 0
-            # The first byte restricts the second; later ones may be any continuation byte.
-            low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
-            high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
-            while more > 0:
-                follow = self.byte(start, at)
-                if follow < low or follow > high:
-                    return 0
-                low = 0x80
-                high = 0xBF
-                at += 1
-                more -= 1
-        return 1
-
     def enter(self, value):
         """Return the code of some bytes, adding them if new."""
         before = self.source
@@ -250,33 +238,6 @@ cdef class Pool:
         code = self.intern(0, len(value))
         self.source = before
         return code
-
-    cpdef int enter_numbers(self, const int64_t[::1] numbers,
-                            int32_t[::1] codes) except -1 with gil:
-        """Add nonnegative int64 numbers as decimal digits, and store their codes in ``codes``."""
-        cdef const int64_t[::1] before
-        cdef int64_t[::1] digits
-        cdef int64_t row, size, rest, place, at
-        before = self.source
-        digits = full(4, "i8")
-        self.source = digits
-        for row in range(len(numbers)):
-            size = 1
-            rest = numbers[row] // 10
-            while rest:
-                size += 1
-                rest = rest // 10
-            for place in range(3):
-                digits[place] = 0
-            rest = numbers[row]
-            at = size
-            while at > 0:
-                at -= 1
-                digits[at >> 3] |= (48 + rest % 10) << (8 * (at & 7))
-                rest = rest // 10
-            codes[row] = self.intern(0, size)
-        self.source = before
-        return 0
 
     def look_up(self, value):
         """Return the code of some bytes; -1 if they are not in the pool."""
@@ -301,8 +262,6 @@ cdef class Pool:
         return np.asarray(getattr(self, name))[:used]
 
 
-
-
 @cython.final
 cdef class PairMap:
     """A map from pairs of int64 to nonnegative int64; -1 means that a key is missing."""
@@ -320,6 +279,7 @@ cdef class PairMap:
         self.second = room(slots, "i8")
         self.value = full(slots, "i8", -1)
 
+    @cython.boundscheck(False)
     cdef int64_t find(self, int64_t first, int64_t second) noexcept nogil:
         """Return the slot of a key, or the free slot for it."""
         cdef uint64_t mixed
@@ -333,10 +293,12 @@ cdef class PairMap:
             slot = (slot + 1) & self.mask
         return slot
 
+    @cython.boundscheck(False)
     cpdef int64_t get(self, int64_t first, int64_t second) noexcept nogil:
         """Return the value of a key; -1 if it is missing."""
         return self.value[self.find(first, second)]
 
+    @cython.boundscheck(False)
     cpdef int put(self, int64_t first, int64_t second, int64_t value) except -1 nogil:
         """Set the value of a key, 0 or more."""
         cdef int64_t slot
@@ -351,6 +313,7 @@ cdef class PairMap:
         self.value[slot] = value
         return 0
 
+    @cython.boundscheck(False)
     cpdef int64_t number(self, int64_t first, int64_t second) except? -9 nogil:
         """Return the number of a key; new keys are numbered in order of first use."""
         cdef int64_t slot, found
@@ -376,6 +339,7 @@ cdef class PairMap:
         self.value = full(slots, "i8", -1)
         return self.enter_again(first, second, value, before)
 
+    @cython.boundscheck(False)  # the columns of a map have equal lengths
     cdef int64_t enter_again(self, int64_t[::1] first, int64_t[::1] second, int64_t[::1] value,
                              int64_t mask) noexcept nogil:
         """Insert the keys of a smaller table into the empty table."""
@@ -414,6 +378,7 @@ cdef class CountMap:
         self.keys = full(16, "i8", -1)
         self.counts = full(16, "i8")
 
+    @cython.boundscheck(False)
     cdef int64_t find(self, int64_t key) noexcept nogil:
         """Return the slot of a key, or the free slot for it."""
         cdef uint64_t mixed
@@ -425,10 +390,12 @@ cdef class CountMap:
             slot = (slot + 1) & self.mask
         return slot
 
+    @cython.boundscheck(False)
     cpdef int64_t get(self, int64_t key) noexcept nogil:
         """Return the count of a key."""
         return self.counts[self.find(key)]
 
+    @cython.boundscheck(False)
     cpdef int add(self, int64_t key, int64_t amount) except -1 nogil:
         """Add to the count of a key."""
         cdef int64_t slot
@@ -455,6 +422,7 @@ cdef class CountMap:
         self.counts = full(self.mask + 1, "i8")
         return self.enter_again(keys.data, counts.data, before)
 
+    @cython.boundscheck(False)  # the columns of a map have equal lengths
     cdef int64_t enter_again(self, int64_t[::1] keys, int64_t[::1] counts,
                              int64_t mask) noexcept nogil:
         """Insert the keys of another table into the empty table."""
@@ -483,6 +451,7 @@ cdef class Utf8:
     def __init__(self, data):
         self.data = data
 
+    @cython.boundscheck(False)  # the caller's duty, see there
     cpdef bint valid(self, int64_t start, int64_t nbytes) noexcept nogil:
         """Return whether the ``nbytes`` bytes from ``start``, all within the source, are UTF-8."""
         cdef uint8_t every = 0
@@ -491,3 +460,126 @@ cdef class Utf8:
             every |= self.data[at]
         # Most texts are ASCII. Where one is not, it has a byte, so that there is a first one.
         return every < 0x80 or is_utf8(&self.data[start], nbytes)
+
+
+# --- Many at a time ----------------------------------------------------------------------------
+
+cdef enum:
+    SHORT = 16  # bytes of the longest text that is remembered: two words
+    PLACES = 256
+
+cdef uint64_t FIRST_FACTOR = FIRST, SECOND_FACTOR = SECOND
+
+
+cdef struct Remembered:
+    # A text of up to two words, and its code; a length of -1 is none.
+    uint64_t low
+    uint64_t high
+    int64_t length
+    int32_t code
+
+
+@cython.boundscheck(False)  # ``codes_of`` asks where eight bytes are in the data
+cdef inline uint64_t word_at(const uint8_t[::1] data, int64_t start, int64_t length) noexcept:
+    """Return the first ``length`` bytes (at most 8) of the 8 bytes at ``start``."""
+    cdef uint64_t word
+    if length <= 0:
+        return 0
+    memcpy(&word, &data[start], 8)
+    return word if length >= 8 else word & ((<uint64_t>1 << 8 * length) - 1)
+
+
+def codes_of(Pool pool, const uint8_t[::1] data, const int64_t[::1] starts,
+             const int64_t[::1] lengths):
+    """Return the codes of stretches of ``data``, int32 of their shape, in the order of entering.
+
+    Places and lengths are int64. A stretch that is not within the data raises IndexError.
+    """
+    out = np.empty(starts.shape[0], np.int32)
+    cdef int32_t[::1] codes = out
+    cdef int64_t row, start, length
+    cdef uint64_t low, high
+    cdef Remembered[PLACES] memory
+    cdef Remembered* place
+    for row in range(PLACES):
+        memory[row].length = -1
+    longest = np.max(lengths, initial=0)
+    words = np.zeros((longest + 7) // 8 + 1, np.int64)
+    cdef int64_t[::1] scratch = words
+    pool.read_from(words.data)
+    for row in range(starts.shape[0]):
+        start, length = starts[row], lengths[row]
+        if start < 0 or length < 0 or length > data.shape[0] - start:
+            raise IndexError(f"bytes {start} to {start + length} of {data.shape[0]}")
+        # Names and short values are few and come again and again: most need not ask the pool.
+        place = NULL
+        if length <= SHORT and start + SHORT <= data.shape[0]:
+            low, high = word_at(data, start, length), word_at(data, start + 8, length - 8)
+            place = &memory[((low ^ high * SECOND_FACTOR) * FIRST_FACTOR ^ length * SECOND_FACTOR) >> 56]
+            if place.length == length and place.low == low and place.high == high:
+                codes[row] = place.code
+                continue
+        if length:
+            memcpy(&scratch[0], &data[start], length)  # safe: checked, and the longest fits
+        codes[row] = <int32_t>pool.intern(0, length)
+        if place != NULL:
+            place.low, place.high, place.length, place.code = low, high, length, codes[row]
+    return out
+
+
+cdef class Numbering:
+    """Gives each number that is entered the next of 0, 1, 2, …"""
+
+    cdef readonly int64_t count
+    cdef int64_t mask
+    cdef int64_t[::1] numbers, slots
+
+    def __init__(self):
+        self.count = 0
+        self._renew(64)
+
+    cdef _renew(self, int64_t room):
+        """Make room for so many numbers, and enter those that there are again."""
+        numbers = np.empty(room, np.int64)
+        if self.count:
+            numbers[: self.count] = np.asarray(self.numbers)[: self.count]
+        self.numbers = numbers
+        self.slots = np.full(2 * room, -1, np.int64)
+        self.mask = 2 * room - 1
+        cdef int64_t dense
+        for dense in range(self.count):
+            self.slots[self.slot_of(self.numbers[dense])] = dense
+
+    cdef int64_t slot_of(self, int64_t number) noexcept:
+        """Return the slot of a number, or the free one where it belongs."""
+        cdef uint64_t mixed = <uint64_t>number * <uint64_t>0x9E3779B97F4A7C15
+        cdef int64_t slot = <int64_t>(mixed >> 20) & self.mask
+        while self.slots[slot] >= 0 and self.numbers[self.slots[slot]] != number:
+            slot = (slot + 1) & self.mask
+        return slot
+
+    def enter(self, const int64_t[::1] numbers):
+        """Return the dense numbers of some numbers, int64 of the same shape; new ones get one."""
+        out = np.empty(numbers.shape[0], np.int64)
+        cdef int64_t[::1] dense = out
+        cdef int64_t row, slot
+        for row in range(numbers.shape[0]):
+            slot = self.slot_of(numbers[row])
+            if self.slots[slot] < 0:
+                if self.count == self.numbers.shape[0]:
+                    self._renew(2 * self.count)
+                    slot = self.slot_of(numbers[row])
+                self.slots[slot] = self.count
+                self.numbers[self.count] = numbers[row]
+                self.count += 1
+            dense[row] = self.slots[slot]
+        return out
+
+    def find(self, const int64_t[::1] numbers):
+        """Return the dense numbers of some numbers, int64 of the same shape; -1 for unknown ones."""
+        out = np.empty(numbers.shape[0], np.int64)
+        cdef int64_t[::1] dense = out
+        cdef int64_t row
+        for row in range(numbers.shape[0]):
+            dense[row] = self.slots[self.slot_of(numbers[row])]
+        return out

@@ -28,10 +28,3 @@ class Notes:
     def findings(self) -> NDArray[np.int64]: ...
     @property
     def counts(self) -> NDArray[np.int64]: ...
-
-def copied(
-    source: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    out: NDArray[np.uint8],
-) -> bool: ...

@@ -6,8 +6,7 @@ Rows are growing columns, with a class per table; findings are numbers.
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.stdint cimport int64_t
 
 import numpy as np
 
@@ -132,23 +131,3 @@ cdef class Notes:
     def counts(self):
         """Number of kept findings, limit per code, then the counts by code."""
         return np.append(np.array([self.used, self.limit], np.int64), np.asarray(self.totals))
-
-
-def copied(const uint8_t[::1] source, const int64_t[::1] starts, const int64_t[::1] offsets,
-           uint8_t[::1] out):
-    """Copy stretches of bytes, of shape (n,), to ``offsets``, of shape (n + 1,).
-
-    Return whether all of them are within the source; copies those before the first that is not.
-    """
-    cdef int64_t row, size
-    cdef bint fits = True
-    with nogil:
-        for row in range(starts.shape[0]):
-            size = offsets[row + 1] - offsets[row]
-            if size <= 0:
-                continue
-            if starts[row] < 0 or size > source.shape[0] - starts[row]:
-                fits = False
-                break
-            memcpy(&out[offsets[row]], &source[starts[row]], size)  # safe: the stretch was checked
-    return fits

@@ -339,7 +339,8 @@ def value_forms(
     def truth(args: Any, rows: I64) -> Cell:
         false = templates.text(b"false")
         true = templates.text(b"true")
-        return TEXT, np.where(args["uint"][rows] != 0, true, false)
+        is_true = args["uint"][rows] != 0
+        return TEXT, np.where(is_true, true, false)
 
     return {
         NULL: Form(lambda _args, _rows: b"null"),

@@ -15,6 +15,7 @@ from fxframework.kernels.sorting import stable_order
 
 __all__ = ["SortedRuns"]
 
+Columns = dict[str, NDArray[Any]]
 I64 = NDArray[np.int64]
 RUN = 1 << 20
 """Default number of rows in a run, which are sorted in memory."""
@@ -42,7 +43,7 @@ class SortedRuns:
 
     def __init__(self, run: int | None = None) -> None:
         self._run = RUN if run is None else run
-        self._waiting: list[dict[str, NDArray[Any]]] = []
+        self._waiting: list[Columns] = []
         """The columns of the unfinished run, in parts."""
         self._rows = 0
         """Number of rows in the unfinished run."""
@@ -63,7 +64,7 @@ class SortedRuns:
             self._rows += stop - start
             start = stop
 
-    def windows(self) -> Iterator[tuple[dict[str, NDArray[Any]], I64]]:
+    def windows(self) -> Iterator[tuple[Columns, I64]]:
         """Yield windows of rows with their order, once, after all rows were added.
 
         Rows of equal time are in the same window; each window is later than those before it.
@@ -85,7 +86,7 @@ class SortedRuns:
                 yield _in_order(self._read(starts, stops))
             starts = stops
 
-    def _taken(self) -> dict[str, NDArray[Any]]:
+    def _taken(self) -> Columns:
         """Return the rows of the unfinished run, copying one column at a time to save memory."""
         parts = self._waiting
         self._waiting = []
@@ -130,7 +131,7 @@ class SortedRuns:
         self._fill(times, run, "time", start)
         return start + int(np.searchsorted(times, time))
 
-    def _read(self, starts: list[int], stops: list[int]) -> dict[str, NDArray[Any]]:
+    def _read(self, starts: list[int], stops: list[int]) -> Columns:
         """Return the rows of each run in a range, one run after the other."""
         total_rows = sum(stops) - sum(starts)
         columns = {name: np.empty(total_rows, dtype) for name, dtype in self._types.items()}
@@ -149,7 +150,7 @@ class SortedRuns:
         self._file.readinto(out.data)
 
 
-def _in_order(columns: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], I64]:
+def _in_order(columns: Columns) -> tuple[Columns, I64]:
     """Return rows with their stable order by time."""
     order = stable_order(np.ascontiguousarray(columns["time"]))
     if order is None:  # they are in order

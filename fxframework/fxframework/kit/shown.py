@@ -10,7 +10,17 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["aligned", "amount", "brief", "duration", "escape", "printable", "shortened"]
+__all__ = [
+    "aligned",
+    "amount",
+    "brief",
+    "duration",
+    "escape",
+    "padded",
+    "printable",
+    "shortened",
+    "widths_of",
+]
 
 _TURNS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Characters that change the text direction, or end a line or paragraph."""
@@ -80,17 +90,24 @@ def shortened(text: str, width: int) -> str:
     return f"{text[:head_size]}…{text[len(text) - tail_size :]}"
 
 
+def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
+    """Return the width of the widest cell of each column."""
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def padded(cells: Iterable[str], widths: Iterable[int], numeric: Iterable[bool]) -> Iterator[str]:
+    """Yield the cells of a row as wide as their columns: numbers right, texts left."""
+    for cell, width, is_numeric in zip(cells, widths, numeric, strict=True):
+        if is_numeric:
+            yield cell.rjust(width)
+        else:
+            yield cell.ljust(width)
+
+
 def aligned(rows: Iterable[Sequence[str]], numeric: Sequence[bool]) -> Iterator[str]:
     """Yield rows in aligned columns, as wide as the first hundred rows need."""
     rows = iter(rows)
     first_rows = list(itertools.islice(rows, 100))
-    widths = [max(map(len, column)) for column in zip(*first_rows, strict=True)]
-
-    def line(row: Sequence[str]) -> str:
-        cells = []
-        for cell, width, is_numeric in zip(row, widths, numeric, strict=True):
-            cells.append(cell.rjust(width) if is_numeric else cell.ljust(width))
-        return "  ".join(cells).rstrip()
-
-    yield from map(line, first_rows)
-    yield from map(line, rows)
+    widths = widths_of(first_rows)
+    for row in itertools.chain(first_rows, rows):
+        yield "  ".join(padded(row, widths, numeric)).rstrip()

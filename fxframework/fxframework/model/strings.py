@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io import arena
-from fxframework.kernels.buffers import view
-from fxframework.kernels.pools import NOWHERE, Pool
-from fxframework.kernels.rows import copied
+from fxframework.kernels.pools import NOWHERE, Pool, codes_of
+from fxframework.kernels.stretches import copied
 
 __all__ = ["StringPool", "TextColumn", "read_only"]
 
@@ -72,13 +71,11 @@ class StringPool(Sequence[str]):
 
     def intern_numbers(self, numbers: NDArray[Any]) -> NDArray[np.int32]:
         """Intern nonnegative numbers as decimal digits; return their codes. Both of shape (n,)."""
-        codes = np.empty(numbers.size, np.int32)
-        # The pool stores words of 8 bytes: a number takes one for each 8 digits begun.
-        words = sum(int(np.count_nonzero(numbers >= bound)) for bound in (0, 10**8, 10**16))
+        digits = numbers.astype("S20")
+        lengths = np.char.str_len(digits).astype(np.int64)
+        starts = np.arange(0, digits.nbytes, digits.itemsize, dtype=np.int64)
         with self.lock:
-            self.pool.reserve(numbers.size, words + 3)
-            self.pool.enter_numbers(view(numbers, np.int64), codes.data)
-        return codes
+            return codes_of(self.pool, digits.view(np.uint8), starts, lengths)
 
     def release(self) -> None:
         """Let go of the file that strings were read from; the strings themselves are copies."""

@@ -10,6 +10,7 @@ from fxframework.wire.cursor import Cursor, Draft, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Reader, Values
 from fxframework.wire.known import START
+from fxframework.wire.rules import WRONG_SPARE
 from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
@@ -42,32 +43,35 @@ class Computed(Field):
     def compute(self, known: Mapping[Any, int]) -> int:
         """Return its number, given those of fields and registers."""
         number = self.of.evaluate(known) & (1 << self.nbits) - 1
-        return number - (number >> self.nbits - 1 << self.nbits) if self.signed else number
+        if self.signed and number >> self.nbits - 1:
+            number -= 1 << self.nbits
+        return number
 
     def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:
         """Return what computes it."""
         del layout, reader_of
-        evaluate, mask = self.of.evaluate, (1 << self.nbits) - 1
+        evaluate = self.of.evaluate
+        mask = (1 << self.nbits) - 1
         sign = 1 << self.nbits - 1 if self.signed else 0
 
-        def compute(c: Cursor, values: Values) -> None:
-            number = evaluate(c.known) & mask
+        def compute(cursor: Cursor, values: Values) -> None:
+            number = evaluate(cursor.known) & mask
             if number & sign:
                 number -= sign + sign
             values[self.name] = number
-            c.known[self] = number if number < 1 << 63 else wrapped(number)
+            cursor.known[self] = number if number < 1 << 63 else wrapped(number)
 
         return compute
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Compute it of many records."""
-        numbers = c.full(self.of.column(c))
+        numbers = many.full(self.of.column(many))
         if self.nbits < 64:
             numbers = numbers & (1 << self.nbits) - 1
             if self.signed:
                 sign = 1 << self.nbits - 1
                 numbers = (numbers ^ sign) - sign
-        c.known[self] = numbers
+        many.known[self] = numbers
 
     def written(self, draft: Draft) -> int:
         """Compute it from the numbers that are written."""
@@ -75,11 +79,13 @@ class Computed(Field):
 
     def parse(self, form: JsonFields) -> Any:
         """Return the number, which writing ignores; None if there is none."""
-        return form.number(self.key) if self.key in form else None
+        if self.key in form:
+            return form.number(self.key)
+        return None
 
 
 class Surplus(Field):
-    """What a part has behind the fields that are declared: a finding says how much it is."""
+    """Bytes of a part behind the fields that are declared: a finding says how many units."""
 
     exact = True
 
@@ -88,27 +94,32 @@ class Surplus(Field):
         self.rule = rule
         self.unit = unit
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Go to the end of the part."""
         del values
-        at, c.at = c.at, c.limit
-        if at < c.at:
-            c.differs = True
-            c.notes.append((self.rule, c.start, (c.at - at) // self.unit))
-            c.stretch("trailing", at)
+        begin = cursor.at
+        cursor.at = cursor.limit
+        if begin < cursor.limit:
+            cursor.differs = True
+            cursor.notes.append((self.rule, cursor.start, (cursor.limit - begin) // self.unit))
+            cursor.stretch("trailing", begin)
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Go to the ends of many parts."""
-        left = c.limit - c.at()
-        is_left = left > 0
-        if is_left.any():
-            c.keep_raw(is_left)
-            c.report(self.rule, is_left, left // self.unit, c.start)
-        c.go_to(c.limit)
+        nbytes = many.limit - many.at()
+        has_surplus = nbytes > 0
+        if has_surplus.any():
+            many.keep_raw(has_surplus)
+            many.report(self.rule, has_surplus, nbytes // self.unit, many.start)
+        many.go_to(many.limit)
 
 
 class Spare(Octets):
-    """Bytes without a meaning, kept where they are not zero. See ``spare``."""
+    """Bytes without a meaning, kept where they are not zero. See ``spare``.
+
+    Several fields may show their bytes as one value: each names the one before it (``after``), and
+    the last one shows all of them.
+    """
 
     def __init__(self, nbytes: int, *, after: Spare | None = None, **common: Any) -> None:
         super().__init__(nbytes, default=b"", **common)
@@ -120,41 +131,42 @@ class Spare(Octets):
         self.after = after
         if after is not None:
             self.before = after.before + after.own
-            each: Spare | None = after
-            while each is not None:
-                each.shown = self
-                each = each.after
+            earlier: Spare | None = after
+            while earlier is not None:
+                earlier.shown = self
+                earlier = earlier.after
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Read the bytes; they count as none if all are zero."""
-        at = c.at
-        _, data = self.take(c)
-        c.stretch("padding", at)
+        begin = cursor.at
+        _, data = self.take(cursor)
+        cursor.stretch("padding", begin)
         if self.after is not None:
-            data = c.spare[self.after] + data
+            data = cursor.spare[self.after] + data
         if self.shown is self:
             values[self.name] = data if any(data) else b""
         else:
-            c.spare = {**c.spare, self: data}
+            cursor.spare = {**cursor.spare, self: data}
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Go over the bytes of many records; ``known`` has their places."""
-        c.known[self, START] = c.take(self.own)
+        many.known[self, START] = many.take(self.own)
 
     def put(self, draft: Draft) -> bytes:
         """Return its bytes."""
-        return self.own_bytes(getattr(draft.made, self.shown.name))
+        return self.own_bytes(getattr(draft.record, self.shown.name))
 
     def own_bytes(self, value: Any) -> bytes:
         """Return its bytes of the value, which begins with those before them.
 
         Raises RefusalError if the value has not as many bytes as the record.
         """
-        given, total = self.bytes_of(value), self.shown.before + self.shown.own
-        if given and len(given) != total:
-            message = f"{self.shown.name} has {len(given)} bytes, and there are {total}"
-            raise RefusalError(405, message)
-        return given[self.before : self.before + self.own].ljust(self.own, b"\0")
+        data = self.bytes_of(value)
+        total = self.shown.before + self.shown.own
+        if data and len(data) != total:
+            message = f"{self.shown.name} has {len(data)} bytes, and there are {total}"
+            raise RefusalError(WRONG_SPARE, message)
+        return data[self.before : self.before + self.own].ljust(self.own, b"\0")
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the bytes into record JSON, unless all are zero."""
@@ -163,4 +175,6 @@ class Spare(Octets):
 
     def parse(self, form: JsonFields) -> Any:
         """Return the bytes; none if JSON has none."""
-        return form.octets(self.key) if self.key in form else b""
+        if self.key in form:
+            return form.octets(self.key)
+        return b""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from fxframework.io.limits import Limits
 from fxframework.io.source import RELEASED, Source
-from fxframework.kernels.codes import codes_of
+from fxframework.kernels.pools import codes_of
 from fxframework.model.strings import StringPool
 from fxframework.wire.cells import Cells, ObjectRows, RowSource, TableColumns, merged
 from fxframework.wire.choices import Again
@@ -89,6 +89,8 @@ class BlockReader:
     """Fields that are not read (``Reading.without``)."""
     mirrored = False
     """Whether bits of words count from the most significant one."""
+    apart: ClassVar[frozenset[Any]] = frozenset()
+    """Tables whose texts have codes of their own (``codes_apart``)."""
     short_rule: ClassVar[int] = SIZE_RULE
     """The rule by which records are reported into which a field does not fit."""
 
@@ -332,6 +334,10 @@ class BlockReader:
         """Return the codes of texts of a run, given in the order of the file, by their rows."""
         codes: NDArray[np.int32] = codes_of(self.strings.pool, run.reading.data, starts, lengths)
         return codes
+
+    def codes_apart(self, run: Run, table: Any, starts: I64, lengths: I64) -> NDArray[np.int32]:
+        """Return the codes of texts of a table that is ``apart``, likewise."""
+        raise NotImplementedError
 
     def report_stretches(self, run: Run, entry: int, rows: I64) -> None:
         """Report stretches that are not records, by their entry."""

@@ -54,12 +54,13 @@ class Growing:
         """Add rows; ``fraction`` of the file has been read."""
         count = len(cells["offset"])
         if self.rows + count > self.room:
-            expected = int((self.rows + count) / max(fraction, 1e-6) * 1.02)
-            self.room = max(expected, self.rows + count)
-            for name, old in self.columns.items():
-                new = self.empty(old)
-                new[: self.rows] = old[: self.rows]
-                self.columns[name] = new
+            # As many as the file has, if its rest is like what was read, and a little more.
+            expected_rows = int((self.rows + count) / max(fraction, 1e-6) * 1.02)
+            self.room = max(expected_rows, self.rows + count)
+            for name, column in self.columns.items():
+                longer = self.empty(column)
+                longer[: self.rows] = column[: self.rows]
+                self.columns[name] = longer
         for name, values in cells.items():
             if isinstance(values, TextColumn):
                 self.texts.setdefault(name, []).append(values)
@@ -71,28 +72,33 @@ class Growing:
 
     def empty(self, like: NDArray[Any]) -> NDArray[Any]:
         """Return an empty column of the type of another, with the present room."""
-        width = like.shape[1] if like.ndim > 1 else 1
-        made = arena.empty(self.room * width, like.dtype)
-        return made.reshape(self.room, width) if like.ndim > 1 else made
+        if like.ndim == 1:
+            return arena.empty(self.room, like.dtype)
+        width = like.shape[1]
+        return arena.empty(self.room * width, like.dtype).reshape(self.room, width)
 
     def taken(self) -> Cells:
         """Return the columns of all rows."""
-        made: Cells = {name: column[: self.rows] for name, column in self.columns.items()}
-        for name, parts in self.texts.items():
-            lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        cells: Cells = {name: column[: self.rows] for name, column in self.columns.items()}
+        for name, columns in self.texts.items():
+            lengths = np.concatenate([np.diff(column.offsets) for column in columns])
             offsets = np.zeros(lengths.size + 1, np.int64)
             np.cumsum(lengths, out=offsets[1:])
-            made[name] = TextColumn(offsets, np.concatenate([part.data for part in parts]))
-        return made
+            data = np.concatenate([column.data for column in columns])
+            cells[name] = TextColumn(offsets, data)
+        return cells
 
 
 class Tasks:
     """The threads that rows name by the ids of process and thread, in the order of the file."""
 
     def __init__(self) -> None:
-        from fxframework.kernels.codes import Numbering
+        from fxframework.kernels.pools import Numbering
 
-        self._of_pids, self._of_tids, self._of_pairs = Numbering(), Numbering(), Numbering()
+        self._pid_numbers = Numbering()
+        self._tid_numbers = Numbering()
+        self._pair_numbers = Numbering()
+        """Numbers of pairs of the numbers of both."""
         self.pids: list[int] = []
         self.tids: list[int] = []
         self.offsets: list[int] = []
@@ -102,30 +108,37 @@ class Tasks:
         self, pids: NDArray[Any], tids: NDArray[Any], offsets: NDArray[np.int64]
     ) -> NDArray[np.int32]:
         """Return the numbers of the threads of rows, of shape (rows,)."""
-        pids, tids = pids.astype(np.int64), tids.astype(np.int64)
-        pairs = self._of_pids.enter(pids) << 32 | self._of_tids.enter(tids)
-        numbers = self._of_pairs.enter(pairs)
-        known = len(self.pids)
-        if self._of_pairs.count > known:
-            distinct, first = np.unique(numbers, return_index=True)
-            first = first[distinct >= known]
-            self.pids += pids[first].view(np.uint64).tolist()
-            self.tids += tids[first].view(np.uint64).tolist()
-            self.offsets += offsets[first].tolist()
+        pids = pids.astype(np.int64)
+        tids = tids.astype(np.int64)
+        # Ids have 64 bits, their numbers fewer than 32: two of them are one number.
+        pairs = self._pid_numbers.enter(pids) << 32 | self._tid_numbers.enter(tids)
+        numbers = self._pair_numbers.enter(pairs)
+        known_count = len(self.pids)
+        if self._pair_numbers.count > known_count:
+            distinct, first_rows = np.unique(numbers, return_index=True)
+            new_rows = first_rows[distinct >= known_count]
+            self.pids += pids[new_rows].view(np.uint64).tolist()
+            self.tids += tids[new_rows].view(np.uint64).tolist()
+            self.offsets += offsets[new_rows].tolist()
         return numbers.astype(np.int32)
 
     def columns(self, name: str) -> Columns:
         """Return the columns of `threads`, or of `processes`."""
-        pids, tids = np.array(self.pids, np.uint64), np.array(self.tids, np.uint64)
+        pids = np.array(self.pids, np.uint64)
         offsets = np.array(self.offsets, np.int64)
         if name == "threads":
-            own: Columns = {"id": np.arange(pids.size, dtype=np.int32), "tid": tids}
-        else:
-            _, first = np.unique(pids, return_index=True)
-            first.sort()
-            pids, offsets, own = pids[first], offsets[first], {}
-        names = np.full(pids.size, -1, np.int32)
-        return {"offset": offsets, "pid": pids, "name": names, **own}
+            return {
+                "offset": offsets,
+                "pid": pids,
+                "name": np.full(pids.size, -1, np.int32),
+                "id": np.arange(pids.size, dtype=np.int32),
+                "tid": np.array(self.tids, np.uint64),
+            }
+        # Each process once, in the order of the file.
+        _, first_threads = np.unique(pids, return_index=True)
+        first_threads.sort()
+        names = np.full(first_threads.size, -1, np.int32)
+        return {"offset": offsets[first_threads], "pid": pids[first_threads], "name": names}
 
 
 class BlocksRead(Protocol):
@@ -151,28 +164,33 @@ class BlockPass(FirstPass[Tables]):
     def __init__(self, capture: BlockCapture, *, whole: bool) -> None:
         reader, batches = capture.read_blocks()
         self._rows = dict.fromkeys(capture.schemas, 0)
-        first: int | None = None
-        last: int | None = None
+        earliest: int | None = None
+        latest: int | None = None
         columns_of = {name: Growing() for name in capture.schemas} if whole else {}
         for end, batch in batches:
             fraction = end / max(1, capture.source.size)
             for name, cells in batch.items():
                 count = len(cells["offset"])
+                if not count:
+                    continue
                 self._rows[name] += count
-                if count and "ts" in cells:
-                    low, high = int(cells["ts"].min()), int(cells["ts"].max())
-                    first = low if first is None else min(first, low)
-                    last = high if last is None else max(last, high)
-                if whole and count:
+                if "ts" in cells:
+                    low = int(cells["ts"].min())
+                    high = int(cells["ts"].max())
+                    earliest = low if earliest is None else min(earliest, low)
+                    latest = high if latest is None else max(latest, high)
+                if whole:
                     columns_of[name].add(cells, fraction)
             capture.check_budget()
         if whole:
             self.whole = {
                 name: (0, growing.taken()) for name, growing in columns_of.items() if growing.rows
             }
-        self._range = first, last
+        self._range = earliest, latest
         # Not the reader itself, which may have the capture, which has this.
-        self._findings, self._records, self._kinds = reader.findings, reader.records, reader.kinds
+        self._findings = reader.findings
+        self._records = reader.records
+        self._kinds = reader.kinds
         self.handed = reader.handed
         self.tasks = capture.tasks
         if self.tasks is not None:
@@ -249,11 +267,12 @@ class BlockCapture(ScannedCapture[BlockPass, Tables]):
 
     def _parts(self, passed: BlockPass) -> Iterator[Tables]:
         del passed
-        first = dict.fromkeys(self.schemas, 0)
-        for _, batch in self.read_blocks()[1]:
-            yield {name: (first[name], cells) for name, cells in batch.items()}
+        rows_before = dict.fromkeys(self.schemas, 0)
+        _, batches = self.read_blocks()
+        for _, batch in batches:
+            yield {name: (rows_before[name], cells) for name, cells in batch.items()}
             for name, cells in batch.items():
-                first[name] += len(cells["offset"])
+                rows_before[name] += len(cells["offset"])
 
 
 class DeclaredCapture(BlockCapture):
@@ -339,12 +358,12 @@ class DeclaredCapture(BlockCapture):
     def _finished(
         self, context: Any, reader: BlockReader
     ) -> Iterator[tuple[int, dict[str, Cells]]]:
+        """Yield the end of each block, and the columns of its tables as the capture shows them."""
         for block in reader.blocks():
-            tables = {
-                name: self.finish(context, name, self._joined(name, block))
-                for name, parts in block.tables.items()
-                if parts
-            }
+            tables: dict[str, Cells] = {}
+            for name, parts in block.tables.items():
+                if parts:
+                    tables[name] = self.finish(context, name, self._joined(name, block))
             for cells in tables.values():
                 self._number_threads(cells)
             yield block.end, tables
@@ -358,34 +377,32 @@ class DeclaredCapture(BlockCapture):
 
     def _joined(self, name: str, block: Block) -> Cells:
         """Return the columns of a table in a block, which has them in parts."""
-        parts = block.tables[name]
         schema = self.schemas[name]
-        cells: Cells = {"offset": np.concatenate([offsets for offsets, _ in parts])}
-        for column, first in parts[0][1].items():
-            if isinstance(first, tuple):
-                starts = np.concatenate([part[column][0] for _, part in parts])
-                lengths = np.concatenate([part[column][1] for _, part in parts])
+        cells: Cells = {"offset": np.concatenate([offsets for offsets, _ in block.tables[name]])}
+        parts = [part for _, part in block.tables[name]]
+        for column, first_cells in parts[0].items():
+            if isinstance(first_cells, tuple):  # bytes of the file, by places and lengths
+                starts = np.concatenate([part[column][0] for part in parts])
+                lengths = np.concatenate([part[column][1] for part in parts])
                 cells[column] = self.spans(schema.column(column).kind, starts, lengths)
             elif len(parts) == 1:
-                cells[column] = first
+                cells[column] = first_cells
             else:
-                cells[column] = np.concatenate([part[column] for _, part in parts])
+                cells[column] = np.concatenate([part[column] for part in parts])
         return cells
 
     def _batch(self, name: str, passed: BlockPass, part: Tables) -> Batch:
         del passed
-        first, cells = part.get(name, (0, {}))
-        return Batch.of(first, self._made_of(name, cells))
+        first_row, cells = part.get(name, (0, {}))
+        return Batch.of(first_row, self._declared_table(name, cells))
 
-    def _made_of(self, name: str, cells: Cells) -> Table:
+    def _declared_table(self, name: str, cells: Cells) -> Table:
         if not cells:
             return Table.of(self.schemas[name], self.strings, row=np.zeros(0, np.int64))
-        constants = {
-            column: value
-            for rows in self.declared.tables
-            if rows.table == name
-            for column, value in rows.constants.items()
-        }
+        constants: dict[str, Any] = {}
+        for rows in self.declared.tables:
+            if rows.table == name:
+                constants.update(rows.constants)
         return Table.of(self.schemas[name], self.strings, **{"row": 0, **constants, **cells})
 
     def spans(self, kind: str, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
@@ -404,14 +421,14 @@ class DeclaredCapture(BlockCapture):
         if any(rows.record in support for rows in format.tables):
             return None
         reader, _ = self.read_blocks(growing=True)
-        parts: list[bytes] = []
+        support_records: list[bytes] = []
         for block in reader.blocks():
             for places, sizes in block.copies:
-                pairs = zip(places.tolist(), sizes.tolist(), strict=True)
-                parts += [self.source.read(place, size) for place, size in pairs]
+                for place, size in zip(places.tolist(), sizes.tolist(), strict=True):
+                    support_records.append(self.source.read(place, size))
         if format.begin and not reader.header:
             return 0, b""
-        return reader.sound, reader.header + b"".join(parts)
+        return reader.sound, reader.header + b"".join(support_records)
 
 
 def memory_factor(format: Format) -> int:
@@ -419,24 +436,31 @@ def memory_factor(format: Format) -> int:
 
     It is that of records as short as they can be, which have only the fewest bytes of fields.
     """
-    most = LEAST_FACTOR
+    factor = LEAST_FACTOR
     for cls in format.classes:
-        least = max(1, cls.layout.fixed or cls.layout.least)
-        per_record, per_item = 0, 0.0
+        least_bytes = max(1, cls.layout.fixed or cls.layout.least)
+        per_record = 0
+        per_item_byte = 0.0
         for rows in format.tables:
             if rows.record is not cls:
                 continue
-            of_table = [each for each in format.tables if each.table == rows.table]
-            kinds = {
-                name: each.known[name].kind for each in of_table for name in each.celled(of_table)
-            }
-            nbytes = ROW_BYTES + sum(WIDTHS.get(kind, 8) for kind in kinds.values())
+            nbytes = row_bytes(format, rows.table)
             if rows.items is None:
                 per_record += nbytes
             else:
-                per_item += nbytes / rows.items.least_item()
-        most = max(most, math.ceil(per_record / least + per_item))
-    return most
+                per_item_byte += nbytes / rows.items.least_item()
+        factor = max(factor, math.ceil(per_record / least_bytes + per_item_byte))
+    return factor
+
+
+def row_bytes(format: Format, table: str) -> int:
+    """Return the most bytes of the columns of a row."""
+    rows_of_table = [rows for rows in format.tables if rows.table == table]
+    kinds: dict[str, str] = {}
+    for rows in rows_of_table:
+        for name in rows.celled(rows_of_table):
+            kinds[name] = rows.known[name].kind
+    return ROW_BYTES + sum(WIDTHS.get(kind, 8) for kind in kinds.values())
 
 
 def capture_class(format: Format) -> type[DeclaredCapture]:
@@ -447,11 +471,15 @@ def capture_class(format: Format) -> type[DeclaredCapture]:
     schemas: dict[str, TableSchema] = {**of_tasks, **base.schemas}
     for rows in format.tables:
         schemas[rows.table] = rows.schema(schemas.get(rows.table))
-    streamed = base.streamed if not of_tasks else frozenset(schemas) - of_tasks.keys()
+    streamed = base.streamed
+    if of_tasks:  # which are known once the file was read
+        streamed = frozenset(schemas) - of_tasks.keys()
     have_rows = {rows.record.record for rows in format.tables}
-    tables = {each.table for each in format.tables}
-    plain = len(tables) == 1 and all(each.items is None for each in format.tables)
-    row_table = format.tables[0].table if plain else None
+    tables = {rows.table for rows in format.tables}
+    # The table of which each row is a record, if there is one.
+    row_table = None
+    if len(tables) == 1 and all(rows.items is None for rows in format.tables):
+        row_table = format.tables[0].table
     timed = any(rows.time is not None for rows in format.tables)
     return type(
         f"{base.__name__}Of{format.name.title().replace('-', '')}",
@@ -475,5 +503,5 @@ def open_capture(format: Format, source: Source, request: OpenRequest) -> Declar
     """Open a file of a format."""
     if format.opened is None:
         format.opened = capture_class(format)
-    made: DeclaredCapture = format.opened(source, request)
-    return made
+    capture: DeclaredCapture = format.opened(source, request)
+    return capture

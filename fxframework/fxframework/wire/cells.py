@@ -60,13 +60,18 @@ class TableColumns:
     def default(self, rows: Rows, name: str) -> Any:
         """Return what a column has in rows that do not fill it: its constant, null or zero."""
         column = self.kinds[name]
+        is_code = column.kind == "code"
         value = rows.constants.get(name)
-        if isinstance(value, str):
-            names = {text: number for number, text in column.values.items()}
-            return self.intern(value.encode()) if column.kind == "code" else names[value]
+        if value is None and is_code:
+            return -1
         if value is None:
-            return -1 if column.kind == "code" else 0
-        return value
+            return 0
+        if not isinstance(value, str):
+            return value
+        if is_code:
+            return self.intern(value.encode())
+        numbers = {text: number for number, text in column.values.items()}
+        return numbers[value]
 
     def filled(self, rows: Rows, cells: Cells, count: int) -> Cells:
         """Return all columns, given those that the records fill."""
@@ -88,17 +93,19 @@ def dtype_of(kind: str) -> Any:
 
 def is_textual(source: Any, kind: str) -> bool:
     """Return whether a column has codes of the texts of a field."""
-    return kind == "code" and (
-        isinstance(source, Span) or (isinstance(source, Number) and source.refers is not None)
-    )
+    if kind != "code":
+        return False
+    return isinstance(source, Span) or (isinstance(source, Number) and source.refers is not None)
 
 
 def as_kind(values: I64, source: Any, kind: str) -> NDArray[Any]:
     """Return numbers of 64 bits as a column of a kind."""
     if isinstance(source, Float):
-        bits = values.astype("u4").view("f4") if source.nbytes == 4 else values.view("f8")
+        floats: NDArray[Any] = values.view("f8")
+        if source.nbytes == 4:
+            floats = values.astype("u4").view("f4")
         with np.errstate(invalid="ignore"):  # signalling NaN
-            return bits.astype(kind, copy=False)
+            return floats.astype(kind, copy=False)
     dtype = np.dtype(kind)
     if dtype.kind == "f" and is_unsigned(source):
         return values.view(np.uint64).astype(dtype)
@@ -135,23 +142,30 @@ class RowView:
         """Return the values of a field or a register."""
         if isinstance(leaf, Register) and leaf is not AT and leaf is not SIZE:
             value = self.after[leaf]
-            return value[self.ordinals] if isinstance(value, np.ndarray) else value
+            if isinstance(value, np.ndarray):
+                return value[self.ordinals]
+            return value
         return self.aspect(leaf, leaf)
+
+    def holder_of(self, field: Any) -> tuple[Many, Any]:
+        """Return what has the columns of a field, records or items, and the rows of it."""
+        if self.part is not None and field in self.inside:
+            return self.part, self.part_rows
+        return self.records, self.selected
 
     def aspect(self, field: Any, key: Any) -> Any:
         """Return a column of a field; 0 if no record has it."""
-        if self.part is not None and field in self.inside:
-            column, rows = self.part.known.get(key), self.part_rows
-        else:
-            column, rows = self.records.known.get(key), self.selected
+        many, rows = self.holder_of(field)
+        column = many.known.get(key)
         if column is None:
             return 0
-        return column[rows] if isinstance(column, np.ndarray) else column
+        if isinstance(column, np.ndarray):
+            return column[rows]
+        return column
 
     def codes(self, field: Any) -> NDArray[np.int32]:
         """Return the codes of the texts of a field."""
-        part = self.part if self.part is not None and field in self.inside else None
-        many, rows = (self.records, self.selected) if part is None else (part, self.part_rows)
+        many, rows = self.holder_of(field)
         codes = many.known.get((field, CODE))
         if codes is None:
             return np.full(self.ordinals.size, -1, np.int32)
@@ -171,8 +185,9 @@ class RowView:
             if is_textual(source, kind):
                 cells[name] = self.codes(source)
             elif kind in SPANS:
-                starts, lengths = (self.aspect(source, (source, key)) for key in (START, LENGTH))
-                cells[name] = self.full(starts), self.full(lengths)
+                starts = self.full(self.aspect(source, (source, START)))
+                lengths = self.full(self.aspect(source, (source, LENGTH)))
+                cells[name] = starts, lengths
             else:
                 cells[name] = as_kind(self.full(source.column(self)), source, kind)
         return cells
@@ -185,20 +200,21 @@ def rows_of_class(
 
     The latter are rows of the run.
     """
-    sound = records.own.sound
-    assert sound is not None  # noqa: S101 (all records of the run are read)
+    own = records.own
+    assert own.sound is not None  # noqa: S101 (all records of the run are read)
+    # What makes rows, each with the number of its rows within their record.
     views: list[tuple[RowView, I64 | None]] = []
     if rows.items is None:
-        selected = slice(None) if records.own.all_sound else np.flatnonzero(sound)
+        selected = slice(None) if own.all_sound else np.flatnonzero(own.sound)
         views.append((RowView(rows, records, selected, None, after), None))
     else:
-        for part in records.own.lists.get(rows.items, ()):
-            own_rows = part.rows if part.rows is not None else np.arange(part.start.size)
-            there = np.flatnonzero(sound[own_rows])
-            view = RowView(rows, records, own_rows[there], part, after)
-            view.part_rows = there
-            assert part.index is not None  # noqa: S101 (they are items)
-            views.append((view, part.index[there]))
+        for items in own.lists.get(rows.items, ()):
+            owners = np.arange(items.start.size) if items.rows is None else items.rows
+            sound_items = np.flatnonzero(own.sound[owners])
+            view = RowView(rows, records, owners[sound_items], items, after)
+            view.part_rows = sound_items
+            assert items.index is not None  # noqa: S101 (they are items)
+            views.append((view, items.index[sound_items]))
     sources: list[RowSource] = []
     saturated: list[I64] = [np.zeros(0, np.int64)]
     for view, index in views:
@@ -222,24 +238,29 @@ class ObjectRows:
 
     def add(self, ordinal: int, record: Any, cursor: Any, registers: Mapping[Any, int]) -> bool:
         """Add the rows of a record; return whether a time does not fit 64 bits."""
-        known = {**cursor.known, **registers}
-        beyond = False
+        numbers_of_record = {**cursor.known, **registers}
+        spans_of_record = getattr(cursor, "spans", {})
+        is_beyond = False
         items = self.rows.items_of(record, cursor)
-        for number, (item, own, spans) in enumerate(items):
+        for number, (item, item_numbers, item_spans) in enumerate(items):
             self.ordinals.append(ordinal)
             self.index.append(number)
-            numbers, places = {**known, **own}, {**getattr(cursor, "spans", {}), **spans}
+            numbers = {**numbers_of_record, **item_numbers}
+            spans = {**spans_of_record, **item_spans}
             for name, source in self.rows.sources.items():
-                self.cells[name].append(self._cell(name, source, record, item, numbers, places))
-            beyond = beyond or self.rows.beyond(numbers)
-        return beyond
+                self.cells[name].append(self._cell(name, source, record, item, numbers, spans))
+            is_beyond = is_beyond or self.rows.beyond(numbers)
+        return is_beyond
 
     def _cell(self, name: str, source: Any, record: Any, item: Any, known: Any, spans: Any) -> Any:
+        """Return a cell: a code, a place and a length, or a number."""
         kind = self.rows.known[name].kind
         if is_textual(source, kind) or (isinstance(source, Text) and source.entry is not None):
-            text = getattr(item if source in self.rows.inside else record, source.name)
-            data = (text or "").encode(errors="surrogateescape")
-            return -1 if text is None else self.columns.intern(data)
+            holder = item if source in self.rows.inside else record
+            text = getattr(holder, source.name)
+            if text is None:
+                return -1
+            return self.columns.intern(text.encode(errors="surrogateescape"))
         if kind in SPANS:
             return spans.get(source, (0, 0))
         if isinstance(source, Field) and source not in known:
@@ -260,13 +281,16 @@ class ObjectRows:
             else:
                 cells[name] = as_kind(numbers, self.rows.sources[name], kind)
         count = len(self.ordinals)
-        made = RowSource(
+        source = RowSource(
             np.array(self.ordinals, np.int64),
             np.array(self.index, np.int64),
             self.columns.filled(self.rows, cells, count),
         )
-        self.__init__(self.rows, self.columns)  # type: ignore[misc]
-        return made
+        self.ordinals.clear()
+        self.index.clear()
+        for values in self.cells.values():
+            values.clear()
+        return source
 
 
 def merged(sources: Sequence[RowSource], count: int) -> tuple[I64, Cells]:
@@ -276,18 +300,21 @@ def merged(sources: Sequence[RowSource], count: int) -> tuple[I64, Cells]:
     """
     if len(sources) == 1:
         return sources[0].ordinals, sources[0].cells
-    before = np.zeros(count + 1, np.int64)
+    # The rows of record 3 are those from first_row[3] up to first_row[4].
+    rows_of_record = np.zeros(count + 1, np.int64)
     for source in sources:
         if source.index is None:
-            before[source.ordinals + 1] += 1
+            rows_of_record[source.ordinals + 1] += 1
         else:
-            before[1:] += np.bincount(source.ordinals, minlength=count)
-    before = np.cumsum(before)
-    places = [
-        before[source.ordinals] + (0 if source.index is None else source.index)
-        for source in sources
-    ]
-    total = int(before[-1])
+            rows_of_record[1:] += np.bincount(source.ordinals, minlength=count)
+    first_row = np.cumsum(rows_of_record)
+    places: list[I64] = []
+    for source in sources:
+        own_places = first_row[source.ordinals]
+        if source.index is not None:
+            own_places = own_places + source.index
+        places.append(own_places)
+    total = int(first_row[-1])
     ordinals = scattered(total, places, [source.ordinals for source in sources])
     cells: Cells = {}
     for name, first in sources[0].cells.items():

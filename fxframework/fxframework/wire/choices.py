@@ -11,6 +11,7 @@ from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Number, Reader, Values, refusal_of_range
 from fxframework.wire.floats import bits_compared
 from fxframework.wire.known import as_mask
+from fxframework.wire.rules import WRONG_TYPE
 from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
@@ -43,19 +44,22 @@ class Choice(Field):
     @property
     def fields(self) -> Iterator[Field]:
         """The fields of all kinds that have one."""
-        return (each for each in (*self.kinds.values(), self.other) if each is not None)
+        return (field for field in (*self.kinds.values(), self.other) if field is not None)
 
     def bind(self) -> None:
         """Give the name to the fields of all kinds; they have one key of JSON."""
-        for each in self.fields:
-            each.name, each.owner = self.name, self.owner
-            if isinstance(each, Octets):
-                each.json_suffix = ""
+        for field in self.fields:
+            field.name = self.name
+            field.owner = self.owner
+            if isinstance(field, Octets):
+                field.json_suffix = ""
 
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
-        found = [*super().expressions(), self.tag]
-        return [*found, *(each for field in self.fields for each in field.expressions())]
+        terms = [*super().expressions(), self.tag]
+        for field in self.fields:
+            terms += field.expressions()
+        return terms
 
     def of(self, number: int) -> Field | None:
         """Return the field for a number."""
@@ -68,22 +72,25 @@ class Choice(Field):
     def reader(self, layout: Any, reader_of: Callable[[Field], Reader]) -> Reader:
         """Return what reads the value of its kind."""
 
-        def way_of(field: Field | None) -> tuple[Reader | None, list[Field]]:
-            return None if field is None else reader_of(field), layout.unsaid(self, field)
+        # The readers are found here, once, and not for each record that is read.
+        def plan_of(field: Field | None) -> tuple[Reader | None, list[Field]]:
+            read_kind = None if field is None else reader_of(field)
+            return read_kind, layout.unsaid(self, field)
 
-        ways = {number: way_of(field) for number, field in self.kinds.items()}
-        way_of_others = way_of(self.other)
+        plans = {number: plan_of(field) for number, field in self.kinds.items()}
+        plan_of_others = plan_of(self.other)
 
-        def read(c: Cursor, values: Values) -> None:
-            known = c.known
-            read_kind, unsaid = ways.get(known[self.tag], way_of_others)
-            for number in unsaid:
+        def read(cursor: Cursor, values: Values) -> None:
+            known = cursor.known
+            read_kind, unused_numbers = plans.get(known[self.tag], plan_of_others)
+            for number in unused_numbers:
+                # This kind does not say it, so it would be written as 0.
                 if known[number]:
-                    c.differs = True
+                    cursor.differs = True
             if read_kind is None:
                 values[self.name] = None
             else:
-                read_kind(c, values)
+                read_kind(cursor, values)
 
         return read
 
@@ -92,41 +99,42 @@ class Choice(Field):
         field = self.of(draft[self.tag])
         if field is not None:
             return field.put(draft)
-        value = getattr(draft.made, self.name)
+        value = getattr(draft.record, self.name)
         if value is not None:
             raise self.unknown(value)
         return b""
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Read the values of many records, those of one kind after those of another."""
-        tags = c.known[self.tag]
-        left = np.ones(tags.size, bool)
-        small = bool(tags.size) and tags.min() >= 0 and tags.max() < SMALL
-        counts = np.bincount(tags, minlength=SMALL) if small else None
-        for number, field in self.kinds.items():
-            if counts is not None and not (0 <= int(number) < SMALL and counts[int(number)]):
-                continue
-            of_kind = tags == wrapped(int(number))
-            left &= ~of_kind
-            self._read_kind(c, field, np.flatnonzero(of_kind))
-        self._read_kind(c, self.other, np.flatnonzero(left))
+        tags = many.known[self.tag]
+        numbers = [int(number) for number in self.kinds]
+        if tags.size and tags.min() >= 0 and tags.max() < SMALL:
+            # One pass says which of perhaps many kinds occur, instead of a pass for each.
+            counts = np.bincount(tags, minlength=SMALL)
+            numbers = [number for number in numbers if 0 <= number < SMALL and counts[number]]
+        is_other = np.ones(tags.size, bool)
+        for number in numbers:
+            is_kind = tags == wrapped(number)
+            is_other &= ~is_kind
+            self._read_kind(many, self.kinds[number], np.flatnonzero(is_kind))
+        self._read_kind(many, self.other, np.flatnonzero(is_other))
 
-    def _read_kind(self, c: Many, field: Field | None, there: NDArray[np.int64]) -> None:
+    def _read_kind(self, many: Many, field: Field | None, rows: NDArray[np.int64]) -> None:
         """Read the values of one kind, which these rows have."""
-        if field is None or not there.size or field in c.reading.without:
+        if field is None or not rows.size or field in many.reading.without:
             return
         if field.uses_place:
-            c.known[AT] = c.at() - c.start
-        if there.size == c.start.size:
-            field.read_many(c)
+            many.known[AT] = many.at() - many.start
+        if rows.size == many.start.size:
+            field.read_many(many)
             return
-        part = c.some(there)
-        field.read_many(part)
-        c.put_back(part, there)
+        records_of_kind = many.some(rows)
+        field.read_many(records_of_kind)
+        many.put_back(records_of_kind, rows)
 
     def unknown(self, value: Any) -> RefusalError:
         """Return the refusal of a value where there is none."""
-        return RefusalError(403, f"{self.name} must be None, not {value!r}")
+        return RefusalError(WRONG_TYPE, f"{self.name} must be None, not {value!r}")
 
     def key_of(self, value: Any) -> Any:
         """Return the bits of a double, so that -0.0 differs from 0.0."""
@@ -136,7 +144,9 @@ class Choice(Field):
         """Put the value of a record into its JSON, as its kind is shown."""
         tag = getattr(made, self.tag.name)
         field = self.of(self.tag.names_of.get(tag, tag))
-        (self if field is None else field).show(getattr(made, self.name), out)
+        if field is None:
+            field = self
+        field.show(getattr(made, self.name), out)
 
     def parse_of(self, form: JsonFields, values: Values) -> None:
         """Put the value, of the kind that the values before it say, beside them."""
@@ -151,7 +161,10 @@ class Choice(Field):
 
 
 class Again(Field):
-    """The number of an earlier field of bits, from which that follows when it is written."""
+    """The number of an earlier field of bits, shown under another name.
+
+    When the record is written, the bits follow from it.
+    """
 
     exact = True
 
@@ -166,36 +179,39 @@ class Again(Field):
         return [*super().expressions(), self.number]
 
     def shown(self, number: int) -> Any:
-        """Return the value for a number."""
-        return number - (1 << self.number.nbits) if number > self.range[1] else number
+        """Return the value for a number: that with a sign, if the value has one."""
+        if number > self.range[1]:
+            number -= 1 << self.number.nbits
+        return number
 
     def number_to_write(self, value: Any) -> int:
         """Return the number for a value. Raises RefusalError for one that does not fit."""
         if type(value) is not int:
-            raise RefusalError(403, f"{self.name} must be an integer, not {value!r}")
+            raise RefusalError(WRONG_TYPE, f"{self.name} must be an integer, not {value!r}")
         if not self.range[0] <= value <= self.range[1]:
             raise refusal_of_range(self.name, value, *self.range)
         return value & (1 << self.number.nbits) - 1
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Take the value from the number."""
-        number = c.known[self.number]
-        value = values[self.name] = self.shown(number)
-        c.known[self] = wrapped(int(value))
+        number = cursor.known[self.number]
+        value = self.shown(number)
+        values[self.name] = value
+        cursor.known[self] = wrapped(int(value))
         if type(value) is bool:
-            c.differs |= value != number
+            cursor.differs |= value != number
 
     def written(self, draft: Draft) -> int:
         """Return the value as a number of other fields' conditions."""
         return wrapped(int(self.shown(draft[self.number])))
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Take the values of many records from their numbers."""
-        numbers = c.known[self.number]
+        numbers = many.known[self.number]
         if self.signed and self.number.nbits < 64:
             sign = 1 << self.number.nbits - 1
             numbers = ((numbers & (1 << self.number.nbits) - 1) ^ sign) - sign
-        c.known[self] = numbers
+        many.known[self] = numbers
 
     def parse(self, form: JsonFields) -> Any:
         """Return the value."""
@@ -209,11 +225,11 @@ class Flag(Again):
         """Return whether a number is odd."""
         return bool(number & 1)
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Tell of many records whether the number is odd."""
-        numbers = c.known[self.number]
-        c.keep_raw(numbers & -2 != 0)
-        c.known[self] = numbers & 1
+        numbers = many.known[self.number]
+        many.keep_raw(numbers & -2 != 0)  # neither 0 nor 1
+        many.known[self] = numbers & 1
 
     def number_to_write(self, value: Any) -> int:
         """Return 1 or 0."""
@@ -239,14 +255,14 @@ class Check(Field):
         """Return the condition and the value."""
         return [self.condition, self.shown]
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Report the finding at the start of the record or the part."""
         del values
-        if self.condition.evaluate(c.known):
-            c.notes.append((self.rule, c.start, wrapped(self.shown.value(c.known))))
+        if self.condition.evaluate(cursor.known):
+            cursor.notes.append((self.rule, cursor.start, wrapped(self.shown.value(cursor.known))))
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Report the finding of many records."""
-        where = np.flatnonzero(as_mask(self.condition.column(c), c.start.size))
-        if where.size:
-            c.report(self.rule, where, self.shown.column(c), c.start)
+        rows = np.flatnonzero(as_mask(self.condition.column(many), many.start.size))
+        if rows.size:
+            many.report(self.rule, rows, self.shown.column(many), many.start)

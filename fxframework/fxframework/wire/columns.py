@@ -55,13 +55,16 @@ class Rows:
     ) -> None:
         self.table = table
         self.record = record
-        self.given = columns
+        self.columns = columns
+        """What makes each column: the name of a field, an expression, or a constant."""
         self.doc = doc
         self.own = own
+        """Columns of the format's own, described by its author."""
         self.sources: dict[str, Field | Expression] = {}
         """Field or expression of each column; not in it: constant columns."""
         self.constants: dict[str, Any] = {}
         self.known: dict[str, Column] = {}
+        """The columns that are described, of the table and of the format's own."""
         self.items: Listed | None = None
         """The list that has a row for each item; None: the record has one row."""
         self.inside = Fields()
@@ -72,114 +75,138 @@ class Rows:
     @property
     def expressions(self) -> list[Expression]:
         """The expressions that columns are computed from."""
-        return [each for each in self.sources.values() if not isinstance(each, Field)]
+        return [source for source in self.sources.values() if not isinstance(source, Field)]
 
     def bind(self, format: Any) -> None:
         """Find the fields, in a ``Format``. Raises PluginError for a wrong field or column."""
-        record = self.record
-        fields = {field.name: field for field in record.layout.fields}
         where = f"{format.name}: rows of {self.table}"
-        if record not in format.classes:
-            raise PluginError(f"{where}: {record.__qualname__} is not a record of the format")
-
-        def found(name: str) -> Field:
-            of_record, _, of_item = name.partition(".")
-            known, cls = fields, record
-            if of_item and isinstance(fields.get(of_record), Listed):
-                self.take_items(fields[of_record], where)
-                known, cls = {field.name: field for field in self.inside}, fields[of_record].item
-                name = of_item
-            if name not in known:
-                raise PluginError(
-                    f"{where}: {cls.__qualname__} has no field {name!r}{did_you_mean(name, known)}"
-                )
-            field: Field = known[name]
-            if isinstance(field, Listed) and isinstance(field.item, Integer):
-                self.take_items(field, where)
-                return field.item
-            return field
-
-        def resolved(given: Any) -> Any:
-            if isinstance(given, Named):
-                return found(given.name)
-            if isinstance(given, Calculation):
-                return Calculation(given.symbol, resolved(given.left), resolved(given.right))
-            return given
-
-        standard = STANDARD_TABLES.get(self.table)
-        known = {column.name: column for column in self.own}
-        if standard is not None:
-            known |= {column.name: column for column in standard.all_columns}
-        elif "ts" in self.given:
-            known.setdefault("ts", STANDARD_TABLES["instants"].column("ts"))
-        for name, given in self.given.items():
-            if isinstance(given, str):
-                source: Any = found(given)
-            elif isinstance(given, Expression) and not isinstance(given, Constant):
-                source = resolved(given)
+        if self.record not in format.classes:
+            raise PluginError(f"{where}: {self.record.__qualname__} is not a record of the format")
+        self.known = self._columns_so_far()
+        for name, value in self.columns.items():
+            source: Any = None
+            if isinstance(value, str):
+                source = self._field(value, where)
+            elif isinstance(value, Expression) and not isinstance(value, Constant):
+                source = self._resolved(value, where)
             else:
-                self.constants[name] = given.text if isinstance(given, Always) else given
-                source = None
-            if name not in known:
-                if source is None or "_" not in name:
-                    raise PluginError(
-                        f"{where}: there is no column {name!r}{did_you_mean(name, known)}",
-                        remedy=f"columns of the format begin with a prefix, such as "
-                        f"{format.name.replace('-', '_')}_{name}",
-                    )
-                known[name] = column_of(name, source)
-            if isinstance(source, Listed | Spare):
-                what = "a list of parts" if isinstance(source, Listed) else "spare bytes"
-                raise PluginError(f"{where}: {name} is {what}, which no column holds")
+                self.constants[name] = value.text if isinstance(value, Always) else value
+            if name not in self.known:
+                self.known[name] = self._own_column(name, source, format, where)
             if source is not None:
-                kind = known[name].kind
-                textual = isinstance(source, Text) or (
-                    isinstance(source, Number) and source.refers is not None
-                )
-                fits = (
-                    textual == (kind in ("code", "text"))
-                    and isinstance(source, Octets) == (kind == "bytes")
-                    and (kind.startswith("f") or not isinstance(source, Float))
-                )
-                if not fits:
-                    raise PluginError(
-                        f"{where}: {name} is of kind {kind!r}, which {source!r} isn't",
-                        remedy="name another field, or a column of the format's own",
-                    )
-                nanoseconds = known[name].unit == "ns" and kind == "i8"
-                self.sources[name] = in_nanoseconds(source, where, name) if nanoseconds else source
+                self._check_kind(name, source, where)
+                # Times that do not fit become the nearest ones, and a finding; so do those of
+                # expressions, which count nanoseconds already.
+                column = self.known[name]
+                if column.unit == "ns" and column.kind == "i8":
+                    source = in_nanoseconds(source, where, name)
+                self.sources[name] = source
         time = self.sources.get("ts")
         if time is not None and not any(leaf in self.inside for leaf in expression(time).leaves()):
             self.time = expression(time)
-        self.known = known
+
+    def _columns_so_far(self) -> dict[str, Column]:
+        """Return the columns that are described already: own ones, and those of the table."""
+        columns = {column.name: column for column in self.own}
+        standard = STANDARD_TABLES.get(self.table)
+        if standard is not None:
+            columns |= {column.name: column for column in standard.all_columns}
+        elif "ts" in self.columns:
+            columns.setdefault("ts", STANDARD_TABLES["instants"].column("ts"))
+        return columns
+
+    def _field(self, name: str, where: str) -> Field:
+        """Return a field by its name, or by that of a list and of a field of its items."""
+        cls = self.record
+        fields: dict[str, Field] = {field.name: field for field in cls.layout.fields}
+        list_name, _, item_name = name.partition(".")
+        list_field = fields.get(list_name)
+        if item_name and isinstance(list_field, Listed):
+            self.take_items(list_field, where)
+            cls = list_field.item
+            fields = {field.name: field for field in self.inside}
+            name = item_name
+        if name not in fields:
+            raise PluginError(
+                f"{where}: {cls.__qualname__} has no field {name!r}{did_you_mean(name, fields)}"
+            )
+        field = fields[name]
+        if isinstance(field, Listed) and isinstance(field.item, Integer):
+            self.take_items(field, where)
+            return field.item
+        return field
+
+    def _resolved(self, term: Any, where: str) -> Any:
+        """Return an expression with the fields themselves in place of their names."""
+        if isinstance(term, Named):
+            return self._field(term.name, where)
+        if isinstance(term, Calculation):
+            left = self._resolved(term.left, where)
+            return Calculation(term.symbol, left, self._resolved(term.right, where))
+        return term
+
+    def _own_column(self, name: str, source: Any, format: Any, where: str) -> Column:
+        """Return the column of the format's own that a field or an expression makes."""
+        if source is None or "_" not in name:
+            prefix = format.name.replace("-", "_")
+            raise PluginError(
+                f"{where}: there is no column {name!r}{did_you_mean(name, self.known)}",
+                remedy=f"columns of the format begin with a prefix, such as {prefix}_{name}",
+            )
+        return column_of(name, source)
+
+    def _check_kind(self, name: str, source: Any, where: str) -> None:
+        """Raise PluginError if a column cannot hold what a field or an expression is."""
+        if isinstance(source, Listed):
+            raise PluginError(f"{where}: {name} is a list of parts, which no column holds")
+        if isinstance(source, Spare):
+            raise PluginError(f"{where}: {name} is spare bytes, which no column holds")
+        kind = self.known[name].kind
+        is_text = isinstance(source, Text)
+        if isinstance(source, Number) and source.refers is not None:
+            is_text = True
+        if is_text:
+            fits = kind in ("code", "text")
+        elif isinstance(source, Octets):
+            fits = kind == "bytes"
+        elif isinstance(source, Float):
+            fits = kind.startswith("f")
+        else:
+            fits = kind not in ("code", "text", "bytes")
+        if not fits:
+            raise PluginError(
+                f"{where}: {name} is of kind {kind!r}, which {source!r} isn't",
+                remedy="name another field, or a column of the format's own",
+            )
 
     def take_items(self, field: Listed, where: str) -> None:
         """Make a row for each item of a list. Raises PluginError for a second list."""
         if self.items is not None and self.items is not field:
             raise PluginError(f"{where}: rows are of the items of one list, not of two")
-        self.items, field.in_rows = field, True
-        integer = isinstance(field.item, Integer)
-        self.inside = Fields([field.item] if integer else field.item.layout.fields)
+        self.items = field
+        field.in_rows = True
+        is_of_numbers = isinstance(field.item, Integer)
+        self.inside = Fields([field.item] if is_of_numbers else field.item.layout.fields)
 
-    def items_of(self, record: Any, c: Cursor) -> Iterable[tuple[Any, ...]]:
+    def items_of(self, record: Any, cursor: Cursor) -> Iterable[tuple[Any, ...]]:
         """Return what makes a row each, with numbers and places of its own fields."""
         if self.items is None:
             return [(record, {}, {})]
         if isinstance(self.items.item, Integer):
             numbers = getattr(record, self.items.name) or ()
             return ((number, {self.items.item: number}, {}) for number in numbers)
-        return c.items.get(self.items, ())
+        return cursor.items.get(self.items, ())
 
     def beyond(self, known: Mapping[Any, int]) -> bool:
         """Return whether a time of a row saturates, given the numbers of fields and registers."""
-        times = (each for each in self.sources.values() if isinstance(each, Saturating))
-        return any(each.beyond(known) for each in times)
+        times = (source for source in self.sources.values() if isinstance(source, Saturating))
+        return any(time.beyond(known) for time in times)
 
     def celled(self, tables: Sequence[Rows]) -> list[str]:
         """Return its columns that differ among the rows of a table, which all ``tables`` make."""
         return [
             name
-            for name in self.given
+            for name in self.columns
             if any(name in rows.sources for rows in tables)
             or any(rows.constants.get(name) != self.constants[name] for rows in tables)
         ]
@@ -191,7 +218,7 @@ class Rows:
             doc = self.doc or (self.record.__doc__ or self.table).strip().splitlines()[0]
             base = TableSchema(self.table, doc, ())
         have = {column.name for column in base.all_columns}
-        return base.extended(*(each for name, each in self.known.items() if name not in have))
+        return base.extended(*(column for name, column in self.known.items() if name not in have))
 
 
 def in_nanoseconds(source: Any, where: str, column: str) -> Any:
@@ -208,28 +235,33 @@ def in_nanoseconds(source: Any, where: str, column: str) -> Any:
         )
     if NANOSECONDS[unit] > 1:
         return saturating(Calculation("*", source, NANOSECONDS[unit]))
-    return saturating(source) if column == "ts" else source
+    if column == "ts":
+        return saturating(source)
+    return source
 
 
 def bind_all(tables: Sequence[Rows], format: Any) -> None:
     """Bind the rows of a format. Raises PluginError for columns that cannot be made."""
-    for each in tables:
-        each.bind(format)
-        same = [other for other in tables if other.table == each.table and other is not each]
-        if any(other.record is each.record for other in same):
-            raise PluginError(
-                f"{format.name}: a record {each.record.__qualname__} makes two rows of {each.table}"
-            )
-    for name in dict.fromkeys(each.table for each in tables):
-        share_columns([each for each in tables if each.table == name], format)
-    for each in tables:
-        of_table = [other for other in tables if other.table == each.table]
-        for name in each.celled(of_table):
-            if name in each.constants and each.known[name].kind in ("text", "bytes"):
+    for rows in tables:
+        rows.bind(format)
+    # What a column is must be the same in all rows of a table, whatever record they are of.
+    for name in dict.fromkeys(rows.table for rows in tables):
+        rows_of_table = [rows for rows in tables if rows.table == name]
+        records: set[Any] = set()
+        for rows in rows_of_table:
+            if rows.record in records:
                 raise PluginError(
-                    f"{format.name}: rows of {each.table}: {name} of {each.record.__qualname__} is "
-                    f"a constant, but not that of other records in the table"
+                    f"{format.name}: a record {rows.record.__qualname__} makes two rows of {name}"
                 )
+            records.add(rows.record)
+        share_columns(rows_of_table, format)
+        for rows in rows_of_table:
+            for column in rows.celled(rows_of_table):
+                if column in rows.constants and rows.known[column].kind in ("text", "bytes"):
+                    raise PluginError(
+                        f"{format.name}: rows of {name}: {column} of {rows.record.__qualname__} is "
+                        f"a constant, but not that of other records in the table"
+                    )
 
 
 def share_columns(rows: Sequence[Rows], format: Any) -> None:
@@ -237,51 +269,63 @@ def share_columns(rows: Sequence[Rows], format: Any) -> None:
 
     Raises PluginError where there is none.
     """
-    standard = STANDARD_TABLES.get(rows[0].table)
-    known = {column.name for column in standard.all_columns} if standard else {"ts"}
-    for name in dict.fromkeys(name for each in rows for name in each.known if name not in known):
-        having = [each for each in rows if name in each.known]
-        kinds = {each.known[name].kind for each in having}
-        kind = kinds.pop() if len(kinds) == 1 else common_kind(kinds)
+    table = rows[0].table
+    standard = STANDARD_TABLES.get(table)
+    standard_names = {column.name for column in standard.all_columns} if standard else {"ts"}
+    # Classes of records may have the same column with fields of different sizes.
+    names = dict.fromkeys(name for of_record in rows for name in of_record.known)
+    for name in names:
+        if name in standard_names:
+            continue
+        sharing = [of_record for of_record in rows if name in of_record.known]
+        kinds = {of_record.known[name].kind for of_record in sharing}
+        kind = common_kind(kinds)
         if kind is None:
             raise PluginError(
-                f"{format.name}: rows of {rows[0].table}: no column holds {name} of every record: "
-                f"{', '.join(sorted({each.known[name].kind for each in having}))}"
+                f"{format.name}: rows of {table}: no column holds {name} of every record: "
+                f"{', '.join(sorted(kinds))}"
             )
-        for each in having:
-            each.known[name] = attrs.evolve(each.known[name], kind=kind)
+        for of_record in sharing:
+            of_record.known[name] = attrs.evolve(of_record.known[name], kind=kind)
 
 
 def common_kind(kinds: AbstractSet[str]) -> str | None:
-    """Return the smallest kind of column that holds numbers of all these kinds; None without."""
+    """Return the smallest kind of column that holds values of all these kinds; None without."""
+    if len(kinds) == 1:
+        return next(iter(kinds))
     if not all(kind[0] in "iuf" and kind[1:].isdecimal() for kind in kinds):
         return None
     if any(kind[0] == "f" for kind in kinds):
         return "f8"
-    signed = any(kind[0] == "i" for kind in kinds)
-    nbytes = max(int(kind[1:]) * (2 if signed and kind[0] == "u" else 1) for kind in kinds)
-    return f"{'i' if signed else 'u'}{nbytes}" if nbytes <= 8 else None
+    if not any(kind[0] == "i" for kind in kinds):
+        return max(kinds)  # u1 < u2 < u4 < u8
+    nbytes = 0
+    for kind in kinds:
+        # The sign takes a bit: u4 needs i8.
+        needed = 2 * int(kind[1:]) if kind[0] == "u" else int(kind[1:])
+        nbytes = max(nbytes, needed)
+    if nbytes <= 8:
+        return f"i{nbytes}"
+    return None
 
 
 def column_of(name: str, source: Any) -> Column:
     """Return the column that holds a field or an expression."""
-    kind, unit = "i8", ""
     doc = getattr(source, "doc", "") or f"`{name.partition('_')[2]}` of the record"
-    values: dict[int, str] = {}
     if isinstance(source, Octets):
-        kind, unit = "bytes", "bytes"
-    elif isinstance(source, Text):
-        kind = "code" if source.entry is not None else "text"
-    elif isinstance(source, Span):
-        kind = "text"
-    elif isinstance(source, Float):
-        kind, unit = "f8", source.unit
-    elif isinstance(source, Number | Computed):
-        if isinstance(source, Number) and source.refers is not None:
-            kind = "code"
-        else:
-            nbytes = next(size for size in (1, 2, 4, 8) if source.nbits <= 8 * size)
-            kind = f"{'i' if source.signed else 'u'}{nbytes}"
-            if isinstance(source, Number):
-                unit, values = source.unit, source.values
-    return Column(name, kind, doc, unit, values=values)
+        return Column(name, "bytes", doc, "bytes")
+    if isinstance(source, Text):
+        return Column(name, "text" if source.entry is None else "code", doc)
+    if isinstance(source, Span):
+        return Column(name, "text", doc)
+    if isinstance(source, Float):
+        return Column(name, "f8", doc, source.unit)
+    if isinstance(source, Number) and source.refers is not None:
+        return Column(name, "code", doc)
+    if isinstance(source, Number | Computed):
+        nbytes = next(size for size in (1, 2, 4, 8) if source.nbits <= 8 * size)
+        kind = f"{'i' if source.signed else 'u'}{nbytes}"
+        if isinstance(source, Number):
+            return Column(name, kind, doc, source.unit, values=source.values)
+        return Column(name, kind, doc)
+    return Column(name, "i8", doc)  # an expression

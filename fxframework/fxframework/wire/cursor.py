@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from fxframework.io.words import FieldView, explain_stretch
 from fxframework.wire.expressions import Constant, Expression, Register, wrapped
+from fxframework.wire.rules import BAD_SIZE, NOT_DECLARED, RESERVED
 from fxframework.wire.state import State, TextTable
 
 __all__ = [
@@ -37,7 +38,9 @@ class ShortError(Exception):
     than what it counts at least.
     """
 
-    def __init__(self, number: int = 104, needed: int = 0, *, is_negative: bool = False) -> None:
+    def __init__(
+        self, number: int = BAD_SIZE, needed: int = 0, *, is_negative: bool = False
+    ) -> None:
         super().__init__(number)
         self.number = number
         self.needed = needed
@@ -60,13 +63,12 @@ class RefusalError(Exception):
 class Cursor:
     """Reads the fields of one record, from byte ``at`` to ``limit`` of ``data``.
 
-    ``notes`` collects findings (number of the rule, offset, value), ``sets`` the registers that the
-    record changes in the state once it is read whole, ``effects`` what it changes in tables.
-    ``known`` has the values of fields and registers; ``views`` collects annotated fields if it is
-    a list; ``layout`` is that of what is being read.
+    Fields read with it one after another, and leave here what they find. The state stays as it is
+    until the record is read whole: what the record changes waits in ``sets`` and ``effects``.
     """
 
     wanted: int | None = None
+    """With ``views``, the byte that `fxf explain` asks for, near which long data are shown."""
     spans: dict[Any, tuple[int, int]]
     """With ``views``, place and size of spans of bytes that were read."""
     items: dict[Any, list[tuple[Any, ...]]]
@@ -81,25 +83,40 @@ class Cursor:
         views: list[FieldView] | None = None,
     ) -> None:
         self.data = data
-        self.at = self.origin = self.start = at
+        self.at = at
+        """The next byte."""
         self.limit = limit
+        """The byte behind the record; within a part, behind the part."""
+        self.origin = at
+        """Where the record begins."""
+        self.start = at
+        """Where the record begins; within a part, where the part begins."""
         self.state = state
         self.big = state.big
         self.mirrored = state.mirrored
         self.known: dict[Expression, int] = dict(state.registers)
+        """Numbers of fields that were read, and of registers as they were before the record."""
         self.notes: list[tuple[int, int, int]] = []
+        """Findings: number of the rule, offset, value."""
         self.sets: dict[Expression, int] = {}
+        """Registers that the record sets, and to what."""
         self.effects: list[tuple[Any, ...]] = []
+        """What the record changes in tables (``State.apply``)."""
         self.refs: dict[str, int] = {}
+        """The numbers of references, by name of the field."""
         self.differs = False
         """Whether the fields may be written as other bytes; where something is reported, too."""
         self.layout: Any = None
+        """The layout of the record, or of the part, that is being read."""
         self.section = ""
-        self.word = self.word_nbytes = self.word_at = 0
-        """The last word of bits, its size and its place."""
+        self.word = 0
+        """The last word of bits."""
+        self.word_nbytes = 0
+        self.word_at = 0
         self.spare: Mapping[Any, bytes] = NOTHING
         """Bytes without a meaning, with those before them, of which a later field shows all."""
         self.views = views
+        """Collects annotated fields for `fxf explain`, if it is a list."""
         if views is not None:
             self.spans = {}
             self.items = {}
@@ -124,50 +141,57 @@ class Cursor:
         self.word_at = self.at
         self.word = self.number(nbytes)
         self.word_nbytes = nbytes
-        stray = self.word & (mirror(reserved, nbytes) if self.mirrored else reserved)
-        if stray:
-            self.note(105, stray, self.word_at)
-            low = (stray & -stray).bit_length() - 1
-            self.bits("reserved", low, stray.bit_length() - 1, stray >> low, "should be zero")
+        if self.mirrored:
+            reserved = mirror(reserved, nbytes)
+        stray_bits = self.word & reserved
+        if stray_bits:
+            self.note(RESERVED, stray_bits, self.word_at)
+            low = (stray_bits & -stray_bits).bit_length() - 1
+            high = stray_bits.bit_length() - 1
+            self.bits("reserved", low, high, stray_bits >> low, "should be zero")
 
     def align(self, unit: int, field: Any = None) -> None:
         """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
         begin = self.at
         end = begin + (self.start - begin) % unit
         if end > self.limit:
-            self.differs, end = True, self.limit
+            end = self.limit
+            self.differs = True
         if self.views is not None or self.data[begin:end].tobytes().strip(b"\0"):
             self.pad_to(end, field)
         self.at = end
 
     def pad_to(self, end: int, field: Any = None) -> None:
         """Go to byte ``end``, which the record has; report bytes that are not zero."""
-        at = self.at
-        if end > at:
+        begin = self.at
+        if end > begin:
             self.at = end
-            if self.data[at:end].tobytes().strip(b"\0"):
-                self.note(105, 0, at, field)
+            if self.data[begin:end].tobytes().strip(b"\0"):
+                self.note(RESERVED, 0, begin, field)
             if self.views is not None:
-                self.stretch("padding", at)
+                self.stretch("padding", begin)
 
     def note(self, number: int, value: int, offset: int | None = None, field: Any = None) -> None:
-        """Report a finding by the number of its rule.
+        """Report a finding by the number of its rule, at the start of the record by default.
 
-        What a field, or else the family, has a rule of its own for is reported by that one, at the
-        start of the record or the part.
+        If the field, or else the family, has a rule of its own in place of this one, it is reported
+        by that, at the start of the record or the part; 0 in its place: nothing is reported.
         """
         self.differs = True
         rules = self.layout.family.rules if field is None or not field.rules else field.rules
         if number in rules:
-            number, offset = rules[number], self.start
+            number = rules[number]
+            offset = self.start
+        if offset is None:
+            offset = self.origin
         if number:
-            self.notes.append((number, self.origin if offset is None else offset, wrapped(value)))
+            self.notes.append((number, offset, wrapped(value)))
 
     def text(self, table: TextTable, index: int, field: Any) -> str:
         """Return the text of a number; report one that nothing declared."""
         text = self.state.text(table, index)
         if text is None:
-            self.note(108, index, None, field)
+            self.note(NOT_DECLARED, index, None, field)
             return table.unknown(index)
         return text
 
@@ -197,8 +221,7 @@ class Cursor:
 class Builder:
     """Bytes that are written one after another, in a byte order and a state of the tables."""
 
-    def __init__(self, what: str, state: State | None, big: bool) -> None:
-        self.what = what
+    def __init__(self, state: State | None, big: bool) -> None:
         self.state = state
         self.big = big
         self.out = bytearray()
@@ -216,15 +239,18 @@ class Builder:
 class Draft(dict[Any, int]):
     """A record or a part that is written: its numbers by field, each computed when it is asked for.
 
-    It has the registers, too, and the size once that is known.
+    A number may follow from other fields, of whose numbers some follow from others again: each asks
+    for what it needs, as ``draft[field]``, and the order comes by itself. The registers are there,
+    too, and the size once it is known.
     """
 
-    def __init__(self, layout: Any, made: Any, state: State | None, big: bool) -> None:
+    def __init__(self, layout: Any, record: Any, state: State | None, big: bool) -> None:
         super().__init__(layout.constants)
         if state is not None:
             self.update(state.registers)
         self.layout = layout
-        self.made = made
+        self.record = record
+        """The object with the values of the public fields."""
         self.state = state
         self.big = big
         self.mirrored = state is not None and state.mirrored
@@ -235,15 +261,17 @@ class Draft(dict[Any, int]):
         self._octets: dict[Any, bytes] = {}
 
     def __missing__(self, field: Any) -> int:
-        given = self.layout.given.get(field)
-        if given is not None:
-            name, least, most = given
-            number: int = getattr(self.made, name)
+        # Most numbers are those of the record, so this way is short; ``written`` refuses others.
+        plain_number = self.layout.plain_numbers.get(field)
+        if plain_number is not None:
+            name, least, most = plain_number
+            number: int = getattr(self.record, name)
             if type(number) is int and least <= number <= most:
                 self[field] = number
                 return number
         is_there = field.when is None or self.has(field)
-        number = self[field] = field.written(self) if is_there else 0
+        number = field.written(self) if is_there else 0
+        self[field] = number
         return number
 
     def has(self, field: Any) -> bool:
@@ -252,45 +280,52 @@ class Draft(dict[Any, int]):
             return True
         if field.is_computed:
             return bool(field.when.value(self))
-        given = field.public and getattr(self.made, field.name) is not None
+        has_value = field.public and getattr(self.record, field.name) is not None
         if field.by_room:
-            leaves = (each for each in field.when.leaves() if each not in ROOMY)
-            numbers = {each: self[each] for each in leaves if not isinstance(each, Constant)}
-            if given and not field.when.value({**self, **numbers, **ROOMY}):
+            # The size of the record is not known yet: its value says whether the field is there.
+            # With all room there is, the rest of the condition must not contradict it.
+            leaves = (leaf for leaf in field.when.leaves() if leaf not in ROOMY)
+            numbers = {leaf: self[leaf] for leaf in leaves if not isinstance(leaf, Constant)}
+            if has_value and not field.when.value({**self, **numbers, **ROOMY}):
                 raise field.unwanted()
-            return given
-        there = bool(field.when.value(self))
-        if field.public and there and not given:
+            return has_value
+        is_there = bool(field.when.value(self))
+        if field.public and is_there and not has_value:
             raise field.missing()
-        if given and not there:
+        if has_value and not is_there:
             raise field.unwanted()
-        return there
+        return is_there
 
     def bytes_of(self, field: Any) -> bytes:
         """Return the bytes of a text or of bytes, without terminator and padding."""
         data = self._octets.get(field)
         if data is None:
-            data = self._octets[field] = field.bytes_of(getattr(self.made, field.name))
+            data = field.bytes_of(getattr(self.record, field.name))
+            self._octets[field] = data
         return data
 
     def implied(self, number: Any, ways: list[tuple[str, Any, int, int]]) -> int:
-        """Return a number that follows from other fields. Raises RefusalError if they disagree."""
+        """Return a number that follows from other fields. Raises RefusalError if they disagree.
+
+        ``ways`` are how, from which field, factor and summand (``Layout.implied``).
+        """
         choice_of = self.layout.choice_of
         if len(ways) == 1 and ways[0][1] not in choice_of:
-            return self._said(*ways[0]) or 0
+            return self._implied_by(*ways[0]) or 0
         if not any(field in choice_of for _, field, _, _ in ways):
-            agreed: int = number.agreed((self._said(*way), way[1].name) for way in ways)
+            agreed: int = number.agreed((self._implied_by(*way), way[1].name) for way in ways)
             return agreed
-        said = 0
+        # Of the fields of a choice, only the one of the kind that the record has says something.
+        implied_number = 0
         for how, field, factor, summand in ways:
             choice = choice_of.get(field)
             if choice is None or choice.of(self[choice.tag]) is field:
-                said = self._said(how, field, factor, summand) or 0
-        return said
+                implied_number = self._implied_by(how, field, factor, summand) or 0
+        return implied_number
 
-    def _said(self, how: str, field: Any, factor: int, summand: int) -> int | None:
+    def _implied_by(self, how: str, field: Any, factor: int, summand: int) -> int | None:
         """Return the number that a field implies; None if it is not there."""
-        value = getattr(self.made, field.name)
+        value = getattr(self.record, field.name)
         if how == "present":
             return factor if value is None else summand
         if value is None and field.when is not None:
@@ -299,11 +334,11 @@ class Draft(dict[Any, int]):
             index: int = field.index_written(self)
             return index
         if how == "number":
-            said: int = field.number_to_write(value)
-            return said
+            number_to_write: int = field.number_to_write(value)
+            return number_to_write
         size: int = field.length_written(self)
-        number, rest = divmod(size - summand, factor)
-        if rest:
+        number, remainder = divmod(size - summand, factor)
+        if remainder:
             raise field.uneven(size)
         return number
 
@@ -315,4 +350,6 @@ def mirror(mask: int, nbytes: int) -> int:
 
 def limits_of(nbits: int, signed: bool) -> tuple[int, int]:
     """Return the least and the greatest integer of that many bits."""
-    return (-1 << nbits - 1, (1 << nbits - 1) - 1) if signed else (0, (1 << nbits) - 1)
+    if signed:
+        return -1 << nbits - 1, (1 << nbits - 1) - 1
+    return 0, (1 << nbits) - 1

@@ -76,51 +76,67 @@ __all__ = [
 def bits(low: int, high: int, *, of: int | None = None, **options: Any) -> Any:
     """Bits ``low`` to ``high``, both included, of a word; bit 0 is the least significant.
 
-    The first field of bits begins a word, and so does one with ``of``, its size in bytes; others
-    are of the same word. Bits that no field names are reserved: zero, or a finding.
+    The first field of bits begins a word, and so does one with ``of``, the size of the word in
+    bytes; the fields after it are of the same word. Bits that no field names are reserved: if they
+    are set, that is a finding.
 
-    Options of all numbers: ``values`` (names of an enumeration; ``closed``: any other number is
-    damage), ``refers`` (a table whose text is shown), ``equals`` (what it must be), ``below``,
-    ``least`` and ``most`` (limits; the first may be a register), ``sets`` and ``adds`` (a
-    register), ``signed``, ``unit``. Of all fields: ``when`` (a condition), ``tail`` (behind the
-    fields of derived classes), ``default`` (what it is if it is left out), ``doc``, ``rules`` (of
-    the format's own, by the numbers of those in whose place they are; 0 for none).
+    Options of all numbers:
+
+    - ``values``: names of an enumeration; ``closed``: any other number is damage.
+    - ``refers``: a table whose text is shown in place of the number.
+    - ``equals``: what it must be, an expression.
+    - ``least``, ``most`` and ``below``: limits; ``below`` may be a register.
+    - ``sets`` and ``adds``: a register that it sets, or is added to.
+    - ``signed``, ``unit``.
+
+    Options of all fields:
+
+    - ``when``: a condition; if it does not hold, the field is not there.
+    - ``tail``: the field lies behind those of derived classes.
+    - ``default``: its value in a record that is made without it.
+    - ``doc``: what it is for.
+    - ``rules``: rules of the format's own, by the numbers of the common ones that they replace; 0
+      replaces one by no finding.
     """
     return Bits(low, high, of, **options)
 
 
 def flag(bit: int, *, of: int | None = None, **options: Any) -> Any:
     """A bit that is shown as true or false. Options are those of ``bits``."""
-    made = Bits(bit, bit, of, **options)
-    made.flag = True
-    return made
+    bits_of_flag = Bits(bit, bit, of, **options)
+    bits_of_flag.flag = True
+    return bits_of_flag
 
 
 def number_of(number: Any, *, signed: bool = False, **common: Any) -> Any:
-    """An earlier field of bits as a number; on writing, the bits follow from it."""
+    """An earlier field of bits as a number, which is written in its place."""
     return Again(number, signed=signed, **common)
 
 
 def surplus(rule: int, *, unit: int = 1) -> Any:
-    """What a part has behind the fields that are declared: a finding says how many units."""
+    """Bytes of a part behind the fields that are declared: a finding says how many units."""
     return Surplus(rule, unit=unit)
 
 
 def flag_of(number: Any, **common: Any) -> Any:
-    """An earlier number as true (odd) or false; on writing, the number follows from it."""
+    """An earlier number as true (odd) or false, which is written in its place as 1 or 0."""
     return Flag(number, **common)
 
 
 def choice(tag: Any, kinds: dict[int, Any], other: Any = None, **common: Any) -> Any:
-    """A value whose field is chosen by an earlier number, the tag; ``None`` has no bytes.
+    """A value of one of several kinds, by an earlier number, the ``tag``.
 
-    ``kinds`` are fields by number, ``other`` is that of all other numbers.
+    ``kinds`` has a field for each number, ``other`` is the field for all other numbers; ``None`` in
+    their place is a kind without bytes.
     """
     return Choice(tag, kinds, other, **common)
 
 
 def finding(rule: int, when: Any, value: Any = 0) -> Any:
-    """A finding by a rule of the format's own, if a condition holds; the name begins with ``_``."""
+    """A finding by a rule of the format's own, if a condition holds. It has no bytes.
+
+    Its name begins with ``_``.
+    """
     return Check(rule, when, value)
 
 
@@ -182,16 +198,18 @@ def f64(*, unit: str = "", **common: Any) -> Any:
 
 
 def text(nbytes: Any = None, **options: Any) -> Any:
-    """UTF-8: of a size (a number, a field or an expression), or all that the record has left.
+    """UTF-8 of ``nbytes`` (a number, a field or an expression), or all that the record has left.
 
-    A field that is the size, but for a factor and a summand, follows from the text when it is
-    written. Where the size is any other expression, its fields are shown, and must agree.
+    If the size is one field, perhaps times a number plus a number, that field follows from the text
+    when the record is written. The fields of any other expression are shown, and must agree.
 
-    ``until`` is a byte that ends it instead; ``pad`` one that fills it up; ``align`` a number of
-    bytes to a multiple of which the record goes on, after zero bytes. ``defines=names[number]``
-    declares it in a table. ``refers=names[number]`` shows a text of a table; with ``inline``, a
-    bit of the number says that the text is here, as long as the lower bits say, and ``empty`` is
-    the number of the empty text.
+    - ``until``: a byte that ends it, in place of a size.
+    - ``pad``: a byte that fills it up.
+    - ``align``: zero bytes follow, up to a multiple of so many bytes from the record's start.
+    - ``defines=names[number]``: declares it in a table.
+    - ``refers=names[number]``: shows a text of a table. With ``inline``, a bit of the number, the
+      text may be here instead: then the bit is set, and the lower bits say how long it is.
+      ``empty`` is the number of the empty text.
     """
     return Text(nbytes, **options)
 
@@ -212,7 +230,8 @@ def listed(item: Any, count: Any = None, **common: Any) -> Any:
 def texts(size: Any, **options: Any) -> Any:
     """Texts, each behind its size (an integer); a size of zero ends them.
 
-    ``most`` texts of up to ``longest`` bytes; ``many`` and ``long`` are rules for what is beyond.
+    There are up to ``most`` texts of up to ``longest`` bytes; ``many`` and ``long`` are the rules
+    for more of them and for longer ones: a rule of reading and one of writing each.
     """
     return Texts(size, **options)
 
@@ -220,48 +239,55 @@ def texts(size: Any, **options: Any) -> Any:
 def spare(nbytes: int, *, after: Any = None, **common: Any) -> Any:
     """Bytes without a meaning, which writers need not clear: kept, and shown if not all are zero.
 
-    The value is empty if all are zero. ``after`` is an earlier spare field, hidden, whose bytes the
-    value begins with.
+    The value is empty if all are zero. ``after`` is an earlier, hidden spare field: its bytes are
+    shown here, before the field's own.
     """
     return Spare(nbytes, after=after, **common)
 
 
 def computed(value: Any, *, nbits: int = 64, signed: bool = False, **common: Any) -> Any:
-    """A number that is not in the file: an expression of fields and registers, as integer.
+    """A number that is not in the file, computed from fields and registers.
 
-    It is shown, ignored when the record is written, and not looked at when records are compared.
+    It is shown; writing ignores it, and so do comparisons of records.
     """
     return Computed(value, nbits=nbits, signed=signed, **common)
 
 
 def kind(number: Any) -> Any:
-    """The field of a family whose number tells the kind; up to two, the second may be unused."""
+    """The field of a family whose number tells the kind of a record.
+
+    There may be two; kinds may leave the second one unused.
+    """
     return _with_role(number, "kind")
 
 
 def size(number: Any, *, unit: int = 1, plus: int = 0, power: bool = False) -> Any:
     """The field of a family that says how long a record is: ``number * unit + plus`` bytes.
 
-    With ``power`` it is ``unit << number`` bytes, as of the blocks of a heap: zero bytes fill a
-    record up. The number is shown; a record that is made without it has the smallest that fits.
+    With ``power`` it is ``unit << number`` bytes, as of the blocks of a heap, and zero bytes fill
+    the record up. The number is shown then; a record that is made without it gets the smallest one
+    that fits.
     """
-    made = _with_role(number, "size")
+    size_field = _with_role(number, "size")
     if power and plus:
         raise PluginError("a size that is a power of two has no plus")
-    made.size_unit, made.size_plus, made.size_power = unit, plus, power
-    if power and made.default is attrs.NOTHING:
-        made.default = None
-    return made
+    size_field.size_unit = unit
+    size_field.size_plus = plus
+    size_field.size_power = power
+    if power and size_field.default is attrs.NOTHING:
+        size_field.default = None  # the smallest that fits
+    return size_field
 
 
 def resume(*, alone: bool = False, holds: Any = None, most: int = 64, **likely: range) -> Any:
     """Where reading goes on after damage, as an option of a family: ``resume=wire.resume(…)``.
 
     It goes on at the next multiple of ``align`` where three records in a row have a known kind, a
-    possible size and likely numbers (``severity=range(1, 128)``, by the names of their fields), or
-    fewer up to the end of the file. ``holds`` is the class of the items that fill a record, by
-    default that of its last list: such records are believed ``alone``, or else only they are
-    believed. ``most`` items are looked at. Records of other kinds are damage.
+    possible size and likely numbers (``severity=range(1, 128)``, by the names of their fields);
+    fewer will do at the end of the file. ``holds`` is the class of the items that fill a record, by
+    default that of its last list. With ``alone``, one record that its items fill is enough;
+    without, a record counts only if its items fill it. ``most`` items are looked at. Records of
+    kinds that are not declared are damage.
     """
     return Resume(likely, alone, holds, most)
 
@@ -276,7 +302,8 @@ def _with_role(number: Any, role: str) -> Any:
 def byte_order(number: int, nbytes: int = 4) -> Any:
     """A mark of the byte order: ``number``, in the order of this record and of all after it.
 
-    It is shown as ``little`` or ``big``. The number of the record's kind reads the same in both.
+    It is shown as ``little`` or ``big``. The kind of its record must be a number that is the same
+    in both orders.
     """
     return Mark(number, nbytes)
 
@@ -304,7 +331,8 @@ def checksum(of: Callable[[Any], int]) -> Any:
 def table(name: str, *, closed: bool = False) -> Any:
     """A table of texts by number: ``defines=names[number]`` fills it, ``refers=names`` uses it.
 
-    Nothing fills a ``closed`` one: texts are inline or empty, and other references do not fit.
+    Nothing fills a ``closed`` one: its texts are inline or empty, and any other reference is
+    damage.
     """
     return TextTable(name, closed=closed)
 
@@ -327,22 +355,25 @@ def always(text: str) -> Any:
 def rows(
     table: str, record: Any, *, doc: str = "", own: Iterable[Column] = (), **columns: Any
 ) -> Rows:
-    """A row of ``table`` for every record of a class: columns by name, given as names of fields.
+    """A row of ``table`` for every record of a class: what each column has, by its name.
 
-    A column may also be an expression of fields and registers, a number, or ``always("a text")``.
-    ``"samples.level"`` is a field of the items of a list, and each item is a row of its own; so is
-    each number of a list of numbers.
-    Times are in nanoseconds: a field with another ``unit`` of time (us, ms, s) is converted, and
-    what does not fit 64 bits is the nearest time, and a finding.
+    A column has the field of this name (a text), an expression of fields and registers, a number,
+    or ``always("a text")``. ``"samples.level"`` is a field of the items of a list, and each item is
+    a row of its own; so is each number of a list of numbers.
+
+    Times are in nanoseconds: a field with another ``unit`` of time (us, ms, s) is converted. A time
+    that 64 bits cannot hold is the nearest one, and a finding.
+
     Columns that the standard table does not have begin with a prefix of the format; ``own``
-    describes those that are not fields. ``doc`` says what a row of an own table is.
+    describes those that are not fields. ``doc`` says what a row is, if the table is the format's
+    own.
     """
     return Rows(table, record, columns, doc, tuple(own))
 
 
 def threads(process: str, thread: str) -> ThreadIds:
-    """Columns of the tables, with the ids of a row's process and thread, make the row's ``thread``.
+    """Which columns have the ids of a row's process and thread: they make the row's ``thread``.
 
-    It is one of the ``tables`` of a format. `threads` and `processes` are made of all ids.
+    It is one of the ``tables`` of a format. The tables `threads` and `processes` have all ids.
     """
     return ThreadIds(process, thread)

@@ -27,17 +27,23 @@ def document(format: Format) -> str:
     layouts = [cls.layout for cls in format.classes]
     if format.header is not None:
         layouts.insert(0, format.header.layout)
-    parts = [_section(each) for each in every_layout(layouts) if each.kind or each.fields]
-    return "\n".join(parts)
+    sections = [
+        _section(layout) for layout in every_layout(layouts) if layout.kind or layout.fields
+    ]
+    return "\n".join(sections)
 
 
 def _section(layout: Layout) -> str:
-    cls = layout.cls
-    doc = " ".join((cls.__doc__ or "").split())
-    kind = ", ".join("other" if number == OTHER else f"{number:#x}" for number in layout.kind)
-    title = f"### `{cls.record}`" + (f" (kind {kind})" if kind else "")
-    lines = [title, "", *([doc, ""] if doc else []), "| field | where | meaning |", "|---|---|---|"]
-    lines += _rows(layout)
+    """Return the heading, the docstring and the table of a layout."""
+    title = f"### `{layout.cls.record}`"
+    if layout.kind:
+        kind_texts = ["other" if number == OTHER else f"{number:#x}" for number in layout.kind]
+        title += f" (kind {', '.join(kind_texts)})"
+    lines = [title, ""]
+    description = " ".join((layout.cls.__doc__ or "").split())
+    if description:
+        lines += [description, ""]
+    lines += ["| field | where | meaning |", "|---|---|---|", *_rows(layout)]
     return "\n".join(lines) + "\n"
 
 
@@ -47,16 +53,19 @@ def _rows(layout: Layout) -> Iterator[str]:
         if isinstance(field, Check):
             continue
         place = places.get(field)
-        where = _size(layout, field)
+        location = _size(layout, field)
         if place is not None:
-            where = f"byte {place.offset}: {where}"
-        yield f"| `{field.name.lstrip('_')}` | {where} | {_meaning(field)} |"
+            location = f"byte {place.offset}: {location}"
+        yield f"| `{field.name.lstrip('_')}` | {location} | {_meaning(field)} |"
 
 
 def _size(layout: Layout, field: Field) -> str:
+    """Return the size of a field in words, and where it is in its word."""
     if isinstance(field, Bits):
-        nbytes = layout.words[layout.word_of[field]][0]
-        bits = f"bit {field.low}" if field.low == field.high else f"bits {field.low}–{field.high}"
+        nbytes, _ = layout.words[layout.word_of[field]]
+        bits = f"bits {field.low}–{field.high}"
+        if field.low == field.high:
+            bits = f"bit {field.low}"
         return f"{bits} of {counted(nbytes)}"
     if isinstance(field, Integer | Float):
         return counted(field.nbytes)
@@ -67,16 +76,19 @@ def _size(layout: Layout, field: Field) -> str:
     if isinstance(field, Texts):
         return f"texts, each behind its size of {counted(field.size.nbytes)}; 0 ends them"
     if isinstance(field, Choice):
-        kinds = (
-            f"{key}: {_size(layout, each)}" for key, each in field.kinds.items() if each is not None
-        )
-        return f"by {_text(field.tag)}: " + ", ".join(kinds)
+        sizes = [
+            f"{number}: {_size(layout, variant)}"
+            for number, variant in field.kinds.items()
+            if variant is not None
+        ]
+        return f"by {_text(field.tag)}: " + ", ".join(sizes)
     if isinstance(field, Flag):
         return f"bit 0 of {_text(field.number)}"
     if isinstance(field, Listed):
         kinds_of_items = {Integer: "integers", Float: "floating-point numbers"}
-        what = kinds_of_items.get(type(field.item)) or f"`{field.item.record}`"
-        return f"list of {what}, " + ("to the end" if field.count is None else _text(field.count))
+        items = kinds_of_items.get(type(field.item)) or f"`{field.item.record}`"
+        count = "to the end" if field.count is None else _text(field.count)
+        return f"list of {items}, {count}"
     return ""
 
 
@@ -86,6 +98,7 @@ def counted(nbytes: int) -> str:
 
 
 def _span(field: Span) -> str:
+    """Return where a text or bytes end."""
     if isinstance(field, Text) and field.entry is not None:
         size = f"text of {field.entry.table!r}, number {_text(field.entry.index)}"
     elif field.until:
@@ -96,28 +109,36 @@ def _span(field: Span) -> str:
         size = f"{_text(field.nbytes)} bytes"
     if field.pad:
         size += f", padded with {field.pad!r}"
-    return size + (f", aligned to {field.aligned}" if field.aligned > 1 else "")
+    if field.aligned > 1:
+        size += f", aligned to {field.aligned}"
+    return size
 
 
 def _meaning(field: Field) -> str:
-    said = [field.doc] if field.doc else []
+    """Return what a field is for, and what is special about it."""
+    remarks = [field.doc]
     if field.role:
-        said.append("kind of the record" if field.role == "kind" else "size of the record")
+        remarks.append("kind of the record" if field.role == "kind" else "size of the record")
         if isinstance(field, Number) and field.size_power:
-            said.append(f"{field.size_unit} << number bytes")
+            remarks.append(f"{field.size_unit} << number bytes")
     if isinstance(field, Mark):
-        said.append(f"byte order: {field.number:#x}")
+        remarks.append(f"byte order: {field.number:#x}")
     if isinstance(field, Number):
-        said += [field.unit] if field.unit else []
-        said += ["signed"] if field.signed else []
-        said += [", ".join(f"{value} {name}" for value, name in field.values.items())]
-        said += [f"number in {field.refers!r}"] if field.refers is not None else []
-        said += [f"equals {_text(field.equals)}"] if field.equals is not None else []
+        remarks.append(field.unit)
+        if field.signed:
+            remarks.append("signed")
+        remarks.append(", ".join(f"{value} {name}" for value, name in field.values.items()))
+        if field.refers is not None:
+            remarks.append(f"number in {field.refers!r}")
+        if field.equals is not None:
+            remarks.append(f"equals {_text(field.equals)}")
     if field.when is not None:
-        said.append(f"only if {_text(field.when)}")
-    return "; ".join(filter(None, said)).replace("|", "\\|")
+        remarks.append(f"only if {_text(field.when)}")
+    # What a field does not have is empty; a bar would end the cell of the table.
+    return "; ".join(filter(None, remarks)).replace("|", "\\|")
 
 
 def _text(value: Expression) -> str:
+    """Return an expression with names of fields only: ``Event._count`` is ``count``."""
     text = repr(value).removeprefix("(").removesuffix(")")
     return " ".join(word.rpartition(".")[2].lstrip("_") for word in text.split())

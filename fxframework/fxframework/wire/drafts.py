@@ -33,38 +33,40 @@ class Drafted(Shape):
         The bits that are always the same, and the others: field, mask, and place in the word. The
         size comes last: what makes a record too large is refused for itself.
         """
-        found = {}
-        bits = [field for field in self.fields if isinstance(field, Bits)]
-        for first, mirrored in itertools.product(self.words, (False, True)):
-            fixed = 0
+        words = {}
+        bit_fields = [field for field in self.fields if isinstance(field, Bits)]
+        bit_fields.sort(key=lambda field: field.role == "size")
+        for first_field, mirrored in itertools.product(self.words, (False, True)):
+            nbytes, _ = self.words[first_field]
+            constant_bits = 0
             rows: list[tuple[Bits, int, int]] = []
-            for field in sorted(bits, key=lambda each: each.role == "size"):
-                if self.word_of[field] is not first:
+            for field in bit_fields:
+                if self.word_of[field] is not first_field:
                     continue
-                mask, shift = (1 << field.nbits) - 1, field.shift(self.words[first][0], mirrored)
+                mask = (1 << field.nbits) - 1
+                shift = field.shift(nbytes, mirrored)
                 if field in self.constants:
-                    fixed |= (self.constants[field] & mask) << shift
+                    constant_bits |= (self.constants[field] & mask) << shift
                 else:
                     rows.append((field, mask, shift))
-            found[first, mirrored] = fixed, rows
-        return found
+            words[first_field, mirrored] = constant_bits, rows
+        return words
 
     @functools.cached_property
     def extents(self) -> list[tuple[Field, int]]:
         """The fields that have bytes, and how many; -1 of those that must be written to know."""
-        found = []
+        extents = []
         for field in self.fields:
-            is_number = isinstance(field, Number | Float | Spare)
             in_word_of_others = isinstance(field, Bits) and field not in self.words
             if in_word_of_others or type(field).put is Field.put:
                 continue
-            if is_number and field.when is None:
-                found.append(
-                    (field, self.words[field][0] if field in self.words else field.least())
-                )
-            else:
-                found.append((field, -1))
-        return found
+            nbytes = -1
+            if isinstance(field, Number | Float | Spare) and field.when is None:
+                nbytes = field.least()
+                if field in self.words:
+                    nbytes, _ = self.words[field]
+            extents.append((field, nbytes))
+        return extents
 
     @functools.cached_property
     def checksums_before(self) -> dict[Field, list[Checksum]]:
@@ -73,7 +75,7 @@ class Drafted(Shape):
         return {field: field.checksums for field in numbers if field.checksums}
 
     @functools.cached_property
-    def given(self) -> dict[Field, tuple[str, int, int]]:
+    def plain_numbers(self) -> dict[Field, tuple[str, int, int]]:
         """The numbers that an object has as they are: name, least and greatest."""
         return {
             field: (field.name, *field.range)
@@ -89,14 +91,14 @@ class Drafted(Shape):
         """Whether numbers follow from their places."""
         return any(isinstance(field, Number) and field.uses_place for field in self.fields)
 
-    def packed(self, made: Any, state: State | None, big: bool) -> bytes:
+    def packed(self, record: Any, state: State | None, big: bool) -> bytes:
         """Return the bytes of an object. Raises RefusalError for a value that does not fit.
 
         What has a size of its own is written first, so that lengths before it are known.
         """
-        draft = Draft(self, made, state, big)
+        draft = Draft(self, record, state, big)
         pieces: dict[Field, bytes] = {}
-        padding = -1
+        padding = -1  # not known yet
         for field, nbytes in self.extents:
             if field.tail and padding < 0:
                 padding = self._padding(draft)
@@ -104,13 +106,16 @@ class Drafted(Shape):
             if self.writes_places:
                 draft.places[field] = draft.at
             if nbytes < 0:
-                is_there = field.when is None or draft.has(field)
-                piece = pieces[field] = field.put(draft) if is_there else b""
-                nbytes = len(piece)
+                pieces[field] = b""
+                if field.when is None or draft.has(field):
+                    pieces[field] = field.put(draft)
+                nbytes = len(pieces[field])
             draft.at += nbytes
         if padding < 0:
             padding = self._padding(draft)
             draft.at += padding
+        # Now all lengths are known: numbers that say them can be written, in the order of fields,
+        # so that a checksum sees the bytes before it.
         draft[SIZE] = draft.at
         for field, size in self.stated.items():
             self._check_stated(draft, field, size)
@@ -133,17 +138,21 @@ class Drafted(Shape):
     def _padding(self, draft: Draft) -> int:
         """Return how much padding is behind the fields so far, before the tail."""
         nbytes = draft.at
-        whole = self._whole_size(draft)
-        if whole:
-            padding = whole - self.tail - nbytes
+        whole_size = self._whole_size(draft)
+        if whole_size:
+            padding = whole_size - self.tail - nbytes
             if padding < 0:
-                last = [field for field in self.fields if not field.tail and not field.is_computed]
-                raise last[-1].refused(404, f"the fields take {nbytes} of {whole} bytes")
+                before_padding = [
+                    field for field in self.fields if not field.tail and not field.is_computed
+                ]
+                message = f"the fields take {nbytes} of {whole_size} bytes"
+                raise before_padding[-1].refused(404, message)
         else:
             padding = -(nbytes + self.tail) % self.align
         if padding and self.rest is not None:
+            rule = 405 if self.family.power else 404
             message = f"{self.rest.name} would have {padding} bytes more, as padding"
-            raise self.rest.refused(405 if self.family.power else 404, message)
+            raise self.rest.refused(rule, message)
         return padding
 
     def _whole_size(self, draft: Draft) -> int:
@@ -151,7 +160,7 @@ class Drafted(Shape):
         if not self.family.power:
             return self.fixed
         assert self.family.size is not None  # noqa: S101 (it says the power)
-        if getattr(draft.made, self.family.size.name) is None:
+        if getattr(draft.record, self.family.size.name) is None:
             return self.family.unit << self.family.smallest_power(draft.at + self.tail)
         return self.family.size_of(draft[self.family.size])
 
@@ -162,13 +171,14 @@ class Drafted(Shape):
             return
         if not draft.has(field if choice is None else choice):
             return
-        wanted, length = size.value(draft), field.length_written(draft)
-        if wanted != length:
-            message = f"{field.name} has {length} bytes or items, and {size!r} is {wanted}"
+        stated_length = size.value(draft)
+        length = field.length_written(draft)
+        if stated_length != length:
+            message = f"{field.name} has {length} bytes or items, and {size!r} is {stated_length}"
             raise field.refused(405, message)
 
     def check_kind(self, data: memoryview, big: bool, mirrored: bool) -> None:
         """Raise RefusalError if the fields make the record one of another kind."""
-        found = self.family.numbers(data, 0, big, mirrored)
-        if any(a != b for a, b in zip(self.kind, found, strict=False)):
+        kind_read = self.family.numbers(data, 0, big, mirrored)
+        if any(own != read for own, read in zip(self.kind, kind_read, strict=False)):
             raise RefusalError(404, "it would be read as a record of another kind")

@@ -37,11 +37,13 @@ class Encoder(lossless.Encoder):
         """Return the bytes of a record or its JSON. Raises WriteRefusedError if invalid."""
         if isinstance(record, Mapping):
             record = self.format.from_json(record, self.state)
-        raw = None if record.raw is None else bytes(record.raw)
-        if raw is not None and isinstance(record, Unknown):
-            return self._unknown(record.type, raw)
-        if raw is not None and isinstance(record, DamagedRecord):
-            return raw
+        raw = None
+        if record.raw is not None:
+            raw = bytes(record.raw)
+            if isinstance(record, Unknown):
+                return self._unknown(record.type, raw)
+            if isinstance(record, DamagedRecord):
+                return raw
         if not isinstance(record, Record):
             return self.format.pack(record, self.state)
         cls = type(record)
@@ -54,14 +56,17 @@ class Encoder(lossless.Encoder):
 
     def _unknown(self, kind: int, raw: bytes) -> bytes:
         """Return the bytes of a record of an unknown kind, if they are of that kind and whole."""
-        family, big = self.format.family, self.state.big
+        family = self.format.family
+        big = self.state.big
         data = memoryview(raw)
-        whole = len(raw) >= max(1, family.head) and family.size_at(data, 0, big) == len(raw)
-        if not whole or family.numbers(data, 0, big)[:1] != [kind]:
+        has_head = len(raw) >= max(1, family.head)
+        is_whole = has_head and family.size_at(data, 0, big) == len(raw)
+        if not is_whole or family.numbers(data, 0, big)[:1] != [kind]:
             raise self.format.refuse(404, f"unknown: raw is not a whole record of type {kind}")
         return raw
 
     def _state_for(self, cls: type[Record], data: bytes) -> State:
+        """Return the state for reading a record, which may say the byte order itself."""
         mark = cls.layout.mark
         if mark is not None:
             self.state.big = cls.layout.mark_place.get(memoryview(data), 0, True) == mark.number
@@ -72,32 +77,36 @@ class Encoder(lossless.Encoder):
         state = self._state_for(cls, data)
         try:
             cls.layout.family.check(cls, memoryview(data), state, state.big)
-            _, c = cls.unpack(memoryview(data), 0, len(data), state)
+            _, cursor = cls.unpack(memoryview(data), 0, len(data), state)
         except RefusalError as problem:
             raise self.format.refused(cls.record, problem) from None
         except ShortError:
-            what = f"{cls.record}: the fields do not agree with each other"
-            raise self.format.refuse(404, what) from None
-        state.apply(c.sets, c.effects)
+            message = f"{cls.record}: the fields do not agree with each other"
+            raise self.format.refuse(404, message) from None
+        state.apply(cursor.sets, cursor.effects)
 
     def packer(self) -> Packer | None:
         """Return what packs many records at a time."""
         format = self.format
-        needed = _registers_of_writing(format)
+        # Of the records that change something, those that decide how later ones are written bar all
+        # columns; those that declare texts are encoded in their turn.
+        deciding_registers = _registers_of_writing(format)
         changing = [cls for cls in format.classes if cls.layout.changes_state]
         barriers = [
             cls.record
             for cls in changing
-            if cls.layout.mark is not None or not needed.isdisjoint(cls.layout.changed)
+            if cls.layout.mark is not None or not deciding_registers.isdisjoint(cls.layout.changed)
         ]
         declaring = [cls.record for cls in changing if _declares(cls.layout)]
-        plain = [cls for cls in format.classes if _is_plain(cls)]
+        plain_classes = [cls for cls in format.classes if _is_plain(cls)]
 
-        def layout_of(given: Mapping[str, Any]) -> Layout | None:
-            layouts = (cls.layout for cls in plain if cls.record == given.get("record"))
-            return next((each for each in layouts if each.fits(self.state.registers)), None)
+        def layout_of(example: Mapping[str, Any]) -> Layout | None:
+            for cls in plain_classes:
+                if cls.record == example.get("record") and cls.layout.fits(self.state.registers):
+                    return cls.layout
+            return None
 
-        fields = [field for cls in plain for field in cls.layout.fields]
+        fields = [field for cls in plain_classes for field in cls.layout.fields]
         return Packer(
             layout_of,
             self.state,
@@ -118,17 +127,13 @@ class Encoder(lossless.Encoder):
 
 def _registers_of_writing(format: Format) -> set[Any]:
     """Return the registers that decide about the bytes of records."""
-    expressions = [
-        expression
-        for layout in format.layouts()
-        for field in layout.fields
-        if not isinstance(field, Computed)
-        for expression in field.expressions()
-    ]
-    expressions += [cls.layout.when for cls in format.classes if cls.layout.when is not None]
-    return {
-        leaf for each in expressions for leaf in each.leaves() if isinstance(leaf, Register)
-    } - {AT, SIZE}
+    expressions = [cls.layout.when for cls in format.classes if cls.layout.when is not None]
+    for layout in format.layouts():
+        for field in layout.fields:
+            if not isinstance(field, Computed):
+                expressions += field.expressions()
+    leaves = {leaf for expression in expressions for leaf in expression.leaves()}
+    return {leaf for leaf in leaves if isinstance(leaf, Register)} - {AT, SIZE}
 
 
 def _declares(layout: Layout) -> bool:

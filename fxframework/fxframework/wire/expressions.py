@@ -32,6 +32,8 @@ __all__ = [
     "Saturating",
     "condition_text",
     "expression",
+    "expression_or_none",
+    "leaves_of",
     "saturating",
     "wrapped",
 ]  # fmt: skip
@@ -53,11 +55,12 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "*|": operator.mul,
     "u|": lambda number, _: number % (1 << 64),
 }
-"""By symbol. The last ones saturate."""
-
+"""By symbol. ``+|``, ``-|`` and ``*|`` saturate; ``u|`` is a number without a sign, which does."""
 
 Evaluator = Callable[[Mapping[Any, int]], int]
-"""Computes an expression from the values of fields and registers."""
+"""Computes an expression from the values of fields and registers.
+
+It is a closure, made once for an expression, so that no record pays for finding out what to do."""
 WITH_NUMBER: Mapping[str, Callable[[Any, int], Evaluator]] = {
     "==": lambda field, number: lambda known: known[field] == number,
     "!=": lambda field, number: lambda known: known[field] != number,
@@ -85,7 +88,8 @@ def wrapped(number: int) -> int:
 
 def calculated(symbol: str, left: int, right: int) -> int:
     """Return the result of an operation on 64 bits with a sign."""
-    left, right = wrapped(left), wrapped(right)
+    left = wrapped(left)
+    right = wrapped(right)
     if symbol in ("<<", ">>") and not 0 <= right < 64:
         return 0
     return wrapped(int(OPERATIONS[symbol](left, right)))
@@ -98,7 +102,8 @@ def calculated_columns(symbol: str, left: Any, right: Any) -> Any:
     if symbol in ("&", "|") and is_mask(left) and is_mask(right):
         return OPERATIONS[symbol](left, right)
     # Numpy adds bool to bool as bool, and knows no << of them.
-    left, right = as_numbers(left), as_numbers(right)
+    left = as_numbers(left)
+    right = as_numbers(right)
     if symbol in ("<<", ">>"):
         return shifted(symbol, left, right)
     if symbol == "u|":
@@ -118,12 +123,15 @@ def as_numbers(value: Any) -> Any:
 
 def shifted(symbol: str, left: Any, right: Any) -> Any:
     """Return columns shifted by 0 to 63 bits; by any other number the result is 0."""
-    within = (right >= 0) & (right < 64)
-    if within is False:
+    in_range = (right >= 0) & (right < 64)
+    # One number for all rows gives one bool, and not a column.
+    if in_range is False:
         return np.zeros_like(left)
     # Numpy's result of a shift by 64 or more depends on the machine.
     results = OPERATIONS[symbol](left, right & 63)
-    return results if within is True else np.where(within, results, 0)
+    if in_range is True:
+        return results
+    return np.where(in_range, results, 0)
 
 
 def may_overflow(symbol: str, left: Any, right: Any) -> Any:
@@ -133,9 +141,13 @@ def may_overflow(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "*|":
         # In doubles, which are off by less than one half.
         return abs(left * 1.0) * abs(right * 1.0) >= float(1 << 62)
+    # The sign of `a ^ b` is set where a and b have different signs. A sum overflowed where both
+    # sides have another sign than it; a difference where the sides have different signs, and it has
+    # not that of the left one.
     result = calculated_columns(symbol, left, right)
-    # A sum overflows if both sides have one sign and it has the other, a difference likewise.
-    return ((left ^ result) & (right ^ result if symbol == "+|" else left ^ right)) < 0
+    if symbol == "+|":
+        return ((left ^ result) & (right ^ result)) < 0
+    return ((left ^ result) & (left ^ right)) < 0
 
 
 class Expression:
@@ -317,13 +329,17 @@ class Calculation(Expression):
     @functools.cached_property
     def evaluate(self) -> Evaluator:
         """Computes the result; what the expression alone says is decided once."""
-        symbol, left, right = self.symbol, within(self.left), within(self.right)
+        symbol = self.symbol
+        left = within(self.left)
+        right = within(self.right)
         if symbol in ("&", "|") and is_condition(self.left) and is_condition(self.right):
             if symbol == "&":
                 return lambda known: left(known) and right(known)
             return lambda known: left(known) or right(known)
         operation = OPERATIONS[symbol]
         number = wrapped(self.right.number) if isinstance(self.right, Constant) else None
+        # Shifts by numbers that may be beyond 63, and results that may be beyond 64 bits, take
+        # longer; all others are the operation alone.
         if symbol in ("<<", ">>") and (number is None or not 0 <= number < 64):
             return lambda known: calculated(symbol, left(known), right(known))
         if symbol in ("+", "-", "*", "<<"):
@@ -349,14 +365,15 @@ class Calculation(Expression):
 
     def linear(self) -> tuple[Expression, int, int] | None:
         """Return a leaf, a factor and a summand, or None."""
-        left, right = self.left, self.right
-        if isinstance(left, Constant) and self.symbol in "+*":
-            left, right = right, left
-        inner = left.linear()
-        if inner is None or not isinstance(right, Constant) or isinstance(left, Constant):
+        variable = self.left
+        constant = self.right
+        if isinstance(variable, Constant) and self.symbol in "+*":
+            variable, constant = constant, variable
+        inner = variable.linear()
+        if inner is None or not isinstance(constant, Constant) or isinstance(variable, Constant):
             return None
         leaf, factor, summand = inner
-        number = right.number
+        number = constant.number
         if self.symbol == "+":
             return leaf, factor, summand + number
         if self.symbol == "-":
@@ -383,25 +400,31 @@ class Saturating(Calculation):
 
     def exact(self, known: Mapping[Any, int]) -> int:
         """Return the result, whatever its size."""
-        left, right = self.left.value(known), self.right.value(known)
-        return int(OPERATIONS[self.symbol](wrapped(left), wrapped(right)))
+        left = wrapped(self.left.value(known))
+        right = wrapped(self.right.value(known))
+        return int(OPERATIONS[self.symbol](left, right))
 
     def beyond(self, known: Mapping[Any, int]) -> bool:
         """Return whether the result, or a number that it is made of, does not fit."""
-        inner = (each for each in (self.left, self.right) if isinstance(each, Saturating))
-        return self.exact(known) != self.value(known) or any(each.beyond(known) for each in inner)
+        if self.exact(known) != self.value(known):
+            return True
+        sides = (side for side in (self.left, self.right) if isinstance(side, Saturating))
+        return any(side.beyond(known) for side in sides)
 
     def column(self, many: Any) -> Any:
         """Return the results of many records, or the nearest numbers; say where these are."""
-        left, right = self.left.column(many), self.right.column(many)
+        left = self.left.column(many)
+        right = self.right.column(many)
         results = many.full(calculated_columns(self.symbol, left, right))
         candidates = np.flatnonzero(many.full(may_overflow(self.symbol, left, right)))
         if not candidates.size:
             return results
+        # These rows, mostly few, are computed again in Python's integers, which do not overflow.
         results = results.copy()
-        pairs = zip(many.full(left)[candidates], many.full(right)[candidates], strict=True)
-        for row, (one_side, other_side) in zip(candidates.tolist(), pairs, strict=True):
-            exact = int(OPERATIONS[self.symbol](int(one_side), int(other_side)))
+        lefts = many.full(left)[candidates].tolist()
+        rights = many.full(right)[candidates].tolist()
+        for row, left_number, right_number in zip(candidates.tolist(), lefts, rights, strict=True):
+            exact = int(OPERATIONS[self.symbol](int(left_number), int(right_number)))
             results[row] = max(-1 << 63, min(exact, (1 << 63) - 1))
             if exact != results[row]:
                 many.saturated.append(row)
@@ -422,9 +445,10 @@ def within(value: Expression) -> Evaluator:
     """Return what computes an expression within 64 bits with a sign."""
     if isinstance(value, Calculation | Register):
         return value.evaluate
-    least, most = getattr(value, "range", LIMITLESS)
     if isinstance(value, Constant):
         least = most = value.number
+    else:
+        least, most = getattr(value, "range", LIMITLESS)
     evaluate = value.evaluate
     if least >= -1 << 63 and most < 1 << 63:
         return evaluate
@@ -443,9 +467,12 @@ def is_condition(value: Expression) -> bool:
 def saturating(value: Any) -> Expression:
     """Return an expression whose sums and products saturate, and so do its unsigned numbers."""
     if isinstance(value, Calculation):
-        symbol, left, right = value.symbol, value.left, value.right
+        symbol = value.symbol
+        left = value.left
+        right = value.right
         if symbol == "<<" and isinstance(right, Constant) and 0 <= right.number < 63:
-            symbol, right = "*", Constant(1 << right.number)
+            symbol = "*"
+            right = Constant(1 << right.number)
         if symbol in ("+", "-", "*"):
             return Saturating(f"{symbol}|", saturating(left), saturating(right))
     elif getattr(value, "nbits", 0) == 64 and not value.signed:
@@ -455,9 +482,27 @@ def saturating(value: Any) -> Expression:
 
 def condition_text(when: Expression, known: Mapping[Any, int]) -> str:
     """Return a condition that does not hold as a text, with the numbers that decide it."""
-    numbers = [each for each in when.leaves() if not isinstance(each, Constant)]
-    values = dict.fromkeys(f"{each!r} is {each.value(known)}" for each in numbers if each in known)
-    return f"{when!r} does not hold" + (f": {', '.join(values)}" if values else "")
+    values = [
+        f"{leaf!r} is {leaf.value(known)}"
+        for leaf in when.leaves()
+        if leaf in known and not isinstance(leaf, Constant)
+    ]
+    if not values:
+        return f"{when!r} does not hold"
+    return f"{when!r} does not hold: {', '.join(dict.fromkeys(values))}"
+
+
+def expression_or_none(value: Any) -> Expression | None:
+    """Return the expression of an option; None if it is left out."""
+    if value is None:
+        return None
+    return expression(value)
+
+
+def leaves_of(term: Expression | None) -> Iterator[Expression]:
+    """Yield the leaves of an expression; none where there is no expression."""
+    if term is not None:
+        yield from term.leaves()
 
 
 def expression(value: Any) -> Expression:

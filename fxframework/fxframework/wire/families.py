@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,6 +11,7 @@ from fxframework.errors import PluginError
 from fxframework.wire.cursor import RefusalError, order_of
 from fxframework.wire.expressions import condition_text, wrapped
 from fxframework.wire.fields import Field, Number
+from fxframework.wire.rules import DOES_NOT_FIT
 from fxframework.wire.state import State
 
 if TYPE_CHECKING:
@@ -34,8 +35,15 @@ LARGEST_POWER = 31
 
 def declaration_error(owner: type, field: Field | None, reason: str) -> PluginError:
     """Return the error for a declaration that contradicts itself."""
-    place = owner.__qualname__ if field is None else f"{owner.__qualname__}.{field.name}"
+    place = owner.__qualname__
+    if field is not None:
+        place = f"{place}.{field.name}"
     return PluginError(f"{place}: {reason}", remedy="correct the declaration of the format")
+
+
+def begin_alike(kind: Sequence[int], other_kind: Sequence[int]) -> bool:
+    """Return whether kinds agree in the numbers that both have; the second one may be unused."""
+    return all(number == other for number, other in zip(kind, other_kind, strict=False))
 
 
 class Fields(tuple[Field, ...]):
@@ -71,14 +79,16 @@ class Place:
         word = int.from_bytes(data[at : at + self.nbytes], order_of(big))
         return word >> self.shift_in(mirrored) & self.mask
 
-    def get_many(self, c: Any) -> NDArray[np.int64]:
+    def get_many(self, many: Any) -> NDArray[np.int64]:
         """Return the integers of many parts (a ``Many``), which have these bytes."""
-        word: NDArray[np.int64] = c.reading.numbers.integers(
-            c.start + self.offset, self.nbytes, big=c.big
+        word: NDArray[np.int64] = many.reading.numbers.integers(
+            many.start + self.offset, self.nbytes, big=many.big
         )
         if self.shift:
             word >>= self.shift
-        return word if self.mask >= (1 << 63) else word & self.mask
+        if self.mask >= (1 << 63):
+            return word
+        return word & self.mask
 
     def put_many(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], numbers: NDArray[np.int64]
@@ -87,15 +97,18 @@ class Place:
         if not starts.size:
             return
         sign = "i" if self.nbytes == 8 else "u"
+        # A word at each byte of the data, whatever it is aligned to: they overlap.
         count = data.size - self.nbytes + 1
         words = np.ndarray((count,), f"<{sign}{self.nbytes}", data, 0, (1,))
         places = starts + self.offset
-        others = words[places].astype(np.int64) & wrapped(~(self.mask << self.shift))
-        words[places] = others | numbers << self.shift
+        other_bits = words[places].astype(np.int64) & wrapped(~(self.mask << self.shift))
+        words[places] = other_bits | numbers << self.shift
 
     def shift_in(self, mirrored: bool) -> int:
         """Return how many bits of the word are below it."""
-        return 8 * self.nbytes - self.nbits - self.shift if mirrored and self.nbits else self.shift
+        if mirrored and self.nbits:
+            return 8 * self.nbytes - self.nbits - self.shift
+        return self.shift
 
 
 @attrs.frozen
@@ -130,7 +143,7 @@ class Family:
         self.most: int = options.get("most", 0)
         """The greatest size of a record; 0 for none."""
         self.rules: Mapping[int, int] = options.get("rules", {})
-        """The format's own rules, by the numbers of those that they take the place of."""
+        """The format's own rules, by the numbers of the common ones that they replace."""
         self.resume: Resume | None = options.get("resume")
         """Where reading goes on after damage; by default where two records fit."""
         self.name: str = options.get("name", "")
@@ -138,17 +151,30 @@ class Family:
         self.section: str = options.get("section", "")
         """The section of the format's document."""
         self.kinds: list[Number] = []
+        """The fields that tell the kind."""
         self.size: Number | None = None
-        self.unit, self.plus = 1, 0
+        """The field that tells the size: ``number * unit + plus`` bytes."""
+        self.unit = 1
+        self.plus = 0
         self.power = False
-        """Whether sizes are ``unit << number``."""
+        """Whether sizes are ``unit << number`` instead."""
         self.places: dict[Field, Place] = {}
+        """Where fields of the base class are that have a fixed place."""
         self.head = 0
         """Bytes up to the end of the last kind or size field."""
         self.members: list[Any] = []
+        """The classes of the kinds."""
         self.versioned = False
-        """Whether the state chooses among its classes."""
+        """Whether registers choose among its classes (``when``)."""
         self.other: Any = None
+        """The class of all other kinds, if there is one."""
+
+    @property
+    def classes(self) -> list[Any]:
+        """The classes of the kinds, and that of all others."""
+        if self.other is None:
+            return list(self.members)
+        return [*self.members, self.other]
 
     def take_fields(self, layout: Any) -> None:
         """Find the kind and the size among the fields of the base class."""
@@ -158,6 +184,7 @@ class Family:
                 raise declaration_error(self.base, field, "has no fixed place")
             if not isinstance(field, Number) or not field.role:
                 continue
+            # The framing reads kind and size of a record before anything else of it.
             place = self.places[field]
             self.head = max(self.head, place.offset + place.nbytes)
             if field.role == "kind":
@@ -166,7 +193,8 @@ class Family:
                 if self.size is not None or self.nbytes:
                     raise declaration_error(self.base, field, "is a second size of the records")
                 self.size = field
-                self.unit, self.plus = field.size_unit, field.size_plus
+                self.unit = field.size_unit
+                self.plus = field.size_plus
                 self.power = field.size_power
                 if self.power and not field.public:
                     raise declaration_error(
@@ -187,15 +215,18 @@ class Family:
             least, most = field.range
             if not least <= number <= most:
                 raise declaration_error(cls, field, f"kind {number} does not fit its field")
-        for other in self.members:
-            same = all(a == b for a, b in zip(layout.kind, other.layout.kind, strict=False))
-            if same and layout.when is None and other.layout.when is None:
+        for member in self.members:
+            if not begin_alike(layout.kind, member.layout.kind):
+                continue
+            if layout.when is None and member.layout.when is None:
                 raise declaration_error(
-                    cls, None, f"has the kind {layout.kind} of {other.__qualname__}"
+                    cls, None, f"has the kind {layout.kind} of {member.__qualname__}"
                 )
-            if same and layout.most != other.layout.most:
-                most = other.layout.most
-                raise declaration_error(cls, None, f"says not the most={most} of its kind")
+            # The framing bounds records by their kind alone, before registers are known.
+            if layout.most != member.layout.most:
+                raise declaration_error(
+                    cls, None, f"says not the most={member.layout.most} of its kind"
+                )
         self.members.append(cls)
         self.versioned |= layout.when is not None
 
@@ -203,62 +234,64 @@ class Family:
         """Return the class for the numbers of a kind; None if there is none."""
         for cls in self.members:
             layout = cls.layout
-            if any(a != b for a, b in zip(layout.kind, numbers, strict=False)):
+            if any(kind != number for kind, number in zip(layout.kind, numbers, strict=False)):
                 continue
             if layout.fits(known):
                 return cls
         return self.other
 
-    def choose_many(self, c: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
-        """Yield each class with the rows of ``c`` (a ``Many``) that are of it; None for none."""
-        numbers = [self.places[field].get_many(c) for field in self.kinds]
-        left = np.ones(c.start.size, bool)
+    def choose_many(self, many: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+        """Yield each class with the rows of ``many`` that are of it; None with those of none."""
+        numbers = [self.places[field].get_many(many) for field in self.kinds]
+        unassigned = np.ones(many.start.size, bool)
         for cls in self.members:
-            mine = left.copy()
+            # The first class that fits, as in ``choose``.
+            is_member = unassigned.copy()
             for kind, column in zip(cls.layout.kind, numbers, strict=False):
-                mine &= column == wrapped(kind)
+                is_member &= column == wrapped(kind)
             if cls.layout.when is not None:
-                mine &= ~c.fails(cls.layout.when)
-            if mine.any():
-                left &= ~mine
-                yield cls, np.flatnonzero(mine)
-        if left.any():
-            yield self.other, np.flatnonzero(left)
+                is_member &= ~many.fails(cls.layout.when)
+            if is_member.any():
+                unassigned &= ~is_member
+                yield cls, np.flatnonzero(is_member)
+        if unassigned.any():
+            yield self.other, np.flatnonzero(unassigned)
 
-    def sizes_of_many(self, c: Any) -> NDArray[np.int64]:
+    def sizes_of_many(self, many: Any) -> NDArray[np.int64]:
         """Return the sizes that parts claim; one that is far too large is -1."""
         assert self.size is not None  # noqa: S101 (asked only then)
-        claimed = self.places[self.size].get_many(c)
-        most = LARGEST_POWER if self.power else c.reading.data.size
+        claimed = self.places[self.size].get_many(many)
+        most = LARGEST_POWER if self.power else many.reading.data.size
         fits = (claimed >= 0) & (claimed <= most)
         if self.power:
             return np.where(fits, self.unit << (claimed & LARGEST_POWER), -1)
         return np.where(fits, claimed * self.unit + self.plus, -1)
 
-    def needed_of_many(self, c: Any) -> NDArray[np.int64]:
+    def needed_of_many(self, many: Any) -> NDArray[np.int64]:
         """Return the bytes that parts of a stated size go up to, which do not fit."""
         assert self.size is not None  # noqa: S101 (asked only then)
-        claimed = self.places[self.size].get_many(c)
+        claimed = self.places[self.size].get_many(many)
         if self.power:
             sizes = self.unit << np.clip(claimed, 0, LARGEST_POWER)
         else:
             sizes = np.clip(claimed, 0, LARGEST_CLAIM) * self.unit + self.plus
-        needed: NDArray[np.int64] = c.start + np.maximum(sizes, self.head)
+        needed: NDArray[np.int64] = many.start + np.maximum(sizes, self.head)
         return needed
 
     def check(self, cls: Any, data: memoryview, state: State | None, big: bool) -> None:
         """Raise RefusalError if bytes of a class would be read as those of another one."""
         if state is None or not (self.versioned or cls is self.other):
             return
-        found = self.choose(self.numbers(data, 0, big, state.mirrored), state.registers)
-        if found is cls:
+        class_read = self.choose(self.numbers(data, 0, big, state.mirrored), state.registers)
+        if class_read is cls:
             return
-        name = "unknown" if found is None else found.record
-        why, remedy = f"it would be read as {name!r}", f"write {name!r} here"
+        name = "unknown" if class_read is None else class_read.record
+        message = f"it would be read as {name!r}"
+        remedy = f"write {name!r} here"
         if cls.layout.when is not None:
-            why += f", because {condition_text(cls.layout.when, state.registers)}"
+            message += f", because {condition_text(cls.layout.when, state.registers)}"
             remedy = f"write what makes {cls.layout.when!r} true before it"
-        raise RefusalError(404, why, remedy)
+        raise RefusalError(DOES_NOT_FIT, message, remedy)
 
     def numbers(self, data: memoryview, at: int, big: bool, mirrored: bool = False) -> list[int]:
         """Return the numbers of the kind of the record at a place."""
@@ -267,15 +300,16 @@ class Family:
     def units_of(self, size: int, most: int) -> int:
         """Return what the size field says of so many bytes. Raises RefusalError if it cannot."""
         assert self.size is not None  # noqa: S101 (asked only then)
-        value, rest = divmod(size - self.plus, self.unit)
+        number, remainder = divmod(size - self.plus, self.unit)
         least, greatest = self.size.range
-        if rest or not least <= value <= greatest or 0 < most < size:
-            raise self.size.refused(404, f"the record would have {size} bytes, too many")
-        return value
+        if remainder or not least <= number <= greatest or 0 < most < size:
+            raise self.size.refused(DOES_NOT_FIT, f"the record would have {size} bytes, too many")
+        return number
 
     def smallest_power(self, nbytes: int) -> int:
         """Return the number of the smallest size, a power of two, of so many bytes or more."""
-        return (-(-max(nbytes, 1) // self.unit) - 1).bit_length()
+        units = -(-max(nbytes, 1) // self.unit)  # rounded up
+        return (units - 1).bit_length()  # 1 unit: 0, 2: 1, 3 and 4: 2, 5 to 8: 3
 
     def size_at(self, data: memoryview, at: int, big: bool, mirrored: bool = False) -> int:
         """Return the size that the record at a place claims; 0 if its fields imply it."""

@@ -1,8 +1,16 @@
 """Fields: what a record is made of. Each class reads, writes and shows its kind of field.
 
 The functions with small names (``bits``, ``u32``, ``text``, …) are what declarations use. A class
-reads its kind of field of one record (``read``, with a ``Cursor``), and of many at once
-(``read_many``, with a ``Many``); both find the same.
+has for its kind of field:
+
+- ``read``: of one record, with a ``Cursor``: the value goes to ``values`` by name, the number to
+  ``cursor.known`` by field, findings to ``cursor.note``. A record that it does not fit into is a
+  ShortError.
+- ``read_many``: of many records at once, with a ``Many``: columns go to ``many.known`` by field.
+  Both find the same.
+- ``put`` and ``written``: bytes and number in a record that is written, with a ``Draft``. A value
+  that the field cannot hold is a RefusalError.
+- ``show`` and ``parse``: the value in record JSON.
 """
 
 from __future__ import annotations
@@ -38,10 +46,21 @@ from fxframework.wire.expressions import (
     Evaluator,
     Expression,
     Register,
-    expression,
+    expression_or_none,
+    leaves_of,
     wrapped,
 )
 from fxframework.wire.known import WORD, WORD_AT, as_mask
+from fxframework.wire.rules import (
+    DOES_NOT_FIT,
+    NO_SUCH_NAME,
+    NO_SUCH_TEXT,
+    NOT_DECLARED,
+    RESERVED,
+    UNDEFINED_VALUE,
+    WRONG_FIELDS,
+    WRONG_TYPE,
+)
 from fxframework.wire.state import State, TextTable
 
 if TYPE_CHECKING:
@@ -58,13 +77,13 @@ Values = dict[str, Any]
 Reader = Callable[[Cursor, Values], None]
 """Reads a field, or several, and puts their values by name."""
 Refs = dict[str, int] | None
-DENSE = 4096
-"""Numbers below it are looked up in a table."""
+LARGEST_IN_TABLE = 4095
+"""Enumerations of numbers up to this are looked up in a table."""
 
 
 def refusal_of_range(name: str, value: Any, least: int, most: int) -> RefusalError:
     """Return the refusal of a number that its field cannot hold."""
-    return RefusalError(404, f"{name} is {value!r}, but its field holds {least} to {most}")
+    return RefusalError(DOES_NOT_FIT, f"{name} is {value!r}, but its field holds {least} to {most}")
 
 
 class Field(Expression):
@@ -93,16 +112,16 @@ class Field(Expression):
         **unknown: Any,
     ) -> None:
         if unknown:
-            kind = type(self).__name__.lower()
+            field_kind = type(self).__name__.lower()
             raise PluginError(
-                f"a field of kind {kind} has no option {min(unknown)!r}",
+                f"a field of kind {field_kind} has no option {min(unknown)!r}",
                 remedy="docs/reference/wire.md lists the options of each kind",
             )
         self.name = ""
         self.owner = ""
         self.rules = dict(rules or {})
-        """The format's own rules, by the numbers of those that they take the place of; 0: none."""
-        self.when = None if when is None else expression(when)
+        """The format's own rules, by the numbers of the common ones that they replace; 0: none."""
+        self.when = expression_or_none(when)
         self.tail = tail
         self.doc = doc
         self.default = default
@@ -130,13 +149,12 @@ class Field(Expression):
     @functools.cached_property
     def by_room(self) -> bool:
         """Whether it is there only if there is room for it, so that its value says so."""
-        leaves = () if self.when is None else self.when.leaves()
-        return any(leaf is SIZE or leaf is AT for leaf in leaves)
+        return any(leaf is SIZE or leaf is AT for leaf in leaves_of(self.when))
 
     @functools.cached_property
     def uses_place(self) -> bool:
         """Whether it depends on its place in the record."""
-        return any(leaf is AT for each in self.conditions() for leaf in each.leaves())
+        return any(leaf is AT for condition in self.conditions() for leaf in condition.leaves())
 
     def conditions(self) -> list[Expression]:
         """Return the expressions that it depends on, with what limits its value."""
@@ -153,7 +171,7 @@ class Field(Expression):
 
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
-        return [each for each in (self.when, self.index) if each is not None]
+        return [term for term in (self.when, self.index) if term is not None]
 
     def refused(self, number: int, message: str) -> RefusalError:
         """Return the refusal of a value, by the rule of this number or the field's own."""
@@ -161,13 +179,13 @@ class Field(Expression):
 
     def uneven(self, size: int) -> RefusalError:
         """Return the refusal of a value that is as long as no number says."""
-        return RefusalError(404, f"{self.name} has {size}, which its length cannot hold")
+        return RefusalError(DOES_NOT_FIT, f"{self.name} has {size}, which its length cannot hold")
 
     def key_of(self, value: Any) -> Any:
         """Return what values of the field are compared by."""
         return value
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Read it. Raises ShortError if the record is too short for it."""
         raise NotImplementedError
 
@@ -175,12 +193,12 @@ class Field(Expression):
         """Return what reads it, given what returns that for a field within it."""
         return self.read
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Read it of many records; those that it does not fit into are lost (``Many.lose``).
 
         By default all of them are left to ``read``.
         """
-        c.hand_over(True)
+        many.hand_over(True)
 
     def put(self, draft: Draft) -> bytes:  # noqa: ARG002 (the signature of all)
         """Return its bytes in a record that is written; of the first bits, those of the word.
@@ -195,7 +213,7 @@ class Field(Expression):
 
     def length_written(self, draft: Draft) -> int:
         """Return how long its value is, which a number says."""
-        return len(getattr(draft.made, self.name))
+        return len(getattr(draft.record, self.name))
 
     def index_written(self, draft: Draft) -> int:
         """Return the number that a reference is written as. Raises RefusalError for none."""
@@ -203,12 +221,14 @@ class Field(Expression):
 
     def missing(self) -> RefusalError:
         """Return the refusal of a record without it, whose other fields say that it has one."""
-        return RefusalError(402, f"{self.name} is missing, which is there when {self.when!r}")
+        return RefusalError(
+            WRONG_FIELDS, f"{self.name} is missing, which is there when {self.when!r}"
+        )
 
     def unwanted(self) -> RefusalError:
         """Return the refusal of a value, where other fields say that there is none."""
         return RefusalError(
-            404, f"{self.name} is given, but it is there only when {self.when!r}",
+            DOES_NOT_FIT, f"{self.name} is given, but it is there only when {self.when!r}",
             f"leave {self.name} out, or make the condition true",
         )  # fmt: skip
 
@@ -238,7 +258,9 @@ class Field(Expression):
         return operator.itemgetter(self)
 
     def __repr__(self) -> str:
-        return f"{self.owner}.{self.name}" if self.owner else self.name or type(self).__name__
+        if self.owner:
+            return f"{self.owner}.{self.name}"
+        return self.name or type(self).__name__
 
 
 class Limited(Field):
@@ -262,16 +284,16 @@ class Limited(Field):
         """Return the expressions that it depends on, with those of its limits."""
         return [*self.expressions(), *(holds for holds, _ in self.limits)]
 
-    def check_limits(self, c: Cursor) -> None:
+    def check_limits(self, cursor: Cursor) -> None:
         """Report a value that is not within the limits."""
         for holds, rule in self.limits:
-            if not holds.evaluate(c.known):
-                c.note(rule, c.known[self], None, self)
+            if not holds.evaluate(cursor.known):
+                cursor.note(rule, cursor.known[self], None, self)
 
-    def check_limits_of_many(self, c: Many) -> None:
+    def check_limits_of_many(self, many: Many) -> None:
         """Report the values of many records that are not within the limits."""
         for holds, rule in self.limits:
-            c.note(rule, c.fails(holds), c.known[self], None, self)
+            many.note(rule, many.fails(holds), many.known[self], None, self)
 
 
 class Membership:
@@ -279,19 +301,21 @@ class Membership:
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self.numbers = np.array(sorted(map(wrapped, numbers)), np.int64)
-        dense = self.numbers.size and self.numbers[0] >= 0 and self.numbers[-1] < DENSE
-        self.table = np.zeros(int(self.numbers[-1]) + 2, bool) if dense else None
-        if self.table is not None:
+        self.table: NDArray[np.bool_] | None = None
+        """Which numbers are among them, if all are small."""
+        if self.numbers.size and self.numbers[0] >= 0 and self.numbers[-1] <= LARGEST_IN_TABLE:
+            # One element more than numbers: it is False, and stands for all that are larger.
+            self.table = np.zeros(int(self.numbers[-1]) + 2, bool)
             self.table[self.numbers] = True
 
     def missing(self, column: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which numbers of a column are not among them."""
         if self.table is None:
             return np.isin(column, self.numbers, invert=True)
-        # The last element of the table stands for all numbers beyond it; negative ones are large
-        # without a sign.
-        beyond = np.uint64(self.table.size - 1)
-        return ~self.table.take(np.minimum(column.view(np.uint64), beyond).view(np.int64))
+        # Without a sign, negative numbers are large, so the last element stands for them, too.
+        last_index = np.uint64(self.table.size - 1)
+        indexes = np.minimum(column.view(np.uint64), last_index).view(np.int64)
+        return ~self.table.take(indexes)
 
 
 class Number(Limited):
@@ -319,31 +343,49 @@ class Number(Limited):
         self.values = dict(values or {})
         self.closed = closed
         self.refers = refers
-        self.equals = None if equals is None else expression(equals)
-        self.below = None if below is None else expression(below)
-        fixed = [self.equals.number] if isinstance(self.equals, Constant) else []
-        for number in (*self.values, *fixed):
-            if not self.range[0] <= number <= self.range[1]:
+        self.equals = expression_or_none(equals)
+        self.below = expression_or_none(below)
+        declared_numbers = list(self.values)
+        if isinstance(self.equals, Constant):
+            declared_numbers.append(self.equals.number)
+        least, most = self.range
+        for number in declared_numbers:
+            if not least <= number <= most:
                 raise PluginError(
-                    f"{number} is not a number of the field, which holds {self.range[0]} to "
-                    f"{self.range[1]}",
+                    f"{number} is not a number of the field, which holds {least} to {most}",
                     remedy="correct the number, or give the field more bits",
                 )
-        least, most = self.at_least, self.at_most
-        wide = nbits == 64 and not signed  # half of them are below 0 in expressions
-        if least is not None and most is None and wide:
-            self.limits.append(((self >= least) | (self < 0), 106))
-        elif least is not None or most is not None:
-            low = (0 if wide else limits_of(nbits, signed)[0]) if least is None else least
-            high = limits_of(nbits, signed)[1] if most is None else most
-            self.limits.append(((self >= low) & (self <= high), 106))
-        if self.below is not None:
-            holds = (self < self.below) & (self >= 0) if wide else self < self.below
-            self.limits.append((holds, 106 if isinstance(self.below, Constant) else 108))
+        self._add_limits()
         self.sets = sets
         self.adds = adds
         self.flag = False
-        self.size_unit, self.size_plus, self.size_power = 1, 0, False
+        self.size_unit = 1
+        self.size_plus = 0
+        self.size_power = False
+
+    def _add_limits(self) -> None:
+        """Make conditions of ``least``, ``most`` and ``below``."""
+        # Expressions have 64 bits with a sign: numbers of u64 from 2^63 on are negative in them.
+        # They are above every lower limit, and beyond every upper one.
+        is_wrapped = self.nbits == 64 and not self.signed
+        least, most = self.range
+        low = least if self.at_least is None else self.at_least
+        high = most if self.at_most is None else self.at_most
+        if self.at_most is not None:
+            self.limits.append(((self >= low) & (self <= high), UNDEFINED_VALUE))
+        elif self.at_least is not None and is_wrapped:
+            self.limits.append(((self >= low) | (self < 0), UNDEFINED_VALUE))
+        elif self.at_least is not None:
+            self.limits.append(((self >= low) & (self <= high), UNDEFINED_VALUE))
+        if self.below is not None:
+            is_below = self < self.below
+            if is_wrapped:
+                is_below = is_below & (self >= 0)
+            # A limit that is a register is the count of what was declared so far.
+            number_of_rule = NOT_DECLARED
+            if isinstance(self.below, Constant):
+                number_of_rule = UNDEFINED_VALUE
+            self.limits.append((is_below, number_of_rule))
 
     @property
     def changes_state(self) -> bool:
@@ -357,8 +399,8 @@ class Number(Limited):
 
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
-        more = [each for each in (self.equals, self.below) if each is not None]
-        return [*super().expressions(), *more]
+        terms = super().expressions()
+        return terms + [term for term in (self.equals, self.below) if term is not None]
 
     @functools.cached_property
     def names_of(self) -> dict[str, int]:
@@ -378,168 +420,174 @@ class Number(Limited):
     @functools.cached_property
     def checksums(self) -> list[Checksum]:
         """The checksums in ``equals``."""
-        leaves = () if self.equals is None else self.equals.leaves()
-        return [leaf for leaf in leaves if isinstance(leaf, Checksum)]
+        return [leaf for leaf in leaves_of(self.equals) if isinstance(leaf, Checksum)]
 
-    def take(self, c: Cursor) -> int:
+    def take(self, cursor: Cursor) -> int:
         """Read the number."""
         raise NotImplementedError
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Read the number and check it."""
-        begin = c.at
-        number = self.take(c)
-        c.known[self] = number
+        begin = cursor.at
+        number = self.take(cursor)
+        cursor.known[self] = number
         for checksum in self.checksums:
-            c.known[checksum] = checksum.of(c.data[c.start : begin])
-        at = c.word_at if self in c.layout.word_of else begin
-        shown = self.settle(c, at, number, values)
-        if c.views is not None:
-            meaning = str(shown) if shown is not number else self.unit
-            self.view(c, begin, number, meaning)
+            cursor.known[checksum] = checksum.of(cursor.data[cursor.start : begin])
+        offset = cursor.word_at if self in cursor.layout.word_of else begin
+        value = self.settle(cursor, offset, number, values)
+        if cursor.views is not None:
+            meaning = str(value) if value is not number else self.unit
+            self.view(cursor, begin, number, meaning)
+
+    # ``one.reader_of`` has shorter ways for numbers that do less than all that ``settle`` can do:
+    # the next two properties say which.
 
     @functools.cached_property
     def is_simple(self) -> bool:
-        """Whether all numbers, of an enumeration those with a name, are sound and change nothing.
-
-        But for what they must be equal to.
-        """
-        does_more = self.refers, self.sets, self.adds
-        many_flags = self.flag and self.nbits > 1
-        return not (many_flags or self.limits or self.is_ambiguous) and all(
-            each is None for each in does_more
-        )
+        """Whether a sound number changes nothing, and only enumeration and ``equals`` limit it."""
+        if self.limits or self.is_ambiguous or (self.flag and self.nbits > 1):
+            return False
+        return self.refers is None and self.sets is None and self.adds is None
 
     @functools.cached_property
     def only_adds(self) -> bool:
-        """Whether a sound number does nothing but to add to a register."""
-        does_more = self.refers, self.sets, self.equals
-        is_limited = self.flag or self.limits or self.values or not self.public
-        adds = self.adds is not None and all(each is None for each in does_more)
-        return adds and not is_limited
+        """Whether a sound number does nothing but add to a register."""
+        if self.adds is None or not self.public:
+            return False
+        if self.flag or self.limits or self.values:
+            return False
+        return self.refers is None and self.sets is None and self.equals is None
 
-    def settle(self, c: Cursor, at: int, number: int, values: Values) -> Any:
-        """Check a number that was read and let it change what it changes; return what it shows.
+    def settle(self, cursor: Cursor, offset: int, number: int, values: Values) -> Any:
+        """Check a number that was read, change what it changes, and return the value it stands for.
 
-        It was read at byte ``at``; of bits, that is the place of their word.
+        It was read at byte ``offset``; of bits, that is the place of their word.
         """
-        shown: Any = number
+        value: Any = number
         for check in self.checks:
-            check(c, at, number)
+            check(cursor, offset, number)
         if self.values:
-            shown = self.values.get(number, number)
+            value = self.values.get(number, number)
         elif self.flag:
-            shown = bool(number)
+            value = bool(number)
         elif self.refers is not None:
-            shown = c.text(self.refers, number, None)
-            c.refs[self.name] = number
+            value = cursor.text(self.refers, number, None)
+            cursor.refs[self.name] = number
+        # Registers change once the whole record is read (``Cursor.sets``); they have 64 bits.
         if self.sets is not None:
-            c.sets[self.sets] = number if number < 1 << 63 else wrapped(number)
+            cursor.sets[self.sets] = number if number < 1 << 63 else wrapped(number)
         if self.adds is not None:
-            c.sets[self.adds] = wrapped(c.known[self.adds] + number)
+            cursor.sets[self.adds] = wrapped(cursor.known[self.adds] + number)
         if self.public:
-            values[self.name] = shown
-        return shown
+            values[self.name] = value
+        return value
 
     @functools.cached_property
     def checks(self) -> list[Callable[[Cursor, int, int], None]]:
-        """What checks a number, given its place."""
-        checks = [
-            self._check_closed if self.closed else None,
-            self._check_equal if self.equals is not None else None,
-            self._check_named if self.values else None,
-            self._check_flag if self.flag and self.nbits > 1 else None,
-            self._check_constant if not self.public else None,
-            self._check_limits if self.limits else None,
-        ]
-        return [check for check in checks if check is not None]
+        """What checks a number, given its place: only what the declaration asks for."""
+        checks = (
+            (self._check_closed, self.closed),
+            (self._check_equal, self.equals is not None),
+            (self._check_named, bool(self.values)),
+            (self._check_flag, self.flag and self.nbits > 1),
+            (self._check_constant, not self.public),
+            (self._check_limits, bool(self.limits)),
+        )
+        return [check for check, is_needed in checks if is_needed]
 
-    def _check_closed(self, c: Cursor, at: int, number: int) -> None:
-        del c, at
+    def _check_closed(self, cursor: Cursor, offset: int, number: int) -> None:
+        del cursor, offset
         if number not in self.values:
             raise ShortError
 
-    def _check_equal(self, c: Cursor, at: int, number: int) -> None:
+    def _check_equal(self, cursor: Cursor, offset: int, number: int) -> None:
         del number
-        if self not in c.layout.measured:
-            c.known[AT] = at - c.start
-            self.check(c)
+        # Those that follow from fields behind them are checked after all fields (``wire.one``).
+        if self not in cursor.layout.measured:
+            cursor.known[AT] = offset - cursor.start
+            self.check(cursor)
 
-    def _check_named(self, c: Cursor, at: int, number: int) -> None:
-        del at
+    def _check_named(self, cursor: Cursor, offset: int, number: int) -> None:
+        del offset
         if number not in self.values:
-            c.note(106, number, None, self)
+            cursor.note(UNDEFINED_VALUE, number, None, self)
         elif self.is_ambiguous and self.names_of[self.values[number]] != number:
-            c.differs = True
+            cursor.differs = True
 
-    def _check_flag(self, c: Cursor, at: int, number: int) -> None:
-        del at
-        c.differs |= number > 1
+    def _check_flag(self, cursor: Cursor, offset: int, number: int) -> None:
+        del offset
+        # Any number but 0 is shown as true, which is written as 1.
+        cursor.differs |= number > 1
 
-    def _check_constant(self, c: Cursor, at: int, number: int) -> None:
-        constants = c.layout.constants
+    def _check_constant(self, cursor: Cursor, offset: int, number: int) -> None:
+        constants = cursor.layout.constants
         if self in constants and number != constants[self]:
-            c.differs = True
-            if self in c.layout.reserved_fields:
-                c.note(105, number & (1 << self.nbits) - 1, at, self)
+            cursor.differs = True
+            if self in cursor.layout.reserved_fields:
+                cursor.note(RESERVED, number & (1 << self.nbits) - 1, offset, self)
 
-    def _check_limits(self, c: Cursor, at: int, number: int) -> None:
-        del at, number
-        self.check_limits(c)
+    def _check_limits(self, cursor: Cursor, offset: int, number: int) -> None:
+        del offset, number
+        self.check_limits(cursor)
 
-    def take_many(self, c: Many) -> NDArray[np.int64]:
+    def take_many(self, many: Many) -> NDArray[np.int64]:
         """Read the numbers of many records."""
         raise NotImplementedError
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Read the numbers and check them; what they set, a plan (``wire.plans``) says."""
-        begin = c.at() if self.checksums or self.uses_place else None
-        numbers = self.take_many(c)
-        c.known[self] = numbers
-        first = c.layout.word_of.get(self)
+        # Most fields need no place, and to find it costs a pass over all records.
+        begin = many.at() if self.checksums or self.uses_place else None
+        numbers = self.take_many(many)
+        many.known[self] = numbers
         for checksum in self.checksums:
             assert begin is not None  # noqa: S101 (set above)
-            c.known[checksum] = c.checksums(checksum.of, begin)
+            many.known[checksum] = many.checksums(checksum.of, begin)
         if self.closed:
-            c.lose(self.membership.missing(numbers))
-        if self.equals is not None and self not in c.layout.measured:
+            many.lose(self.membership.missing(numbers))
+        if self.equals is not None and self not in many.layout.measured:
             if begin is not None:
-                c.known[AT] = (begin if first is None else c.known[first, WORD_AT]) - c.start
-            self.check_many(c)
+                first_bits = many.layout.word_of.get(self)
+                place = begin if first_bits is None else many.known[first_bits, WORD_AT]
+                many.known[AT] = place - many.start
+            self.check_many(many)
         if self.values and not self.closed:
-            c.note(106, self.membership.missing(numbers), numbers, None, self)
-        if self in c.layout.reserved_fields:
-            there = np.flatnonzero(numbers)
-            if there.size:
-                bits = numbers if self.nbits == 64 else numbers & (1 << self.nbits) - 1
-                offsets = self.place_of_many(c)
-                c.note(105, there, bits, offsets, self)
+            many.note(UNDEFINED_VALUE, self.membership.missing(numbers), numbers, None, self)
+        if self in many.layout.reserved_fields:
+            rows_set = np.flatnonzero(numbers)
+            if rows_set.size:
+                bits = numbers
+                if self.nbits < 64:
+                    bits = numbers & (1 << self.nbits) - 1
+                offsets = self.place_of_many(many)
+                many.note(RESERVED, rows_set, bits, offsets, self)
         if self.limits:
-            self.check_limits_of_many(c)
+            self.check_limits_of_many(many)
         if self.refers is not None:
-            c.refer(self, self.refers, numbers, unsigned=not self.signed)
+            many.refer(self, self.refers, numbers, unsigned=not self.signed)
 
-    def place_of_many(self, c: Many) -> NDArray[np.int64]:
+    def place_of_many(self, many: Many) -> NDArray[np.int64]:
         """Return the places of numbers that were just read."""
-        return c.at() - self.nbits // 8
+        return many.at() - self.nbits // 8
 
-    def check_many(self, c: Many) -> None:
+    def check_many(self, many: Many) -> None:
         """Report the numbers of many records that are not what they must be equal to."""
         assert self.equals is not None  # noqa: S101 (asked only then)
-        numbers = c.known[self]
-        wrong = as_mask(self.equals.column(c) != numbers, numbers.size)
-        c.keep_raw(wrong)
-        c.note(106, wrong, numbers, None, self)
+        numbers = many.known[self]
+        wrong = as_mask(self.equals.column(many) != numbers, numbers.size)
+        many.keep_raw(wrong)
+        many.note(UNDEFINED_VALUE, wrong, numbers, None, self)
 
-    def check(self, c: Cursor) -> None:
+    def check(self, cursor: Cursor) -> None:
         """Report a number that is not what it must be equal to."""
         assert self.equals is not None  # noqa: S101 (asked only then)
-        if (self.equals.evaluate(c.known) - c.known[self]) & U64_MAX:
-            c.note(106, c.known[self], None, self)
+        # Expressions have a sign, and the number may have none: they are equal if all bits are.
+        if (self.equals.evaluate(cursor.known) - cursor.known[self]) & U64_MAX:
+            cursor.note(UNDEFINED_VALUE, cursor.known[self], None, self)
 
-    def view(self, c: Cursor, at: int, number: int, meaning: str) -> None:
+    def view(self, cursor: Cursor, at: int, number: int, meaning: str) -> None:
         """Show the number for `fxf explain`."""
-        c.stretch(self.label, at, self.explained(f"{number} {meaning}".rstrip()))
+        cursor.stretch(self.label, at, self.explained(f"{number} {meaning}".rstrip()))
 
     def explained(self, meaning: str) -> str:
         """Return what a number means, and what the field is for."""
@@ -553,66 +601,81 @@ class Number(Limited):
             return operator.index(value)
         except TypeError:
             message = f"{self.name} must be an integer, not {value!r}"
-            raise RefusalError(403, message) from None
+            raise RefusalError(WRONG_TYPE, message) from None
 
-    def numbered(self, given: Any) -> int:
-        """Return the number of a value of an enumeration, given by name or as a number."""
-        if not isinstance(given, str):
-            return int(given)
-        if given not in self.names_of:
-            raise RefusalError(401, f"{self.name} has no value {given!r}")
-        return self.names_of[given]
+    def numbered(self, value: Any) -> int:
+        """Return the number of a value of an enumeration: its name, or the number itself."""
+        if not isinstance(value, str):
+            return int(value)
+        if value not in self.names_of:
+            raise RefusalError(NO_SUCH_NAME, f"{self.name} has no value {value!r}")
+        return self.names_of[value]
 
     def written(self, draft: Draft) -> int:
         """Return its number in a record that is written: it follows from others, or is given."""
-        layout, made = draft.layout, draft.made
+        number = self._number_in(draft)
+        least, most = self.range
+        if not least <= number <= most:
+            if self.is_late:
+                raise self.too_much(number)
+            raise self.beyond(number)
+        return number
+
+    def _number_in(self, draft: Draft) -> int:
+        """Return its number, which may not fit: the first of these ways that the field has."""
+        layout = draft.layout
+        record = draft.record
         number: int
         if self.role == "size" and not self.size_power:
             number = layout.family.units_of(draft[SIZE], layout.most)
-        elif self.role == "size" and getattr(made, self.name) is None:
+        elif self.role == "size" and getattr(record, self.name) is None:
             number = layout.family.smallest_power(draft[SIZE])
         elif self.equals is not None:
             if self.uses_place:
                 draft[AT] = draft.places[layout.word_of.get(self, self)]
             number = self.equals.evaluate(draft)
-            number = number & U64_MAX if self.nbits == 64 and not self.signed else number
+            if self.nbits == 64 and not self.signed:
+                number &= U64_MAX  # expressions have a sign
         elif self in layout.implied:
             number = draft.implied(self, layout.implied[self])
         elif self.refers is not None:
-            value = getattr(made, self.name)
-            number = index_of(self.refers, value, self.name, draft.state, made.refs)
+            text = getattr(record, self.name)
+            number = index_of(self.refers, text, self.name, draft.state, record.refs)
         else:
-            value = getattr(made, self.name)
-            number = self.names_of.get(value, value) if self.values else value
-            number = number if type(number) is int else self.given(number)
-        least, most = self.range
-        if not least <= number <= most:
-            raise self.too_much(number) if self.is_late else self.beyond(number)
+            value = getattr(record, self.name)
+            if self.values:
+                value = self.names_of.get(value, value)
+            number = value if type(value) is int else self.given(value)
         return number
 
     @functools.cached_property
     def is_late(self) -> bool:
         """Whether its number follows from the rest of the record."""
-        leaves = () if self.equals is None else self.equals.leaves()
-        return any(leaf is SIZE or isinstance(leaf, Checksum) for leaf in leaves)
+        return any(leaf is SIZE or isinstance(leaf, Checksum) for leaf in leaves_of(self.equals))
 
-    def agreed(self, found: Iterable[tuple[int | None, str]]) -> int:
-        """Return the number that several fields imply, each by its name; None: it says nothing."""
-        said = [(number, name) for number, name in found if number is not None]
-        if len({number for number, _ in said}) > 1:
-            names = " and ".join(name for _, name in said)
-            raise RefusalError(404, f"{names} must be equally long")
-        return said[0][0] if said else 0
+    def agreed(self, claims: Iterable[tuple[int | None, str]]) -> int:
+        """Return the number that several fields imply; 0 if none does.
+
+        ``claims`` has the number that each field implies, or None, and the field's name. Raises
+        RefusalError if they differ.
+        """
+        implied = [(number, name) for number, name in claims if number is not None]
+        if len({number for number, _ in implied}) > 1:
+            names = " and ".join(name for _, name in implied)
+            raise RefusalError(DOES_NOT_FIT, f"{names} must be equally long")
+        if implied:
+            return implied[0][0]
+        return 0
 
     def beyond(self, number: int) -> RefusalError:
         """Return the refusal of a number that does not fit."""
         problem = refusal_of_range(self.name.lstrip("_"), number, *self.range)
-        return self.refused(404, problem.message)
+        return self.refused(DOES_NOT_FIT, problem.message)
 
     def too_much(self, number: int) -> RefusalError:
         """Return the refusal of a number that follows from the rest of the record."""
-        name, most = self.name.lstrip("_"), self.range[1]
-        return self.refused(404, f"{name} would be {number}; at most {most} fits")
+        name = self.name.lstrip("_")
+        return self.refused(DOES_NOT_FIT, f"{name} would be {number}; at most {self.range[1]} fits")
 
     def parse(self, form: JsonFields) -> Any:
         """Return the number, name, text or flag."""
@@ -639,22 +702,29 @@ class Number(Limited):
 def index_of(table: TextTable, text: Any, name: str, state: State | None, refs: Refs) -> int:
     """Return the number by which a text is referred to. Raises RefusalError if there is none.
 
-    That of ``refs``, if it still has the text.
+    ``refs`` has the numbers, by name of the field, that were read; one is written again as long as
+    it still stands for the text.
     """
     if not isinstance(text, str):
-        raise RefusalError(403, f"{name} must be a string, not {text!r}")
-    given = (refs or {}).get(name)
-    if given is not None and state is None:
-        return int(given)
-    if given is not None and state is not None:
-        declared = state.text(table, given)
-        if text == (table.unknown(given) if declared is None else declared):
-            return int(given)
-    index = None if state is None else state.index(table, text)
+        raise RefusalError(WRONG_TYPE, f"{name} must be a string, not {text!r}")
+    index_read = (refs or {}).get(name)
+    if state is None:
+        if index_read is not None:
+            return int(index_read)
+        index = None
+    else:
+        if index_read is not None:
+            text_read = state.text(table, index_read)
+            if text_read is None:
+                text_read = table.unknown(index_read)
+            if text == text_read:
+                return int(index_read)
+        index = state.index(table, text)
     if index is None:
+        # A text that stands for a number that nothing declared, as ``table.unknown`` made it.
         index = table.index_in(text)
     if index is None:
-        raise RefusalError(408, f"{name}: no record before this one declares {text!r}")
+        raise RefusalError(NO_SUCH_TEXT, f"{name}: no record before this one declares {text!r}")
     return index
 
 
@@ -697,14 +767,18 @@ class Bits(Number):
 
     def shift(self, nbytes: int, mirrored: bool) -> int:
         """Return how many bits of a word are below the field."""
-        return 8 * nbytes - 1 - self.high if mirrored else self.low
+        if mirrored:
+            return 8 * nbytes - 1 - self.high
+        return self.low
 
-    def take(self, c: Cursor) -> int:
+    def take(self, cursor: Cursor) -> int:
         """Read the bits."""
-        word = c.layout.words.get(self)
+        word = cursor.layout.words.get(self)
         if word is not None:
-            c.open_word(*word)
-        number = (c.word >> self.shift(c.word_nbytes, c.mirrored)) & ((1 << self.nbits) - 1)
+            cursor.open_word(*word)
+        number = (cursor.word >> self.shift(cursor.word_nbytes, cursor.mirrored)) & (
+            (1 << self.nbits) - 1
+        )
         if self.signed and number >> self.nbits - 1:
             number -= 1 << self.nbits
         return number
@@ -712,55 +786,62 @@ class Bits(Number):
     def put(self, draft: Draft) -> bytes:
         """Return the word that the bits begin, with the other bits in it."""
         layout = draft.layout
-        word: int
-        word, rows = layout.words_written[self, draft.mirrored]
-        for bits, mask, shift in rows:
-            word |= (draft[bits] & mask) << shift
+        word: int  # its constant bits
+        word, variable_bits = layout.words_written[self, draft.mirrored]
+        for field, mask, shift in variable_bits:
+            word |= (draft[field] & mask) << shift
         nbytes: int = layout.words[self][0]
         return word.to_bytes(nbytes, order_of(draft.big))
 
-    def take_many(self, c: Many) -> NDArray[np.int64]:
+    def take_many(self, many: Many) -> NDArray[np.int64]:
         """Read the bits of many records, from the word that their first bits read."""
-        first = c.layout.word_of[self]
-        if self in c.layout.words:
-            nbytes, reserved = c.layout.words[self]
-            places = c.take(nbytes)
-            c.known[self, WORD_AT] = places
-            c.known[self, WORD] = c.load(places, nbytes)
-            self._check_reserved(c, c.known[self, WORD], nbytes, reserved)
-        word: NDArray[np.int64] = c.known[first, WORD]
+        first_bits = many.layout.word_of[self]
+        if self in many.layout.words:
+            nbytes, reserved = many.layout.words[self]
+            places = many.take(nbytes)
+            many.known[self, WORD_AT] = places
+            many.known[self, WORD] = many.load(places, nbytes)
+            self._check_reserved(many, many.known[self, WORD], nbytes, reserved)
+        word: NDArray[np.int64] = many.known[first_bits, WORD]
         if self.nbits == 64:
             return word
-        shift = self.shift(c.layout.words[first][0], c.reading.mirrored)
-        numbers: NDArray[np.int64] = (word >> shift if shift else word) & (1 << self.nbits) - 1
+        shift = self.shift(many.layout.words[first_bits][0], many.reading.mirrored)
+        if shift:
+            word = word >> shift
+        numbers: NDArray[np.int64] = word & (1 << self.nbits) - 1
         if self.signed:
+            # Bits below the sign count up from its value: of 4 bits, 0b0111 is 7, 0b1000 is -8.
             sign = 1 << self.nbits - 1
             numbers = (numbers ^ sign) - sign
         return numbers
 
-    def _check_reserved(self, c: Many, word: NDArray[np.int64], nbytes: int, reserved: int) -> None:
+    def _check_reserved(
+        self, many: Many, word: NDArray[np.int64], nbytes: int, reserved: int
+    ) -> None:
         """Report bits of words that no field names and that are set."""
         if not reserved:
             return
-        stray = word & wrapped(mirror(reserved, nbytes) if c.reading.mirrored else reserved)
-        there = np.flatnonzero(stray)
-        if there.size:
-            c.note(105, there, stray, c.known[self, WORD_AT])
+        if many.reading.mirrored:
+            reserved = mirror(reserved, nbytes)
+        stray_bits = word & wrapped(reserved)
+        rows_set = np.flatnonzero(stray_bits)
+        if rows_set.size:
+            many.note(RESERVED, rows_set, stray_bits, many.known[self, WORD_AT])
 
-    def place_of_many(self, c: Many) -> NDArray[np.int64]:
+    def place_of_many(self, many: Many) -> NDArray[np.int64]:
         """Return the places of the words that the bits are in."""
-        places: NDArray[np.int64] = c.known[c.layout.word_of[self], WORD_AT]
+        places: NDArray[np.int64] = many.known[many.layout.word_of[self], WORD_AT]
         return places
 
-    def view(self, c: Cursor, at: int, number: int, meaning: str) -> None:
+    def view(self, cursor: Cursor, at: int, number: int, meaning: str) -> None:
         """Show the bits for `fxf explain`."""
         del at
         value = number & (1 << self.nbits) - 1
-        low = self.shift(c.word_nbytes, c.mirrored)
+        low = self.shift(cursor.word_nbytes, cursor.mirrored)
         high = low + self.nbits - 1
         if not self.values:
             meaning = self.meanings.get(value, meaning)
-        c.bits(self.label, low, high, value, self.explained(meaning))
+        cursor.bits(self.label, low, high, value, self.explained(meaning))
 
 
 class Integer(Number):
@@ -772,46 +853,52 @@ class Integer(Number):
 
     def least(self) -> int:
         """Return its size."""
-        return 0 if self.when is not None else self.nbytes
+        if self.when is not None:
+            return 0
+        return self.nbytes
 
-    def take(self, c: Cursor) -> int:
+    def take(self, cursor: Cursor) -> int:
         """Read the integer."""
-        begin, end = c.at, c.at + self.nbytes
-        if end > c.limit:
-            raise c.short(self.nbytes)
-        c.at = end
-        return int.from_bytes(c.data[begin:end], order_of(c.big), signed=self.signed)
+        begin = cursor.at
+        end = begin + self.nbytes
+        if end > cursor.limit:
+            raise cursor.short(self.nbytes)
+        cursor.at = end
+        return int.from_bytes(cursor.data[begin:end], order_of(cursor.big), signed=self.signed)
 
     def put(self, draft: Draft) -> bytes:
         """Return its bytes."""
         return draft[self].to_bytes(self.nbytes, order_of(draft.big), signed=self.signed)
 
-    def take_many(self, c: Many) -> NDArray[np.int64]:
+    def take_many(self, many: Many) -> NDArray[np.int64]:
         """Read the integers of many records."""
-        return c.integer(self.nbytes, signed=self.signed)
+        return many.integer(self.nbytes, signed=self.signed)
 
 
 class Mark(Integer):
-    """A constant that tells the byte order of its record, and of all after it."""
+    """A constant that tells the byte order of its record, and of all after it.
+
+    The framing needs the order before fields are read, and finds it by itself (``wire.framing``).
+    """
 
     def __init__(self, number: int, nbytes: int) -> None:
         super().__init__(nbytes)
         self.number = number
         self.names = {0: "little", 1: "big"}
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Read the mark, in the order that the framing found."""
-        at = c.at
-        c.known[self] = self.take(c)
-        if c.known[self] != self.number:
+        begin = cursor.at
+        cursor.known[self] = self.take(cursor)
+        if cursor.known[self] != self.number:
             raise ShortError
-        values[self.name] = self.names[int(c.big)]
-        c.stretch(self.name, at, values[self.name])
+        values[self.name] = self.names[int(cursor.big)]
+        cursor.stretch(self.name, begin, values[self.name])
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Read the marks of many records, in the order that the framing found."""
-        c.known[self] = self.take_many(c)
-        c.lose(c.known[self] != wrapped(self.number))
+        many.known[self] = self.take_many(many)
+        many.lose(many.known[self] != wrapped(self.number))
 
     def parse(self, form: JsonFields) -> Any:
         """Return the name of the order."""

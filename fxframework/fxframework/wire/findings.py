@@ -43,7 +43,7 @@ def in_order(notes: list[Noted]) -> I64:
 
     The result is int64 of shape (findings, 4): rule, offset, row of the run, value.
     """
-    found: list[I64] = []
+    findings: list[I64] = []
     keys: list[I64] = []
     for note in notes:
         assert note.own.sound is not None  # noqa: S101 (all records of the run are read)
@@ -51,15 +51,18 @@ def in_order(notes: list[Noted]) -> I64:
         if not index.size:
             continue
         ordinals = note.own.ordinals[note.rows[index]]
-        count = index.size
-        number, step, top = (np.full(count, each) for each in (note.number, note.step, note.top))
-        found.append(np.stack([number, note.offsets[index], ordinals, note.values[index]], 1))
+        rule = np.full(index.size, note.number)
+        top = np.full(index.size, note.top)
+        step = np.full(index.size, note.step)
+        findings.append(np.stack([rule, note.offsets[index], ordinals, note.values[index]], 1))
         keys.append(np.stack([step, note.items[index], note.places[index], top, ordinals], 1))
-    if not found:
+    if not findings:
         return np.zeros((0, FIELDS), np.int64)
-    rows = np.concatenate(found)
-    # The last key is the first to be compared; findings of one field keep the order they came in.
-    return rows[np.lexsort(np.concatenate(keys).T)]
+    # The last key is the first to be compared: by record; by its field, so that what is found in a
+    # list stays there; by how far the record was read; by item; and by the order of reading.
+    # Findings of one field keep the order they came in.
+    order = np.lexsort(np.concatenate(keys).T)
+    return np.concatenate(findings)[order]
 
 
 class Findings:
@@ -77,24 +80,23 @@ class Findings:
         """Add findings in their order, int64 of shape (findings, 4)."""
         if not len(rows):
             return
-        numbers = rows[:, 0]
-        counts = np.bincount(numbers, minlength=self.totals.size)
-        if (self.totals[numbers] + counts[numbers] > self.limit).any():
-            rows_left = self._within(rows)
-            self.listed.append(rows_left)
+        rules = rows[:, 0]
+        counts = np.bincount(rules, minlength=self.totals.size)
+        if (self.totals[rules] + counts[rules] > self.limit).any():
+            self.listed.append(self._within(rows))
         else:
             self.listed.append(rows)
         self.totals += counts
 
     def left_to_list(self, notes: list[Noted]) -> list[Noted]:
         """Count the findings of rules of which no more are listed; return the others."""
-        left: list[Noted] = []
+        to_list: list[Noted] = []
         for note in notes:
             if self.totals[note.number] < self.limit:
-                left.append(note)
+                to_list.append(note)
             else:
                 self.totals[note.number] += np.count_nonzero(note.own.sound[note.rows])
-        return left
+        return to_list
 
     def left_of(self, number: int) -> int:
         """Return how many findings by a rule are still listed."""
@@ -106,10 +108,11 @@ class Findings:
 
     def _within(self, rows: I64) -> I64:
         """Return the findings that are among the first ones by their rule."""
-        keep = np.zeros(len(rows), bool)
+        is_listed = np.zeros(len(rows), bool)
         for number in np.unique(rows[:, 0]).tolist():
-            keep[np.flatnonzero(rows[:, 0] == number)[: self.left_of(number)]] = True
-        return rows[keep]
+            rows_of_rule = np.flatnonzero(rows[:, 0] == number)
+            is_listed[rows_of_rule[: self.left_of(number)]] = True
+        return rows[is_listed]
 
     def taken(self) -> I64:
         """Return the findings that were listed since the last call, of shape (findings, 4)."""
@@ -119,9 +122,9 @@ class Findings:
 
     def beyond_limit(self) -> list[tuple[int, int]]:
         """Return the rules with more findings than are listed, and how many more."""
-        more = self.totals - self.limit
-        numbers = np.flatnonzero(more > 0)
-        return list(zip(numbers.tolist(), more[numbers].tolist(), strict=True))
+        not_listed = self.totals - self.limit
+        numbers = np.flatnonzero(not_listed > 0)
+        return list(zip(numbers.tolist(), not_listed[numbers].tolist(), strict=True))
 
     @property
     def findings(self) -> Any:
@@ -131,5 +134,5 @@ class Findings:
     @property
     def counts(self) -> Any:
         """Number of listed findings, the most of each rule, then the counts by rule."""
-        used = sum(len(rows) for rows in self.listed)
-        return np.array([used, self.limit, *self.totals.tolist()], np.int64)
+        listed_count = sum(len(rows) for rows in self.listed)
+        return np.array([listed_count, self.limit, *self.totals.tolist()], np.int64)

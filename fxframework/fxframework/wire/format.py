@@ -15,12 +15,12 @@ from fxframework.kit.lossless import PaddingRecord as Padding
 from fxframework.kit.lossless import UnknownRecord as Unknown
 from fxframework.registry import lazy
 from fxframework.wire.columns import Rows, ThreadIds, bind_all
-from fxframework.wire.cursor import RefusalError, order_of
+from fxframework.wire.cursor import AT, SIZE, RefusalError, order_of
 from fxframework.wire.expressions import Constant, Expression, Register
 from fxframework.wire.families import Family, declaration_error
 from fxframework.wire.fields import Integer, Number
 from fxframework.wire.records import OTHER, Layout, Record
-from fxframework.wire.rules import catalogue, refusals
+from fxframework.wire.rules import DOES_NOT_FIT, WRONG_FIELDS, catalogue, refusals
 from fxframework.wire.spans import Text
 from fxframework.wire.state import State, TextTable
 
@@ -83,72 +83,108 @@ class Format:
         The first turn has the header, if it is a record."""
         self.capture: Any = None
         """The class of captures, if the format has one of its own (``DeclaredCapture``)."""
-        family = base.layout.family
-        self.family: Family = family
-        if magic and header is not None:
-            raise PluginError(f"{name}: a file begins with a magic or with a header, not both")
-        if header is not None and header.layout.mark is not None:
-            what = "a header has no byte order; make it the first record of the format"
-            raise declaration_error(header, header.layout.mark, what)
-        if order not in ("little", "big"):
-            raise PluginError(f"{name}: order is {order!r}, not 'little' or 'big'")
-        single = not family.kinds
-        self.classes: list[type[Record]] = [base] if single else list(family.members)
-        if not single and not self.classes:
-            raise PluginError(f"{name}: {base.__qualname__} has no records of any kind")
-        if family.other is not None:
-            self.classes.append(family.other)
-        for each in {layout.family for layout in every_layout(cls.layout for cls in self.classes)}:
-            for field in each.kinds if each.other is not None else ():
-                if not field.public:
-                    what = "tells which other kind it is, so its name must be public"
-                    raise declaration_error(each.other, field, what)
-        if (family.align & family.align - 1) or family.align < 1:
-            raise declaration_error(base, None, f"align is {family.align}, not a power of two")
-        marks = [cls for cls in self.classes if cls.layout.mark is not None]
-        if len(marks) > 1:
-            raise declaration_error(marks[1], None, "is a second record with a byte order")
-        self.marked = marks[0] if marks else None
-        for cls in self.classes:
-            sized = cls.layout.fixed or family.size is not None
-            if cls.layout.tail and not sized:
-                raise declaration_error(cls, None, "has a tail, but no size says where it is")
-            if not cls.layout.least and not sized:
-                raise declaration_error(cls, None, "may have no bytes at all")
-        self.kinds: dict[str, type[LosslessRecord]] = {}
-        for cls in [*self.classes, *([header] if header else [])]:
-            same: Any = self.kinds.get(cls.record)
-            variant = same and same.layout.kind == cls.layout.kind and cls.layout.when is not None
-            if same is not None and not variant:
-                raise declaration_error(cls, None, f"two records are called {cls.record}")
-            self.kinds[cls.record] = cls
-        every: dict[str, type[LosslessRecord]] = {"header": Magic} if magic else {}
-        every |= {"unknown": Unknown, "padding": Padding, "damaged": Damaged}
-        for name_of_all in every.keys() & self.kinds.keys():
-            what = f"every format has records called {name_of_all}; give another name=…"
-            raise declaration_error(self.kinds[name_of_all], None, what)
-        self.kinds |= every
+        self.family: Family = base.layout.family
+        self.classes = self._classes()
+        """The classes of records: of all kinds, or the base alone if there are no kinds."""
+        self._check_beginning()
+        self._check_records()
+        marked = [cls for cls in self.classes if cls.layout.mark is not None]
+        if len(marked) > 1:
+            raise declaration_error(marked[1], None, "is a second record with a byte order")
+        self.marked = next(iter(marked), None)
+        """The class of the record with a mark of the byte order."""
+        self.kinds: dict[str, type[LosslessRecord]] = self._by_name()
+        """The classes by name, with those that every format has."""
         self.rules: Catalogue = catalogue(codes, title, rules)
         self.refusals = refusals(self.rules)
-        given = list(tables)
-        self.tables = tuple(rows for rows in given if isinstance(rows, Rows))
+        tables = list(tables)
+        self.tables = tuple(rows for rows in tables if isinstance(rows, Rows))
         bind_all(self.tables, self)
         self.task_columns: tuple[str, ...] = ()
         """Columns with the ids of process and thread, if there are such."""
-        for threads in (each for each in given if isinstance(each, ThreadIds)):
-            self.task_columns = tuple(threads)
-            if not any({*threads} <= rows.known.keys() for rows in self.tables):
-                raise PluginError(f"{name}: no table has both columns {' and '.join(threads)}")
+        for threads in tables:
+            if isinstance(threads, ThreadIds):
+                self.task_columns = tuple(threads)
+                if not any({*threads} <= rows.known.keys() for rows in self.tables):
+                    raise PluginError(f"{name}: no table has both columns {' and '.join(threads)}")
         self.registers, self.text_tables = self._state()
         self.compiled: dict[tuple[str, ...], Any] = {}
         """What was made of the declarations so far."""
         self.opened: Any = None
         """The class of captures, once one was opened."""
 
+    # --- Checks of the declaration: PluginError says what contradicts what ----------------------
+
+    def _classes(self) -> list[type[Record]]:
+        """Return the classes of records."""
+        if not self.family.kinds:
+            return [self.base]
+        if not self.family.members:
+            raise PluginError(f"{self.name}: {self.base.__qualname__} has no records of any kind")
+        return self.family.classes
+
+    def _check_beginning(self) -> None:
+        """Check what a file begins with, and the order of its bytes."""
+        header = self.header
+        if self.magic and header is not None:
+            raise PluginError(f"{self.name}: a file begins with a magic or with a header, not both")
+        if header is not None and header.layout.mark is not None:
+            reason = "a header has no byte order; make it the first record of the format"
+            raise declaration_error(header, header.layout.mark, reason)
+        if self.order not in ("little", "big"):
+            raise PluginError(f"{self.name}: order is {self.order!r}, not 'little' or 'big'")
+
+    def _check_records(self) -> None:
+        """Check kinds and sizes of the records, and of the parts in them."""
+        layouts = every_layout(cls.layout for cls in self.classes)
+        for family in {layout.family for layout in layouts}:
+            if family.other is None:
+                continue
+            # Records of other kinds differ in this number, so they have to show it.
+            for field in family.kinds:
+                if not field.public:
+                    reason = "tells which other kind it is, so its name must be public"
+                    raise declaration_error(family.other, field, reason)
+        align = self.family.align
+        if align < 1 or align & align - 1:
+            raise declaration_error(self.base, None, f"align is {align}, not a power of two")
+        for cls in self.classes:
+            is_sized = cls.layout.fixed or self.family.size is not None
+            if cls.layout.tail and not is_sized:
+                raise declaration_error(cls, None, "has a tail, but no size says where it is")
+            if not cls.layout.least and not is_sized:
+                raise declaration_error(cls, None, "may have no bytes at all")
+
+    def _by_name(self) -> dict[str, type[LosslessRecord]]:
+        """Return the classes by the names of their records."""
+        kinds: dict[str, type[LosslessRecord]] = {}
+        for cls in self.classes_with_header:
+            namesake: Any = kinds.get(cls.record)
+            if namesake is not None:
+                # A kind may have a class for each version, all of one name.
+                is_version = namesake.layout.kind == cls.layout.kind and cls.layout.when is not None
+                if not is_version:
+                    raise declaration_error(cls, None, f"two records are called {cls.record}")
+            kinds[cls.record] = cls
+        kinds_of_all: dict[str, type[LosslessRecord]] = {}
+        if self.magic:
+            kinds_of_all["header"] = Magic
+        kinds_of_all |= {"unknown": Unknown, "padding": Padding, "damaged": Damaged}
+        for name in kinds_of_all.keys() & kinds.keys():
+            reason = f"every format has records called {name}; give another name=…"
+            raise declaration_error(kinds[name], None, reason)
+        return kinds | kinds_of_all
+
     def layouts(self) -> Iterator[Layout]:
         """Yield the layouts of all records, and of the parts in them."""
-        header = [] if self.header is None else [self.header]
-        return every_layout(cls.layout for cls in (*self.classes, *header))
+        return every_layout(cls.layout for cls in self.classes_with_header)
+
+    @property
+    def classes_with_header(self) -> list[type[Record]]:
+        """The classes of records, and that of the header."""
+        if self.header is None:
+            return self.classes
+        return [*self.classes, self.header]
 
     @functools.cached_property
     def derived(self) -> frozenset[str]:
@@ -165,54 +201,63 @@ class Format:
         registers: dict[Register, None] = {}
         tables: dict[TextTable, None] = {}
 
-        def take(each: Expression) -> None:
-            registers.update((leaf, None) for leaf in each.leaves() if isinstance(leaf, Register))
+        def add_registers(term: Expression) -> None:
+            registers.update((leaf, None) for leaf in term.leaves() if isinstance(leaf, Register))
 
+        # Dictionaries without values: sets that keep their order.
         for layout in self.layouts():
             for field in layout.fields:
-                for each in field.expressions():
-                    take(each)
+                for term in field.expressions():
+                    add_registers(term)
                 if isinstance(field, Number):
                     for register in (field.sets, field.adds):
-                        registers |= {} if register is None else {register: None}
-                    tables |= {} if field.refers is None else {field.refers: None}
+                        if register is not None:
+                            registers[register] = None
+                    if field.refers is not None:
+                        tables[field.refers] = None
                 if isinstance(field, Text):
                     for entry in (field.defines, field.entry):
-                        tables |= {} if entry is None else {entry.table: None}
+                        if entry is not None:
+                            tables[entry.table] = None
             for register, value in layout.sets.items():
                 registers[register] = None
-                take(value)
+                add_registers(value)
             if layout.when is not None:
-                take(layout.when)
+                add_registers(layout.when)
             tables |= dict.fromkeys(layout.clears)
         for rows in self.tables:
-            for each in rows.expressions:
-                take(each)
-        return [each for each in registers if each.name not in ("AT", "SIZE")], list(tables)
+            for term in rows.expressions:
+                add_registers(term)
+        # Place and size are no registers of the file: each record has its own.
+        for of_record in (AT, SIZE):
+            registers.pop(of_record, None)
+        return list(registers), list(tables)
 
     @functools.cached_property
     def candidates(self) -> list[list[Any]]:
         """For each entry of the framing, the classes that its records may be of, in order."""
-        other = [] if self.family.other is None else [self.family.other]
         if not self.family.kinds:
             return [[self.base]]
-        candidates = []
+        other = [] if self.family.other is None else [self.family.other]
+        candidates: list[list[Any]] = []
         for first, second, _ in kinds_of(self):
-            numbers = [first, second]
-            candidates.append([
-                cls
-                for cls in self.family.members
-                if all(
-                    kind == number for kind, number in zip(cls.layout.kind, numbers, strict=False)
-                ) and (second >= 0 or len(cls.layout.kind) == 1)
-            ] + other)  # fmt: skip
-        return [*candidates, other] if other else candidates
+            # A class of one number has records of any second one; one of two numbers has only its
+            # own, and none where records have no second one (-1).
+            of_entry = [
+                cls for cls in self.family.members if cls.layout.kind in ((first,), (first, second))
+            ]
+            candidates.append(of_entry + other)
+        if other:
+            return [*candidates, other]
+        return candidates
 
     @property
     def constant(self) -> bytes:
         """The bytes that every file begins with: its magic, or the constants of its header."""
         data = self.magic
-        for field in () if self.header is None else self.header.layout.fields:
+        if self.header is None:
+            return data
+        for field in self.header.layout.fields:
             if not (isinstance(field, Integer) and isinstance(field.equals, Constant)):
                 break
             number = field.equals.number & (1 << 8 * field.nbytes) - 1
@@ -225,9 +270,11 @@ class Format:
 
         Empty if a field of the header has no default.
         """
-        public = () if self.header is None else self.header.layout.public
-        has_all = all(each.default is not attrs.NOTHING for each in public)
-        return self.magic if self.header is None or not has_all else self.header().pack()
+        if self.header is None:
+            return self.magic
+        if any(field.default is attrs.NOTHING for field in self.header.layout.public):
+            return b""
+        return self.header().pack()
 
     @property
     def parts_depend(self) -> bool:
@@ -245,7 +292,7 @@ class Format:
     def merges(self) -> bool:
         """Whether captures can be merged: records have times, and none says something of others."""
         layouts = every_layout(cls.layout for cls in self.classes)
-        return bool(self.timed_tables) and not any(each.changes_state for each in layouts)
+        return bool(self.timed_tables) and not any(layout.changes_state for layout in layouts)
 
     @property
     def choosy(self) -> bool:
@@ -274,21 +321,23 @@ class Format:
     @property
     def reader(self) -> Reader:
         """The reader (``fxframework.registry.Reader``)."""
-        made: Reader = _reader_of(self)
-        return made
+        reader: Reader = _reader_of(self)
+        return reader
 
     @property
     def writer(self) -> Writer:
         """The writer (``fxframework.registry.Writer``)."""
-        made: Writer = _writer_of(self)
-        return made
+        writer: Writer = _writer_of(self)
+        return writer
 
     # --- Records, one at a time -----------------------------------------------------------------
 
     @functools.cached_property
     def begin(self) -> int:
         """The fewest bytes before the first record."""
-        return len(self.magic) or (0 if self.header is None else self.header.layout.least)
+        if self.header is None:
+            return len(self.magic)
+        return self.header.layout.least
 
     def from_json(self, given: Json, state: State | None = None) -> LosslessRecord:
         """Return the record that a JSON object describes. Raises WriteRefusedError.
@@ -313,10 +362,10 @@ class Format:
             return self.magic
         if isinstance(record, Padding):
             if record.nbytes < 0:
-                raise self.refuse(404, f"padding: nbytes is {record.nbytes}")
+                raise self.refuse(DOES_NOT_FIT, f"padding: nbytes is {record.nbytes}")
             return bytes(record.nbytes)
         if not isinstance(record, Record):
-            raise self.refuse(402, f"{record.record}: raw is missing")
+            raise self.refuse(WRONG_FIELDS, f"{record.record}: raw is missing")
         try:
             data = record.pack(state)
         except RefusalError as problem:
@@ -324,19 +373,19 @@ class Format:
         most = record.layout.most
         if 0 < most < len(data):
             raise self.refuse(
-                404, f"{record.record}: would have {len(data)} bytes, not up to {most}"
+                DOES_NOT_FIT, f"{record.record}: would have {len(data)} bytes, not up to {most}"
             )
         return data
 
     def document(self) -> str:
         """Return the fields of all records as Markdown, for a README or docs."""
-        made: str = _document(self)
-        return made
+        text: str = _document(self)
+        return text
 
     def sample(self, nbytes: int) -> bytes:
         """Return a typical file of about ``nbytes`` bytes."""
-        made: bytes = _sample(self, nbytes)
-        return made
+        data: bytes = _sample(self, nbytes)
+        return data
 
     def refuse(self, number: int, message: str) -> WriteRefusedError:
         """Return the error for what cannot be written, by the number of its rule."""
@@ -351,29 +400,29 @@ class Format:
 def every_layout(layouts: Iterable[Layout]) -> Iterator[Layout]:
     """Yield layouts with those of the parts inside, each once."""
     waiting = list(layouts)
-    seen: set[int] = set()
+    visited: set[int] = set()
     while waiting:
         layout = waiting.pop(0)
-        if id(layout) in seen:
+        if id(layout) in visited:
             continue
-        seen.add(id(layout))
+        visited.add(id(layout))
         yield layout
         for field in layout.fields:
             item = getattr(field, "item", None)
             if item is not None and hasattr(item, "layout"):
-                family = item.layout.family
-                others = [] if family.other is None else [family.other]
-                waiting += [each.layout for each in (item, *family.members, *others)]
+                waiting += [part.layout for part in (item, *item.layout.family.classes)]
 
 
 def kinds_of(format: Format) -> list[tuple[int, int, type[Record]]]:
     """Return first and second number of each kind with its class, ordered for ``Framing``."""
     if not format.family.kinds:
         return [(0, -1, format.base)]
-    found: dict[tuple[int, int], type[Record]] = {}
+    class_of: dict[tuple[int, int], type[Record]] = {}
     for cls in format.classes:
         kind = cls.layout.kind
         if kind != (OTHER,):
-            found.setdefault((kind[0], kind[1] if len(kind) > 1 else -1), cls)
-    ordered = sorted(found.items(), key=lambda each: (each[0][0], -each[0][1]))
-    return [(first, second, cls) for (first, second), cls in ordered]
+            second = kind[1] if len(kind) > 1 else -1
+            class_of.setdefault((kind[0], second), cls)
+    # Those of two numbers before those of the first one alone, which have all the others.
+    ordered = sorted(class_of, key=lambda kind: (kind[0], -kind[1]))
+    return [(first, second, class_of[first, second]) for first, second in ordered]

@@ -81,6 +81,10 @@ FARTHEST = 1 << 40
 """A number that says how long a part is, is less."""
 WORD = 8
 MOST_KINDS = 4096
+SHORT_RULE = 104
+"""The rule for what ends before a field."""
+NOT_DECLARED = 108
+"""The rule for numbers that nothing declared."""
 
 
 class ItemPart(NamedTuple):
@@ -95,10 +99,10 @@ class ItemPart(NamedTuple):
     inline: int = 0
     """The bit that says that bytes follow; of texts, how many there may be."""
     align: int = 1
-    short: int = 104
+    short: int = SHORT_RULE
     """The rules: for an item that ends before it, a bad reference or too many texts, a long one."""
-    bad: int = 108
-    long: int = 104
+    bad: int = NOT_DECLARED
+    long: int = SHORT_RULE
 
 
 @attrs.frozen
@@ -144,10 +148,10 @@ class ListedFrames(abc.ABC):
 
     def read(self, at: int, most: int, end: int) -> tuple[int, int]:
         """Find rows from byte ``at`` on; return how many, and why they end (``Frames.read``)."""
-        first = self.row_of(at)
+        first_row = self.row_of(at)
         # At least one row, and none that begins at byte ``end`` or later.
-        behind = max(first + 1, int(np.searchsorted(self.begin, end)))
-        rows = slice(first, min(behind, first + most))
+        end_row = max(first_row + 1, int(np.searchsorted(self.begin, end)))
+        rows = slice(first_row, min(end_row, first_row + most))
         self.places = self.begin[rows]
         self.sizes = self.end[rows] - self.places
         return self.take(rows)
@@ -167,53 +171,60 @@ def numbers_of(
 ) -> tuple[list[int], list[int]]:
     """Return what the loops need to know of a family: its numbers, and four of each kind."""
 
-    def place_of(place: Place | None) -> tuple[int, int, int, int]:
+    def numbers_of_place(place: Place | None) -> tuple[int, int, int, int]:
         if place is None:
             return NOWHERE
         return place.offset, place.nbytes, place.shift_in(False), place.mask
 
+    longest_record = limits.max_record if limits else 0
+
+    def most_bytes(own_limit: int) -> int:
+        """Return the smaller of two limits; 0 is none."""
+        return min(filter(None, (own_limit, longest_record)), default=0)
+
     family = base.layout.family
-    places = [family.places[field] for field in family.kinds]
-    kind, second = (*places, None, None)[:2]
-    size = None if family.size is None else family.places[family.size]
-    longest = limits.max_record if limits else 0
-
-    def most_of(own: int) -> int:
-        return min(filter(None, (own, longest)), default=0)
-
+    kind_places = [family.places[field] for field in family.kinds]
+    first_kind, second_kind = (*kind_places, None, None)[:2]
+    size_place = None if family.size is None else family.places[family.size]
     mark = (0, 0, 0, 0)
     if marked is not None:
         layout = marked.layout
         assert layout.mark is not None  # noqa: S101 (why it is the marked one)
         place = layout.mark_place
-        mark = (*layout.kind, 0)[0], place.offset, place.nbytes, layout.mark.number
+        kind_of_marked = layout.kind[0] if layout.kind else 0
+        mark = kind_of_marked, place.offset, place.nbytes, layout.mark.number
     align = base.layout.align
-    least = max(1, family.head)
+    if align & align - 1:
+        align = 1  # the loop only knows powers of two
+    head = max(1, family.head)
+    least_bytes = head
     if family.resume is not None:
-        least = min(cls.layout.least for _, _, cls in entries)
+        least_bytes = min(cls.layout.least for _, _, cls in entries)
+    # In the order of the constants of ``kernels/frames.pyx``.
     numbers = [
-        *place_of(kind),
-        *place_of(second),
-        *place_of(size),
+        *numbers_of_place(first_kind),
+        *numbers_of_place(second_kind),
+        *numbers_of_place(size_place),
         family.unit,
         family.plus,
         family.nbytes,
-        max(1, family.head),
-        most_of(family.most),
-        align if align & align - 1 == 0 else 1,
+        head,
+        most_bytes(family.most),
+        align,
         int(family.padding),
         int(family.power),
         *mark,
         -1 if family.other is None else len(entries),
-        least,
+        least_bytes,
         int(family.resume is not None),
     ]
-    others = [] if family.other is None else [(-1, -1, family.other)]
-    kinds = [
-        number
-        for first, second, cls in entries + others
-        for number in (first, second, cls.layout.size, most_of(cls.layout.most))
-    ]
+    every_entry = list(entries)
+    if family.other is not None:
+        every_entry.append((-1, -1, family.other))
+    kinds: list[int] = []
+    for first_number, second_number, cls in every_entry:
+        layout = cls.layout
+        kinds += [first_number, second_number, layout.size, most_bytes(layout.most)]
     return [wrapped(number) for number in numbers], kinds
 
 
@@ -234,7 +245,9 @@ def frames_of_records(
     ``behind`` are items of which one follows each record (``items_of``).
     """
     entries = [(cls.layout.kind[0], -1, cls) for cls in base.layout.family.members]
-    return _frames(data, base, entries or [(0, -1, base)], None, behind=behind, room=room)
+    if not entries:
+        entries = [(0, -1, base)]
+    return _frames(data, base, entries, None, behind=behind, room=room)
 
 
 def _frames(
@@ -254,13 +267,16 @@ def _frames(
     classes = [cls for _, _, cls in entries]
     if family.other is not None:
         classes.append(family.other)
-    same_kinds = [cls.layout.kind for cls in family.members]
+    kinds_of_members = [cls.layout.kind for cls in family.members]
     prefixes: list[int] = []
     for cls in classes:
         has_size = family.size is not None or cls.layout.fixed
         # Which of several classes of a kind a record is of, only the state tells.
-        is_one_of_many = same_kinds.count(cls.layout.kind) > 1
-        prefixes += UNFIT if has_size or is_one_of_many else prefix_numbers(cls.layout)
+        is_one_of_many = kinds_of_members.count(cls.layout.kind) > 1
+        if has_size or is_one_of_many:
+            prefixes += UNFIT
+        else:
+            prefixes += prefix_numbers(cls.layout)
     return Frames(
         data,
         np.array(numbers, np.int64),
@@ -314,59 +330,70 @@ def resumption_of(base: type[Record], classes: list[type[Record]]) -> Resumption
 
 def prefix_numbers(layout: Layout) -> tuple[int, ...]:
     """Return how the loop finds the size of records of a layout; ``UNFIT`` if it cannot."""
-    found = prefix_of(layout)
-    if found is None or found.least < 1:
+    prefix = prefix_of(layout)
+    if prefix is None or prefix.least < 1:
         return UNFIT
-    place = NOWHERE
-    if found.leaf is not None:
-        where = layout.places()[found.leaf]
-        place = where.offset, where.nbytes, where.shift, where.mask
-    rest = found.unit, found.plus, found.least, found.text_at, found.until, found.align
-    return *map(wrapped, place), *rest
+    numbers_of_place = NOWHERE
+    if prefix.leaf is not None:
+        place = layout.places()[prefix.leaf]
+        numbers_of_place = place.offset, place.nbytes, place.shift, wrapped(place.mask)
+    return (
+        *numbers_of_place, prefix.unit, prefix.plus, prefix.least, prefix.text_at, prefix.until,
+        prefix.align,
+    )  # fmt: skip
 
 
 def prefix_of(layout: Layout) -> Prefix | None:
     """Return how one number, or one text, tells the size of records; None if that is not enough."""
-    leaf: Expression | None = None
-    unit, plus, least = 1, 0, 0
-    text_at, until, align = 0, -1, 1
+    leaf: Number | None = None
+    unit = 1
+    # Bytes that do not depend on the number, so far, and those that every record has. They differ
+    # where a length says more than its text has: ``(n - 4)`` bytes are plus -4.
+    plus = 0
+    least = 0
+    text_at = 0
+    until = -1
+    align = 1
     places = layout.places()
     for field in layout.fields:
         if field.when is not None or field.tail:
             return None
         nbytes = fixed_bytes(layout, field)
         if nbytes is not None:
-            plus, least = plus + nbytes, least + nbytes
+            plus += nbytes
+            least += nbytes
             continue
+        # The one field of a size of its own was before.
+        if leaf is not None or until >= 0:
+            return None
         if isinstance(field, Span) and field.until and field.aligned == 1:
-            if leaf is not None or until >= 0:
-                return None
-            text_at, until = plus, field.until[0]
-            plus, least = plus + 1, least + 1
+            text_at = plus
+            until = field.until[0]
+            plus += 1
+            least += 1
             continue
         length = length_of(field)
         if isinstance(field, Span) and field.nbytes is not None and field is layout.fields[-1]:
-            length, align = field.nbytes, field.aligned
+            length = field.nbytes
+            align = field.aligned
         linear = None if length is None else length.linear()
-        if (
-            leaf is not None
-            or until >= 0
-            or linear is None
-            or linear[0] not in places
-            or linear[1] < 1
-        ):
+        if linear is None:
             return None
-        leaf, unit, summand = linear
+        number, unit, summand = linear
+        if number not in places or unit < 1:
+            return None
+        if not isinstance(number, Number) or number.signed:
+            return None
+        leaf = number
         plus += summand
-        if not isinstance(leaf, Number) or leaf.signed:
-            return None
-    return Prefix(leaf, unit, plus, least, text_at, until, align)  # type: ignore[arg-type]
+    return Prefix(leaf, unit, plus, least, text_at, until, align)
 
 
 def fixed_bytes(layout: Layout, field: Field) -> int | None:
     """Return the bytes of a field that has as many in every record; None for another one."""
-    if isinstance(field, Bits):
-        return layout.words.get(field, (0, 0))[0]
+    if isinstance(field, Bits):  # the first of a word has its bytes, the others none
+        nbytes_of_word, _ = layout.words.get(field, (0, 0))
+        return nbytes_of_word
     if isinstance(field, Integer | Float):
         return field.nbytes
     if isinstance(field, Again | Check | Computed):
@@ -384,7 +411,8 @@ def length_of(field: Field) -> Expression | None:
         return field.nbytes
     if isinstance(field, Listed) and field.count is not None:
         size = item_size(field)
-        return None if size is None else field.count * size
+        if size is not None:
+            return field.count * size
     return None
 
 
@@ -400,9 +428,10 @@ def item_size(field: Listed) -> int | None:
 
 def steady_size(layout: Layout) -> int | None:
     """Return the size of all parts of a layout whose fields have fixed sizes; None for others."""
-    found = prefix_of(layout)
-    steady = found is not None and found.leaf is None and found.until < 0
-    return found.plus if found is not None and steady else None
+    prefix = prefix_of(layout)
+    if prefix is None or prefix.leaf is not None or prefix.until >= 0:
+        return None
+    return prefix.plus
 
 
 def walk_of(layout: Layout) -> tuple[Any, ...] | None:
@@ -416,7 +445,9 @@ def walk_of(layout: Layout) -> tuple[Any, ...] | None:
     if family.kinds and family.size is None and not family.nbytes:
         return walk_by_kinds(family)
     if family.size is not None:
-        place, unit, plus = family.places[family.size], family.unit, family.plus
+        place = family.places[family.size]
+        unit = family.unit
+        plus = family.plus
         head = family.head
     elif family.nbytes:
         return family.nbytes, family.nbytes
@@ -426,7 +457,9 @@ def walk_of(layout: Layout) -> tuple[Any, ...] | None:
             return None
         if prefix.leaf is None:
             return prefix.plus, prefix.plus
-        place, unit, plus = layout.places()[prefix.leaf], prefix.unit, prefix.plus
+        place = layout.places()[prefix.leaf]
+        unit = prefix.unit
+        plus = prefix.plus
         head = prefix.least
     return 0, head, place.offset, place.nbytes, place.shift, wrapped(place.mask), unit, plus
 
@@ -442,11 +475,13 @@ def walk_by_kinds(family: Family) -> tuple[Any, ...] | None:
         if size is None or cls.layout.size:
             return None
         pairs += wrapped(cls.layout.kind[0]), size
-    size_of_others = 0 if family.other is None else steady_size(family.other.layout)
+    size_of_others: int | None = 0
+    if family.other is not None:
+        size_of_others = steady_size(family.other.layout)
     if size_of_others is None:
         return None
-    where = place.offset, place.nbytes, place.shift, wrapped(place.mask)
-    return 0, family.head, *where, 1, size_of_others, pairs
+    numbers_of_place = place.offset, place.nbytes, place.shift, wrapped(place.mask)
+    return 0, family.head, *numbers_of_place, 1, size_of_others, pairs
 
 
 # --- Items that have parts ------------------------------------------------------------------------
@@ -480,8 +515,8 @@ def items_of(layout: Layout) -> Items:
     """
     from fxframework.kernels.frames import Items
 
-    is_record = layout.family.size is not None
-    shape = shape_of_records(layout) if is_record else shape_of(layout)
+    find_shape = shape_of if layout.family.size is None else shape_of_records
+    shape = find_shape(layout)
     if shape is None:
         raise declaration_error(layout.cls, None, "no loop finds items like this one")
     kind_at = 0
@@ -494,16 +529,16 @@ def items_of(layout: Layout) -> Items:
             raise declaration_error(layout.cls, shape.tag, "the kind is not in the first word")
     # A row of parts for each kind; the last one is that of all other kinds, if there are any.
     rows = list(shape.by_kind.values())
-    ways = np.full(kinds, -1, np.int32)
+    row_of_kind = np.full(kinds, -1, np.int32)
     if shape.of_others is not None:
-        ways[:] = len(rows)
+        row_of_kind[:] = len(rows)
         rows.append(shape.of_others)
-    ways[list(shape.by_kind)] = np.arange(len(shape.by_kind))
+    row_of_kind[list(shape.by_kind)] = np.arange(len(shape.by_kind))
     width = max(map(len, rows))
-    numbers = [[*row, *[ItemPart(NO_PART)] * (width - len(row))] for row in rows]
+    padded_rows = [[*row, *[ItemPart(NO_PART)] * (width - len(row))] for row in rows]
+    parts = np.array(padded_rows, np.int64)
     stated = stated_by(layout)
-    parts = np.array(numbers, np.int64)
-    return Items(0, WORD, 1, False, 0, *stated, (), kind_at, ways, parts, len(shape.by_kind))
+    return Items(0, WORD, 1, False, 0, *stated, (), kind_at, row_of_kind, parts, len(shape.by_kind))
 
 
 def shape_of_records(layout: Layout) -> ItemShape | None:
@@ -520,13 +555,14 @@ def shape_of_records(layout: Layout) -> ItemShape | None:
 def shape_of(layout: Layout) -> ItemShape | None:
     """Return the parts of items of a layout; None if no loop can read them."""
     common: list[ItemPart] = []
-    plus = 0
+    plus = 0  # bytes since the last part
     for field in layout.fields:
         if field.when is not None or field.tail:
             return None
         if isinstance(field, Choice):
-            is_end = field is layout.fields[-1]
-            return shape_of_choice(layout, common, plus, field) if is_end else None
+            if field is not layout.fields[-1]:
+                return None
+            return shape_of_choice(layout, common, plus, field)
         nbytes = fixed_bytes(layout, field)
         if nbytes is not None:
             # The next part that has a size of its own takes them along.
@@ -555,7 +591,9 @@ def shape_of_choice(
     if field.other is None:
         return ItemShape(field.tag, by_kind, None)
     of_others = with_value(layout, common, plus, field.other)
-    return None if of_others is None else ItemShape(field.tag, by_kind, of_others)
+    if of_others is None:
+        return None
+    return ItemShape(field.tag, by_kind, of_others)
 
 
 def with_value(
@@ -566,14 +604,20 @@ def with_value(
         return [*common, ItemPart(COUNTED, plus)]
     nbytes = fixed_bytes(layout, field)
     if nbytes is not None:
-        return [*common, ItemPart(COUNTED, plus + nbytes, short=field.rules.get(104, 104))]
-    part = part_of(layout, plus, field)
-    return None if part is None else [*common, part]
+        rule = field.rules.get(SHORT_RULE, SHORT_RULE)
+        return [*common, ItemPart(COUNTED, plus + nbytes, short=rule)]
+    last_part = part_of(layout, plus, field)
+    if last_part is None:
+        return None
+    return [*common, last_part]
 
 
 def part_of(layout: Layout, plus: int, field: Field) -> ItemPart | None:
     """Return a field whose size differs, behind ``plus`` bytes; None if no loop finds its end."""
-    rules = {"short": field.rules.get(104, 104), "bad": field.rules.get(108, 108)}
+    rules = {
+        "short": field.rules.get(SHORT_RULE, SHORT_RULE),
+        "bad": field.rules.get(NOT_DECLARED, NOT_DECLARED),
+    }
     if isinstance(field, Texts) and field.size.nbytes == 1 and field.most < FARTHEST:
         rules |= {"bad": field.many[0], "long": field.long[0]}
         return ItemPart(TEXTS, plus, mask=field.longest, inline=field.most, **rules)
@@ -590,12 +634,14 @@ def part_of(layout: Layout, plus: int, field: Field) -> ItemPart | None:
     if isinstance(length, Calculation) and length.symbol == "-" and length.right is AT:
         # ``size - AT`` is all that the item has left, if the item states this size.
         leaf, unit, plus_of_size = length.left.linear() or (length, 0, 0)
-        stated = stated_by(layout)
         place = places.get(leaf)  # type: ignore[call-overload]
-        if place is None or (unit, plus_of_size) != (stated.unit, stated.plus):
+        if place is None:
             return None
-        is_stated = (place.shift, place.mask) == (stated.shift, stated.mask)
-        return ItemPart(STATED, plus, **rules) if is_stated else None
+        size_read = place.shift, place.mask, unit, plus_of_size
+        stated = stated_by(layout)
+        if size_read != (stated.shift, stated.mask, stated.unit, stated.plus):
+            return None
+        return ItemPart(STATED, plus, **rules)
     place = places.get(length)  # type: ignore[call-overload]
     if place is None or place.end > WORD or place.mask >= FARTHEST:
         return None

@@ -1,8 +1,11 @@
 """Groups: objects of record JSON with the same keys, whose values are columns.
 
-Columns give the sizes of the objects, sizes give their places, and each field is written to its
-places. A column takes what is usual. An object with anything else is *odd*: it is left to the
-encoder of the format, which accepts more, and says what is wrong.
+A *shape* is a class of records with a set of keys, a *group* the objects of one shape in a block.
+A group takes the values of each field as a column (``_take``), columns give the sizes of the
+objects (``measure``), sizes give their places, and each field is written to its places (``put``).
+A column takes what is usual. An object with anything else is *odd*: it is left to the encoder of
+the format, which accepts more, and says what is wrong. A shape of which columns cannot write any
+object raises UnfitError.
 """
 
 from __future__ import annotations
@@ -75,13 +78,13 @@ class _Entry:
     field: Field
     value: Field | None
     """What holds its value: of a choice the field of one kind, None if that kind has none."""
-    given: bool
+    has_key: bool
     """Whether the objects have its key."""
 
     @property
     def is_left_out(self) -> bool:
         """Whether it depends on a condition, and the objects say that this does not hold."""
-        return self.field.public and self.field.when is not None and not self.given
+        return self.field.public and self.field.when is not None and not self.has_key
 
 
 class Shape:
@@ -89,12 +92,12 @@ class Shape:
 
     def __init__(self, layout: Layout, example: Mapping[str, Any], state: State) -> None:
         refs = example.get("refs", {})
-        unfit = layout.kind == (OTHER,) or layout.mark is not None or layout.fixed > LARGEST
+        is_unfit = layout.kind == (OTHER,) or layout.mark is not None or layout.fixed > LARGEST
+        if is_unfit or type(refs) is not dict:
+            raise UnfitError
         family = layout.family
         if family.versioned and family.choose(list(layout.kind), state.registers) is not layout.cls:
             raise UnfitError  # it would be read as a record of another class
-        if unfit or type(refs) is not dict:
-            raise UnfitError
         self.layout = layout
         self.keys = tuple(example)
         self.refs = tuple(refs)
@@ -102,52 +105,69 @@ class Shape:
             zip(layout.family.kinds, layout.kind, strict=False)
         )
         self.entries: list[_Entry] = []
+        """Fields that objects have values of, or whose bytes follow from others."""
         self.only_numbers: list[str] = []
         """Keys of what is computed: their values are not looked at, but must be numbers."""
-        used = {"refs", *layout.cls.beside}
-        used |= {"type"} if layout.shows_type else set()
-        used |= set() if layout.is_part else {"record", "offset", "nbytes"}
         for field in layout.fields:
-            used |= {field.key} if field.public else set()
             if isinstance(field, Computed):
-                self.only_numbers += [field.key] if field.key in example else []
+                if field.key in example:
+                    self.only_numbers.append(field.key)
             elif not isinstance(field, Check | Surplus):
                 self.entries.append(self._entry(field, example))
-        self.values = {each.field: each.value for each in self.entries}
-        references = {each.field.name for each in self.entries if _refers(each.value)}
+        self.values = {entry.field: entry.value for entry in self.entries}
         self.agreeing = [
             field
             for field in layout.fields
             if isinstance(field, Number) and field.name in layout.cls.agreeing
         ]
         """Computed numbers that must be those that JSON says."""
-        missing = any(field.key not in example for field in self.agreeing)
-        if missing or not used.issuperset(example) or not references.issuperset(refs):
+        if any(field.key not in example for field in self.agreeing):
+            raise UnfitError
+        self._check_keys(example)
+
+    def _check_keys(self, example: Mapping[str, Any]) -> None:
+        """Raise UnfitError if objects have a key, or a number in ``refs``, of no field."""
+        layout = self.layout
+        known_keys = {"refs", *layout.cls.beside}
+        known_keys |= {field.key for field in layout.fields if field.public}
+        if layout.shows_type:
+            known_keys.add("type")
+        if not layout.is_part:
+            known_keys |= {"record", "offset", "nbytes"}
+        references = {entry.field.name for entry in self.entries if _refers(entry.value)}
+        if not known_keys.issuperset(example) or not references.issuperset(self.refs):
             raise UnfitError
 
     def _entry(self, field: Field, example: Mapping[str, Any]) -> _Entry:
-        conditional, derived = field.when is not None, self.layout.derives(field)
-        if conditional and (isinstance(field, Bits) or (derived and field.public)):
+        """Return a field as it is in the objects. Raises UnfitError if columns cannot write it."""
+        has_key = field.key in example
+        is_conditional = field.when is not None
+        is_derived = self.layout.derives(field)
+        if is_conditional and (isinstance(field, Bits) or (is_derived and field.public)):
             raise UnfitError
-        if conditional and isinstance(field, Choice) and field.key not in example:
-            return _Entry(field, field, given=False)
-        if derived or not field.public:
-            if conditional and field.by_room:
+        # A choice that is left out has no kind to look at.
+        if is_conditional and isinstance(field, Choice) and not has_key:
+            return _Entry(field, field, has_key=False)
+        # What is derived or hidden follows from other fields, whether the objects have it or not.
+        if is_derived or not field.public:
+            if is_conditional and field.by_room:
                 raise UnfitError
-            return _Entry(field, field, given=False)
-        value = self._kind_of(field, example) if isinstance(field, Choice) else field
-        given = field.key in example
-        optional = conditional or (field.default is not attrs.NOTHING and value is field)
-        if value is not None and (_taker_of(value) is None or not (given or optional)):
+            return _Entry(field, field, has_key=False)
+        value: Field | None = field
+        if isinstance(field, Choice):
+            value = self._kind_of(field, example)
+        may_be_absent = is_conditional or (field.default is not attrs.NOTHING and value is field)
+        if value is not None and (_taker_of(value) is None or not (has_key or may_be_absent)):
             raise UnfitError
-        if isinstance(value, Spare) and given:
+        if isinstance(value, Spare) and has_key:  # bytes without a meaning, which are not zero
             raise UnfitError
-        return _Entry(field, value, given)
+        return _Entry(field, value, has_key)
 
     def _kind_of(self, choice: Choice, example: Mapping[str, Any]) -> Field | None:
         """Return the field that holds the values of a choice in objects of this shape."""
-        shown = example.get(choice.tag.key)
-        number = choice.tag.names_of.get(shown) if type(shown) is str else shown
+        number = example.get(choice.tag.key)
+        if type(number) is str:
+            number = choice.tag.names_of.get(number)
         # Kinds that the format does not define are for objects.
         if type(number) is not int or number not in choice.kinds:
             raise UnfitError
@@ -156,8 +176,11 @@ class Shape:
 
 def _refers(field: Field | None) -> bool:
     """Return whether a field shows an entry of a table."""
-    refers = isinstance(field, Number) and field.refers is not None
-    return refers or (field is not None and field.index is not None)
+    if field is None:
+        return False
+    if isinstance(field, Number) and field.refers is not None:
+        return True
+    return field.index is not None
 
 
 def values_of(objects: Sequence[Mapping[str, Any]], key: str) -> Iterator[Any]:
@@ -176,20 +199,22 @@ class Kinds:
         """Keys whose values say which fields an object has."""
         self.layout_of = layout_of
         self._numbers: defaultdict[Hashable, int] = defaultdict()
+        """Numbers of shapes, by what tells them apart: a new one gets the next number."""
         self._numbers.default_factory = self._numbers.__len__
         self._shapes: dict[int, Shape | None] = {}
 
     def numbers_of(self, objects: Sequence[Mapping[str, Any]]) -> list[int]:
         """Return a number of the shape of each object."""
-        said = [values_of(objects, key) for key in self.selectors]
+        columns: list[Iterator[Any]] = [values_of(objects, key) for key in self.selectors]
         refs = list(values_of(objects, "refs"))
         if refs.count(None) < len(refs):
-            said.append(tuple(each) if type(each) is dict else None for each in refs)
-        keys = list(zip(map(tuple, objects), *said, strict=True))
+            columns.append(tuple(names) if type(names) is dict else None for names in refs)
+        # What tells shapes apart: the keys, the values of the selectors, and the keys of refs.
+        identities = list(zip(map(tuple, objects), *columns, strict=True))
         try:
-            return list(map(self._numbers.__getitem__, keys))
+            return list(map(self._numbers.__getitem__, identities))
         except TypeError:  # such as a list where a name should be
-            return [self._numbers[repr(key)] for key in keys]
+            return [self._numbers[repr(identity)] for identity in identities]
 
     def trim(self, most: int = MOST_SHAPES) -> None:
         """Forget all shapes if they are too many."""
@@ -205,15 +230,17 @@ class Kinds:
 
     def _shape_of(self, example: Mapping[str, Any]) -> Shape | None:
         layout = self.layout_of(example)
+        if layout is None:
+            return None
         try:
-            return None if layout is None else Shape(layout, example, self.state)
+            return Shape(layout, example, self.state)
         except UnfitError:
             return None
 
     def forget(self, shape: Shape) -> None:
         """Leave further objects of a shape to the encoder."""
-        for number, known in self._shapes.items():
-            if known is shape:
+        for number, known_shape in self._shapes.items():
+            if known_shape is shape:
                 self._shapes[number] = None
 
 
@@ -229,21 +256,24 @@ class References:
     """The records that have them, shape (references,)."""
     shown: Sequence[Hashable]
     """What the field shows."""
-    given: Sequence[int | None]
+    in_refs: Sequence[int | None]
     """The numbers that JSON gives."""
     numbers: I64
     """The numbers to write."""
 
-    def resolve(self, part: slice, known: dict[Hashable, int], resolve: Resolve) -> I64:
-        """Look up a part of the numbers; return the records whose numbers do not hold."""
-        pairs = list(zip(self.shown[part], self.given[part], strict=True))
+    def resolve(self, rows: slice, known: dict[Hashable, int], resolve: Resolve) -> I64:
+        """Look up some of the numbers; return the records whose numbers do not hold.
+
+        ``known`` are numbers that were looked up before, by what is shown and given.
+        """
+        pairs = list(zip(self.shown[rows], self.in_refs[rows], strict=True))
         for pair in set(pairs) - known.keys():
             try:
                 known[pair] = resolve(self.field, *pair)
             except (RefusalError, LookupError):
                 known[pair] = -1
-        self.numbers[part] = list(map(known.__getitem__, pairs))
-        return self.ordinals[part][self.numbers[part] < 0]
+        self.numbers[rows] = list(map(known.__getitem__, pairs))
+        return self.ordinals[rows][self.numbers[rows] < 0]
 
 
 class Group:
@@ -259,10 +289,11 @@ class Group:
         self.ordinals = ordinals
         """The records that the objects are, or that hold them, shape (objects,)."""
         self.odd = np.zeros(len(objects), np.bool_)
+        """Objects that are left to the encoder. They stay in the columns, as something usual."""
         self.numbers: dict[Expression, Numbers] = dict(shape.kinds)
         """Numbers that JSON says, and bits of floats."""
         self.known: dict[Expression, Numbers] = {}
-        """All numbers of fields, and checksums."""
+        """All numbers of fields as ``measure`` finds them, and checksums."""
         self.columns: dict[Field, Column] = {}
         self.lists: dict[Field, _Items] = {}
         self.indexes: dict[Field, I64] = {}
@@ -294,7 +325,7 @@ class Group:
         """Make a column of the values of a field."""
         field = entry.value
         if field is None:
-            if entry.given:
+            if entry.has_key:
                 values = list(values_of(self._objects, entry.field.key))
                 usual(values, type(None), None, self.odd)
         elif entry.is_left_out:
@@ -302,11 +333,13 @@ class Group:
         elif field.public and not self.layout.derives(entry.field):
             take = _taker_of(field)
             assert take is not None  # noqa: S101 (the shape has asked)
-            if entry.given:
+            if entry.has_key:
                 values = list(values_of(self._objects, field.key))
             else:
-                is_list = isinstance(field, Listed | Texts)
-                values = [list(field.default) if is_list else field.default] * self.odd.size
+                default: Any = field.default
+                if isinstance(field, Listed | Texts):
+                    default = list(default)
+                values = [default] * self.odd.size
             take(self, field, values)
 
     def take_number(self, field: Number, values: Sequence[Any]) -> None:
@@ -318,13 +351,14 @@ class Group:
             self.take_flag(field, values)
             return
         if field.values:
-            # Only strings are names; a number stands for itself, where others than named ones may.
-            names = field.names_of
+            number_of_name = field.names_of
+            # Only strings are names; a number stands for itself, unless names are all there is.
             if set(map(type, values)) == {str}:
-                values = list(map(names.get, values))
+                values = list(map(number_of_name.get, values))
+            elif field.closed:
+                values = [number_of_name.get(v) if type(v) is str else None for v in values]
             else:
-                number = (lambda _: None) if field.closed else (lambda each: each)
-                values = [names.get(each) if type(each) is str else number(each) for each in values]
+                values = [number_of_name.get(v) if type(v) is str else v for v in values]
         self.numbers[field] = integers(values, *field.range, self.odd)
 
     def take_again(self, field: Again, values: Sequence[Any]) -> None:
@@ -345,9 +379,12 @@ class Group:
         if field.until or field.pad or field.fixed is not None:
             self._end(field, usual(values, str, "", self.odd), str.encode)
             return
-        column = self.columns[field] = texts(values, self.odd)
+        column = texts(values, self.odd)
+        self.columns[field] = column
         if field.entry is None:
             return
+        # The number of a reference is a bit and the length of a text in the record, or else a
+        # number of the table, which ``References.resolve`` puts in place of it.
         numbers = field.inline | column.lengths
         self.odd |= column.lengths >= (field.inline or I64_MAX)
         if field.empty is not None:
@@ -395,12 +432,14 @@ class Group:
         if not isinstance(field.item, Integer | Float):
             self.lists[field] = _Items(self, field, items, counts)
             return
-        nbytes, odd_items = field.item.nbytes, np.zeros(len(items), np.bool_)
+        nbytes = field.item.nbytes
+        odd_items = np.zeros(len(items), np.bool_)
         if isinstance(field.item, Float):
             numbers = float_bits(field.item, items, odd_items)
         else:
             numbers = integers(items, *field.item.range, odd_items)
-        self.odd[np.repeat(np.arange(counts.size), counts)[odd_items]] = True
+        object_of_item = np.repeat(np.arange(counts.size), counts)
+        self.odd[object_of_item[odd_items]] = True
         data = np.zeros(nbytes * len(items), np.uint8)
         store(data, nbytes * np.arange(len(items)), numbers, nbytes, big=self.big)
         self.columns[field] = Column(nbytes * counts, data, counts)
@@ -411,23 +450,26 @@ class Group:
         if field.index is None:
             self.columns[field] = column
             return
-        numbers = self.indexes[field] = self._zeros()
+        numbers = self._zeros()
+        self.indexes[field] = numbers
         if field.name not in self._refs:
             self.columns[field] = column
-            self.odd |= np.array([type(each) is str for each in values])
+            self.odd |= np.array([type(value) is str for value in values])
             return
-        shown = [tuple(each) if type(each) is list else each for each in values]
-        shown = [None if odd else each for each, odd in zip(shown, self.odd, strict=True)]
+        # What is looked up must be hashable; what is odd is not looked up.
+        shown = [tuple(value) if type(value) is list else value for value in values]
+        for row in np.flatnonzero(self.odd).tolist():
+            shown[row] = None
         self._refer(field, shown, numbers)
 
     def _refer(self, field: Field, shown: Sequence[Any], numbers: I64) -> None:
         """Let numbers be looked up by what a field shows."""
-        nothing: list[int | None] = [None] * len(shown)
-        given: Sequence[int | None] = self._refs.get(field.name) or nothing
-        self.indexes[field] = numbers
         if not self.grouping.refers:
             raise UnfitError
-        self.references.append(References(field, self.ordinals, shown, given, numbers))
+        nothing: list[int | None] = [None] * len(shown)
+        in_refs: Sequence[int | None] = self._refs.get(field.name) or nothing
+        self.indexes[field] = numbers
+        self.references.append(References(field, self.ordinals, shown, in_refs, numbers))
 
     def _zeros(self) -> I64:
         return np.zeros(self.odd.size, np.int64)
@@ -442,92 +484,109 @@ class Group:
     # --- Sizes ----------------------------------------------------------------------------------
 
     def measure(self) -> I64:
-        """Return the sizes of the objects; mark those that do not fit their numbers."""
-        at: Numbers = 0
+        """Return the sizes of the objects; mark those that do not fit their numbers.
+
+        It is called again once references are looked up: texts that are in the records have bytes,
+        those that a number stands for have none.
+        """
+        place: Numbers = 0
         in_tail = False
         self.known = dict(self.numbers)
         self.size = None
         for entry in self.shape.entries:
             if entry.field.tail and not in_tail:
-                at, in_tail = self._padded(at), True
-            self.places[entry.field] = at
+                place = self._padded(place)
+                in_tail = True
+            self.places[entry.field] = place
             if entry.value is not None and not entry.is_left_out:
-                at = at + self._nbytes(entry.value, at)
-        self.size = at if in_tail else self._padded(at)
+                place = place + self._nbytes(entry.value, place)
+        if not in_tail:
+            place = self._padded(place)
+        # Numbers that say a size are known only now.
+        self.size = place
         for entry in self.shape.entries:
             self._check(entry)
         for field in self.shape.agreeing:
-            said = integers(list(values_of(self._objects, field.key)), *field.range, odd=self.odd)
-            self.odd |= said != self._number(field)
+            in_json = list(values_of(self._objects, field.key))
+            self.odd |= integers(in_json, *field.range, odd=self.odd) != self._number(field)
         if self.layout.word and self.big and not self.grouping.state.mirrored:
             raise UnfitError  # such a word may show another kind
         return np.broadcast_to(self.size, self.odd.shape).astype(np.int64)
 
-    def _nbytes(self, field: Field, at: Numbers) -> Numbers:
+    def _nbytes(self, field: Field, place: Numbers) -> Numbers:
         """Return the bytes of a field that begins at a place."""
         if isinstance(field, Bits):
-            return self.layout.words[field][0] if field in self.layout.words else 0
+            # The first field of a word has its bytes, the others none.
+            nbytes_of_word, _ = self.layout.words.get(field, (0, 0))
+            return nbytes_of_word
         if isinstance(field, Integer | Float):
             return self._there(field) * field.nbytes
         if isinstance(field, Spare):
             return field.own
         if field in self.lists:
-            return self.lists[field].measure(at)
+            return self.lists[field].measure(place)
         if field not in self.columns:
             return 0
         nbytes: Numbers = self.columns[field].lengths
         aligned = field.aligned if isinstance(field, Span) else 1
         if aligned > 1:
-            nbytes = nbytes + -(at + nbytes) % aligned
+            nbytes = nbytes + -(place + nbytes) % aligned
         return nbytes * self._inline(field)
 
     def _there(self, field: Field) -> Numbers:
         """Return 1 where a field is in the record, else 0."""
         if field.when is None or field.public:
             return 1
-        there: I64 = np.broadcast_to(self._value(field.when, 0) != 0, self.odd.shape)
-        return there
+        is_there: I64 = np.broadcast_to(self._value(field.when, 0) != 0, self.odd.shape)
+        return is_there
 
     def _inline(self, field: Field) -> Numbers:
         """Return 1 where a text is in the record, 0 where a number stands for it."""
         if not isinstance(field, Text) or field not in self.indexes:
             return 1
-        inline: I64 = self.indexes[field] & field.inline != 0
-        return inline
+        is_inline: I64 = self.indexes[field] & field.inline != 0
+        return is_inline
 
-    def _padded(self, at: Numbers) -> Numbers:
-        """Return the place behind the padding of the fields that end at ``at``."""
+    def _padded(self, fields_end: Numbers) -> Numbers:
+        """Return the place behind the padding of the fields that end there, before the tail."""
         layout = self.layout
-        end = at
-        whole: Numbers = layout.fixed
+        padded_end = fields_end
+        whole_size: Numbers = layout.fixed
         if layout.family.power:
             assert layout.family.size is not None  # noqa: S101 (it says the power)
             powers = np.minimum(self._number(layout.family.size), LARGEST_POWER)
-            whole = layout.family.unit << powers
+            whole_size = layout.family.unit << powers
         if layout.fixed or layout.family.power:
-            end = np.maximum(at, whole - layout.tail)
-            self.odd |= at > whole - layout.tail
+            padded_end = np.maximum(fields_end, whole_size - layout.tail)
+            self.odd |= fields_end > whole_size - layout.tail
         elif layout.align > 1:
-            end = at + -(at + layout.tail) % layout.align
+            padded_end = fields_end + -(fields_end + layout.tail) % layout.align
         if layout.rest is not None:
-            self.odd |= at != end
-        return end
+            # A field that takes all there is would be read with the padding.
+            self.odd |= fields_end != padded_end
+        return padded_end
 
     def _check(self, entry: _Entry) -> None:
         """Mark objects that would not be read as what they are."""
-        field, value, at = entry.field, entry.value, self.places[entry.field]
+        field = entry.field
+        value = entry.value
+        place = self.places[field]
         if isinstance(field, Number) and not field.checksums and not entry.is_left_out:
             self._number(field)
         if field.when is not None and field.public:
-            self.odd |= (self._value(field.when, at) != 0) != entry.given
+            holds = self._value(field.when, place) != 0
+            self.odd |= holds != entry.has_key
+        # A count or a length that is a number of the record follows from the list or text itself
+        # (``_implied``); one that is computed from other fields must agree with it.
         if isinstance(value, Listed):
-            count, found = value.count, self.lists.get(value) or self.columns.get(value)
-            if found is not None and count is not None and not isinstance(count, Number):
-                self.odd |= self._value(count, at) != found.counts
+            items = self.lists.get(value) or self.columns.get(value)
+            count = value.count
+            if items is not None and count is not None and not isinstance(count, Number):
+                self.odd |= self._value(count, place) != items.counts
         elif isinstance(value, Span) and value in self.columns and value not in self.indexes:
             nbytes = value.nbytes
             if nbytes is not None and not isinstance(nbytes, Number):
-                self.odd |= self._value(nbytes, at) != self.columns[value].lengths
+                self.odd |= self._value(nbytes, place) != self.columns[value].lengths
 
     # --- Numbers --------------------------------------------------------------------------------
 
@@ -535,6 +594,8 @@ class Group:
         """Return the numbers of a field; mark those that do not fit it."""
         if field in self.known:
             return self.known[field]
+        # Where the number comes from: what is shown, nothing, the size, an expression, or the
+        # fields that it describes.
         if field in self.indexes:
             number: Numbers = self.indexes[field]
         elif self.layout.is_reserved(field):
@@ -555,7 +616,9 @@ class Group:
         return number
 
     def _units_of_size(self) -> Numbers:
-        family, size = self.layout.family, self._value(SIZE, 0)
+        """Return the number that says the size of the records."""
+        family = self.layout.family
+        size = self._value(SIZE, 0)
         units = (size - family.plus) // family.unit
         self.odd |= units * family.unit + family.plus != size
         if self.layout.most:
@@ -566,38 +629,46 @@ class Group:
         """Return the number that other fields imply; they must agree."""
         if number not in self.layout.implied:
             raise UnfitError
-        said: list[Numbers] = []
+        implied: list[Numbers] = []
         for how, field, factor, summand in self.layout.implied[number]:
-            choice = self.layout.choice_of.get(field)
-            chosen = self.shape.values[field if choice is None else choice]
-            if chosen is field:
-                said += self._said(how, field, factor, summand)
-        for other in said[1:]:
-            self.odd |= said[0] != other
-        return said[0] if said else 0
+            # A field of a choice only implies it where the objects have that one.
+            holder = self.layout.choice_of.get(field, field)
+            if self.shape.values[holder] is field:
+                by_field = self._implied_by(how, field, factor, summand)
+                if by_field is not None:
+                    implied.append(by_field)
+        if not implied:
+            return 0
+        for further in implied[1:]:
+            self.odd |= implied[0] != further
+        return implied[0]
 
-    def _said(self, how: str, field: Field, factor: int, summand: int) -> list[Numbers]:
-        """Return what a field says of a number, such as its length or its count of items."""
-        there = field in self.columns or field in self.lists
-        if how == "present":
-            is_there = there or field in self.indexes or field in self.numbers
-            return [summand if is_there else factor]
+    def _implied_by(self, how: str, field: Field, factor: int, summand: int) -> Numbers | None:
+        """Return a number that a field implies, such as its length or its count of items.
+
+        The field has ``factor * number + summand`` of them; None if it implies nothing.
+        """
+        has_bytes = field in self.columns or field in self.lists
+        if how == "present":  # ``factor`` is the number of an absent field, ``summand`` of others
+            is_present = has_bytes or field in self.indexes or field in self.numbers
+            return summand if is_present else factor
         if how == "number" and field in self.numbers:
-            return [self.numbers[field]]
+            return self.numbers[field]
         if how == "index" and field in self.indexes:
-            return [self.indexes[field]]
-        if not there:
-            return []
+            return self.indexes[field]
+        if not has_bytes:
+            return None
         counts = (self.columns.get(field) or self.lists[field]).counts - summand
         self.odd |= counts % factor != 0
-        return [counts // factor]
+        return counts // factor
 
-    def _value(self, expression: Expression, at: Numbers) -> Numbers:
+    def _value(self, expression: Expression, place: Numbers) -> Numbers:
         """Return the numbers of an expression of a field that begins at a place."""
         if isinstance(expression, Constant):
             return wrapped(expression.number)
         if expression is AT:
-            return at
+            return place
+        # Before ``measure`` knows the size, nothing that depends on it can be computed.
         if expression is SIZE and self.size is not None:
             return self.size
         if isinstance(expression, Number):
@@ -608,7 +679,8 @@ class Group:
             return wrapped(self.grouping.state.registers.get(expression, expression.initial))
         if type(expression) is not Calculation:
             raise UnfitError
-        left, right = self._value(expression.left, at), self._value(expression.right, at)
+        left = self._value(expression.left, place)
+        right = self._value(expression.right, place)
         return _calculated(expression.symbol, left, right)
 
     # --- Bytes ----------------------------------------------------------------------------------
@@ -619,30 +691,36 @@ class Group:
             field = entry.value
             if field is None or entry.is_left_out:
                 continue
-            at = places + self.places[entry.field]
+            field_places = places + self.places[entry.field]
             if isinstance(field, Number):
                 self._sum_up(field, out, places)
             if field in self.layout.words:
-                store(out, at, self._word(field), self.layout.words[field][0], big=self.big)
+                nbytes, _ = self.layout.words[field]
+                store(out, field_places, self._word(field), nbytes, big=self.big)
             elif isinstance(field, Integer | Float):
-                self._put_number(field, out, at)
+                self._put_number(field, out, field_places)
             elif field in self.lists:
-                self.lists[field].put(out, at)
+                self.lists[field].put(out, field_places)
             elif field in self.columns:
-                self._put_column(field, out, at)
+                self._put_column(field, out, field_places)
 
-    def _put_number(self, field: Integer | Float, out: U8, at: I64) -> None:
+    def _put_number(self, field: Integer | Float, out: U8, places: I64) -> None:
+        """Write the numbers of a field, where it is there."""
         number = self._number(field) if isinstance(field, Number) else self.known[field]
-        there = self._there(field)
-        if isinstance(there, int):
-            store(out, at, number, field.nbytes, big=self.big)
+        is_there = self._there(field)
+        if isinstance(is_there, int):
+            store(out, places, number, field.nbytes, big=self.big)
         else:
-            numbers = np.broadcast_to(number, at.shape)
-            store(out, at[there], numbers[there], field.nbytes, big=self.big)
+            numbers = np.broadcast_to(number, places.shape)
+            store(out, places[is_there], numbers[is_there], field.nbytes, big=self.big)
 
-    def _put_column(self, field: Field, out: U8, at: I64) -> None:
-        column, inline = self.columns[field], self._inline(field)
-        scatter(out, at, column if isinstance(inline, int) else column.only(inline != 0))
+    def _put_column(self, field: Field, out: U8, places: I64) -> None:
+        """Write the bytes of a field, but not those of texts that a number stands for."""
+        column = self.columns[field]
+        is_inline = self._inline(field)
+        if not isinstance(is_inline, int):
+            column = column.only(is_inline != 0)
+        scatter(out, places, column)
 
     def _word(self, first: Field) -> Numbers:
         """Return the words that a field of bits begins."""
@@ -667,9 +745,10 @@ class Group:
                 for start, end in zip(places.tolist(), ends.tolist(), strict=True)
             )
             self.known[checksum] = np.fromiter(map(wrapped, sums), np.int64, places.size)
-        odd = self.odd.copy()
+        # The bytes of what is odd are made already: it cannot be left to the encoder any more.
+        odd_before = self.odd.copy()
         self._number(field)
-        if (self.odd & ~odd).any():
+        if (self.odd & ~odd_before).any():
             raise UnfitError
 
 
@@ -703,36 +782,40 @@ class _Items:
         self.counts = counts
         """Items of each object."""
         self._unit = field.item.layout.family.pad
-        self._owners = owners
-        self._owner = np.repeat(np.arange(counts.size), counts)
+        self._objects = owners
+        self._object_of_item = np.repeat(np.arange(counts.size), counts)
         self._ends = np.cumsum(counts)
+        """Behind which of all items the list of each object ends."""
         kinds = owners.grouping.kinds_of(field.item)
-        odd = np.zeros(len(items), np.bool_)
-        ordinals = owners.ordinals[self._owner]
-        self.groups = owners.grouping.groups(kinds, items, ordinals, odd)
-        owners.odd[self._owner[odd]] = True
+        odd_items = np.zeros(len(items), np.bool_)
+        ordinals = owners.ordinals[self._object_of_item]
+        self.groups = owners.grouping.groups(kinds, items, ordinals, odd_items)
+        owners.odd[self._object_of_item[odd_items]] = True
         self._offsets = np.zeros(len(items), np.int64)
+        """Bytes of the list before each item."""
 
-    def measure(self, at: Numbers) -> I64:
+    def measure(self, place: Numbers) -> I64:
         """Return the bytes of each list, which begins at a place of its object."""
-        sizes = np.zeros(self._owner.size, np.int64)
+        sizes = np.zeros(self._object_of_item.size, np.int64)
         for rows, group in self.groups:
             sizes[rows] = group.measure()
-            self._owners.odd[self._owner[rows[group.odd]]] = True
+            self._objects.odd[self._object_of_item[rows[group.odd]]] = True
         if self._unit > 1:
             sizes += -sizes % self._unit
-            self._owners.odd |= at % self._unit != 0
-        behind = np.concatenate([[0], np.cumsum(sizes)])
-        first = behind[self._ends - self.counts]
-        self._offsets = behind[:-1] - first[self._owner]
-        nbytes: I64 = behind[self._ends] - first
+            self._objects.odd |= place % self._unit != 0
+        # Items of 4, 4 and 8 bytes, two lists of 2 and 1: the bounds are 0 4 8 16, the lists begin
+        # at 0 and 8, and the offsets of the items are 0 4 0.
+        bounds = np.concatenate([[0], np.cumsum(sizes)])
+        begins = bounds[self._ends - self.counts]
+        self._offsets = bounds[:-1] - begins[self._object_of_item]
+        nbytes: I64 = bounds[self._ends] - begins
         return nbytes
 
     def put(self, out: U8, places: I64) -> None:
         """Write the items of lists that begin at these places."""
-        at = places[self._owner] + self._offsets
+        item_places = places[self._object_of_item] + self._offsets
         for rows, group in self.groups:
-            group.put(out, at[rows])
+            group.put(out, item_places[rows])
 
 
 _TAKERS: Mapping[Any, Callable[..., None]] = {
@@ -753,8 +836,9 @@ def _taker_of(field: Field) -> Callable[..., None] | None:
     """Return what takes the values of a field; None if only the field itself can."""
     if field.packs is not None:
         return Group.take_own
-    own = type(field).parse_of is not Field.parse_of
-    return None if own else _TAKERS.get(type(field).parse)
+    if type(field).parse_of is not Field.parse_of:
+        return None
+    return _TAKERS.get(type(field).parse)
 
 
 # --- All groups of a block -----------------------------------------------------------------------
@@ -785,25 +869,28 @@ class Grouping:
         rows = np.flatnonzero(~odd)
         if not rows.size:
             return []
-        numbers = np.array(kinds.numbers_of(_chosen(objects, rows)), np.int64)
-        order = np.argsort(numbers, kind="stable")
-        changes = np.flatnonzero(np.diff(numbers[order])) + 1
-        found = []
-        for part in np.split(order, changes):
-            members, number = rows[part], int(numbers[part[0]])
+        shape_numbers = np.array(kinds.numbers_of(_chosen(objects, rows)), np.int64)
+        # Objects of one shape next to one another, in the order they came.
+        order = np.argsort(shape_numbers, kind="stable")
+        shape_begins = np.flatnonzero(np.diff(shape_numbers[order])) + 1
+        groups = []
+        for of_shape in np.split(order, shape_begins):
+            members = rows[of_shape]
             group = None
             if members.size >= FEW:
+                number = int(shape_numbers[of_shape[0]])
                 group = self._group(kinds, number, _chosen(objects, members), ordinals[members])
             if group is None:
                 odd[members] = True
             else:
                 odd[members[group.odd]] = True
-                found.append((members, group))
-        return found
+                groups.append((members, group))
+        return groups
 
     def _group(
         self, kinds: Kinds, number: int, objects: Sequence[Mapping[str, Any]], ordinals: I64
     ) -> Group | None:
+        """Return objects of one shape as columns; None if columns cannot write them."""
         shape = kinds.shape(number, objects[0])
         if shape is None:
             return None
@@ -817,22 +904,28 @@ class Grouping:
         """Return the shapes of the items of a family."""
         if item not in self.kinds:
             family = item.layout.family
-            classes = {each.record: each.layout for each in family.members}
-            layouts = classes.values() if family.kinds else [item.layout]
-            selectors = dict.fromkeys(
-                field.tag.key for each in layouts for field in each.fields
+            layouts = {cls.record: cls.layout for cls in family.members}
+            has_kinds = bool(family.kinds)
+            selectors = [
+                field.tag.key
+                for layout in (layouts.values() if has_kinds else [item.layout])
+                for field in layout.fields
                 if isinstance(field, Choice)
-            )  # fmt: skip
-            layout_of: Callable[[Any], Layout | None] = lambda _: item.layout  # noqa: E731
-            if family.kinds:
-                selectors["type"] = None
-                layout_of = lambda given: classes.get(str(given.get("type")))  # noqa: E731
-            self.kinds[item] = Kinds(tuple(selectors), layout_of, self.state)
+            ]
+            if has_kinds:
+                selectors.append("type")
+
+            def layout_of(example: Any) -> Layout | None:
+                return layouts.get(str(example.get("type"))) if has_kinds else item.layout
+
+            unique_selectors = tuple(dict.fromkeys(selectors))
+            self.kinds[item] = Kinds(unique_selectors, layout_of, self.state)
         return self.kinds[item]
 
 
 def _chosen(objects: Sequence[Any], rows: I64) -> Sequence[Any]:
     """Return some of the objects."""
     indexes = rows.tolist()
-    # Of a single index, itemgetter would return no tuple.
-    return operator.itemgetter(*indexes)(objects) if len(indexes) > 1 else objects[indexes[0] :][:1]
+    if len(indexes) == 1:  # itemgetter would return the object itself
+        return [objects[indexes[0]]]
+    return operator.itemgetter(*indexes)(objects)  # type: ignore[no-any-return]

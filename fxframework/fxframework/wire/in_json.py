@@ -25,21 +25,25 @@ class Shower(NamedTuple):
     """What puts a field into record JSON."""
 
     key: str
+    """Its key there."""
     name: str
+    """The attribute with its value."""
     show: Callable[[Any, dict[str, Any]], None] | None
     """Puts it there; None if it is shown as it is."""
     may_be_absent: bool
+    """Whether it is left out if its value is None."""
 
 
 def _shower_of(field: Field) -> Shower:
     """Return what puts a field into record JSON."""
-    ways = type(field)
-    is_plain = ways.show is Field.show
+    cls = type(field)
+    is_plain = cls.show is Field.show
     if isinstance(field, Number):
-        is_plain |= ways.show is Number.show and field.refers is None
-    as_it_is = is_plain and ways.show_of is Field.show_of
+        is_plain |= cls.show is Number.show and field.refers is None
+    is_plain &= cls.show_of is Field.show_of
+    show = None if is_plain else field.show_of
     may_be_absent = field.when is not None or isinstance(field, Computed)
-    return Shower(field.key, field.name, None if as_it_is else field.show_of, may_be_absent)
+    return Shower(field.key, field.name, show, may_be_absent)
 
 
 class InJson(Shape):
@@ -82,16 +86,20 @@ class InJson(Shape):
         return [self._parser_of(field) for field in self.shown]
 
     def _parser_of(self, field: Field) -> Callable[[JsonFields, Values], None]:
-        key, presence = field.key, self.presence_of(field)
-        own, default = type(field).parse_of is not Field.parse_of, field.default
-        beside = (f"{key}_bytes_hex", f"{key}_bits") if own else ()
+        """Return what takes a field from record JSON; which way, the field alone decides."""
+        key = field.key
+        presence = self.presence_of(field)
+        default = field.default
+        # A field with a ``parse_of`` of its own may be shown in several ways, with keys beside.
+        parses_itself = type(field).parse_of is not Field.parse_of
+        keys_beside = (f"{key}_bytes_hex", f"{key}_bits")
 
         def optional(form: JsonFields, values: Values) -> None:
-            there = None
+            is_there = None
             if presence is not None:
-                numbers, known = presence
-                there = known(*(values[each.name] for each in numbers))
-            if there is False or (key not in form and not there):
+                numbers, presence_for = presence
+                is_there = presence_for(*(values[number.name] for number in numbers))
+            if is_there is False or (key not in form and not is_there):
                 values[field.name] = None
             else:
                 field.parse_of(form, values)
@@ -105,7 +113,7 @@ class InJson(Shape):
 
         def by_itself(form: JsonFields, values: Values) -> None:
             field.parse_of(form, values)
-            form.used.update(beside)
+            form.used.update(keys_beside)
 
         if isinstance(field, Computed):
             return field.parse_of
@@ -113,60 +121,70 @@ class InJson(Shape):
             return lambda form, _: form.used.add(key)
         if field.when is not None:
             return optional
-        if own:
+        if parses_itself:
             return by_itself
-        return field.parse_of if default is attrs.NOTHING else defaulted
+        if default is attrs.NOTHING:
+            return field.parse_of
+        return defaulted
 
     def presence_of(self, field: Field) -> tuple[list[Number], Callable[..., bool | None]] | None:
         """Return public numbers, and what tells by them whether a field is there; None if nothing.
 
-        It returns None if the room decides.
+        What tells it returns None if the room in the record decides.
         """
         if field.when is None or isinstance(field, Computed) or self.derives(field):
             return None
-        leaves = [each for each in field.when.leaves() if not isinstance(each, Constant)]
-        numbers = [each for each in leaves if isinstance(each, Number) and each.public]
-        if len(numbers) + sum(each in ROOMY for each in leaves) < len(leaves):
-            return None
-        when, by_room = field.when, field.by_room
+        numbers: list[Number] = []
+        for leaf in field.when.leaves():
+            if isinstance(leaf, Number) and leaf.public:
+                numbers.append(leaf)
+            elif not isinstance(leaf, Constant) and leaf not in ROOMY:
+                return None  # a register, or a hidden number: JSON does not say it
+        when = field.when
+        by_room = field.by_room
 
+        # Of many records, few differ in these numbers.
         @functools.lru_cache(maxsize=64)
-        def known(*values: Any) -> bool | None:
-            given = (each.numbered(value) for each, value in zip(numbers, values, strict=True))
-            there = bool(when.value({**ROOMY, **dict(zip(numbers, given, strict=True))}))
-            return None if there and by_room else there
+        def presence_for(*values: Any) -> bool | None:
+            known: dict[Any, int] = {**ROOMY}
+            for number, value in zip(numbers, values, strict=True):
+                known[number] = number.numbered(value)
+            is_there = bool(when.value(known))
+            if is_there and by_room:
+                return None
+            return is_there
 
-        return numbers, known
+        return numbers, presence_for
 
     def parse_refs(self, form: JsonFields, values: Mapping[str, Any]) -> dict[str, int] | None:
         """Return the numbers of references, from record JSON."""
-        given = form.need("refs")
+        refs = form.need("refs")
+        if not isinstance(refs, Mapping):
+            raise form.wrong("refs", "an object of numbers by field")
         fields = {field.name: field for field in self.referring}
-        for name, number in given.items() if isinstance(given, Mapping) else [(None, None)]:
+        for name, number in refs.items():
             if type(number) is not int or number < 0:
                 raise form.wrong("refs", "an object of numbers by field")
-            field = fields.get(name or "")
+            field = fields.get(name)
             if isinstance(field, Choice):
                 field = field.chosen(values)
             if field is None or not is_reference(field):
                 message = f"{form.what}: refs has {name!r}, which is not a reference here"
                 raise refusal(form.rules.fields, message)
-        return dict(given) or None
+        return dict(refs) or None
 
-    def parse_part(self, given: Any, what: str, rules: Refusals) -> Any:
-        """Return an item of this family, from JSON."""
-        if not isinstance(given, Mapping):
-            raise refusal(rules.name, f"{what} must be an object, not {reprlib.repr(given)}")
-        form = JsonFields(what, given, rules)
+    def parse_part(self, value: Any, place: str, rules: Refusals) -> Any:
+        """Return an item of this family, from JSON. Refusals name its ``place``."""
+        if not isinstance(value, Mapping):
+            raise refusal(rules.name, f"{place} must be an object, not {reprlib.repr(value)}")
+        form = JsonFields(place, value, rules)
         cls = self.cls
         if self.family.kinds:
             name = form.need("type")
-            classes = {each.record: each for each in self.family.members}
-            if self.family.other is not None:
-                classes[self.family.other.record] = self.family.other
+            classes = {part.record: part for part in self.family.classes}
             if not isinstance(name, str) or name not in classes:
                 hint = did_you_mean(name, classes) if isinstance(name, str) else ""
-                raise refusal(rules.name, f"{what}: no type {reprlib.repr(name)}{hint}")
+                raise refusal(rules.name, f"{place}: no type {reprlib.repr(name)}{hint}")
             cls = classes[name]
         values = cls.recovered(form)
         if values is None:

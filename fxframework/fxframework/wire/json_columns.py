@@ -32,7 +32,7 @@ class Column:
     """Bytes of each object of a group, one after another."""
 
     lengths: I64
-    """Their numbers, shape (objects,)."""
+    """Bytes of each object, shape (objects,)."""
     data: U8
     counts: I64
     """What a length or a count in the record says of them, shape (objects,)."""
@@ -47,7 +47,9 @@ def octets(values: Sequence[bytes], counts: I64 | None = None) -> Column:
     """Return bytes as a column; ``counts`` are their lengths, unless other ones are given."""
     lengths = np.fromiter(map(len, values), np.int64, len(values))
     data = np.frombuffer(b"".join(values), np.uint8)
-    return Column(lengths, data, lengths if counts is None else counts)
+    if counts is None:
+        counts = lengths
+    return Column(lengths, data, counts)
 
 
 def usual(values: Sequence[Any], kind: type, instead: Any, odd: Mask) -> Sequence[Any]:
@@ -64,7 +66,8 @@ def integers(values: Sequence[Any], least: int, most: int, odd: Mask) -> I64:
     if values and not least <= min(values) <= max(values) <= most:
         odd |= np.array([not least <= value <= most for value in values])
         values = [value if least <= value <= most else least for value in values]
-    return np.array(values, np.uint64 if most > I64_MAX else np.int64).view(np.int64)
+    dtype = np.uint64 if most > I64_MAX else np.int64
+    return np.array(values, dtype).view(np.int64)
 
 
 def texts(values: Sequence[Any], odd: Mask) -> Column:
@@ -79,14 +82,14 @@ def texts(values: Sequence[Any], odd: Mask) -> Column:
 
 def converted(values: Sequence[Any], convert: Callable[[Any], bytes], odd: Mask) -> list[bytes]:
     """Return what ``convert`` makes of each value. Those that it refuses are marked in ``odd``."""
-    made = []
+    contents = []
     for row, value in enumerate(values):
         try:
-            made.append(convert(value))
+            contents.append(convert(value))
         except (RefusalError, TypeError, ValueError):
             odd[row] = True
-            made.append(b"")
-    return made
+            contents.append(b"")
+    return contents
 
 
 # --- Columns to bytes ----------------------------------------------------------------------------
@@ -103,11 +106,13 @@ def store(out: U8, places: I64, numbers: Numbers, nbytes: int, *, big: bool) -> 
         view[places] = np.asarray(numbers, np.int64).astype(view.dtype)
         return
     words = np.asarray(numbers, np.int64).astype(f"{order}i8").reshape(-1, 1).view(np.uint8)
-    out[places[:, None] + np.arange(nbytes)] = words[:, 8 - nbytes :] if big else words[:, :nbytes]
+    low_bytes = words[:, 8 - nbytes :] if big else words[:, :nbytes]
+    out[places[:, None] + np.arange(nbytes)] = low_bytes
 
 
 def scatter(out: U8, places: I64, column: Column) -> None:
     """Write the bytes of a column to places of ``out``."""
+    # Byte 5 of the data, in a text that starts at byte 3 of it, goes to the text's place - 3 + 5.
     starts = np.cumsum(column.lengths) - column.lengths
     targets = np.repeat(places - starts, column.lengths)
     targets += np.arange(column.data.size)

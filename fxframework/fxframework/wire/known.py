@@ -15,7 +15,8 @@ __all__ = [
     "gaps_to",
 ]  # fmt: skip
 
-START, LENGTH = "start", "length"
+START = "start"
+LENGTH = "length"
 """Where the bytes of a field are: ``known[field, START]``, int64."""
 THERE = "there"
 """Whether a field with a condition is there, bool."""
@@ -23,12 +24,17 @@ STRANGE = "strange"
 """Whether the bytes of a text are not UTF-8, bool; absent if all are."""
 CODE = "code"
 """The codes of its texts (``Codes``)."""
-WORD, WORD_AT = "word", "word at"
+WORD = "word"
+WORD_AT = "word at"
 """The word that a field of bits begins, and its place, int64."""
 
 
 class Codes:
-    """Codes of texts, which are entered once all records of a run are read; -1 for no text."""
+    """Codes of texts, which are entered once all records of a run are read; -1 for no text.
+
+    Until then it only knows the arrays that the codes are going to be put into, and which rows they
+    are of: nothing may ask for the column earlier.
+    """
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -40,41 +46,58 @@ class Codes:
 
     def column(self) -> NDArray[np.int32]:
         """Return the codes, int32 of shape (count,)."""
-        if len(self.parts) == 1 and isinstance(self.parts[0][0], slice):
-            codes = self.parts[0][1]
-            return codes.column() if isinstance(codes, Codes) else codes
+        parts = [(rows, column_of_codes(codes)) for rows, codes in self.parts]
+        if len(parts) == 1 and isinstance(parts[0][0], slice):
+            return parts[0][1]
         column = np.full(self.count, -1, np.int32)
-        for rows, codes in self.parts:
-            column[rows] = codes.column() if isinstance(codes, Codes) else codes
+        for rows, codes in parts:
+            column[rows] = codes
         return column
+
+
+def column_of_codes(codes: Codes | NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return codes, which may still be in parts, as a column."""
+    if isinstance(codes, Codes):
+        return codes.column()
+    return codes
 
 
 class Known(dict[Any, Any]):
     """What is known of many records: columns by field.
 
-    Of some rows, it has those columns of all rows (``whole``) that are asked for.
+    What is known of some ``rows`` of other records (``whole``) also has their columns: each is cut
+    to these rows when ``known[key]`` asks for it. ``in`` and ``get`` only see columns of its own.
     """
 
     whole: Known | None = None
     rows: Any = None
 
+    def borrow(self, whole: Known, rows: Any) -> None:
+        """Have the columns of ``whole``, too: in these rows of it."""
+        self.whole = whole
+        self.rows = rows
+
     def __missing__(self, key: Any) -> Any:
         if self.whole is None:
             raise KeyError(key)
         column = self.whole[key]
-        return column[self.rows] if isinstance(column, np.ndarray) else column
+        if isinstance(column, np.ndarray):
+            return column[self.rows]
+        return column
 
 
 def as_mask(value: Any, count: int) -> NDArray[np.bool_]:
     """Return a value of a condition, a column or one number for all, as bool of shape (count,)."""
-    if isinstance(value, np.ndarray):
-        return value if value.dtype == bool else value != 0
-    return np.full(count, bool(value))
+    if not isinstance(value, np.ndarray):
+        return np.full(count, bool(value))
+    if value.dtype == bool:
+        return value
+    return value != 0  # type: ignore[no-any-return]
 
 
 def gaps_to(unit: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return what places, counted backwards, lack to multiples of ``unit``."""
-    # A division of integers takes longer than all else here.
     is_power_of_two = unit & unit - 1 == 0
-    gaps: NDArray[np.int64] = places & unit - 1 if is_power_of_two else places % unit
-    return gaps
+    if is_power_of_two:  # a division of integers takes longer than all else here
+        return places & unit - 1
+    return places % unit

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from fxframework.errors import PluginError, Refusals
 from fxframework.kit.json_fields import JsonFields, show_text, special_double
 from fxframework.wire.cursor import SIZE, Builder, Cursor, Draft, RefusalError, ShortError, order_of
-from fxframework.wire.expressions import Expression, expression
+from fxframework.wire.expressions import Expression, expression_or_none
 from fxframework.wire.fields import Field, Integer, Values, refusal_of_range
 from fxframework.wire.floats import Float, bits_compared
 from fxframework.wire.known import LENGTH, START, gaps_to
+from fxframework.wire.rules import BAD_SIZE, DOES_NOT_FIT, RESERVED, WRONG_TYPE
 from fxframework.wire.spans import Text
 from fxframework.wire.state import State
 
@@ -54,7 +55,7 @@ class Listed(Field):
     def __init__(self, item: Any, count: Any = None, **common: Any) -> None:
         super().__init__(**common)
         self.item = item
-        self.count = None if count is None else expression(count)
+        self.count = expression_or_none(count)
         self.in_rows = False
         """Whether columns are made of the items."""
         self.walk: tuple[Any, ...] | None = None
@@ -66,191 +67,217 @@ class Listed(Field):
 
     def least_item(self) -> int:
         """Return the fewest bytes of an item."""
-        return int(self.item.least() if isinstance(self.item, Field) else self.item.layout.least)
+        if isinstance(self.item, Field):
+            return self.item.least()
+        return int(self.item.layout.least)
 
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
-        return super().expressions() + ([] if self.count is None else [self.count])
+        terms = super().expressions()
+        if self.count is None:
+            return terms
+        return [*terms, self.count]
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Read all items."""
-        count = None if self.count is None else self.count.evaluate(c.known)
-        read = self.read_parts if hasattr(self.item, "layout") else self.read_numbers
-        values[self.name] = tuple(read(c, count))
+        count: int | None = None
+        if self.count is not None:
+            count = self.count.evaluate(cursor.known)
+        if isinstance(self.item, Field):
+            values[self.name] = tuple(self.read_numbers(cursor, count))
+        else:
+            values[self.name] = tuple(self.read_parts(cursor, count))
 
-    def read_numbers(self, c: Cursor, count: int | None) -> Sequence[int | float]:
+    def read_numbers(self, cursor: Cursor, count: int | None) -> Sequence[int | float]:
         """Return so many numbers, or all that the record has left."""
-        begin, nbytes = c.at, self.item.nbytes
-        room = c.limit - begin
+        begin = cursor.at
+        nbytes = self.item.nbytes
+        room = cursor.limit - begin
         if count is None:
-            count = -(-room // nbytes)
+            count = -(-room // nbytes)  # rounded up, so that bytes of a part of a number don't fit
         if not 0 <= count * nbytes <= room:
-            needed = c.at + room - room % nbytes + nbytes
+            needed = cursor.at + room - room % nbytes + nbytes
             raise ShortError(needed=needed, is_negative=count < 0)
-        c.at = end = begin + count * nbytes
-        order = order_of(c.big)
+        end = begin + count * nbytes
+        cursor.at = end
+        order = order_of(cursor.big)
         signed = isinstance(self.item, Integer) and self.item.signed
         integers = [
-            int.from_bytes(c.data[at : at + nbytes], order, signed=signed)
-            for at in range(begin, end, nbytes)
+            int.from_bytes(cursor.data[offset : offset + nbytes], order, signed=signed)
+            for offset in range(begin, end, nbytes)
         ]
-        found: Sequence[int | float] = integers
+        numbers: Sequence[int | float] = integers
         if isinstance(self.item, Float):
-            found = [float(self.item.number_of(bits)) for bits in integers]
-            c.differs |= any(map(self.item.has_payload, integers))
-        if c.views is not None:
-            for number, each in enumerate(found):
-                c.at = begin + (number + 1) * nbytes
-                c.stretch(f"{self.name}[{number}]", c.at - nbytes, str(each))
-        return found
+            # Lists hold plain floats, so the bits of a NaN are lost in them.
+            numbers = [float(self.item.number_of(bits)) for bits in integers]
+            cursor.differs |= any(map(self.item.has_payload, integers))
+        if cursor.views is not None:
+            for index, number in enumerate(numbers):
+                cursor.at = begin + (index + 1) * nbytes
+                cursor.stretch(f"{self.name}[{index}]", cursor.at - nbytes, str(number))
+        return numbers
 
-    def read_parts(self, c: Cursor, count: int | None) -> Sequence[Any]:
+    def read_parts(self, cursor: Cursor, count: int | None) -> Sequence[Any]:
         """Return so many parts, or all that the record has left."""
         layout = self.item.layout
-        room, least = c.limit - c.at, self.least_item()
+        room = cursor.limit - cursor.at
+        least = self.least_item()
         if count is not None and not 0 <= count * least <= room:
+            # One more than fit: that one finds out what is missing, and reports it.
             count = room // least + 1
-        outside = c.section, c.word, c.word_nbytes, c.word_at
-        found: list[Any] = []
-        while c.at < c.limit if count is None else len(found) < count:
-            found.append(layout.read_part(c))
-            if self.in_rows and c.views is not None:
-                of_item = (
-                    {each: known[each] for each in layout.fields if each in known}
-                    for known in (c.known, c.spans)
+        # Fields behind the list may be bits of the word before it.
+        outside = cursor.section, cursor.word, cursor.word_nbytes, cursor.word_at
+        parts: list[Any] = []
+        while cursor.at < cursor.limit if count is None else len(parts) < count:
+            parts.append(layout.read_part(cursor))
+            if self.in_rows and cursor.views is not None:
+                # The next item overwrites what is known of this one's fields.
+                known, spans = (
+                    {field: of_all[field] for field in layout.fields if field in of_all}
+                    for of_all in (cursor.known, cursor.spans)
                 )
-                c.items.setdefault(self, []).append((found[-1], *of_item))
-        c.section, c.word, c.word_nbytes, c.word_at = outside
-        return found
+                cursor.items.setdefault(self, []).append((parts[-1], known, spans))
+        cursor.section, cursor.word, cursor.word_nbytes, cursor.word_at = outside
+        return parts
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Read all items of many records."""
         if isinstance(self.item, Integer | Float):
-            self._read_numbers(c, self.item)
+            self._read_numbers(many, self.item)
+        elif self.count is None:
+            read_lists(many, self, None)
         else:
-            self._read_parts(c, None if self.count is None else c.full(self.count.column(c)))
+            self._read_parts(many, many.full(self.count.column(many)))
 
-    def _read_parts(self, c: Many, counts: NDArray[np.int64] | None) -> None:
+    def _read_parts(self, many: Many, counts: NDArray[np.int64]) -> None:
         """Read the parts of many records, most of which may have none."""
-        there = np.arange(c.start.size) if counts is None else np.flatnonzero(counts)
-        if 2 * there.size > c.start.size:
-            read_lists(c, self, counts)
-        elif there.size:
-            assert counts is not None  # noqa: S101 (or all records would be there)
-            some = c.some(there)
-            read_lists(some, self, counts[there])
-            c.put_back(some, there)
+        rows_with_parts = np.flatnonzero(counts)
+        # To take some records out and to put them back is worth it if half of them are left out.
+        if 2 * rows_with_parts.size > many.start.size:
+            read_lists(many, self, counts)
+        elif rows_with_parts.size:
+            having_parts = many.some(rows_with_parts)
+            read_lists(having_parts, self, counts[rows_with_parts])
+            many.put_back(having_parts, rows_with_parts)
 
-    def _read_numbers(self, c: Many, item: Integer | Float) -> None:
+    def _read_numbers(self, many: Many, item: Integer | Float) -> None:
         """Read the numbers of many records, of floats the bits."""
-        at = c.at()
-        room = np.maximum(c.limit - at, 0)
+        begins = many.at()
+        room = np.maximum(many.limit - begins, 0)
         numbers_in_room = room // item.nbytes
         if self.count is None:
             counts = numbers_in_room
             fits = counts * item.nbytes == room
         else:
-            counts = c.full(self.count.column(c))
+            counts = many.full(self.count.column(many))
             fits = (counts >= 0) & (counts <= numbers_in_room)
         if not fits.all():
             # The first number that there is no room for.
-            c.lose(~fits, at + (numbers_in_room + 1) * item.nbytes)
+            many.lose(~fits, begins + (numbers_in_room + 1) * item.nbytes)
             if self.count is not None:
                 counts = np.where(fits, counts, 0)
-        c.go_to(at + counts * item.nbytes)
-        if self.in_rows or c.reading.for_lines:
-            records, index = flattened(counts)
-            places = at[records] + index * item.nbytes
-            numbers = c.items(None, places, c.limit[records], records, index)
-            signed = isinstance(item, Integer) and item.signed
-            numbers.known[item] = c.reading.numbers.integers(
-                places, item.nbytes, big=c.big, signed=signed
-            )
-            if isinstance(item, Float):
-                numbers.keep_raw(item.have_payload(numbers.known[item]))
-            kept = c.own.parts if c.reading.for_lines else c.own.lists
-            kept.setdefault(self, []).append(numbers)
+        many.go_to(begins + counts * item.nbytes)
+        many.known[self, START], many.known[self, LENGTH] = begins, counts * item.nbytes
+        if not (self.in_rows or many.reading.for_lines):
+            return
+        records, index = flattened(counts)
+        places = begins[records] + index * item.nbytes
+        numbers = many.items(None, places, many.limit[records], records, index)
+        signed = isinstance(item, Integer) and item.signed
+        numbers.known[item] = many.reading.numbers.integers(
+            places, item.nbytes, big=many.big, signed=signed
+        )
+        if isinstance(item, Float):
+            numbers.keep_raw(item.have_payload(numbers.known[item]))
+        items_by_list = many.own.parts if many.reading.for_lines else many.own.lists
+        items_by_list.setdefault(self, []).append(numbers)
 
     def put(self, draft: Draft) -> bytes:
         """Return the bytes of all items."""
-        return self.packed(getattr(draft.made, self.name), draft.state, draft.big, draft.at)
+        return self.packed(getattr(draft.record, self.name), draft.state, draft.big, draft.at)
 
     def packed(self, items: Iterable[Any], state: State | None, big: bool, at: int) -> bytes:
         """Return the bytes of all items, which begin at byte ``at`` of the record."""
-        b = Builder(self.name, state, big)
-        b.start = -at
-        is_float = isinstance(self.item, Float)
-        family = self.item.layout.family if hasattr(self.item, "layout") else None
-        for number, each in enumerate(items):
+        builder = Builder(state, big)
+        builder.start = -at
+        if isinstance(self.item, Float):
+            write = self._write_float
+        elif isinstance(self.item, Integer):
+            write = self._write_integer
+        else:
+            write = self._write_part
+        for index, item in enumerate(items):
             try:
-                if is_float:
-                    b.out += self.item.octets(each, big)
-                    continue
-                if family is None:
-                    self._write_integer(b, each)
-                    continue
-                begin = len(b.out)
-                self._checked(each).put(b)
-                if state is not None:
-                    family.check(type(each), memoryview(b.out)[begin:], state, big)
-                if family.pad > 1:
-                    b.align(family.pad)
+                write(builder, item)
             except RefusalError as problem:
-                message = f"{self.name}[{number}]: {problem.message}"
+                message = f"{self.name}[{index}]: {problem.message}"
                 raise RefusalError(problem.number, message, problem.remedy) from None
-        return bytes(b.out)
+        return bytes(builder.out)
 
-    def _write_integer(self, b: Builder, value: Any) -> None:
+    def _write_float(self, builder: Builder, value: Any) -> None:
+        builder.out += self.item.octets(value, builder.big)
+
+    def _write_integer(self, builder: Builder, value: Any) -> None:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise RefusalError(403, f"an item must be an integer, not {value!r}")
+            raise RefusalError(WRONG_TYPE, f"an item must be an integer, not {value!r}")
         least, most = self.item.range
         if not least <= value <= most:
             raise refusal_of_range("an item", value, least, most)
-        b.number(value, self.item.nbytes, signed=self.item.signed)
+        builder.number(value, self.item.nbytes, signed=self.item.signed)
 
-    def _checked(self, value: Any) -> Any:
-        if not isinstance(value, self.item):
-            raise RefusalError(403, f"an item must be a {self.item.__name__}, not {value!r}")
-        return value
+    def _write_part(self, builder: Builder, part: Any) -> None:
+        if not isinstance(part, self.item):
+            raise RefusalError(WRONG_TYPE, f"an item must be a {self.item.__name__}, not {part!r}")
+        family = self.item.layout.family
+        begin = len(builder.out)
+        part.put(builder)
+        if builder.state is not None:
+            # No name for the view: as long as one exists, bytes cannot be added.
+            family.check(type(part), memoryview(builder.out)[begin:], builder.state, builder.big)
+        if family.pad > 1:
+            builder.align(family.pad)
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the items into record JSON."""
         if isinstance(self.item, Integer):
             out[self.key] = list(value)
         elif isinstance(self.item, Float):
-            out[self.key] = [special_double(each) or each for each in value]
+            out[self.key] = [special_double(number) or number for number in value]
         else:
-            out[self.key] = [each.to_json() for each in value]
+            out[self.key] = [part.to_json() for part in value]
 
     def key_of(self, value: Any) -> Any:
         """Return what values are compared by: of floats, -0.0 and NaN as they are."""
-        return bits_compared(value) if isinstance(self.item, Float) else value
+        if isinstance(self.item, Float):
+            return bits_compared(value)
+        return value
 
     def parse(self, form: JsonFields) -> Any:
         """Return the items."""
-        given = form.need(self.key)
-        if not isinstance(given, list | tuple):
+        items = form.need(self.key)
+        if not isinstance(items, list | tuple):
             raise form.wrong(self.key, "a list")
-        what = f"{form.what}: {self.key}"
+        place = f"{form.what}: {self.key}"
+        if isinstance(self.item, Integer) and self._are_integers(items):
+            return tuple(items)
         if isinstance(self.item, Integer | Float):
-            is_sound = isinstance(self.item, Integer) and self._are_integers(given)
-            return tuple(given if is_sound else self._numbers_of(given, what, form.rules))
+            return tuple(self._numbers_of(items, place, form.rules))
         return tuple(
-            self.item.layout.parse_part(each, f"{what}[{number}]", form.rules)
-            for number, each in enumerate(given)
+            self.item.layout.parse_part(item, f"{place}[{index}]", form.rules)
+            for index, item in enumerate(items)
         )
 
-    def _are_integers(self, given: Sequence[Any]) -> bool:
+    def _are_integers(self, values: Sequence[Any]) -> bool:
         """Return whether all values are integers that fit."""
         least, most = self.item.range
-        return all(type(each) is int and least <= each <= most for each in given)
+        return all(type(value) is int and least <= value <= most for value in values)
 
     def _numbers_of(
-        self, given: Sequence[Any], what: str, rules: Refusals
+        self, values: Sequence[Any], place: str, rules: Refusals
     ) -> Iterator[int | float]:
         """Yield the numbers of record JSON. Raises WriteRefusedError for the first other value."""
-        for number, each in enumerate(given):
-            form = JsonFields(f"{what}[{number}]", {"value": each}, rules)
+        for index, value in enumerate(values):
+            form = JsonFields(f"{place}[{index}]", {"value": value}, rules)
             if isinstance(self.item, Float):
                 yield form.double("value")[0]
             else:
@@ -258,13 +285,20 @@ class Listed(Field):
 
 
 def flattened(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the record of each item and its number there, given how many each record has."""
+    """Return the record of each item and its number there, given how many each record has.
+
+    Of the counts 2 0 3 they are 0 0 2 2 2 and 0 1 0 1 2.
+    """
     records = np.repeat(np.arange(counts.size), counts)
-    first = np.cumsum(counts) - counts
-    return records, np.arange(records.size) - first[records]
+    items_before = np.cumsum(counts) - counts
+    return records, np.arange(records.size) - items_before[records]
 
 
-def read_lists(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
+# In these functions, ``parts`` are the items of all lists that are read together, with the index of
+# the record of each; ``many`` are the records around them.
+
+
+def read_lists(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
     """Read the parts of lists of many records, which have ``counts``, or fill the record.
 
     Where the size of parts is known, or a number in them tells it, all of them are found first and
@@ -273,98 +307,112 @@ def read_lists(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None
     layout = field.item.layout
     family = layout.family
     if field.walk is None:
-        read_in_turns(c, field, counts)
+        read_in_turns(many, field, counts)
         return
-    size, head, *number = field.walk
-    walker = frames_of().Items(size, head, family.pad, c.big, *number)
-    at = c.at()
-    limit = np.maximum(c.limit, at)
-    many = np.full(at.size, -1) if counts is None else np.maximum(counts, 0)
-    begins, sizes, found_counts, ends, fit = walker.walk(c.reading.data, c.start, at, limit, many)
-    c.go_to(ends)
-    is_lost = ~fit if counts is None else ~fit | (counts < 0)
+    size, head, *size_field = field.walk
+    walker = frames_of().Items(size, head, family.pad, many.big, *size_field)
+    places = many.at()
+    limit = np.maximum(many.limit, places)
+    # A count of -1 is as many as there are up to the limit.
+    item_counts = np.full(places.size, -1) if counts is None else np.maximum(counts, 0)
+    begins, sizes, counts_read, ends, fit = walker.walk(
+        many.reading.data, many.start, places, limit, item_counts
+    )
+    many.go_to(ends)
+    is_lost = ~fit
+    if counts is not None:
+        is_lost |= counts < 0
     if is_lost.any():
-        lose_parts(c, field, is_lost, needed_at(c, field, ends))
-    records, index = flattened(found_counts)
+        lose_parts(many, field, is_lost, needed_at(many, field, ends))
+    records, index = flattened(counts_read)
     is_sized = family.size is not None or bool(family.nbytes) or bool(layout.size)
     limits = begins + sizes if is_sized else limit[records]
-    parts = c.items(layout, begins, limits, records, index)
+    parts = many.items(layout, begins, limits, records, index)
     if is_sized:
         parts.is_sized = True
         parts.known[SIZE] = sizes
     read_parts(parts, field)
     if family.pad > 1:
-        behind = begins + sizes
-        gap = gaps_to(family.pad, c.start[records] - behind)
-        if gap.any():
-            check_padding(c, parts, records, behind, np.minimum(behind + gap, limit[records]))
+        part_ends = begins + sizes
+        gaps = gaps_to(family.pad, many.start[records] - part_ends)
+        if gaps.any():
+            gap_ends = np.minimum(part_ends + gaps, limit[records])
+            check_padding(many, parts, records, part_ends, gap_ends)
 
 
-def read_in_turns(c: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
+def read_in_turns(many: Many, field: Listed, counts: NDArray[np.int64] | None) -> None:
     """Read the first parts of all lists, then the second ones, and so on.
 
     A few records with longer lists than others are left to be read one by one.
     """
     if counts is not None:
-        c.lose(counts < 0)
-    at = c.at().copy()
+        many.lose(counts < 0)
+    places = many.at().copy()
     pad = field.item.layout.family.pad
-    left = np.flatnonzero(at < c.limit if counts is None else counts > 0)
+    has_next = places < many.limit if counts is None else counts > 0
+    unfinished = np.flatnonzero(has_next)
     turn = 0
-    while left.size and (turn < TURNS or left.size >= WORTHWHILE):
-        index = np.full(left.size, turn)
-        parts = c.items(field.item.layout, at[left], c.limit[left], left, index)
+    while unfinished.size and (turn < TURNS or unfinished.size >= WORTHWHILE):
+        begins = places[unfinished]
+        limits = many.limit[unfinished]
+        index = np.full(unfinished.size, turn)
+        parts = many.items(field.item.layout, begins, limits, unfinished, index)
         read_parts(parts, field)
-        behind = parts.at()
-        to = np.minimum(behind + (c.start[left] - behind) % pad, c.limit[left])
-        check_padding(c, parts, left, behind, to)
-        moved = to > at[left]
-        at[left] = to
-        rows = c.rows_at(left)
-        going = moved & ~c.own.short[rows] & ~c.own.odd[rows]
+        part_ends = parts.at()
+        ends = np.minimum(part_ends + (many.start[unfinished] - part_ends) % pad, limits)
+        check_padding(many, parts, unfinished, part_ends, ends)
+        places[unfinished] = ends
         turn += 1
-        going &= (to < c.limit[left]) if counts is None else (counts[left] > turn)
-        left = left[going]
-    c.hand_over(np.isin(np.arange(at.size), left))
-    c.go_to(at)
+        # Parts have bytes: a record whose place did not move is lost.
+        rows = many.rows_at(unfinished)
+        is_sound = (ends > begins) & ~many.own.short[rows] & ~many.own.odd[rows]
+        has_next = ends < limits if counts is None else counts[unfinished] > turn
+        unfinished = unfinished[is_sound & has_next]
+    many.hand_over(np.isin(np.arange(places.size), unfinished))
+    many.go_to(places)
 
 
-def needed_at(c: Many, field: Listed, places: NDArray[np.int64]) -> NDArray[np.int64]:
+def needed_at(many: Many, field: Listed, places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the byte that the part at a place of each record goes up to, if it does not fit."""
     family = field.item.layout.family
-    has_head = c.limit - places >= family.head
+    has_head = many.limit - places >= family.head
     needed: NDArray[np.int64] = places + family.head
     if family.size is not None:
-        there = np.flatnonzero(has_head)
-        sized = c.items(field.item.layout, places[there], c.limit[there], there, there)
-        needed[there] = family.needed_of_many(sized)
+        rows = np.flatnonzero(has_head)
+        # Only their heads are looked at, so the number within the list does not matter.
+        parts_with_head = many.items(field.item.layout, places[rows], many.limit[rows], rows, rows)
+        needed[rows] = family.needed_of_many(parts_with_head)
     return needed
 
 
-def lose_parts(c: Many, field: Listed, where: Any, needed: NDArray[np.int64]) -> None:
+def lose_parts(many: Many, field: Listed, where: Any, needed: NDArray[np.int64]) -> None:
     """Mark the records in which a part does not fit; a class may say what stands for it."""
     if field.item.layout.recovers:
-        c.hand_over(where)
+        many.hand_over(where)
     else:
-        c.lose(where, needed)
+        many.lose(where, needed)
 
 
 def read_parts(parts: Many, field: Listed) -> None:
     """Read the fields of parts, each of its own class, up to its end."""
     if field.item.layout.recovers:
-        parts.losing = parts.own.odd
+        parts.losing = parts.own.odd  # ``recover`` says what stands for it, of objects only
     family = field.item.layout.family
     if field.in_rows:
         parts.own.lists.setdefault(field, []).append(parts)
-    short = np.zeros(0, bool) if parts.is_sized else family.head > parts.limit - parts.start
-    if short.any():
-        parts.lose(short, parts.start + family.head)
-        there = np.flatnonzero(~short)
-        whole, parts = parts, parts.some(there)
+    # Where sizes are known, the loop that found them saw to it that heads are there.
+    if parts.is_sized:
         read_kinds(parts, field)
-        whole.put_back(parts, there)
-    else:
+        return
+    is_short = family.head > parts.limit - parts.start
+    if not is_short.any():
         read_kinds(parts, field)
+        return
+    parts.lose(is_short, parts.start + family.head)
+    rows_with_head = np.flatnonzero(~is_short)
+    with_head = parts.some(rows_with_head)
+    read_kinds(with_head, field)
+    parts.put_back(with_head, rows_with_head)
 
 
 def read_kinds(parts: Many, field: Listed) -> None:
@@ -373,21 +421,21 @@ def read_kinds(parts: Many, field: Listed) -> None:
     if not family.kinds:
         read_class(parts, field, field.item.layout)
         return
-    for cls, there in family.choose_many(parts):
+    for cls, rows in family.choose_many(parts):
         if cls is None:
-            parts.lose(np.isin(np.arange(parts.start.size), there))
-        elif there.size == parts.start.size:
+            parts.lose(np.isin(np.arange(parts.start.size), rows))
+        elif rows.size == parts.start.size:
             parts.layout = cls.layout
             read_class(parts, field, cls.layout)
         else:
-            some = parts.some(there)
-            some.layout = cls.layout
-            read_class(some, field, cls.layout)
-            parts.put_back(some, there)
+            of_class = parts.some(rows)
+            of_class.layout = cls.layout
+            read_class(of_class, field, cls.layout)
+            parts.put_back(of_class, rows)
 
 
 def read_class(parts: Many, field: Listed, layout: Any) -> None:
-    """Read the fields of parts of one class."""
+    """Read the fields of parts of one class, whose size may only now be known."""
     if parts.reading.for_lines:
         parts.own.parts.setdefault(field, []).append(parts)
     family = layout.family
@@ -395,43 +443,49 @@ def read_class(parts: Many, field: Listed, layout: Any) -> None:
         layout.read_many(parts)
         parts.pad_to(parts.limit)
         return
-    sized = family.size is not None
-    if sized or family.nbytes or layout.size:
-        sizes: Any = family.nbytes or layout.size
-        if sized:
-            sizes = family.sizes_of_many(parts)
-        room = parts.limit - parts.start
-        fits = parts.full((sizes >= family.head) & (sizes <= room)) != 0
-        if not fits.all():
-            parts.lose(~fits, family.needed_of_many(parts) if sized else parts.start + sizes)
-        parts.limit = np.where(fits, parts.start + sizes, parts.limit)
-        parts.known[SIZE] = parts.full(sizes)
+    has_size_field = family.size is not None
+    if not (has_size_field or family.nbytes or layout.size):
+        layout.read_many(parts)
+        return
+    sizes: Any = family.nbytes or layout.size
+    if has_size_field:
+        sizes = family.sizes_of_many(parts)
+    room = parts.limit - parts.start
+    fits = parts.full((sizes >= family.head) & (sizes <= room)) != 0
+    if not fits.all():
+        needed = parts.start + sizes
+        if has_size_field:
+            needed = family.needed_of_many(parts)
+        parts.lose(~fits, needed)
+    parts.limit = np.where(fits, parts.start + sizes, parts.limit)
+    parts.known[SIZE] = parts.full(sizes)
     layout.read_many(parts)
-    if sized or family.nbytes or layout.size:
-        parts.pad_to(parts.limit)
+    parts.pad_to(parts.limit)
 
 
 def check_padding(
-    c: Many,
+    many: Many,
     parts: Many,
     records: NDArray[np.int64],
-    behind: NDArray[np.int64],
-    to: NDArray[np.int64],
+    part_ends: NDArray[np.int64],
+    gap_ends: NDArray[np.int64],
 ) -> None:
     """Report padding behind parts that is not zero, and mark records that end within it."""
-    is_cut = (to - c.start[records]) % parts.layout.family.pad != 0
-    c.keep_raw(records[is_cut])
-    gaps = np.flatnonzero(to > behind)
-    if not gaps.size:
+    is_cut = (gap_ends - many.start[records]) % parts.layout.family.pad != 0
+    many.keep_raw(records[is_cut])
+    with_gap = np.flatnonzero(gap_ends > part_ends)
+    if not with_gap.size:
         return
-    stray = stretches_of().with_bits(c.reading.data, behind[gaps], to[gaps] - behind[gaps])
-    where = gaps[stray]
-    if not where.size:
+    gap_sizes = gap_ends[with_gap] - part_ends[with_gap]
+    not_zero = stretches_of().with_bits(many.reading.data, part_ends[with_gap], gap_sizes)
+    parts_to_report = with_gap[not_zero]
+    if not parts_to_report.size:
         return
     assert parts.index is not None  # noqa: S101 (they are items)
-    outer = c.items(c.layout, c.start[records], c.limit[records], records, parts.index)
-    outer.base = to
-    outer.note(105, where, 0, behind)
+    # The padding is the record's, not the part's: it is reported at the record's start.
+    outer = many.items(many.layout, many.start[records], many.limit[records], records, parts.index)
+    outer.base = gap_ends
+    outer.note(RESERVED, parts_to_report, 0, part_ends)
 
 
 class Texts(Field):
@@ -449,8 +503,8 @@ class Texts(Field):
         *,
         most: int = 0,
         longest: int = 0,
-        many: tuple[int, int] = (104, 404),
-        long: tuple[int, int] = (104, 404),
+        many: tuple[int, int] = (BAD_SIZE, DOES_NOT_FIT),
+        long: tuple[int, int] = (BAD_SIZE, DOES_NOT_FIT),
         **common: Any,
     ) -> None:
         super().__init__(**common)
@@ -463,92 +517,98 @@ class Texts(Field):
 
     def least(self) -> int:
         """Return the bytes of the size that ends them."""
-        return 0 if self.when is not None else self.size.nbytes
+        if self.when is not None:
+            return 0
+        return self.size.nbytes
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Read all texts, and the end."""
-        found: list[str] = []
+        texts: list[str] = []
         while True:
-            at = c.at
-            nbytes = self.size.take(c)
-            if c.views is not None:
-                c.stretch(f"{self.name}_size" if nbytes else f"end_of_{self.name}", at)
+            begin = cursor.at
+            nbytes = self.size.take(cursor)
+            if cursor.views is not None:
+                cursor.stretch(f"{self.name}_size" if nbytes else f"end_of_{self.name}", begin)
             if not nbytes:
                 break
-            if len(found) == self.most:
+            if len(texts) == self.most:
                 raise ShortError(self.many[0])
             if nbytes > self.longest:
                 raise ShortError(self.long[0])
-            at = c.at
-            found.append(self.text.seen(c, at, bytes(c.take(nbytes))))
-            if c.views is not None:
-                c.stretch(f"{self.name}[{len(found) - 1}]", at, found[-1])
-        values[self.name] = tuple(found)
+            begin = cursor.at
+            texts.append(self.text.decoded(cursor, begin, bytes(cursor.take(nbytes))))
+            if cursor.views is not None:
+                cursor.stretch(f"{self.name}[{len(texts) - 1}]", begin, texts[-1])
+        values[self.name] = tuple(texts)
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Read the texts of many records, by their number; long lists are left to ``read``."""
-        going = np.arange(c.start.size)
+        unfinished = np.arange(many.start.size)
         for turn in range(TURNS):
-            part = c.some(going)
-            sizes = part.integer(self.size.nbytes)
-            begun = sizes != 0
-            part.lose(begun & ((sizes > self.longest) | (turn == self.most)))
-            starts, lengths = part.stretch(np.where(begun, sizes, 0))
-            self.text.seen_of_many(part, starts, lengths)
-            c.put_back(part, going)
-            texts = part.some(np.flatnonzero(begun))
-            texts.known[self, START], texts.known[self, LENGTH] = starts[begun], lengths[begun]
+            records = many.some(unfinished)
+            sizes = records.integer(self.size.nbytes)
+            has_text = sizes != 0  # or this is the end
+            records.lose(has_text & ((sizes > self.longest) | (turn == self.most)))
+            starts, lengths = records.stretch(np.where(has_text, sizes, 0))
+            self.text.check_spans(records, starts, lengths)
+            many.put_back(records, unfinished)
+            texts = records.some(np.flatnonzero(has_text))
+            texts.known[self, START] = starts[has_text]
+            texts.known[self, LENGTH] = lengths[has_text]
             texts.index = np.full(texts.start.size, turn)
-            c.own.lists.setdefault(self, []).append(texts)
-            rows = part.rows_at(np.arange(going.size))
-            going = going[begun & ~c.own.short[rows] & ~c.own.odd[rows]]
-            if not going.size:
+            many.own.lists.setdefault(self, []).append(texts)
+            rows = records.rows_at(np.arange(unfinished.size))
+            unfinished = unfinished[has_text & ~many.own.short[rows] & ~many.own.odd[rows]]
+            if not unfinished.size:
                 return
-        c.hand_over(np.isin(np.arange(c.start.size), going))
+        many.hand_over(np.isin(np.arange(many.start.size), unfinished))
 
     def put(self, draft: Draft) -> bytes:
         """Return the bytes of all texts, and of the end."""
-        return self.packed(getattr(draft.made, self.name), draft.state, draft.big, draft.at)
+        return self.packed(getattr(draft.record, self.name), draft.state, draft.big, draft.at)
 
     def packed(self, texts: Sequence[str], state: State | None, big: bool, at: int) -> bytes:
-        """Return the bytes of all texts, and of the end."""
+        """Return the bytes of all texts, and of the end. The place ``at`` does not matter."""
         del at
-        b = Builder(self.name, state, big)
+        builder = Builder(state, big)
         if len(texts) > self.most:
             raise RefusalError(self.many[1], f"{len(texts)} {self.name}; at most {self.most} fit")
-        for number, each in enumerate(texts):
-            self.text.name = f"{self.name}[{number}]"
-            data = self.text.bytes_of(each)
+        for index, text in enumerate(texts):
+            self.text.name = f"{self.name}[{index}]"  # for messages
+            data = self.text.bytes_of(text)
             if not data:
-                raise RefusalError(403, f"{self.text.name} is empty, which ends the {self.name}")
+                message = f"{self.text.name} is empty, which ends the {self.name}"
+                raise RefusalError(WRONG_TYPE, message)
             if len(data) > self.longest:
-                what = f"{self.text.name} has {len(data)} bytes; at most {self.longest} fit"
-                raise RefusalError(self.long[1], what)
-            b.number(len(data), self.size.nbytes)
-            b.out += data
-        b.number(0, self.size.nbytes)
-        return bytes(b.out)
+                message = f"{self.text.name} has {len(data)} bytes; at most {self.longest} fit"
+                raise RefusalError(self.long[1], message)
+            builder.number(len(data), self.size.nbytes)
+            builder.out += data
+        builder.number(0, self.size.nbytes)
+        return bytes(builder.out)
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the texts into record JSON, beside them the bytes of those that are not UTF-8."""
-        shown: list[dict[str, Any]] = [{} for _ in value]
-        for each, text in zip(shown, value, strict=True):
-            show_text(each, "text", text)
-        out[self.key] = [each["text"] for each in shown]
-        if any(len(each) > 1 for each in shown):
-            out[f"{self.key}_bytes_hex"] = [each.get("text_bytes_hex") for each in shown]
+        entries: list[dict[str, Any]] = [{} for _ in value]
+        for entry, text in zip(entries, value, strict=True):
+            show_text(entry, "text", text)  # and `text_bytes_hex`, if it is not UTF-8
+        out[self.key] = [entry["text"] for entry in entries]
+        if any(len(entry) > 1 for entry in entries):
+            out[f"{self.key}_bytes_hex"] = [entry.get("text_bytes_hex") for entry in entries]
 
     def parse(self, form: JsonFields) -> Any:
         """Return the texts."""
-        form.used.add(f"{self.key}_bytes_hex")
-        given, beside = form.need(self.key), form.given.get(f"{self.key}_bytes_hex", ())
-        if not isinstance(given, list | tuple) or not isinstance(beside, list | tuple):
+        hex_key = f"{self.key}_bytes_hex"
+        form.used.add(hex_key)
+        texts = form.need(self.key)
+        texts_in_hex = form.given.get(hex_key, ())
+        if not isinstance(texts, list | tuple) or not isinstance(texts_in_hex, list | tuple):
             raise form.wrong(self.key, "a list of strings")
-        texts = []
-        for number, text in enumerate(given):
-            one = {"text": text}
-            if number < len(beside) and beside[number] is not None:
-                one["text_bytes_hex"] = beside[number]
-            what = f"{form.what}: {self.key}[{number}]"
-            texts.append(JsonFields(what, one, form.rules).text("text"))
-        return tuple(texts)
+        parsed = []
+        for index, text in enumerate(texts):
+            entry = {"text": text}
+            if index < len(texts_in_hex) and texts_in_hex[index] is not None:
+                entry["text_bytes_hex"] = texts_in_hex[index]
+            place = f"{form.what}: {self.key}[{index}]"
+            parsed.append(JsonFields(place, entry, form.rules).text("text"))
+        return tuple(parsed)

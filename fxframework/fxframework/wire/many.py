@@ -1,9 +1,11 @@
 """Many: the fields of many records of one layout, read together; ``cursor`` does it for one.
 
-Numbers are columns of int64, of 64 bits that wrap as those of expressions do. A record that a field
-does not fit into is *short*: it becomes a damaged stretch. One that columns cannot say is *odd*: it
-is read again as an object. Both go on to be read like others, at places that are safe, and what
-comes of it is left out at the end.
+Each field gets the places of its bytes from ``Many`` (``take``, ``stretch``), and puts its values
+into ``known`` as a column. Numbers are columns of int64, of 64 bits that wrap as those of
+expressions do. A record that a field does not fit into is *short*: it becomes a damaged stretch.
+One that columns cannot hold is *odd*: it is read again as an object. Both go on to be read like
+others, at places that are safe, and what comes of it is left out at the end
+(``ClassRows.settle``): so no field has to ask which records are still sound.
 """
 
 from __future__ import annotations
@@ -52,12 +54,14 @@ class FileNumbers:
 
     def view(self, kind: str) -> NDArray[Any]:
         """Return the file as overlapping numbers: element i begins at byte i."""
-        found = self.views.get(kind)
-        if found is None:
-            count = max(0, self.data.size - np.dtype(kind).itemsize + 1)
-            found = np.ndarray((count,), kind, self.data, 0, (1,)) if count else np.zeros(0, kind)
-            self.views[kind] = found
-        return found
+        view = self.views.get(kind)
+        if view is None:
+            count = self.data.size - np.dtype(kind).itemsize + 1
+            view = np.zeros(0, kind)
+            if count > 0:
+                view = np.ndarray((count,), kind, self.data, 0, (1,))
+            self.views[kind] = view
+        return view
 
     def aligned_view(self, kind: str) -> NDArray[Any] | None:
         """Return the file as numbers one behind the other; None if they are not aligned."""
@@ -74,10 +78,11 @@ class FileNumbers:
         view = self.view(kind)
         if not view.size:  # a file shorter than the number, which no record has then
             return np.zeros(places.size, np.int64)
+        # No place has a bit below the size set: all are multiples of it.
         if not np.bitwise_or.reduce(places) & nbytes - 1:
-            whole = self.aligned_view(kind)
-            if whole is not None:  # a fourth of the time
-                return whole.take(places >> SHIFTS[nbytes]).astype(np.int64, copy=False)
+            aligned = self.aligned_view(kind)
+            if aligned is not None:  # a fourth of the time
+                return aligned.take(places >> SHIFTS[nbytes]).astype(np.int64, copy=False)
         # Never ``view.take``: it copies the view, which is eight times the file.
         return view[places].astype(np.int64, copy=False)
 
@@ -89,37 +94,46 @@ class FileNumbers:
         return np.ndarray((count,), kind, self.data, first, (step,)).astype(np.int64)
 
     def _of_odd_size(self, places: I64, nbytes: int, *, big: bool, signed: bool) -> I64:
-        number = np.zeros(places.size, np.int64)
-        done = 0
-        for piece in PIECES[nbytes]:
-            part = self.integers(places + done, piece, big=big)
-            number |= part << 8 * (nbytes - done - piece if big else done)
-            done += piece
+        numbers = np.zeros(places.size, np.int64)
+        bytes_read = 0
+        for piece_bytes in PIECES[nbytes]:
+            pieces = self.integers(places + bytes_read, piece_bytes, big=big)
+            # Of 3 bytes the first 2 are the lower bits, or in big-endian order the upper ones.
+            bytes_below = bytes_read
+            if big:
+                bytes_below = nbytes - bytes_read - piece_bytes
+            numbers |= pieces << 8 * bytes_below
+            bytes_read += piece_bytes
         if signed:
             sign = 1 << 8 * nbytes - 1
-            number = (number ^ sign) - sign
-        return number
+            numbers = (numbers ^ sign) - sign  # extends the sign bit to 64 bits
+        return numbers
 
 
 def as_index(where: NDArray[Any]) -> I64:
     """Return a mask as an index, and an index as it is."""
-    return np.flatnonzero(where) if where.dtype == bool else where
+    if where.dtype == bool:
+        return np.flatnonzero(where)
+    return where
 
 
 def kind_of(nbytes: int, *, big: bool, signed: bool) -> str:
     """Return the type of an integer as numpy names it; 8 bytes have a sign, as columns do."""
-    sign = "i" if signed or nbytes == 8 else "u"
-    return f"{'>' if big else '<'}{sign}{nbytes}"
+    order = ">" if big else "<"
+    letter = "i" if signed or nbytes == 8 else "u"
+    return f"{order}{letter}{nbytes}"
 
 
 @attrs.define(eq=False)
 class ClassRows:
-    """The records of one class in a run, or those of one byte order."""
+    """The records of one class in a run, or those of one byte order: which count, which do not."""
 
     ordinals: I64
     """Their rows in the run, in order."""
     short: Mask
+    """Those into which a field does not fit."""
     odd: Mask
+    """Those that columns cannot hold."""
     raw: Mask
     """Those whose fields alone would give other bytes."""
     lists: dict[Any, list[Many]] = attrs.field(factory=dict)
@@ -149,12 +163,14 @@ class ClassRows:
         if self.needed is None or self.failed_at is None:
             self.needed = np.zeros(self.ordinals.size, np.int64)
             self.failed_at = np.full(self.ordinals.size, np.iinfo(np.int64).max)
+        # A record may come several times, as the items of its lists do: its first place counts.
         order = np.lexsort((places, rows))
-        first_of_record = np.append(True, rows[order][1:] != rows[order][:-1])
-        first = order[first_of_record]
-        first = first[places[first] < self.failed_at[rows[first]]]
-        self.failed_at[rows[first]] = places[first]
-        self.needed[rows[first]] = needed[first]
+        sorted_rows = rows[order]
+        is_first_of_row = np.append(True, sorted_rows[1:] != sorted_rows[:-1])
+        first = order[is_first_of_row]
+        earliest = first[places[first] < self.failed_at[rows[first]]]
+        self.failed_at[rows[earliest]] = places[earliest]
+        self.needed[rows[earliest]] = needed[earliest]
 
     @classmethod
     def of(cls, ordinals: I64) -> ClassRows:
@@ -196,7 +212,7 @@ class Reference:
     @property
     def ordinals(self) -> I64:
         """The rows of the run that have the numbers."""
-        return self.own.ordinals[self.rows]
+        return self.own.ordinals[self.rows]  # type: ignore[no-any-return]
 
     def shown(self, number: int) -> str:
         """Return what is shown in place of the text of a number that nothing declared."""
@@ -206,7 +222,7 @@ class Reference:
 
 
 class Moment(NamedTuple):
-    """How far records are read, which tells the order of their findings."""
+    """How far records are read, which gives the order of their findings (``findings.in_order``)."""
 
     top: int
     """The number of the field of the record."""
@@ -253,6 +269,10 @@ class Many:
 
     ``known`` has the columns of fields read so far. ``rows`` says which rows of ``own`` they are,
     None for all of them in order; for parts, ``index`` is the number of each within its record.
+    Three kinds of rows meet here: those of this object, those of its class (``own``), and those of
+    the run (``ordinals``). Example: a class has the records 2, 5 and 9 of a run, and a field is
+    read of the last two of them. ``rows`` then are 1 and 2, ``rows_at([0])`` is 1, and ``ordinals``
+    are 5 and 9.
     """
 
     def __init__(
@@ -269,7 +289,10 @@ class Many:
         self.reading = reading
         self.layout = layout
         self.own = own
-        self.start = self.origin = self.base = start
+        self.start = start
+        self.origin = start
+        """The start of the record, also for parts: where findings are by default."""
+        self.base = start
         self.limit = limit
         self.rows = rows
         self.big = big
@@ -295,46 +318,53 @@ class Many:
     @property
     def ordinals(self) -> I64:
         """The rows in the run."""
-        return self.own.ordinals if self.rows is None else self.own.ordinals[self.rows]
+        if self.rows is None:
+            return self.own.ordinals
+        return self.own.ordinals[self.rows]
 
     def rows_at(self, index: I64) -> I64:
         """Return the rows of ``own`` for an index of these."""
-        return index if self.rows is None else self.rows[index]
+        if self.rows is None:
+            return index
+        return self.rows[index]
 
     def some(self, index: I64) -> Many:
         """Return some of the rows, to be read on their own; ``put_back`` brings them together."""
-        part = Many(
+        chosen = Many(
             self.reading, self.layout, self.own, self.start[index], self.limit[index],
             rows=self.rows_at(index), big=self.big,
         )  # fmt: skip
         if self.origin is not self.start:  # parts, whose records begin elsewhere
-            part.origin = self.origin[index]
-        part.base = self.at()[index]
-        part.losing, part.top = self.losing, self.top
-        part.index = None if self.index is None else self.index[index]
-        part.is_sized = self.is_sized
-        part.known.whole, part.known.rows = self.known, index
-        return part
+            chosen.origin = self.origin[index]
+        chosen.base = self.at()[index]
+        chosen.losing = self.losing
+        chosen.top = self.top
+        if self.index is not None:
+            chosen.index = self.index[index]
+        chosen.is_sized = self.is_sized
+        chosen.known.borrow(self.known, index)
+        return chosen
 
-    def put_back(self, part: Many, index: I64) -> None:
+    def put_back(self, chosen: Many, index: I64) -> None:
         """Take over what was read of some rows; what others have not is 0."""
         count = self.start.size
-        for key, column in part.known.items():
+        for key, column in chosen.known.items():
             if isinstance(column, Codes):
-                codes = self.known[key] if key in self.known else Codes(count)
-                codes.add(index, column)
-                self.known[key] = codes
+                if key not in self.known:
+                    self.known[key] = Codes(count)
+                self.known[key].add(index, column)
                 continue
-            before = self.known.get(key)
-            if isinstance(before, np.ndarray):
-                whole = before.copy()
+            old_column = self.known.get(key)
+            # A copy: others may hold the old column, which says what was known before.
+            if isinstance(old_column, np.ndarray):
+                new_column = old_column.copy()
             else:
-                whole = np.full(count, before or 0, np.asarray(column).dtype)
-            whole[index] = column
-            self.known[key] = whole
-        base = self.at().copy()
-        base[index] = part.at()
-        self.go_to(base)
+                new_column = np.full(count, old_column or 0, np.asarray(column).dtype)
+            new_column[index] = column
+            self.known[key] = new_column
+        places = self.at().copy()
+        places[index] = chosen.at()
+        self.go_to(places)
 
     def items(self, layout: Any, start: I64, limit: I64, records: I64, index: I64) -> Many:
         """Return parts, the ``index``-th of these records each."""
@@ -342,8 +372,10 @@ class Many:
             self.reading, layout, self.own, start, limit, rows=self.rows_at(records), big=self.big
         )
         parts.origin = self.origin[records]
-        parts.losing, parts.top, parts.index = self.losing, self.top, index
-        parts.known.whole, parts.known.rows = self.known, records
+        parts.losing = self.losing
+        parts.top = self.top
+        parts.index = index
+        parts.known.borrow(self.known, records)
         return parts
 
     # --- Places ---------------------------------------------------------------------------------
@@ -357,11 +389,15 @@ class Many:
 
     def go_to(self, places: I64) -> None:
         """Go on at these places."""
-        self.base, self.plus, self.assured, self.step = places, 0, 0, 0
+        self.base = places
+        self.plus = 0
+        self.assured = 0
+        self.step = 0
 
     def take(self, nbytes: int) -> I64:
         """Return the places of the next bytes, and go behind them; those without are short."""
         places = self.at()
+        # The step from record to record stays known only here, while fields have fixed sizes.
         if nbytes <= self.assured:
             self.assured -= nbytes
             self.plus = nbytes
@@ -373,6 +409,7 @@ class Many:
             return places
         self.lose(~fits, places + nbytes)
         self.go_to(np.where(fits, places + nbytes, places))
+        # Short records read what is at byte 0, which is there: the result is not used.
         return np.where(fits, places, 0)
 
     def integer(self, nbytes: int, *, signed: bool = False) -> I64:
@@ -383,8 +420,10 @@ class Many:
         """Return the integers at places that ``take`` returned."""
         numbers = self.reading.numbers
         if self.step and nbytes not in PIECES:
-            first, count = int(places[0]), places.size
-            return numbers.in_steps(first, self.step, count, nbytes, big=self.big, signed=signed)
+            begin = int(places[0])
+            return numbers.in_steps(
+                begin, self.step, places.size, nbytes, big=self.big, signed=signed
+            )
         return numbers.integers(places, nbytes, big=self.big, signed=signed)
 
     def stretch(self, length: Any) -> tuple[I64, I64]:
@@ -414,8 +453,8 @@ class Many:
         """Mark records that have more padding behind their fields than their unit asks for."""
         layout = self.layout
         if not layout.fixed and not layout.family.power:
-            least = (self.start - fields_end - layout.tail) % layout.align
-            self.keep_raw((gap > 0) & (gap != least))
+            needed_gap = (self.start - fields_end - layout.tail) % layout.align
+            self.keep_raw((gap > 0) & (gap != needed_gap))
 
     def align(self, unit: int, field: Any = None) -> None:
         """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
@@ -432,7 +471,7 @@ class Many:
         stray = stretches.with_bits(self.reading.data, start, gap)
         self.go_to(start + gap)
         if stray.any():
-            self.note(105, np.flatnonzero(stray), 0, start, field)
+            self.note(RESERVED, np.flatnonzero(stray), 0, start, field)
 
     # --- What is not sound ----------------------------------------------------------------------
 
@@ -476,11 +515,15 @@ class Many:
         """
         if number == RESERVED:
             self.keep_raw(np.asarray(where))
-        rules = self.layout.family.rules if field is None or not field.rules else field.rules
+        rules = self.layout.family.rules
+        if field is not None and field.rules:
+            rules = field.rules
         if number in rules:
-            number, offsets = rules[number], self.start
+            number = rules[number]
+            offsets = self.start
         if int(number):
-            offsets = self.origin if offsets is None else offsets
+            if offsets is None:
+                offsets = self.origin
             self.report(number, where, values, offsets, moment)
 
     def now(self) -> Moment:
@@ -495,6 +538,9 @@ class Many:
         if not index.size:
             return
         moment = moment or self.now()
+        items = np.full(index.size, -1)
+        if self.index is not None:
+            items = self.index[index]
         self.reading.notes.append(
             Noted(
                 number=int(number),
@@ -504,7 +550,7 @@ class Many:
                 values=self.full(values)[index],
                 top=moment.top,
                 places=moment.places[index],
-                items=np.full(index.size, -1) if self.index is None else self.index[index],
+                items=items,
                 step=moment.step,
             )
         )
@@ -515,7 +561,9 @@ class Many:
         """Return the values of a field or of a register: a column, or one number for all."""
         if isinstance(leaf, Register) and leaf is not AT and leaf is not SIZE:
             value = self.reading.registers.get(leaf, leaf.initial)
-            return value[self.ordinals] if isinstance(value, np.ndarray) else value
+            if isinstance(value, np.ndarray):
+                return value[self.ordinals]
+            return value
         return self.known[leaf]
 
     def full(self, value: Any) -> I64:
@@ -547,7 +595,7 @@ class Many:
     def texts(self, length: Any, unit: int, field: Any) -> tuple[I64, I64]:
         """Return places and lengths of the next texts, and go to the next multiple of ``unit``.
 
-        It does what ``stretch``, ``field.seen_of_many`` and ``align`` do, where nothing is strange
+        It does what ``stretch``, ``field.check_spans`` and ``align`` do, where nothing is strange
         in one look at the bytes; ``unit`` is a power of two.
         """
         starts = self.at()
@@ -582,7 +630,7 @@ class Many:
         codes = np.full(starts.size, -1, np.int32)
         if self.reading.for_lines and table is None:
             return codes
-        rows = self.rows_at(np.arange(starts.size)) if self.rows is None else self.rows
+        rows = np.arange(starts.size) if self.rows is None else self.rows
         self.reading.entered.append(Entered(self.own, rows, starts, lengths, codes, table, numbers))
         return codes
 
@@ -590,25 +638,28 @@ class Many:
         self, field: Any, table: Any, numbers: I64, index: I64 | None = None, *, unsigned: bool
     ) -> None:
         """Look up the texts of numbers, of all rows or of an index of them, under ``CODE``."""
-        if not (numbers if index is None else index).size:
+        rows: Any = slice(None) if index is None else index
+        referring = numbers[rows]
+        if not referring.size:
             return
         moment = self.now()
-        ruled = field if field.index is not None else None
+        ruled_field = field if field.index is not None else None
 
+        # Texts are only looked up once all registrations of the run are known; a finding then says
+        # how far the records are read now.
         def note(unknown: Mask, number: int = NOT_DECLARED) -> None:
             missing = np.flatnonzero(unknown)
-            where = missing if index is None else index[missing]
-            self.note(number, where, numbers, None, ruled, moment)
+            if index is not None:
+                missing = index[missing]
+            self.note(number, missing, numbers, None, ruled_field, moment)
 
-        some = numbers if index is None else numbers[index]
-        codes = np.full(some.size, -1, np.int32)
+        codes = np.full(referring.size, -1, np.int32)
         if (field, CODE) not in self.known:
             self.known[field, CODE] = Codes(numbers.size)
-        self.known[field, CODE].add(slice(None) if index is None else index, codes)
-        rows: Any = slice(None) if index is None else index
+        self.known[field, CODE].add(rows, codes)
         own_rows = rows if self.rows is None else self.rows[rows]
         self.reading.references.append(
-            Reference(self.own, own_rows, table, some, codes, unsigned, note)
+            Reference(self.own, own_rows, table, referring, codes, unsigned, note)
         )
 
     # --- Fields ---------------------------------------------------------------------------------
@@ -629,12 +680,12 @@ class Many:
             field.read_many(self)
             return
         holds = as_mask(field.when.column(self), self.start.size)
-        there = np.flatnonzero(holds)
+        with_field = np.flatnonzero(holds)
         self.known[field, THERE] = holds
         self.known[field] = 0
-        if there.size == self.start.size:
+        if with_field.size == self.start.size:
             field.read_many(self)
-        elif there.size:
-            part = self.some(there)
-            field.read_many(part)
-            self.put_back(part, there)
+        elif with_field.size:
+            chosen = self.some(with_field)
+            field.read_many(chosen)
+            self.put_back(chosen, with_field)

@@ -58,11 +58,14 @@ def is_plain(field: Field) -> bool:
     if field.when is not None or 0 in field.rules.values():
         return False
     if isinstance(field, Number):
-        many_flags = field.flag and field.nbits > 1
-        return type(field) in (Bits, Integer) and not (many_flags or field.is_ambiguous)
+        # Several numbers may stand for one value: which one it was is in ``raw``.
+        is_ambiguous = field.is_ambiguous or (field.flag and field.nbits > 1)
+        return type(field) in (Bits, Integer) and not is_ambiguous
     if isinstance(field, Span):
-        plain = type(field) in (Span, Octets) or (type(field) is Text and field.entry is None)
-        return plain and field.fixed is not None and field.aligned == 1
+        if type(field) not in (Span, Octets, Text):
+            return False
+        is_reference = isinstance(field, Text) and field.entry is not None
+        return not is_reference and field.fixed is not None and field.aligned == 1
     return type(field) in (Again, Check, Computed, Float)
 
 
@@ -87,9 +90,9 @@ class ObjectReader(BlockReader):
         """Read the next record by itself, between runs."""
         self.begin_walk()
         self.walk.views = None
-        found = read(self.walk)
+        record_and_notes = read(self.walk)
         self.end_walk()
-        return found
+        return record_and_notes
 
 
 class ObjectRun(Run):
@@ -99,54 +102,64 @@ class ObjectRun(Run):
         """Yield the records, and go behind them."""
         if not self.count:
             return
-        noted = np.zeros(self.rows, bool)
         for _, many in self.read_classes:
             many.own.settle(self.count)
         # Texts of the file are looked at where they are; only those that numbers refer to count.
-        self.reading.entered[:] = [each for each in self.reading.entered if each.table is not None]
+        self.reading.entered[:] = [
+            texts for texts in self.reading.entered if texts.table is not None
+        ]
         self._enter_texts()
         self._look_up()
+        has_finding = np.zeros(self.rows, bool)
         for note in self.reading.notes:
-            noted[note.own.ordinals[note.rows]] = True
-        made: list[Any] = [None] * self.count
+            has_finding[note.own.ordinals[note.rows]] = True
+        # What stays None, because something was found about it, is read by itself.
+        records: list[Any] = [None] * self.count
         for _, many in self.read_classes:
             own = many.own
             assert own.sound is not None  # noqa: S101 (settled above)
-            rows = np.flatnonzero(own.sound & ~noted[own.ordinals])
+            rows = np.flatnonzero(own.sound & ~has_finding[own.ordinals])
             objects = self._objects(many, rows)
-            for row, record in zip(own.ordinals[rows].tolist(), objects, strict=True):
-                made[row] = record
+            for ordinal, record in zip(own.ordinals[rows].tolist(), objects, strict=True):
+                records[ordinal] = record
         self.reader.walk.views = None
-        for row, record in enumerate(made):
-            yield (record, []) if record is not None else self._object_at(row)
+        for ordinal, record in enumerate(records):
+            if record is None:
+                yield self._object_at(ordinal)
+            else:
+                yield record, []
         self._settle()
         self._let_go()
 
     def _objects(self, many: Many, rows: NDArray[np.int64]) -> Iterator[LosslessRecord]:
         """Yield the objects of some rows of a class."""
         layout = many.layout
-        fields = [each for each in layout.public if not isinstance(each, Check)]
-        columns = [self._values(each, many, rows) for each in fields]
-        names = [each.name for each in fields]
-        referring = [
-            each for each in fields if isinstance(each, Number) and each.refers is not None
-        ]
-        numbers = [numbers_of(each, many.known[each][rows]).tolist() for each in referring]
-        keys = [each.name for each in referring]
-        refs: Any = [dict(zip(keys, each, strict=True)) for each in zip(*numbers, strict=True)]
-        times = self._times(many, rows)
-        places = many.start[rows].tolist()
-        empty: Sequence[Any] = [None] * len(places)
-        rows_of_columns = zip(*columns, strict=True) if columns else [()] * len(places)
-        for place, refs_of_one, time, values in zip(
-            places, refs or empty, times or empty, rows_of_columns, strict=True
+        fields = [field for field in layout.public if not isinstance(field, Check)]
+        names = [field.name for field in fields]
+        columns = [self._values(field, many, rows) for field in fields]
+        offsets = many.start[rows].tolist()
+        empty: Sequence[Any] = [None] * len(offsets)
+        refs = self._refs(many, fields, rows) or empty
+        times = self._times(many, rows) or empty
+        values_of_records = zip(*columns, strict=True) if columns else [()] * len(offsets)
+        for offset, refs_of_record, time, values in zip(
+            offsets, refs, times, values_of_records, strict=True
         ):
-            whole = {**layout.defaults, **dict(zip(names, values, strict=True))}
-            whole["refs"] = refs_of_one
-            record = layout.made(whole, place, layout.fixed)
+            attributes = {**layout.defaults, **dict(zip(names, values, strict=True))}
+            attributes["refs"] = refs_of_record
+            record = layout.made(attributes, offset, layout.fixed)
             if time is not None:
                 record.ns = time
             yield record
+
+    def _refs(self, many: Many, fields: list[Field], rows: NDArray[np.int64]) -> list[Any]:
+        """Return the numbers of references by name of the field, of each row; [] without any."""
+        referring = [
+            field for field in fields if isinstance(field, Number) and field.refers is not None
+        ]
+        names = [field.name for field in referring]
+        columns = [numbers_of(field, many.known[field][rows]).tolist() for field in referring]
+        return [dict(zip(names, numbers, strict=True)) for numbers in zip(*columns, strict=True)]
 
     def _times(self, many: Many, rows: NDArray[np.int64]) -> list[int] | None:
         """Return the times in nanoseconds; None if the records have none."""
@@ -161,10 +174,13 @@ class ObjectRun(Run):
         """Return the values of a field in some rows."""
         if isinstance(field, Span):
             data = self.reading.data.data
-            starts, lengths = (many.known[field, key][rows].tolist() for key in (START, LENGTH))
+            starts = many.known[field, START][rows].tolist()
+            lengths = many.known[field, LENGTH][rows].tolist()
             pairs = zip(starts, lengths, strict=True)
-            found = [data[start : start + length].tobytes() for start, length in pairs]
-            return [each.decode() for each in found] if isinstance(field, Text) else found
+            spans = [data[start : start + length].tobytes() for start, length in pairs]
+            if isinstance(field, Text):
+                return [span.decode() for span in spans]
+            return spans
         if isinstance(field, Number) and field.refers is not None:
             codes = many.known[field, CODE].column()[rows]
             texts = {code: self._text(code) for code in np.unique(codes).tolist()}
@@ -177,7 +193,9 @@ class ObjectRun(Run):
             return values
         if field.flag:
             return [value == 1 for value in values]
-        return [field.values[value] for value in values] if field.values else values
+        if field.values:
+            return [field.values[value] for value in values]
+        return values
 
     def _text(self, code: int) -> str:
         data: bytes = self.reader.strings.bytes_of(code)
@@ -187,7 +205,9 @@ class ObjectRun(Run):
 def numbers_of(field: Any, numbers: NDArray[np.int64]) -> NDArray[Any]:
     """Return numbers of a column as those of a field, which may have no sign."""
     nbits = field.number.nbits if isinstance(field, Again) else field.nbits
-    return numbers if field.signed or nbits < 64 else numbers.view(np.uint64)
+    if field.signed or nbits < 64:
+        return numbers
+    return numbers.view(np.uint64)
 
 
 def floats_of(field: Float, bits: NDArray[np.int64]) -> list[float]:
@@ -199,6 +219,8 @@ def floats_of(field: Float, bits: NDArray[np.int64]) -> list[float]:
             numbers = bits.astype(np.uint32).view(np.float32).astype(np.float64)
     values: list[float] = numbers.tolist()
     for row in np.flatnonzero(np.isnan(numbers)).tolist():
-        own = int(bits[row]) & (1 << 8 * field.nbytes) - 1
-        values[row] = Nan(own if field.nbytes == 8 else widened(own))
+        bits_of_nan = int(bits[row]) & (1 << 8 * field.nbytes) - 1
+        if field.nbytes == 4:
+            bits_of_nan = widened(bits_of_nan)
+        values[row] = Nan(bits_of_nan)
     return values

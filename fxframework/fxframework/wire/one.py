@@ -1,7 +1,8 @@
 """One: a record or a part as an object, whose fields are read one by one.
 
-What depends on a layout alone is prepared once: what reads each field, with numbers that lie one
-behind the other taken together.
+``One.read`` calls a list of readers, functions of a cursor and of the values found so far. The list
+is made once for a layout and a byte order: a reader for each field, but one for numbers that lie
+one behind the other (``number_words.Numbers``), then those that look at the whole.
 """
 
 from __future__ import annotations
@@ -28,20 +29,21 @@ OF_RECORDS = frozenset({"offset", "nbytes", "raw", "refs"})
 """Attributes that all records have, and those of parts among them."""
 
 
-def _where_there(field: Field, when: Expression, read: Reader) -> Reader:
+def _read_if(when: Expression, field: Field, read: Reader) -> Reader:
     """Return what reads a field that is there if a condition holds."""
-    holds, name = when.evaluate, field.name if field.public else ""
+    holds = when.evaluate
+    name = field.name if field.public else ""
     is_bits = isinstance(field, Bits)
 
-    def read_if_there(c: Cursor, values: Values) -> None:
-        if holds(c.known):
-            read(c, values)
+    def read_if_there(cursor: Cursor, values: Values) -> None:
+        if holds(cursor.known):
+            read(cursor, values)
             return
-        c.known[field] = 0
+        cursor.known[field] = 0
         if name:
             values[name] = None
         if is_bits:
-            c.differs = True  # the bits are there, whatever they are
+            cursor.differs = True  # the bits are there, whatever they are
 
     return read_if_there
 
@@ -49,9 +51,9 @@ def _where_there(field: Field, when: Expression, read: Reader) -> Reader:
 def _at_its_place(read: Reader) -> Reader:
     """Return what reads a field that depends on its place."""
 
-    def read_at_place(c: Cursor, values: Values) -> None:
-        c.known[AT] = c.at - c.start
-        read(c, values)
+    def read_at_place(cursor: Cursor, values: Values) -> None:
+        cursor.known[AT] = cursor.at - cursor.start
+        read(cursor, values)
 
     return read_at_place
 
@@ -77,7 +79,7 @@ class One(Shape):
 
     def _readers(self, order: tuple[bool, bool] | None) -> Iterable[Reader]:
         """Yield what reads the fields; without an order, each by itself."""
-        together: list[Number] = []
+        together: list[Number] = []  # numbers so far that are read at once
         in_tail = False
 
         def reader_of(field: Field) -> Reader:
@@ -90,10 +92,13 @@ class One(Shape):
                 read = by_rules(field, read)
             # Spans find their places themselves, and a choice reads others.
             needs_place = field.uses_place and not isinstance(field, Span | Choice)
-            return _at_its_place(read) if needs_place else read
+            if needs_place:
+                return _at_its_place(read)
+            return read
 
         for field in self.fields:
             begins_tail = field.tail and not in_tail
+            # This field ends the run of numbers before it, or joins it, or has its own reader.
             if together and (begins_tail or not self._joins(field, together)):
                 assert order is not None  # noqa: S101 (without one there are none)
                 yield Numbers(self, together, *order).read
@@ -107,7 +112,7 @@ class One(Shape):
                 continue
             read = reader_of(field)
             if field.when is not None:
-                read = _where_there(field, field.when, read)
+                read = _read_if(field.when, field, read)
             if field.by_room or order is None:
                 read = _at_its_place(read)
             if not field.rules.keys() <= NOT_SHORT:
@@ -126,48 +131,58 @@ class One(Shape):
         if self.sets or self.clears:
             yield self._change
 
-    def _check_measured(self, c: Cursor, values: Values) -> None:
+    def _check_measured(self, cursor: Cursor, values: Values) -> None:
         """Check the numbers that are equal to the size."""
         del values
-        known = c.known
-        claimed = known[SIZE]
-        known[SIZE] = c.at - c.start
+        known = cursor.known
+        size_outside = known[SIZE]
+        known[SIZE] = cursor.at - cursor.start
         for number, evaluate in self._measures:
             if evaluate(known) != known[number]:
-                number.check(c)
-        known[SIZE] = claimed
+                number.check(cursor)
+        known[SIZE] = size_outside
 
     @functools.cached_property
     def _measures(self) -> list[tuple[Number, Evaluator]]:
         """The numbers that are equal to the size, and what computes them from it."""
-        return [(each, each.equals.evaluate) for each in self.measured if each.equals is not None]
+        return [
+            (number, number.equals.evaluate)
+            for number in self.measured
+            if number.equals is not None
+        ]
 
-    def _drop_implied_kinds(self, c: Cursor, values: Values) -> None:
+    def _drop_implied_kinds(self, cursor: Cursor, values: Values) -> None:
         """Drop the numbers of kinds that the class says."""
-        del c
+        del cursor
         for name in self.implied_kinds:
             del values[name]
 
     @functools.cached_property
     def _constant_changes(self) -> dict[Any, int]:
         """The registers that records set to what is always the same."""
-        constants = {each: to for each, to in self.sets.items() if isinstance(to, Constant)}
-        return {register: value.number for register, value in constants.items()}
+        return {
+            register: value.number
+            for register, value in self.sets.items()
+            if isinstance(value, Constant)
+        }
 
     @functools.cached_property
     def _changes(self) -> list[tuple[Any, Evaluator]]:
         """The other registers that records set, and what computes their values."""
-        constant = self._constant_changes
-        return [(each, to.evaluate) for each, to in self.sets.items() if each not in constant]
+        return [
+            (register, value.evaluate)
+            for register, value in self.sets.items()
+            if not isinstance(value, Constant)
+        ]
 
-    def _change(self, c: Cursor, values: Values) -> None:
+    def _change(self, cursor: Cursor, values: Values) -> None:
         """Let the record change registers and tables."""
         del values
-        c.sets.update(self._constant_changes)
+        cursor.sets.update(self._constant_changes)
         for register, evaluate in self._changes:
-            c.sets[register] = int(evaluate(c.known))
+            cursor.sets[register] = int(evaluate(cursor.known))
         for table in self.clears:
-            c.effects.append(("clear", table))
+            cursor.effects.append(("clear", table))
 
     def _joins(self, field: Field, together: list[Number]) -> bool:
         """Return whether a field is read with the numbers before it, or may be the first."""
@@ -180,48 +195,51 @@ class One(Shape):
             return field.nbytes in LETTERS
         if field in self.words:
             return self.words[field][0] in LETTERS
+        # Other bits need the word that an earlier field read.
         return bool(together) and self.word_of[field] in Fields(together)
 
-    def _begin_tail(self, c: Cursor, values: Values) -> None:
+    def _begin_tail(self, cursor: Cursor, values: Values) -> None:
         """Go over the padding before the tail."""
         del values
-        self._go_over_padding(c)
-        c.limit += self.tail
+        self._go_over_padding(cursor)
+        cursor.limit += self.tail
 
-    def _go_over_padding(self, c: Cursor) -> None:
+    def _go_over_padding(self, cursor: Cursor) -> None:
         """Go from the end of the fields, but for those of the tail, to the limit."""
-        gap = c.limit - c.at
+        gap = cursor.limit - cursor.at
+        # A record of a fixed size, or of a power of two, is filled up when it is written; another
+        # one only to the next multiple of ``align``.
         is_filled = bool(self.fixed) or self.family.power
-        if not is_filled and gap != (c.start - c.at - self.tail) % self.align:
-            c.differs = True
+        if not is_filled and gap != (cursor.start - cursor.at - self.tail) % self.align:
+            cursor.differs = True
         if gap:
-            c.pad_to(c.limit)
+            cursor.pad_to(cursor.limit)
 
-    def finish(self, c: Cursor, size: int) -> None:
+    def finish(self, cursor: Cursor, size: int) -> None:
         """Go to the end of a record or a part that says its ``size``; 0 if its fields end it."""
         if not size:
-            c.differs |= (c.at - c.start) % self.align != 0
-        elif self.fixed and c.at == c.limit:
+            cursor.differs |= (cursor.at - cursor.start) % self.align != 0
+        elif self.fixed and cursor.at == cursor.limit:
             return
         elif not self.tail:
-            self._go_over_padding(c)
-        elif c.at < c.limit:
-            c.differs = True
-            c.pad_to(c.limit)
+            self._go_over_padding(cursor)
+        elif cursor.at < cursor.limit:
+            cursor.differs = True
+            cursor.pad_to(cursor.limit)
 
-    def read(self, c: Cursor) -> Values:
-        """Read all fields up to ``c.limit``. Raises ShortError if they do not fit."""
-        c.layout = self
+    def read(self, cursor: Cursor) -> Values:
+        """Read all fields up to ``cursor.limit``. Raises ShortError if they do not fit."""
+        cursor.layout = self
         values = self.defaults.copy()
-        c.limit -= self.tail
-        if c.views is None:
-            readers = self.readers[c.big, c.mirrored]
+        cursor.limit -= self.tail
+        if cursor.views is None:
+            readers = self.readers[cursor.big, cursor.mirrored]
         else:
             readers = self.explaining_readers
-            c.section = self.section or self.family.section or c.section
+            cursor.section = self.section or self.family.section or cursor.section
         try:
             for read in readers:
-                read(c, values)
+                read(cursor, values)
         except ShortError as problem:
             number = self.rules_of.get(read, {}).get(problem.number)
             if number is None:
@@ -235,12 +253,15 @@ class One(Shape):
 
         Those that are read are None, so that there is room for them.
         """
-        attributes = [each for each in attrs.fields(self.cls) if each.name not in OF_RECORDS]
         if not self.only_sets:
             return {}
-        read = {field.name for field in self.fields}
-        defaults = {each.name: each.default for each in attributes}
-        return {name: None if name in read else value for name, value in defaults.items()}
+        names_read = {field.name for field in self.fields}
+        defaults: Values = {}
+        for attribute in attrs.fields(self.cls):
+            if attribute.name not in OF_RECORDS:
+                is_read = attribute.name in names_read
+                defaults[attribute.name] = None if is_read else attribute.default
+        return defaults
 
     @functools.cached_property
     def ends_making(self) -> bool:
@@ -251,8 +272,8 @@ class One(Shape):
     def only_sets(self) -> bool:
         """Whether making an object only sets attributes, but for what comes after it."""
         return not any(
-            each.converter or each.validator or hasattr(each.default, "factory")
-            for each in attrs.fields(self.cls)
+            attribute.converter or attribute.validator or hasattr(attribute.default, "factory")
+            for attribute in attrs.fields(self.cls)
         )
 
     def made(self, values: Values, offset: int, nbytes: int | None = None) -> Any:
@@ -261,43 +282,53 @@ class One(Shape):
         if not self.only_sets:
             place = {"offset": offset} if nbytes is None else {"offset": offset, "nbytes": nbytes}
             return cls(**values, **place)
+        # All that ``cls(…)`` would do, in a fraction of the time.
         made = object.__new__(cls)
         made.__dict__ = values
         made.offset = offset
         if nbytes is not None:
-            made.nbytes, made.raw = nbytes, None
+            made.nbytes = nbytes
+            made.raw = None
         if self.ends_making:
             made.__attrs_post_init__()
         return made
 
-    def read_part(self, c: Cursor) -> Any:
+    def read_part(self, cursor: Cursor) -> Any:
         """Read an item of this family; one that does not fit is that of its ``recover``."""
-        begin, limit, start, layout, refs = c.at, c.limit, c.start, c.layout, c.refs
-        views = 0 if c.views is None else len(c.views)
-        known = c.known
-        whole = known.get(SIZE, 0)
-        c.start = begin
-        own: dict[str, int] = {}
-        c.refs = own
+        # What the cursor says of the record around the part is put back behind it.
+        outer_limit = cursor.limit
+        outer_start = cursor.start
+        outer_layout = cursor.layout
+        outer_refs = cursor.refs
+        known = cursor.known
+        outer_size = known.get(SIZE, 0)
+        views_before = 0 if cursor.views is None else len(cursor.views)
+        begin = cursor.at
+        cursor.start = begin
+        own_refs: dict[str, int] = {}
+        cursor.refs = own_refs
         problem: ShortError | None = None
         try:
-            own_layout = self if self.is_alone else self._layout_of(c)
-            values = own_layout.read(c)
+            own_layout = self if self.is_alone else self._layout_of(cursor)
+            values = own_layout.read(cursor)
             if own_layout.is_sized or own_layout.align > 1:
-                own_layout.finish(c, c.limit - begin if own_layout.is_sized else 0)
+                own_layout.finish(cursor, cursor.limit - begin if own_layout.is_sized else 0)
         except ShortError as short:
             problem = short
-        c.limit, c.start, c.layout, c.refs = limit, start, layout, refs
-        known[SIZE] = whole
+        cursor.limit = outer_limit
+        cursor.start = outer_start
+        cursor.layout = outer_layout
+        cursor.refs = outer_refs
+        known[SIZE] = outer_size
         if problem is not None:
-            if c.views is not None:
-                del c.views[views:]
-            c.at = begin
-            c.differs = True
-            return self.cls.recover(c, problem)
+            if cursor.views is not None:
+                del cursor.views[views_before:]
+            cursor.at = begin
+            cursor.differs = True
+            return self.cls.recover(cursor, problem)
         if self.family.pad > 1:
-            c.align(self.family.pad)
-        values["refs"] = own or None
+            cursor.align(self.family.pad)
+        values["refs"] = own_refs or None
         return own_layout.made(values, begin)
 
     @functools.cached_property
@@ -305,31 +336,37 @@ class One(Shape):
         """Whether all parts of the family are of this layout, and end where their fields end."""
         return not self.family.kinds and not self.is_sized
 
-    def _layout_of(self, c: Cursor) -> One:
-        """Return the layout of the part that begins at ``c.start``, and limit the cursor to it.
+    def _layout_of(self, cursor: Cursor) -> One:
+        """Return the layout of the part at ``cursor.start``, and limit the cursor to it.
 
         Raises ShortError if it has no class or does not fit.
         """
-        family, cls, begin = self.family, self.cls, c.start
-        if family.head > c.limit - begin:
-            raise c.short(family.head)
+        family = self.family
+        cls = self.cls
+        begin = cursor.start
+        if family.head > cursor.limit - begin:
+            raise cursor.short(family.head)
         if family.kinds:
-            cls = family.choose(family.numbers(c.data, begin, c.big, c.mirrored), c.known)
+            numbers = family.numbers(cursor.data, begin, cursor.big, cursor.mirrored)
+            cls = family.choose(numbers, cursor.known)
             if cls is None:
                 raise ShortError
         if cls.layout.is_sized:
-            size = family.size_at(c.data, begin, c.big, c.mirrored) or cls.layout.size
-            if not family.head <= size <= c.limit - begin:
-                raise c.short(max(size, family.head))
-            c.limit = begin + size
-            c.known[SIZE] = size
+            size = family.size_at(cursor.data, begin, cursor.big, cursor.mirrored)
+            size = size or cls.layout.size
+            if not family.head <= size <= cursor.limit - begin:
+                raise cursor.short(max(size, family.head))
+            cursor.limit = begin + size
+            cursor.known[SIZE] = size
         layout: One = cls.layout
         return layout
 
     @functools.cached_property
     def implied_kinds(self) -> list[str]:
         """Names of kinds that the class says, so that its records do not have them."""
-        return [each.name for each in self.family.kinds if each.public and each not in self.public]
+        return [
+            field.name for field in self.family.kinds if field.public and field not in self.public
+        ]
 
     @functools.cached_property
     def is_exact(self) -> bool:
@@ -337,27 +374,29 @@ class One(Shape):
 
         A number that says whether a field is there may be any one that says the same.
         """
-        every = [*self.fields, *self.choice_of]
-        implied = [way for ways in self.implied.values() for way, *_ in ways]
-        items = [field.item for field in every if isinstance(field, Listed)]
-        families = [item.layout.family for item in items if not isinstance(item, Field)]
-        parts = [part for family in families for part in (family.base, *family.members)]
-        parts += [family.other for family in families if family.other is not None]
-        return (
-            all(field.exact for field in every)
-            and "present" not in implied
-            and all(part.layout.is_exact for part in parts)
-        )
+        all_fields = [*self.fields, *self.choice_of]
+        if not all(field.exact for field in all_fields):
+            return False
+        # Any number that says "present" is read, and one of them is written.
+        if any(how == "present" for ways in self.implied.values() for how, *_ in ways):
+            return False
+        for field in all_fields:
+            if not isinstance(field, Listed) or isinstance(field.item, Field):
+                continue
+            family = field.item.layout.family
+            if not all(part.layout.is_exact for part in (family.base, *family.classes)):
+                return False
+        return True
 
     def unsaid(self, choice: Choice, chosen: Field | None) -> list[Field]:
         """Return the numbers that follow from other kinds of a choice than the chosen one.
 
         They are written as zero.
         """
-        found = []
+        unsaid_numbers = []
         for number, ways in self.implied.items():
             fields = [field for _, field, _, _ in ways]
-            of_choice = all(self.choice_of.get(field) is choice for field in fields)
-            if of_choice and not any(field is chosen for field in fields):
-                found.append(number)
-        return found
+            is_of_choice = all(self.choice_of.get(field) is choice for field in fields)
+            if is_of_choice and not any(field is chosen for field in fields):
+                unsaid_numbers.append(number)
+        return unsaid_numbers

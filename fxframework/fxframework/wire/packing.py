@@ -35,6 +35,8 @@ __all__ = ["Packer"]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
+WORD = 8
+"""Bytes behind the last record, so that even a file of one byte is long enough for ``store``."""
 MOST_REFERENCES = 1 << 16
 """Numbers of references that are remembered; all are forgotten beyond."""
 
@@ -79,19 +81,12 @@ class Packer:
         of the records. Raises UnfitError where columns turn out not to be right.
         """
         odd = np.zeros(len(records), np.bool_)
-        names = _names_of(records)
-        are_barred = not self._barriers.isdisjoint(names)
-        for kinds in (self._records, *self._grouping.kinds.values()):
-            kinds.trim(-1 if are_barred else MOST_SHAPES)
-        turns = [
-            row for row, name in enumerate(names) if are_barred or name in self._in_turn
-        ] if are_barred or self._in_turn else []  # fmt: skip
+        turns = self._turns(records)
         odd[turns] = True
         sizes = np.zeros(len(records), np.int64)
         groups = []
-        for rows, group in self._grouping.groups(
-            self._records, records, np.arange(len(records)), odd
-        ):
+        every_row = np.arange(len(records))
+        for rows, group in self._grouping.groups(self._records, records, every_row, odd):
             try:
                 sizes[rows] = group.measure()
             except UnfitError:
@@ -100,14 +95,30 @@ class Packer:
                 continue
             odd[rows[group.odd | (sizes[rows] > LARGEST)]] = True
             groups.append((rows, group))
-        references = [each for _, group in groups for each in group.all_references()]
-        alone = self._in_order(references, turns, odd, single)
+        references = [reference for _, group in groups for reference in group.all_references()]
+        encoded = self._in_order(references, turns, odd, single)
         if references:
+            # The numbers are known now. What they make odd can no longer be encoded in its turn.
             for rows, group in groups:
                 sizes[rows] = group.measure()
                 if not odd[rows[group.odd]].all():
                     raise UnfitError
-        return self._joined(groups, alone, sizes)
+        return self._joined(groups, encoded, sizes)
+
+    def _turns(self, records: Sequence[Any]) -> list[int]:
+        """Return the rows of records that are encoded in their turn; all if one is a barrier.
+
+        A barrier changes what shapes columns can write, so that all shapes are forgotten.
+        """
+        names = _names_of(records)
+        has_barrier = not self._barriers.isdisjoint(names)
+        for kinds in (self._records, *self._grouping.kinds.values()):
+            kinds.trim(-1 if has_barrier else MOST_SHAPES)
+        if has_barrier:
+            return list(range(len(names)))
+        if not self._in_turn:
+            return []
+        return [row for row, name in enumerate(names) if name in self._in_turn]
 
     def _in_order(
         self,
@@ -116,57 +127,65 @@ class Packer:
         odd: Mask,
         single: Callable[[int], bytes],
     ) -> dict[int, bytes]:
-        """Look up the references, and encode odd records, in order of the records."""
-        alone: dict[int, bytes] = {}
+        """Look up the references, and encode odd records, in order of the records.
+
+        Return the bytes of the odd records by row. The records between two ``turns`` refer to the
+        same declarations: their references are looked up together, then what is odd among them is
+        encoded, last the record whose turn it is, which declares something.
+        """
+        encoded: dict[int, bytes] = {}
         ends = [*turns, odd.size] if references else [odd.size]
-        stops = [np.searchsorted(each.ordinals, ends).tolist() for each in references]
+        # Of each reference, where in its records each stretch ends.
+        stops = [np.searchsorted(reference.ordinals, ends).tolist() for reference in references]
         begins = [0] * len(references)
         start = 0
         for number, end in enumerate(ends):
             for index, reference in enumerate(references):
-                part = slice(begins[index], stops[index][number])
-                begins[index] = part.stop
-                if part.start < part.stop and self._resolve is not None:
+                rows = slice(begins[index], stops[index][number])
+                begins[index] = rows.stop
+                if rows.start < rows.stop and self._resolve is not None:
                     known = self._known[reference.field]
-                    odd[reference.resolve(part, known, self._resolve)] = True
+                    odd[reference.resolve(rows, known, self._resolve)] = True
             for row in (start + np.flatnonzero(odd[start : end + 1])).tolist():
-                alone[row] = single(row)
+                encoded[row] = single(row)
             if end < odd.size or sum(map(len, self._known.values())) > MOST_REFERENCES:
                 self._known.clear()
             start = end + 1
-        return alone
+        return encoded
 
     def _joined(
-        self, groups: Sequence[tuple[I64, Group]], alone: Mapping[int, bytes], sizes: I64
+        self, groups: Sequence[tuple[I64, Group]], encoded: Mapping[int, bytes], sizes: I64
     ) -> tuple[U8, I64]:
-        """Return the bytes of all records in order, those ``alone`` in place of their columns."""
-        columns = sizes + self._framed
-        spans = columns.copy()
-        for row, data in alone.items():
-            spans[row] = len(data)
-        ends = np.cumsum(spans)
-        begins = ends - spans
+        """Return the bytes of all records in order, those ``encoded`` in place of their columns."""
+        column_sizes = sizes + self._framed
+        written_sizes = column_sizes.copy()
+        for row, data in encoded.items():
+            written_sizes[row] = len(data)
+        ends = np.cumsum(written_sizes)
+        begins = ends - written_sizes
         total = int(ends[-1]) if ends.size else 0
-        # What columns make of records that are encoded alone lies behind all others: it is cut off.
-        replaced = np.array(sorted(alone), np.int64)
-        begins[replaced] = total + np.cumsum(columns[replaced]) - columns[replaced]
-        out = np.zeros(total + int(columns[replaced].sum()) + 8, np.uint8)
+        # Groups write all of their records. Those that the encoder wrote are put behind all others,
+        # and cut off.
+        replaced = np.array(sorted(encoded), np.int64)
+        replaced_sizes = column_sizes[replaced]
+        begins[replaced] = total + np.cumsum(replaced_sizes) - replaced_sizes
+        out = np.zeros(total + int(replaced_sizes.sum()) + WORD, np.uint8)
         for rows, group in groups:
             group.put(out, begins[rows] + self._framed)
             if self._framed:
                 store(out, begins[rows], sizes[rows], self._framed, big=self._state.big)
-        for row, data in alone.items():
+        for row, data in encoded.items():
             end = int(ends[row])
             out[end - len(data) : end] = np.frombuffer(data, np.uint8)
         return out[:total], ends
 
 
 def _names_of(records: Sequence[Any]) -> list[str]:
-    """Return the kinds of records; none where they say none."""
-    whole: Sequence[Any] = records
+    """Return the kinds of records; "" where they say none."""
+    objects: Sequence[Any] = records
     if set(map(type, records)) != {dict}:
-        whole = [each if type(each) is dict else {} for each in records]
-    names = list(values_of(whole, "record"))
+        objects = [record if type(record) is dict else {} for record in records]
+    names = list(values_of(objects, "record"))
     if set(map(type, names)) != {str}:
-        names = [each if type(each) is str else "" for each in names]
+        names = [name if type(name) is str else "" for name in names]
     return names

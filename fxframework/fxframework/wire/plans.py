@@ -2,7 +2,9 @@
 
 A class may depend on registers, and a register on the records of other classes. A plan is made once
 a format: first what depends on nothing, then what depends on that, and so on. What depends on
-itself in a way that sums do not say is read one record at a time.
+itself in a way that sums do not say is read one record at a time. Example: ``Tick`` records add to
+the register ``clock``, and are read first; then ``clock`` is known before and after each record;
+then ``Event`` records are read, whose times are computed from it.
 """
 
 from __future__ import annotations
@@ -75,38 +77,49 @@ def plan_of(format: Format) -> Plan:
         for field in layout.fields:
             if isinstance(field, Listed) and hasattr(field.item, "layout"):
                 field.walk = walk_of(field.item.layout)
-    classes = {cls: class_plan(cls) for cls in format.classes}
-    for each in classes.values():
-        same_kind = [
-            cls for cls in format.classes if cls.layout.kind[:1] == each.cls.layout.kind[:1]
-        ]
-        for cls in same_kind:
-            each.uses |= set() if cls.layout.when is None else registers_in([cls.layout.when])
-        if not is_framed(each.cls.layout):
-            each.stops = each.stops_if_short = True  # it alone knows where the next one begins
-        sizes = {cls.layout.size for cls in same_kind if cls.layout.kind == each.cls.layout.kind}
-        if len(sizes) > 1 and format.family.size is None:
-            each.one_by_one = each.stops = True  # the loop knows one size of a kind
-        each.stops_if_short |= each.cls is format.marked  # it may be in the other byte order
+    plans = {cls: class_plan(cls) for cls in format.classes}
+    for plan in plans.values():
+        complete_plan(plan, format)
     steps: list[ClassPlan | Register] = []
+    waiting_plans = list(plans.values())
     waiting_registers = list(format.registers)
-    waiting = list(classes.values())
-    while waiting or waiting_registers:
-        step = next_step(waiting, waiting_registers, classes.values())
+    while waiting_plans or waiting_registers:
+        step = next_step(waiting_plans, waiting_registers, plans.values())
         if step is None:
             # Registers that depend on one another: only records read as objects change them.
-            for each in classes.values():
-                if any(effect.register in Registers(waiting_registers) for effect in each.effects):
-                    each.one_by_one = each.stops = True
-                    each.effects = []
+            unknown = Registers(waiting_registers)
+            for plan in plans.values():
+                if any(effect.register in unknown for effect in plan.effects):
+                    plan.one_by_one = True
+                    plan.stops = True
+                    plan.effects = []
             continue
         steps.append(step)
         if isinstance(step, ClassPlan):
-            waiting.remove(step)
+            waiting_plans.remove(step)
         else:
-            waiting_registers = [each for each in waiting_registers if each is not step]
+            waiting_registers = [register for register in waiting_registers if register is not step]
     unfitting = ClassPlan(None, set(), Fields(), [], one_by_one=True, stops=False)
-    return Plan(classes, steps, unfitting)
+    return Plan(plans, steps, unfitting)
+
+
+def complete_plan(plan: ClassPlan, format: Format) -> None:
+    """Take into a plan what other classes of the format say about its records."""
+    layout = plan.cls.layout
+    same_kind = [cls for cls in format.classes if cls.layout.kind[:1] == layout.kind[:1]]
+    # Which of the classes of a kind a record is of, their conditions say.
+    for cls in same_kind:
+        if cls.layout.when is not None:
+            plan.uses |= registers_in([cls.layout.when])
+    if not is_framed(layout):  # it alone knows where the next record begins
+        plan.stops = True
+        plan.stops_if_short = True
+    sizes = {cls.layout.size for cls in same_kind if cls.layout.kind == layout.kind}
+    if len(sizes) > 1 and format.family.size is None:  # the loop knows one size of a kind
+        plan.one_by_one = True
+        plan.stops = True
+    if plan.cls is format.marked:  # it may be in the other byte order
+        plan.stops_if_short = True
 
 
 class Registers(tuple[Register, ...]):
@@ -115,25 +128,30 @@ class Registers(tuple[Register, ...]):
     __slots__ = ()
 
     def __contains__(self, wanted: object) -> bool:
-        return any(each is wanted for each in self)
+        return any(register is wanted for register in self)
 
 
 def next_step(
-    classes: list[ClassPlan], registers: list[Register], every: Iterable[ClassPlan]
+    waiting_plans: list[ClassPlan],
+    waiting_registers: list[Register],
+    every_plan: Iterable[ClassPlan],
 ) -> ClassPlan | Register | None:
-    """Return a class all of whose registers are known, or a register that can be; else None."""
-    unknown = Registers(registers)
-    for each in classes:
-        if not any(register in unknown for register in each.uses):
-            return each
-    for register in registers:
-        effects = [
-            (each, effect)
-            for each in every
-            for effect in each.effects
-            if effect.register is register
-        ]
-        if all(each not in classes and is_known(effect, unknown) for each, effect in effects):
+    """Return a class all of whose registers are known, or a register that can be; else None.
+
+    A register can be known once all classes that change it were read.
+    """
+    unknown = Registers(waiting_registers)
+    for plan in waiting_plans:
+        if not any(register in unknown for register in plan.uses):
+            return plan
+    for register in waiting_registers:
+        can_be_known = True
+        for plan in every_plan:
+            for effect in plan.effects:
+                if effect.register is register:
+                    is_read = plan not in waiting_plans
+                    can_be_known &= is_read and is_known(effect, unknown)
+        if can_be_known:
             return register
     return None
 
@@ -147,17 +165,15 @@ def is_known(effect: Effect, unknown: Registers) -> bool:
 def class_plan(cls: Any) -> ClassPlan:
     """Return how the records of a class are read, as far as the class says it."""
     layout = cls.layout
-    effects, unfit = effects_of(layout)
+    effects, is_unfit = effects_of(layout)
     late = late_fields(layout)
-    one_by_one = unfit or not is_fit(layout) or any(map(changes_in_parts, layout.fields))
-    return ClassPlan(
-        cls,
-        uses=set() if one_by_one else registers_of(layout, late),
-        late=late,
-        effects=[] if one_by_one else effects,
-        one_by_one=one_by_one,
-        stops=layout.changes_state or any(map(changes_in_parts, layout.fields)),
-    )
+    parts_change_state = any(map(changes_in_parts, layout.fields))
+    one_by_one = is_unfit or parts_change_state or not is_fit(layout)
+    stops = layout.changes_state or parts_change_state
+    if one_by_one:  # an object knows the registers before it, and what it does to them
+        return ClassPlan(cls, set(), late, [], one_by_one=True, stops=stops)
+    uses = registers_of(layout, late)
+    return ClassPlan(cls, uses, late, effects, one_by_one=False, stops=stops)
 
 
 def effects_of(layout: Layout) -> tuple[list[Effect], bool]:
@@ -165,30 +181,31 @@ def effects_of(layout: Layout) -> tuple[list[Effect], bool]:
 
     Of several effects on a register, the last one counts.
     """
-    found: dict[Register, Effect] = {}
-    optional: set[Register] = set()
+    effects: dict[Register, Effect] = {}
+    # Registers of which the last effect may be absent, so that an earlier one counts.
+    unclear: set[Register] = set()
     for field in layout.fields:
         if not isinstance(field, Number):
             continue
-        when = None if field.when is None else field
+        optional_field = None if field.when is None else field
         for register, factor in ((field.sets, 0), (field.adds, 1)):
             if register is None:
                 continue
-            if when is not None and register in found:
-                optional.add(register)
-            found[register] = Effect(register, Constant(factor), field, when)
+            if optional_field is not None and register in effects:
+                unclear.add(register)
+            effects[register] = Effect(register, Constant(factor), field, optional_field)
     for register, value in layout.sets.items():
         assert isinstance(register, Register)  # noqa: S101 (what records may set)
         keeps, added = parted(value, register) or (Constant(0), value)
-        found[register] = Effect(register, keeps, added, None)
-        optional.discard(register)
-    return list(found.values()), bool(optional)
+        effects[register] = Effect(register, keeps, added, None)
+        unclear.discard(register)
+    return list(effects.values()), bool(unclear)
 
 
 def parted(value: Expression, register: Register) -> tuple[Expression, Expression] | None:
-    """Return a factor and a summand, neither of which depends on a register.
+    """Return the factor and the summand of ``value = factor * register + summand``.
 
-    Their value is the register times the one, plus the other. None if it is not such a value.
+    Neither depends on the register. None if the value is not of this form.
     """
     if value is register:
         return Constant(1), Constant(0)
@@ -196,15 +213,19 @@ def parted(value: Expression, register: Register) -> tuple[Expression, Expressio
         return Constant(0), value
     if not isinstance(value, Calculation):
         return None
-    left, right = parted(value.left, register), parted(value.right, register)
+    left = parted(value.left, register)
+    right = parted(value.right, register)
     if left is None or right is None:
         return None
+    left_factor, left_summand = left
+    right_factor, right_summand = right
     if value.symbol == "+":
-        return left[0] + right[0], left[1] + right[1]
-    if value.symbol == "*" and is_zero(right[0]):
-        return left[0] * value.right, left[1] * value.right
-    if value.symbol == "*" and is_zero(left[0]):
-        return right[0] * value.left, right[1] * value.left
+        return left_factor + right_factor, left_summand + right_summand
+    # (factor * register + summand) * other, where the other side does not have the register.
+    if value.symbol == "*" and is_zero(right_factor):
+        return left_factor * value.right, left_summand * value.right
+    if value.symbol == "*" and is_zero(left_factor):
+        return right_factor * value.left, right_summand * value.left
     return None
 
 
@@ -215,29 +236,34 @@ def is_zero(value: Expression) -> bool:
 
 def late_fields(layout: Layout) -> Fields:
     """Return the computed fields of a record on which nothing else depends."""
-    values = [*layout.sets.values(), *(e for field in layout.fields for e in field.conditions())]
-    used = Fields(leaf for each in values for leaf in each.leaves() if isinstance(leaf, Computed))
-    computed = (field for field in layout.fields if isinstance(field, Computed))
+    expressions = list(layout.sets.values())
+    for field in layout.fields:
+        expressions += field.conditions()
+    leaves = [leaf for expression in expressions for leaf in expression.leaves()]
+    used = Fields(leaf for leaf in leaves if isinstance(leaf, Computed))
+    computed = [field for field in layout.fields if isinstance(field, Computed)]
     return Fields(field for field in computed if field not in used and not field.uses_place)
 
 
 def registers_of(layout: Layout, late: Fields) -> set[Register]:
     """Return the registers that fields depend on, those of parts too, but not ``late`` ones."""
-    expressions = [] if layout.when is None else [layout.when]
+    expressions: list[Expression] = []
     for field in every_field(layout):
-        expressions += [] if field in late else field.conditions()
+        if field not in late:
+            expressions += field.conditions()
         if isinstance(field, Text) and field.defines is not None:
             expressions.append(field.defines.index)
-    for part in parts_of(layout):
-        expressions += [] if part.when is None else [part.when]
+    for with_condition in (layout, *parts_of(layout)):
+        if with_condition.when is not None:
+            expressions.append(with_condition.when)
     return registers_in(expressions)
 
 
 def registers_in(expressions: Iterable[Expression]) -> set[Register]:
     """Return the registers that expressions depend on."""
-    leaves = (leaf for each in expressions for leaf in each.leaves())
+    leaves = (leaf for expression in expressions for leaf in expression.leaves())
     registers = {leaf for leaf in leaves if isinstance(leaf, Register)}
-    return {each for each in registers if each is not AT and each is not SIZE}
+    return {register for register in registers if register is not AT and register is not SIZE}
 
 
 def is_framed(layout: Layout) -> bool:
@@ -248,18 +274,26 @@ def is_framed(layout: Layout) -> bool:
 def parts_of(layout: Layout) -> Iterable[Layout]:
     """Yield the layouts of parts in lists, and in theirs."""
     for field in layout.fields:
-        if isinstance(field, Listed) and hasattr(field.item, "layout"):
-            family = field.item.layout.family
-            others = [] if family.other is None else [family.other]
-            for cls in (field.item, *family.members, *others):
-                yield cls.layout
-                yield from parts_of(cls.layout)
+        for layout_of_item in layouts_of_items(field):
+            yield layout_of_item
+            yield from parts_of(layout_of_item)
+
+
+def layouts_of_items(field: Field) -> list[Layout]:
+    """Return the layouts that items of a list of parts may have; none for another field."""
+    if not isinstance(field, Listed) or not hasattr(field.item, "layout"):
+        return []
+    family = field.item.layout.family
+    classes = [field.item, *family.members]
+    if family.other is not None:
+        classes.append(family.other)
+    return [cls.layout for cls in classes]
 
 
 def every_field(layout: Layout) -> Iterable[Field]:
     """Yield the fields of a layout and of its parts."""
-    for each in (layout, *parts_of(layout)):
-        for field in each.fields:
+    for own_or_part in (layout, *parts_of(layout)):
+        for field in own_or_part.fields:
             yield field
             if isinstance(field, Choice):
                 yield from field.fields
@@ -267,23 +301,20 @@ def every_field(layout: Layout) -> Iterable[Field]:
 
 def changes_in_parts(field: Field) -> bool:
     """Return whether parts of a list change what later records depend on."""
-    if not isinstance(field, Listed) or not hasattr(field.item, "layout"):
-        return False
-    family = field.item.layout.family
-    others = [] if family.other is None else [family.other]
-    layouts = [cls.layout for cls in (field.item, *family.members, *others)]
     return any(
-        layout.changes_state or any(map(changes_in_parts, layout.fields)) for layout in layouts
+        layout.changes_state or any(map(changes_in_parts, layout.fields))
+        for layout in layouts_of_items(field)
     )
 
 
 def is_fit(layout: Layout) -> bool:
     """Return whether the fields of a layout, and of its parts, can be read of many records."""
-    for each in (layout, *parts_of(layout)):
-        for field in each.fields:
+    for own_or_part in (layout, *parts_of(layout)):
+        for field in own_or_part.fields:
             if type(field).read_many is Field.read_many:
                 return False
             # A word that is not there leaves its bits to the word before it.
-            if isinstance(field, Bits) and field in each.words and field.when is not None:
+            begins_word = isinstance(field, Bits) and field in own_or_part.words
+            if begins_word and field.when is not None:
                 return False
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,14 +26,11 @@ Sniff = Callable[[Probe], Confidence]
 
 
 def _loaded(declared: Any) -> Lazy:
-    """Return a function that gives the format, which may be given as ``module:NAME``."""
-    found: list[Format] = []
+    """Return a function that gives the format, which may be declared as ``module:NAME``."""
 
+    @functools.cache
     def load() -> Format:
-        if not found:
-            made = lazy_type(declared)() if isinstance(declared, str) else declared
-            found.append(cast("Format", made))
-        return found[0]
+        return cast("Format", lazy_type(declared)() if isinstance(declared, str) else declared)
 
     return load
 
@@ -66,7 +64,7 @@ def reader(
 
         return explain(load(), source, offset)
 
-    given: dict[str, Any] = {
+    descriptor: dict[str, Any] = {
         "title": title or name,
         "suffixes": suffixes or (f".{name}",),
         "magic": magic,
@@ -75,8 +73,8 @@ def reader(
         "sample": sample,
     }
     if sniff is not None:
-        given["sniff"] = sniff
-    return Reader(format=name, open=open_, **{**given, **options})
+        descriptor["sniff"] = sniff
+    return Reader(format=name, open=open_, **{**descriptor, **options})
 
 
 def writer(
@@ -115,7 +113,8 @@ def writer(
 
         return Merger(load(), sink)
 
-    given = {
+    descriptor = {
+        "lossless": True,
         "title": title or name,
         "suffixes": suffixes or (f".{name}",),
         "extract": extract,
@@ -124,7 +123,7 @@ def writer(
         "accepts": name,
         "derived": lambda: load().derived,
     }
-    return Writer(format=name, open=open_, **{"lossless": True, **given, **options})
+    return Writer(format=name, open=open_, **{**descriptor, **options})
 
 
 def reader_of(format: Format, **options: Any) -> Reader:

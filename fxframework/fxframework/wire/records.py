@@ -30,6 +30,7 @@ from fxframework.wire.expressions import (
     Expression,
     Register,
     expression,
+    expression_or_none,
 )
 from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_error
 from fxframework.wire.fields import Bits, Field, Integer, Mark, Number
@@ -46,8 +47,11 @@ if TYPE_CHECKING:
 
 __all__ = ["OTHER", "Layout", "Part", "Record"]
 
-OWN = type(attrs.field())
+ATTRIBUTE = type(attrs.field())
 """The type of attributes of a record that are not fields of the file."""
+OPTIONS_OF_BOTH = frozenset({"size", "word", "most", "sets", "clears", "keys", "name", "section"})
+OPTIONS_OF_FAMILIES = OPTIONS_OF_BOTH | {"align", "pad", "padding", "resume", "rules"}
+OPTIONS_OF_KINDS = OPTIONS_OF_BOTH | {"kind", "when"}
 TAKEN = frozenset({"record", "offset", "nbytes", "raw", "refs", "ns", "layout", "family", "type"})
 """Names that every record has already."""
 
@@ -62,8 +66,10 @@ class Layout(One, Drafted, InJson):
         self.family = family or Family(cls, options)
         kind = options.get("kind", ())
         self.kind: tuple[int, ...] = (kind,) if isinstance(kind, int) else tuple(kind)
+        """The numbers of its kind: one, or two."""
         when = options.get("when")
-        self.when = None if when is None else expression(when)
+        self.when = expression_or_none(when)
+        """The condition on registers under which the kind is of this class."""
         self.size: int = options.get("size", 0) if family else 0
         """The size of this kind, where the family has no size."""
         self.most: int = min(filter(None, (options.get("most"), self.family.most)), default=0)
@@ -74,20 +80,24 @@ class Layout(One, Drafted, InJson):
         """The section of the format's document."""
         self.clears = tuple(options.get("clears", ()))
         self.keys: tuple[str, ...] = tuple(options.get("keys", ()))
-        kinds = self.family.kinds
-        dropped = Fields(kinds[len(self.kind) :] if family and self.kind != (OTHER,) else ())
-        head = [field for field in inherited if not field.tail and field not in dropped]
-        tail = [field for field in inherited if field.tail] + [f for f in own if f.tail]
-        self.fields = Fields([*head, *(f for f in own if not f.tail), *tail])
-        hidden = Fields(kinds if family and self.kind != (OTHER,) else ())
-        self.public = Fields(f for f in self.fields if f.public and f not in hidden)
+        kinds = self.family.kinds if family and self.kind != (OTHER,) else []
+        # A kind of one number has no field for a second one: its bits are the class's own.
+        unused_kinds = Fields(kinds[len(self.kind) :])
+        head = [field for field in inherited if not field.tail and field not in unused_kinds]
+        body = [field for field in own if not field.tail]
+        tail = [field for field in (*inherited, *own) if field.tail]
+        self.fields = Fields([*head, *body, *tail])
+        hidden = Fields(kinds)  # the class says the kind
+        self.public = Fields(field for field in self.fields if field.public and field not in hidden)
         by_name: dict[str, Expression] = {field.name: field for field in self.fields}
         self.sets = {
-            each: expression(to).resolved(by_name) for each, to in options.get("sets", {}).items()
+            register: expression(value).resolved(by_name)
+            for register, value in options.get("sets", {}).items()
         }
         self.words: dict[Field, tuple[int, int]] = {}
         """Size and reserved bits of a word, by the field that begins it."""
         self.word_of: dict[Field, Field] = {}
+        """The field that begins the word of a field of bits."""
         self.implied: dict[Field, list[tuple[str, Field, int, int]]] = {}
         """What implies the value of a field: how, field, factor and summand."""
         self.is_part = issubclass(cls, Part)
@@ -99,34 +109,44 @@ class Layout(One, Drafted, InJson):
         """The choice that a field is a part of."""
         self._bind_words()
         self._bind_references()
-        sized = self.fixed or self.family.size is not None
-        self.measured: dict[Number, None] = {
-            field: None
-            for field in self.fields
-            if not sized
-            and isinstance(field, Number)
-            and field.equals is not None
-            and any(leaf is SIZE for leaf in field.equals.leaves())
-        }
+        self.measured: dict[Number, None] = {}
         """Numbers that are equal to a size which is known once the other fields are read."""
-        marks = [field for field in self.fields if isinstance(field, Mark)]
-        self.mark: Mark | None = marks[0] if marks else None
-        body = [field for field in self.fields if not field.tail and not field.is_computed]
-        self.rest = body[-1] if body and takes_rest(body[-1]) else None
+        if not self.fixed and self.family.size is None:
+            self.measured = dict.fromkeys(self._equal_to_size())
+        marks = (field for field in self.fields if isinstance(field, Mark))
+        self.mark: Mark | None = next(marks, None)
+        in_order = [field for field in self.fields if not field.tail and not field.is_computed]
+        self.rest = in_order[-1] if in_order and takes_rest(in_order[-1]) else None
         """The field that has all that the record has left."""
         self.tail = sum(self._least(field) for field in self.fields if field.tail)
         self.least = sum(self._least(field) for field in self.fields)
         self.shown = self._in_order()
         if family is None:
             self.family.take_fields(self)
+        self._check_options(options, family)
+        if self.mark is not None:
+            self.mark_place = self.places()[self.mark]
+
+    def _equal_to_size(self) -> Iterator[Number]:
+        """Yield the numbers that are equal to something of the record's size."""
+        for field in self.fields:
+            if not isinstance(field, Number) or field.equals is None:
+                continue
+            if any(leaf is SIZE for leaf in field.equals.leaves()):
+                yield field
+
+    def _check_options(self, options: Any, family: Family | None) -> None:
+        """Raise PluginError for options that the fields contradict."""
+        cls = self.cls
         fixed = self.fixed
         if fixed and self.least > fixed:
-            at = 0
+            # Name the field that is the first beyond the end.
+            end = 0
             for field in self.fields:
-                at += self._least(field)
-                if at > fixed:
+                end += self._least(field)
+                if end > fixed:
                     raise declaration_error(
-                        cls, field, f"ends at byte {at} of a record of {fixed} bytes"
+                        cls, field, f"ends at byte {end} of a record of {fixed} bytes"
                     )
         if family and "most" in options and (self.is_part or family.size is None):
             raise declaration_error(cls, None, "says most=…, but no field says a size")
@@ -134,8 +154,6 @@ class Layout(One, Drafted, InJson):
             for leaf in self.when.leaves():
                 if not isinstance(leaf, Constant | Register):
                     raise declaration_error(cls, None, f"when depends on {leaf!r}, not a register")
-        if self.mark is not None:
-            self.mark_place = self.places()[self.mark]
 
     @functools.cached_property
     def recovers(self) -> bool:
@@ -147,139 +165,179 @@ class Layout(One, Drafted, InJson):
     @property
     def changes_state(self) -> bool:
         """Whether records of the class say something about later ones."""
-        return bool(self.sets or self.clears or self.mark is not None) or any(
-            field.changes_state for field in self.fields
-        )
+        if self.sets or self.clears or self.mark is not None:
+            return True
+        return any(field.changes_state for field in self.fields)
 
     @property
     def changed(self) -> list[Expression]:
         """The registers that records of the class change."""
         numbers = [field for field in self.fields if isinstance(field, Number)]
-        found = [*self.sets, *(each for field in numbers for each in (field.sets, field.adds))]
-        return [each for each in found if each is not None]
+        registers = [*self.sets]
+        for field in numbers:
+            registers += [field.sets, field.adds]
+        return [register for register in registers if register is not None]
 
     def _least(self, field: Field) -> int:
-        return self.words[field][0] if field in self.words else field.least()
+        if field in self.words:
+            return self.words[field][0]
+        return field.least()
 
     def _bind_words(self) -> None:
         """Find the word of each field of bits. Raises PluginError for bits that overlap."""
-        first: Field | None = None
-        nbytes, taken = 0, 0
+        first_bits: Field | None = None
+        nbytes = 0
+        named_bits = 0
         for field in self.fields:
             if not isinstance(field, Bits):
                 continue
-            if field.of is not None or first is None:
-                nbytes, taken, first = field.of or self.family.word, 0, field
-                nbytes = self.word if self.word and not self.words else nbytes
+            if field.of is not None or first_bits is None:
+                first_bits = field
+                named_bits = 0
+                nbytes = field.of or self.family.word
+                if self.word and not self.words:
+                    nbytes = self.word  # the first word
             if field.high >= 8 * nbytes:
                 raise declaration_error(
                     self.cls, field, f"bit {field.high} is not in its word of {nbytes} bytes"
                 )
-            if taken & field.mask:
+            if named_bits & field.mask:
                 raise declaration_error(self.cls, field, "overlaps an earlier field of its word")
-            taken |= field.mask
-            self.words[first] = nbytes, (1 << 8 * nbytes) - 1 & ~taken
-            self.word_of[field] = first
+            named_bits |= field.mask
+            reserved = (1 << 8 * nbytes) - 1 & ~named_bits
+            self.words[first_bits] = nbytes, reserved
+            self.word_of[field] = first_bits
 
     def _bind_references(self) -> None:
         """Find what implies the value of each field. Raises PluginError for a missing field."""
-        known: set[Expression] = {SIZE}
+        # Fields are read in this order, so expressions are of earlier ones. Writing goes backwards:
+        # a number that only says how long something is follows from it.
+        earlier: set[Expression] = {SIZE}
         for field in self.fields:
-            for each in field.expressions():
-                for leaf in each.leaves():
-                    if isinstance(leaf, Float):
-                        raise declaration_error(
-                            self.cls, field, f"depends on {leaf!r}: expressions are of integers"
-                        )
-                    early = isinstance(leaf, Constant | Register | Checksum) or leaf in known
-                    late = isinstance(field, Number) and each is field.equals
-                    if not early and not (late and leaf in self.fields):
-                        raise declaration_error(
-                            self.cls, field, f"depends on {leaf!r}, which does not come before it"
-                        )
-            known.add(field)
-            for each in field.fields if isinstance(field, Choice) else (field,):
-                if isinstance(field, Choice):
-                    self.choice_of[each] = field
-                for how, given in (
-                    ("length", each.nbytes if isinstance(each, Span) else None),
-                    ("count", each.count if isinstance(each, Listed) else None),
-                    ("index", each.index),
-                    ("number", each.number if isinstance(each, Again) else None),
-                ):
-                    if given is not None:
-                        self._imply(each, how, given)
+            for term in field.expressions():
+                self._check_order(field, term, earlier)
+            earlier.add(field)
+            if isinstance(field, Choice):
+                for field_of_kind in field.fields:
+                    self.choice_of[field_of_kind] = field
+                    self._bind_value(field_of_kind)
+            else:
+                self._bind_value(field)
             self._imply_presence(field)
         for field in self.fields:
-            valued = isinstance(field, Listed | Span | Float | Choice | Again | Computed)
-            hidden = isinstance(field, Spare) and field.shown is not field
-            if valued and not field.public and not hidden:
+            if field.public:
+                continue
+            has_value = isinstance(field, Listed | Span | Float | Choice | Again | Computed)
+            is_shown_elsewhere = isinstance(field, Spare) and field.shown is not field
+            if has_value and not is_shown_elsewhere:
                 raise declaration_error(self.cls, field, "has a value, so its name must be public")
-            if isinstance(field, Number) and field.refers is not None and not field.public:
+            if isinstance(field, Number) and field.refers is not None:
                 raise declaration_error(self.cls, field, "shows a text, so its name must be public")
 
-    def _imply(self, field: Field, how: str, given: Expression) -> None:
-        if how == "index" and isinstance(given, Calculation) and given.symbol == "&":
-            given = given.left  # the other bits of the number mean something else
-        found = given.linear()
-        numbers = [leaf for leaf in given.leaves() if isinstance(leaf, Number)]
-        if found is None and all(number.equals is not None for number in numbers):
-            return  # they follow from something else
-        if found is None and numbers and all(number.public for number in numbers):
-            self.stated[field] = given
-            return
-        if found is None or not found[1]:
+    def _check_order(self, field: Field, term: Expression, earlier: set[Expression]) -> None:
+        """Raise PluginError for an expression of a field that depends on what is not known."""
+        # ``equals`` may be of later fields: such a number is checked behind all of them.
+        is_late = isinstance(field, Number) and term is field.equals
+        for leaf in term.leaves():
+            if isinstance(leaf, Float):
+                raise declaration_error(
+                    self.cls, field, f"depends on {leaf!r}: expressions are of integers"
+                )
+            if isinstance(leaf, Constant | Register | Checksum) or leaf in earlier:
+                continue
+            if not (is_late and leaf in self.fields):
+                raise declaration_error(
+                    self.cls, field, f"depends on {leaf!r}, which does not come before it"
+                )
+
+    def _bind_value(self, field: Field) -> None:
+        """Find the numbers that the value of a field implies: its length, count or index."""
+        if isinstance(field, Span) and field.nbytes is not None:
+            self._imply(field, "length", field.nbytes)
+        if isinstance(field, Listed) and field.count is not None:
+            self._imply(field, "count", field.count)
+        if field.index is not None:
+            self._imply(field, "index", field.index)
+        if isinstance(field, Again):
+            self._imply(field, "number", field.number)
+
+    def _imply(self, field: Field, how: str, term: Expression) -> None:
+        """Let a field imply the number of which its length, count or index is an expression."""
+        if how == "index" and isinstance(term, Calculation) and term.symbol == "&":
+            term = term.left  # the other bits of the number mean something else
+        linear = term.linear()
+        if linear is None:
+            numbers = [leaf for leaf in term.leaves() if isinstance(leaf, Number)]
+            if all(number.equals is not None for number in numbers):
+                return  # they follow from something else
+            if all(number.public for number in numbers):
+                self.stated[field] = term
+                return
+        if linear is None or not linear[1]:
             raise declaration_error(
-                self.cls, field, f"its {how} is {given!r}, not one field times a number plus one"
+                self.cls, field, f"its {how} is {term!r}, not one field times a number plus one"
             )
-        leaf, factor, summand = found
+        leaf, factor, summand = linear
         if isinstance(leaf, Number) and leaf in self.fields:
             self.implied.setdefault(leaf, []).append((how, field, factor, summand))
 
     def _imply_presence(self, field: Field) -> None:
         """Let the presence of a field imply the value of a hidden one, where it says so."""
         when = field.when
-        symbol, left, right = (getattr(when, each, None) for each in ("symbol", "left", "right"))
-        if symbol in ("==", "!=") and isinstance(left, Number) and isinstance(right, Constant):
-            if left.public or left.role or left not in self.fields or left in self.implied:
-                return
-            absent = 0 if right.number or symbol == "!=" else 1
-            present = right.number if symbol == "==" else 1
-            self.implied.setdefault(left, []).append(("present", field, absent, present))
+        if not isinstance(when, Calculation) or when.symbol not in ("==", "!="):
+            return
+        number = when.left
+        constant = when.right
+        if not isinstance(number, Number) or not isinstance(constant, Constant):
+            return
+        if number.public or number.role or number not in self.fields or number in self.implied:
+            return
+        if when.symbol == "==":
+            present = constant.number
+            absent = int(present == 0)  # any other number
+        else:
+            # ``!= 0``: any other number does; 1 is the smallest.
+            present = 1
+            absent = 0
+        self.implied.setdefault(number, []).append(("present", field, absent, present))
 
     def _in_order(self) -> Fields:
         """Return the public fields in the order of record JSON."""
         unknown = set(self.keys) - {field.name for field in self.public} - {"type"}
         if unknown:
             raise declaration_error(self.cls, None, f"keys= names no field: {sorted(unknown)}")
-        place = {name: number for number, name in enumerate(self.keys)}
-        return Fields(sorted(self.public, key=lambda field: place.get(field.name, len(place))))
+        rank = {name: number for number, name in enumerate(self.keys)}
+        # Fields that ``keys`` does not name come last, in the order of the file.
+        return Fields(sorted(self.public, key=lambda field: rank.get(field.name, len(rank))))
 
     def places(self) -> dict[Field, Place]:
         """Return the places of the numbers whose place is the same in every record."""
-        found: dict[Field, Place] = {}
-        at, start, nbytes = 0, 0, 0
+        places: dict[Field, Place] = {}
+        offset = 0
+        word_offset = 0
+        word_nbytes = 0
         for field in self.fields:
             if field.tail or field.when is not None:
                 break
             if isinstance(field, Again | Check):
-                continue
+                continue  # it has no bytes
             if isinstance(field, Bits):
                 if field in self.words:
-                    start, nbytes = at, self.words[field][0]
-                    at += nbytes
+                    word_offset = offset
+                    word_nbytes = self.words[field][0]
+                    offset += word_nbytes
                 mask = (1 << field.nbits) - 1
-                found[field] = Place(start, nbytes, field.low, mask, field.nbits)
+                places[field] = Place(word_offset, word_nbytes, field.low, mask, field.nbits)
             elif isinstance(field, Integer):
-                found[field] = Place(at, field.nbytes, 0, (1 << field.nbits) - 1)
-                at += field.nbytes
-            elif isinstance(field, Float) or (
-                isinstance(field, Span) and field.fixed is not None and field.aligned == 1
-            ):
-                at += field.least()
+                places[field] = Place(offset, field.nbytes, 0, (1 << field.nbits) - 1)
+                offset += field.nbytes
+            elif isinstance(field, Float):
+                offset += field.nbytes
+            elif isinstance(field, Span) and field.fixed is not None and field.aligned == 1:
+                offset += field.fixed
             else:
                 break
-        return found
+        return places
 
     def place(self, name: str) -> Place:
         """Return the place of the field with this name, which is the same in every record."""
@@ -287,18 +345,18 @@ class Layout(One, Drafted, InJson):
 
     def bits(self, name: str) -> WordBits:
         """Return a field of bits for code that takes words apart, compiled kernels among it."""
-        field = next(each for each in self.fields if each.name == name)
+        field = next(field for field in self.fields if field.name == name)
         assert isinstance(field, Bits)  # noqa: S101 (asked only of bits)
         return field.word_bits
 
     def header(self, section: str = "", number: int = 0) -> WordLayout:
         """Return a word of bits, the first one or another, for code that takes words apart."""
-        first = list(self.words)[number]
-        fields = (each for each in self.fields if self.word_of.get(each) is first)
+        first_bits = list(self.words)[number]
+        fields = (field for field in self.fields if self.word_of.get(field) is first_bits)
         return WordLayout(
             f"{self.cls.__name__} header",
             section or self.section or self.family.section,
-            tuple(each.word_bits for each in fields if isinstance(each, Bits)),
+            tuple(field.word_bits for field in fields if isinstance(field, Bits)),
         )
 
     def reserved(self, name: str) -> int:
@@ -315,10 +373,9 @@ class Layout(One, Drafted, InJson):
             return self.kind != (OTHER,)
         if field.role == "size" and self.family.power:
             return False
-        if isinstance(field, Computed):
+        if isinstance(field, Computed) or field.role or field in self.implied:
             return True
-        equals = isinstance(field, Number) and field.equals is not None
-        return bool(field.role) or field in self.implied or equals
+        return isinstance(field, Number) and field.equals is not None
 
     def numbers_in(self, values: Mapping[str, Any]) -> dict[Field, int]:
         """Return the numbers of those fields whose values are given by name."""
@@ -333,44 +390,44 @@ class Layout(One, Drafted, InJson):
         """Return whether a number has no meaning, and must be zero."""
         return not field.public and field.role != "kind" and not self.derives(field)
 
-    def read_many(self, c: Many, left: Fields = Fields()) -> None:  # noqa: B008 (it is a tuple)
+    def read_many(self, many: Many, left: Fields = Fields()) -> None:  # noqa: B008 (it is a tuple)
         """Read all fields of many records but those ``left``, each up to its limit.
 
         What registers and tables become of it, a plan (``wire.plans``) says.
         """
-        c.limit = c.limit - self.tail if self.tail else c.limit
-        enough = c.limit - c.start >= self.least - self.tail
-        c.assured = self.least - self.tail if enough.all() else 0
+        if self.tail:
+            many.limit = many.limit - self.tail
+        least_before_tail = self.least - self.tail
+        has_least = many.limit - many.start >= least_before_tail
+        many.assured = least_before_tail if has_least.all() else 0
         in_tail = False
         for number, field in enumerate(self.fields):
-            if c.index is None:
-                c.top = number
+            if many.index is None:
+                many.top = number
             if field.tail and not in_tail:
-                c.pad_to(c.limit)
-                c.limit = c.limit + self.tail
+                many.pad_to(many.limit)
+                many.limit = many.limit + self.tail
                 in_tail = True
             if field not in left:
-                c.read_field(field)
+                many.read_field(field)
         if self.measured:
-            claimed = c.known.pop(SIZE, None)
-            c.known[SIZE] = c.at() - c.start
+            # Their size is where the fields end, and not what a record around a part has.
+            size_outside = many.known.pop(SIZE, None)
+            many.known[SIZE] = many.at() - many.start
             for number_field in self.measured:
-                number_field.check_many(c)
-            if claimed is not None:
-                c.known[SIZE] = claimed
+                number_field.check_many(many)
+            if size_outside is not None:
+                many.known[SIZE] = size_outside
 
 
 def takes_rest(field: Field) -> bool:
     """Return whether a field has all that its record has left, zero bytes too."""
     if isinstance(field, Listed):
         return field.count is None
-    return (
-        isinstance(field, Span)
-        and field.nbytes is None
-        and not field.until
-        and field.pad != b"\0"
-        and not (isinstance(field, Text) and field.entry is not None)
-    )
+    if not isinstance(field, Span) or (isinstance(field, Text) and field.entry is not None):
+        return False
+    # Zero bytes behind a span that they fill up may as well be those that fill up the record.
+    return field.nbytes is None and not field.until and field.pad != b"\0"
 
 
 def snake_case(name: str) -> str:
@@ -380,56 +437,70 @@ def snake_case(name: str) -> str:
 
 def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
     """Make attributes and layout of a class from the fields in its body."""
-    known = {"size", "word", "align", "pad", "padding", "most", "resume", "rules", "section"}
-    members = {"kind", "when", "size", "word", "most", "sets", "clears", "keys", "name", "section"}
-    above: Any = next(
-        (each for each in cls.__mro__[1:] if each is root or "layout" in vars(each)), root
+    parent: Any = next(
+        (base for base in cls.__mro__[1:] if base is root or "layout" in vars(base)), root
     )
-    family = None if above is root else above.layout.family
-    allowed = {"sets", "clears", "keys", "name", "section", *known} if family is None else members
+    # A class derived from ``Record`` or ``Part`` makes a family, and one derived from that a kind.
+    family = None if parent is root else parent.layout.family
+    allowed = OPTIONS_OF_FAMILIES if family is None else OPTIONS_OF_KINDS
     for option in options:
         if option not in allowed:
             raise declaration_error(cls, None, f"no option {option!r}; it has {sorted(allowed)}")
-    if family is not None and above is not family.base:
-        raise declaration_error(cls, None, f"derives from {above.__qualname__}, which is a record")
+    if family is not None and parent is not family.base:
+        raise declaration_error(cls, None, f"derives from {parent.__qualname__}, which is a record")
     if family is not None and family.kinds and "kind" not in options:
         raise declaration_error(cls, None, "says no kind=…")
-    own = []
-    for name, field in list(vars(cls).items()):
-        if isinstance(field, Field):
-            if field.name:
-                raise declaration_error(cls, field, f"is declared again as {name}")
-            field.name, field.owner = name, cls.__qualname__
-            if isinstance(field, Choice):
-                field.bind()
-            taken = name in TAKEN and not (name == "type" and (root is Record or family is None))
-            if taken or name == "self" or callable(getattr(root, name, None)):
-                raise declaration_error(cls, field, "the name is taken; choose another one")
-            own.append(field)
-    named = options.get("name") or (family.name if family is not None else "")
-    cls.record = named or snake_case(cls.__name__)
+    own = _own_fields(cls, root, family)
+    family_name = "" if family is None else family.name
+    cls.record = options.get("name") or family_name or snake_case(cls.__name__)
     cls.layout = Layout(cls, family, own, options)
     if family is not None:
         family.add(cls)
-    these: dict[str, Any] = {}
-    for name, given in list(vars(cls).items()):
-        if isinstance(given, OWN):
-            these[name] = given
+    _define(cls, family, own)
+
+
+def _own_fields(cls: Any, root: type, family: Family | None) -> list[Field]:
+    """Return the fields in the body of a class, and tell them their names."""
+    own = []
+    for name, field in list(vars(cls).items()):
+        if not isinstance(field, Field):
+            continue
+        if field.name:
+            raise declaration_error(cls, field, f"is declared again as {name}")
+        field.name = name
+        field.owner = cls.__qualname__
+        if isinstance(field, Choice):
+            field.bind()
+        # Only JSON of parts of several kinds has a ``type`` of its own.
+        may_be_type = root is Record or family is None
+        is_taken = name in TAKEN and not (name == "type" and may_be_type)
+        if is_taken or name == "self" or callable(getattr(root, name, None)):
+            raise declaration_error(cls, field, "the name is taken; choose another one")
+        own.append(field)
+    return own
+
+
+def _define(cls: Any, family: Family | None, own: list[Field]) -> None:
+    """Replace the fields in the body of a class by attributes of its objects."""
+    attributes: dict[str, Any] = {}
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, ATTRIBUTE):
+            attributes[name] = value
             delattr(cls, name)
     for field in own:
         delattr(cls, field.name)
         if not field.public or (family is None and field.role == "kind"):
             continue
-        derived = cls.layout.derives(field) and field.role != "kind"
-        options_of: dict[str, Any] = {"default": field.default, "eq": field.key_of}
-        if derived:
-            options_of = {"default": None, "eq": False}
+        if cls.layout.derives(field) and field.role != "kind":
+            # Records are equal if what is written is; this follows from it.
+            attributes[field.name] = attrs.field(default=None, eq=False)
         elif field.when is not None:
-            options_of["default"] = None
-        these[field.name] = attrs.field(**options_of)
+            attributes[field.name] = attrs.field(default=None, eq=field.key_of)
+        else:
+            attributes[field.name] = attrs.field(default=field.default, eq=field.key_of)
     if family is not None and cls.layout.kind == (OTHER,):
-        these |= {field.name: attrs.field() for field in family.kinds if field.public}
-    attrs.define(cls, these=these, kw_only=True, slots=False, repr=True)
+        attributes |= {field.name: attrs.field() for field in family.kinds if field.public}
+    attrs.define(cls, these=attributes, kw_only=True, slots=False, repr=True)
 
 
 @dataclass_transform(kw_only_default=True)
@@ -437,14 +508,25 @@ def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
 class Record(LosslessRecord):
     """A record of a declared format.
 
-    The options of a family: ``size`` of all records in bytes, ``word`` (bytes of words of bits),
-    ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record (longer
-    ones are damaged), ``resume`` (where reading goes on after damage).
-    Those of a kind: ``kind``, ``when`` (a condition on registers), its ``size`` or ``most`` bytes,
-    ``word`` (bytes of its first word, which holds the kind at its place), ``sets`` (registers),
-    ``clears`` (tables), ``keys`` (their order in JSON), ``name`` (or else the family's),
-    ``section`` (of the format's document). Attributes that are not of the file are
-    ``attrs.field(…)``. A class that is ``shared`` is the base of several families.
+    Options of a family:
+
+    - ``size``: bytes of every record; ``most``: of the longest one, longer ones are damaged.
+    - ``word``: bytes of a word of bits, 8 by default.
+    - ``align``: records are padded to a multiple of so many bytes.
+    - ``padding``: zero bytes may lie between records.
+    - ``resume``: where reading goes on after damage (``wire.resume``).
+    - ``rules``: the format's own rules, by the numbers of the common ones that they replace.
+
+    Options of a kind:
+
+    - ``kind``: its number, or two; ``when``: a condition on registers.
+    - ``size`` or ``most``: as of a family; ``word``: bytes of its first word, which holds the kind
+      at its place.
+    - ``sets``: registers and their values; ``clears``: tables that it empties.
+
+    Options of both: ``keys`` (their order in JSON), ``name`` (in JSON), ``section`` (of the
+    format's document). Attributes that are not of the file are ``attrs.field(…)``. A class that is
+    ``shared`` is the base of several families.
     """
 
     layout: ClassVar[Layout]
@@ -511,34 +593,37 @@ class Record(LosslessRecord):
         state.
         """
         layout = cls.layout
-        c = Cursor(data, at, end, state, views)
+        cursor = Cursor(data, at, end, state, views)
         if wanted is not None:
-            c.wanted = wanted
+            cursor.wanted = wanted
         size = layout.fixed
         if not size:
             size = layout.family.size_at(data, at, state.big, state.mirrored)
         elif at + size < end:
-            c.limit = at + size
-        c.known[SIZE] = size
-        values = layout.read(c)
-        layout.finish(c, size)
-        nbytes = c.at - at
-        values["refs"] = c.refs or None
-        made: Self = layout.made(values, at, nbytes)
-        may_differ = c.differs or not layout.is_exact or 0 < size != nbytes
-        if may_differ and not made.packs_to(data[at : c.at], state):
-            made.raw = bytes(data[at : c.at])
-        return made, c
+            cursor.limit = at + size
+        cursor.known[SIZE] = size
+        values = layout.read(cursor)
+        layout.finish(cursor, size)
+        nbytes = cursor.at - at
+        values["refs"] = cursor.refs or None
+        record: Self = layout.made(values, at, nbytes)
+        # Most records are written as they were read, and need no trial.
+        may_differ = cursor.differs or not layout.is_exact or 0 < size != nbytes
+        if may_differ and not record.packs_to(data[at : cursor.at], state):
+            record.raw = bytes(data[at : cursor.at])
+        return record, cursor
 
     @classmethod
     def decoded(cls, raw: bytes, state: State) -> Self | None:
         """Return the record that all of these bytes are, with its ``raw``; None for others."""
         try:
-            found, _ = cls.unpack(memoryview(raw), 0, len(raw), state)
+            record, _ = cls.unpack(memoryview(raw), 0, len(raw), state)
         except ShortError:
             return None
-        found.raw = raw
-        return found if found.nbytes == len(raw) else None
+        record.raw = raw
+        if record.nbytes == len(raw):
+            return record
+        return None
 
     def packs_to(self, data: memoryview, state: State) -> bool:
         """Return whether the fields alone encode to these bytes."""
@@ -580,8 +665,8 @@ class Part:
         return cls.layout.parse(form)
 
     @classmethod
-    def recover(cls, c: Cursor, problem: ShortError) -> Self:  # noqa: ARG003 (for others)
-        """Return what stands for a part at ``c.at`` that cannot be read, and go behind it.
+    def recover(cls, cursor: Cursor, problem: ShortError) -> Self:  # noqa: ARG003 (for others)
+        """Return what stands for a part at ``cursor.at`` that cannot be read, and go behind it.
 
         By default the record around it is damaged: ``problem`` is raised again.
         """
@@ -601,9 +686,9 @@ class Part:
 
     def pack(self, state: State | None = None) -> bytes:
         """Return the bytes of the part. Raises RefusalError for a value that does not fit."""
-        b = Builder(self.record, state, state is not None and state.big)
-        self.put(b)
-        return bytes(b.out)
+        builder = Builder(state, state is not None and state.big)
+        self.put(builder)
+        return bytes(builder.out)
 
     def to_json(self) -> dict[str, Any]:
         """Return the part as JSON."""
@@ -615,6 +700,8 @@ class Part:
 def references(layout: Layout, values: Mapping[str, Any] | None = None) -> Iterator[Field]:
     """Yield the fields of a layout that refer to tables; of choices those for some values."""
     for field in layout.referring:
-        chosen = field.chosen(values) if isinstance(field, Choice) and values else field
+        chosen: Field | None = field
+        if isinstance(field, Choice) and values:
+            chosen = field.chosen(values)
         if chosen is not None and is_reference(chosen):
             yield chosen

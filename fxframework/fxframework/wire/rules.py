@@ -1,4 +1,9 @@
-"""Rules: the findings and refusals that every declared format has, under its own prefix."""
+"""Rules: the findings and refusals that every declared format has, under its own prefix.
+
+Fields report findings (``note``) and refuse values (``RefusalError``) by the numbers here; the
+catalogue of a format makes codes of them: ``106`` is ``DRUM0106`` of a format with the prefix
+``DRUM``. A format puts rules of its own in their place with the option ``rules``.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,58 @@ from collections.abc import Iterable
 
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
 
-__all__ = ["READING", "WRITING", "catalogue", "refusals"]
+__all__ = [
+    "BAD_MAGIC",
+    "BAD_SIZE",
+    "BELOW_LEAST",
+    "CUT_OFF",
+    "DOES_NOT_FIT",
+    "NOT_DECLARED",
+    "NOT_UTF8",
+    "NO_SUCH_NAME",
+    "NO_SUCH_TEXT",
+    "OTHER_VERSION",
+    "OTHER_VERSION_LOST",
+    "READING",
+    "RESERVED",
+    "TIME_BEYOND",
+    "UNDEFINED_VALUE",
+    "UNKNOWN_KIND",
+    "WRITING",
+    "WRONG_FIELDS",
+    "WRONG_SPARE",
+    "WRONG_TYPE",
+    "catalogue",
+    "refusals",
+]  # fmt: skip
 
-DATA_LOSS, WARNING = Severity.DATA_LOSS, Severity.WARNING
+# Findings of reading; READING says what each is about.
+BAD_MAGIC = 101
+CUT_OFF = 102
+UNKNOWN_KIND = 103
+BAD_SIZE = 104
+RESERVED = 105
+UNDEFINED_VALUE = 106
+NOT_UTF8 = 107
+NOT_DECLARED = 108
+TIME_BEYOND = 109
+BELOW_LEAST = 110
+OTHER_VERSION = 111
+OTHER_VERSION_LOST = 112
+# Refusals of writing; see WRITING.
+NO_SUCH_NAME = 401
+WRONG_FIELDS = 402
+WRONG_TYPE = 403
+DOES_NOT_FIT = 404
+WRONG_SPARE = 405
+NO_SUCH_TEXT = 408
+
+DATA_LOSS = Severity.DATA_LOSS
+WARNING = Severity.WARNING
 DAMAGED = "The bytes are kept as `damaged`; reading goes on where a record fits."
 READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
     (
-        101,
+        BAD_MAGIC,
         DATA_LOSS,
         "bad magic",
         "A file, and each part of it with a byte order of its own, begins with a fixed number.",
@@ -20,7 +70,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         DAMAGED,
     ),
     (
-        102,
+        CUT_OFF,
         DATA_LOSS,
         "cut off",
         "A record is as long as its header, or its fields, say.",
@@ -28,7 +78,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         DAMAGED,
     ),
     (
-        103,
+        UNKNOWN_KIND,
         WARNING,
         "a record of an unknown kind",
         "Records are of the kinds that the format defines.",
@@ -36,7 +86,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         "The record is skipped by its size and kept as `unknown`.",
     ),
     (
-        104,
+        BAD_SIZE,
         DATA_LOSS,
         "a size out of bounds",
         "A record holds its fields; its kind or its header says how long it is.",
@@ -44,7 +94,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         DAMAGED,
     ),
     (
-        105,
+        RESERVED,
         WARNING,
         "reserved bits are set",
         "Bits and bytes without a meaning are zero.",
@@ -52,7 +102,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         "The record is read; its bytes are kept in `raw`.",
     ),
     (
-        106,
+        UNDEFINED_VALUE,
         WARNING,
         "a value that the format does not define",
         "Constants, repeated values and enumerations have values that the format defines.",
@@ -60,7 +110,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         "The record is read; the value is kept.",
     ),
     (
-        107,
+        NOT_UTF8,
         WARNING,
         "text that is not UTF-8",
         "Texts are UTF-8.",
@@ -68,7 +118,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         "The record is read; record JSON has the bytes beside the text.",
     ),
     (
-        108,
+        NOT_DECLARED,
         WARNING,
         "a reference to something that nothing declared",
         "A record declares a number before others refer to it.",
@@ -76,7 +126,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         "The number is shown instead.",
     ),
     (
-        109,
+        TIME_BEYOND,
         DATA_LOSS,
         "a time that 64 bits of nanoseconds cannot hold",
         "Times are from -2^63 to 2^63 - 1 nanoseconds.",
@@ -84,7 +134,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         "The row is kept with the nearest time.",
     ),
     (
-        110,
+        BELOW_LEAST,
         DATA_LOSS,
         "a length below its least",
         "A length that counts what is always there is at least that.",
@@ -92,7 +142,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         DAMAGED,
     ),
     (
-        111,
+        OTHER_VERSION,
         WARNING,
         "a record of a kind that is not of this version",
         "Records are of the kinds that the version of the file has.",
@@ -100,7 +150,7 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         "The record is skipped by its size and kept as `unknown`.",
     ),
     (
-        112,
+        OTHER_VERSION_LOST,
         DATA_LOSS,
         "a record that is not of this version, and nothing says how long it is",
         "Records are of the kinds that the version of the file has.",
@@ -110,12 +160,16 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
 )
 """Number, severity, title, rule, detail, and what the reader does."""
 WRITING = (
-    (401, "no such record or name", "Records and values have the names of the format."),
-    (402, "a field is missing, or unknown", "A record has the fields of its kind."),
-    (403, "a value of the wrong type", "Numbers are whole; texts are UTF-8."),
-    (404, "a value that does not fit", "Each value fits its field."),
-    (405, "bytes of another size", "Bytes without a meaning are as many as a record has."),
-    (408, "a text that no record declares", "A record declares a text before others use it."),
+    (NO_SUCH_NAME, "no such record or name", "Records and values have the names of the format."),
+    (WRONG_FIELDS, "a field is missing, or unknown", "A record has the fields of its kind."),
+    (WRONG_TYPE, "a value of the wrong type", "Numbers are whole; texts are UTF-8."),
+    (DOES_NOT_FIT, "a value that does not fit", "Each value fits its field."),
+    (WRONG_SPARE, "bytes of another size", "Bytes without a meaning are as many as a record has."),
+    (
+        NO_SUCH_TEXT,
+        "a text that no record declares",
+        "A record declares a text before others use it.",
+    ),
 )
 
 
@@ -142,5 +196,7 @@ def catalogue(prefix: str, title: str, more: Iterable[Rule]) -> Catalogue:
 
 def refusals(rules: Catalogue) -> Refusals:
     """Return the rules by which JSON is refused."""
-    name, fields, kind, limits = (rules.numbered(number) for number in (401, 402, 403, 404))
+    name, fields, kind, limits = (
+        rules.numbered(number) for number in (NO_SUCH_NAME, WRONG_FIELDS, WRONG_TYPE, DOES_NOT_FIT)
+    )
     return Refusals(name=name, fields=fields, type=kind, range=limits)

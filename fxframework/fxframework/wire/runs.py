@@ -315,6 +315,9 @@ class Run:
             own.settle(self.count)
             reader.count(plan.cls.record, own.ordinals[own.sound].size)
         reader.follow(self)
+        # In this order: a record may refer to a text that another of the run declares. An object
+        # sees texts and registers as they are before its row, so all of them are known by then.
+        # Rows have codes of texts, and come from objects too. Some of them are findings.
         self._enter_texts()
         self._look_up()
         self._report_stretches()
@@ -336,13 +339,20 @@ class Run:
             if not own.all_sound:
                 index = np.flatnonzero(own.sound[entered.rows])
             sound_texts.append((entered, index))
-        if sound_texts:
-            self._give_codes(sound_texts)
+        apart = self.reader.apart
+        self._give_codes(None, [pair for pair in sound_texts if pair[0].table not in apart])
+        for table in apart:
+            self._give_codes(table, [pair for pair in sound_texts if pair[0].table is table])
         for table, registrations in self.reader.registrations.items():
             self._define(table, registrations, sound_texts)
 
-    def _give_codes(self, sound_texts: list[tuple[Entered, Any]]) -> None:
-        """Give texts their codes, in the order of the file, whichever field they are of."""
+    def _give_codes(self, table: Any, sound_texts: list[tuple[Entered, Any]]) -> None:
+        """Give texts their codes, in the order of the file, whichever field they are of.
+
+        They are those of a table that is apart, or with None all others.
+        """
+        if not sound_texts:
+            return
         starts = joined([entered.starts[index] for entered, index in sound_texts])
         lengths = joined([entered.lengths[index] for entered, index in sound_texts])
         rows_of_texts = [entered.rows[index] for entered, index in sound_texts]
@@ -353,13 +363,16 @@ class Run:
             ]
         )
         order = order_of_places(ordinals, starts)
-        if order is None:
-            codes = self.reader.codes_of(self, ordinals, starts, lengths)
+        if order is not None:
+            ordinals, starts, lengths = ordinals[order], starts[order], lengths[order]
+        if table is None:
+            codes_in_order = self.reader.codes_of(self, ordinals, starts, lengths)
         else:
+            codes_in_order = self.reader.codes_apart(self, table, starts, lengths)
+        codes = codes_in_order
+        if order is not None:
             codes = np.empty(starts.size, np.int32)
-            codes[order] = self.reader.codes_of(
-                self, ordinals[order], starts[order], lengths[order]
-            )
+            codes[order] = codes_in_order
         begin = 0
         for (entered, index), rows in zip(sound_texts, rows_of_texts, strict=True):
             end = begin + rows.size
@@ -375,8 +388,7 @@ class Run:
         numbers = [nothing]
         codes = [np.zeros(0, np.int32)]
         for entered, index in sound_texts:
-            if entered.table is table:
-                assert entered.numbers is not None  # noqa: S101 (they are with a table)
+            if entered.table is table and entered.numbers is not None:
                 ordinals.append(entered.own.ordinals[entered.rows[index]])
                 numbers.append(entered.numbers[index])
                 codes.append(entered.codes[index])

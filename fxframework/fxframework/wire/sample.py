@@ -17,7 +17,7 @@ from fxframework.wire.floats import Float
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import Layout, Record
 from fxframework.wire.spans import Octets, Text
-from fxframework.wire.state import State
+from fxframework.wire.state import State, TextTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +36,8 @@ def decimal_text(numbers: NDArray[Any], digits: int) -> NDArray[Any]:
     """Return the last decimal digits of each number, up to 8, as the first bytes of a word."""
     words = numbers * 0
     for place in range(digits):
-        words |= (ord("0") + numbers // 10 ** (digits - 1 - place) % 10) << 8 * place
+        digit = numbers // 10 ** (digits - 1 - place) % 10
+        words |= (ord("0") + digit) << 8 * place
     return words
 
 
@@ -48,36 +49,54 @@ def sample(format: Format, nbytes: int) -> bytes:
     encoder = Encoder(format)
     if format.sample_records is not None:
         return format.magic + b"".join(turns(encoder, format.sample_records, nbytes))
+    # Records of each kind, those that others depend on first.
     parts: list[bytes] = [format.magic]
     if format.header is not None:
         parts.append(_encoded(encoder, format.header, 0))
-    main = [rows.record for rows in format.tables] or format.classes
-    classes = sorted(format.classes, key=lambda cls: (cls is not format.marked, cls in main))
-    known = encoder.state.registers
+    with_rows = [rows.record for rows in format.tables] or format.classes
+    classes = sorted(format.classes, key=lambda cls: (cls is not format.marked, cls in with_rows))
+    registers = encoder.state.registers
     for cls in classes:
-        often, fits = 1 if cls is format.marked else len(WORDS), cls.layout.fits
-        parts += (_encoded(encoder, cls, number) for number in range(often) if fits(known))
+        numbers = range(1 if cls is format.marked else len(WORDS))
+        # A record may change whether the next one fits.
+        parts += [
+            _encoded(encoder, cls, number) for number in numbers if cls.layout.fits(registers)
+        ]
     begin = b"".join(parts)
-    deciding = {
-        leaf
-        for layout in format.layouts()
-        for each in (layout.when, *(field.when for field in layout.fields))
-        for leaf in (() if each is None else each.leaves())
-    }
-    main = [
+    # Then a block of those that make rows, again and again: none may change how others are read.
+    deciding_registers = registers_of_conditions(format)
+    repeated = [
         cls
-        for cls in main
+        for cls in with_rows
         if cls is not format.marked
-        and cls.layout.fits(known)
-        and deciding.isdisjoint(cls.layout.changed)
+        and cls.layout.fits(registers)
+        and deciding_registers.isdisjoint(cls.layout.changed)
     ]
-    block = [_encoded(encoder, cls, len(WORDS) + n) for n in range(DISTINCT) for cls in main]
-    more = b"".join(block)
-    rest = max(0, nbytes - len(begin))
-    whole = rest // max(1, len(more))
-    rest -= whole * len(more)
-    few = itertools.takewhile(lambda each: each[1] <= rest, zip(block, sizes(block), strict=True))
-    return begin + more * whole + b"".join(record for record, _ in few)
+    block = [
+        _encoded(encoder, cls, len(WORDS) + number)
+        for number in range(DISTINCT)
+        for cls in repeated
+    ]
+    block_bytes = b"".join(block)
+    bytes_left = max(0, nbytes - len(begin))
+    repetitions = bytes_left // max(1, len(block_bytes))
+    bytes_left -= repetitions * len(block_bytes)
+    last_records = b""
+    for record in block:
+        if len(last_records) + len(record) > bytes_left:
+            break
+        last_records += record
+    return begin + block_bytes * repetitions + last_records
+
+
+def registers_of_conditions(format: Format) -> set[Any]:
+    """Return what the conditions of fields, records and parts depend on."""
+    conditions: list[Any] = []
+    for layout in format.layouts():
+        conditions += [layout.when, *(field.when for field in layout.fields)]
+    return {
+        leaf for condition in conditions if condition is not None for leaf in condition.leaves()
+    }
 
 
 def turns(
@@ -93,11 +112,6 @@ def turns(
         yield from records
 
 
-def sizes(records: list[bytes]) -> Iterator[int]:
-    """Yield the size of the records up to each."""
-    return itertools.accumulate(map(len, records))
-
-
 def _encoded(encoder: Encoder, cls: type[Record], number: int) -> bytes:
     return encoder.encode(cls(**values_for(cls.layout, encoder.state, number)))
 
@@ -107,34 +121,42 @@ def values_for(layout: Layout, state: State, number: int) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for field in layout.public:
         known: dict[Any, int] = {**state.registers, **layout.numbers_in(values)}
-        there = field.when is None or (
-            not field.by_room
-            and all(isinstance(each, Constant) or each in known for each in field.when.leaves())
-            and bool(field.when.value(known))
-        )
-        if there and not layout.derives(field) and field.role != "size":
-            chosen = field.chosen(values) if isinstance(field, Choice) else field
-            values[field.name] = None if chosen is None else _value(chosen, state, number)
+        if layout.derives(field) or field.role == "size" or not is_there(field, known):
+            continue
+        variant = field.chosen(values) if isinstance(field, Choice) else field
+        values[field.name] = None
+        if variant is not None:
+            values[field.name] = _value(variant, state, number)
     return values
 
 
+def is_there(field: Field, known: dict[Any, int]) -> bool:
+    """Return whether the condition of a field holds, as far as numbers before it tell."""
+    if field.when is None:
+        return True
+    if field.by_room:
+        return False
+    if not all(isinstance(leaf, Constant) or leaf in known for leaf in field.when.leaves()):
+        return False
+    return bool(field.when.value(known))
+
+
 def _value(field: Field, state: State, number: int) -> Any:
+    """Return a value for a field."""
     if isinstance(field, Mark):
         return field.names[0]
     if isinstance(field, Number):
         return _number(field, state, number)
     if isinstance(field, Float):
-        least, most = field.at_least, field.at_most
-        middle = (least + most) / 2 if math.isfinite(most - least) else max(least, min(most, 0.0))
-        return number + 0.5 if least <= number + 0.5 <= most else field.nearest(middle)[1]
+        return _float(field, number)
     if isinstance(field, Text):
         if field.entry is not None and not field.entry.table.closed:
-            texts = [text for _, text in state.texts(field.entry.table)]
-            return texts[number % len(texts)] if texts else field.entry.table.unknown(0)
+            return _declared_text(field.entry.table, state, number)
         return WORDS[number % len(WORDS)][: field.fixed]
     if isinstance(field, Octets):
         size = field.fixed if field.fixed is not None else 8
-        return bytes((number + n) % 255 + 1 for n in range(size))
+        # Never zero, which may end or pad them.
+        return bytes((number + place) % 255 + 1 for place in range(size))
     if isinstance(field, Flag):
         return bool(number & 1)
     if isinstance(field, Texts):
@@ -144,10 +166,29 @@ def _value(field: Field, state: State, number: int) -> Any:
     return None if field.default is attrs.NOTHING else field.default
 
 
+def _float(field: Float, number: int) -> float:
+    """Return a number and a half, or the middle of the range if that is beyond it."""
+    least = field.at_least
+    most = field.at_most
+    if least <= number + 0.5 <= most:
+        return number + 0.5
+    middle = max(least, min(most, 0.0))
+    if math.isfinite(most - least):
+        middle = (least + most) / 2
+    return field.nearest(middle)[1]
+
+
+def _declared_text(table: TextTable, state: State, number: int) -> str:
+    """Return a text that a record declares."""
+    texts = [text for _, text in state.texts(table)]
+    if not texts:
+        return table.unknown(0)
+    return texts[number % len(texts)]
+
+
 def _number(field: Number, state: State, number: int) -> Any:
     if field.refers is not None:
-        texts = [text for _, text in state.texts(field.refers)]
-        return texts[number % len(texts)] if texts else field.refers.unknown(0)
+        return _declared_text(field.refers, state, number)
     if field.flag:
         return bool(number & 1)
     if field.values:
@@ -155,18 +196,23 @@ def _number(field: Number, state: State, number: int) -> Any:
         return names[number % len(names)]
     if field.below is not None and not isinstance(field.below, Constant):
         return 0
-    number = (number + 1) * STEP_NS if field.unit == "ns" else number
+    if field.unit == "ns":
+        number = (number + 1) * STEP_NS
     least, most = field.range
-    most = most if field.at_most is None else field.at_most
-    return max(least if field.at_least is None else field.at_least, min(most, number))
+    if field.at_least is not None:
+        least = field.at_least
+    if field.at_most is not None:
+        most = field.at_most
+    return max(least, min(most, number))
 
 
 def _items(field: Listed, state: State, number: int) -> list[Any]:
     if isinstance(field.item, Float):
         return [number + 0.5, -0.0]
     if isinstance(field.item, Integer):
-        return [min(field.item.range[1], number + n) for n in range(2)]
+        _, most = field.item.range
+        return [min(most, number), min(most, number + 1)]
     family = field.item.layout.family
     members = [cls for cls in family.members if cls.layout.fits(state.registers)]
-    classes = members or [field.item]
+    classes = members or [field.item]  # parts of one class only have no members
     return [cls(**values_for(cls.layout, state, number)) for cls in classes[:2]]

@@ -16,7 +16,9 @@ __all__ = ["Shape", "is_reference"]
 
 def is_reference(field: Field) -> bool:
     """Return whether a field shows an entry of a table."""
-    return field.index is not None or (isinstance(field, Number) and field.refers is not None)
+    if field.index is not None:
+        return True
+    return isinstance(field, Number) and field.refers is not None
 
 
 class Shape:
@@ -68,19 +70,23 @@ class Shape:
     @functools.cached_property
     def constants(self) -> dict[Field, int]:
         """The numbers that all records of the class have."""
-        kinds = () if self.kind == (OTHER,) else self.kind
-        found: dict[Field, int] = dict.fromkeys(self.reserved_fields, 0)
-        found |= zip(self.family.kinds, kinds, strict=False)
-        return found if self.mark is None else {**found, self.mark: self.mark.number}
+        constants: dict[Field, int] = dict.fromkeys(self.reserved_fields, 0)
+        if self.kind != (OTHER,):
+            # A kind may have one number where the family has two.
+            constants |= zip(self.family.kinds, self.kind, strict=False)
+        if self.mark is not None:
+            constants[self.mark] = self.mark.number
+        return constants
 
     @functools.cached_property
     def referring(self) -> list[Field]:
         """The fields that refer to tables, and choices of which some do."""
-        return [
-            field
-            for field in self.fields
-            if any(map(is_reference, field.fields if isinstance(field, Choice) else (field,)))
-        ]
+        referring: list[Field] = []
+        for field in self.fields:
+            fields_of_kinds = field.fields if isinstance(field, Choice) else (field,)
+            if any(map(is_reference, fields_of_kinds)):
+                referring.append(field)
+        return referring
 
     @functools.cached_property
     def is_sized(self) -> bool:

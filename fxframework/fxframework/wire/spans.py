@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from fxframework.errors import PluginError
 from fxframework.kit.json_fields import JsonFields, show_text
 from fxframework.wire.cursor import AT, Cursor, Draft, RefusalError, ShortError
-from fxframework.wire.expressions import Constant, Expression, expression
+from fxframework.wire.expressions import Constant, Expression, expression_or_none, leaves_of
 from fxframework.wire.fields import Field, Number, Refs, Values, index_of
 from fxframework.wire.known import CODE, LENGTH, START, STRANGE, Codes
+from fxframework.wire.rules import DOES_NOT_FIT, NO_SUCH_TEXT, NOT_DECLARED, NOT_UTF8, WRONG_TYPE
 from fxframework.wire.state import Entry, State
 
 if TYPE_CHECKING:
@@ -41,72 +42,87 @@ class Span(Field):
         **common: Any,
     ) -> None:
         super().__init__(**common)
-        for name, byte in (("until", until), ("pad", pad)):
+        for option, byte in (("until", until), ("pad", pad)):
             if len(byte) > 1:
-                raise PluginError(f"{name} is {byte!r}, not one byte")
+                raise PluginError(f"{option} is {byte!r}, not one byte")
         if until and nbytes is not None:
             raise PluginError("a span is terminated or counted, not both")
-        self.nbytes = None if nbytes is None else expression(nbytes)
+        self.nbytes = expression_or_none(nbytes)
         self.until = until
         self.pad = pad
         self.aligned = align
-        self.placed = self.nbytes is not None and any(each is AT for each in self.nbytes.leaves())
+        self.placed = any(leaf is AT for leaf in leaves_of(self.nbytes))
+        """Whether its size depends on its place in the record."""
 
     @property
     def fixed(self) -> int | None:
         """Its size in bytes, if that is a constant."""
-        return self.nbytes.number if isinstance(self.nbytes, Constant) else None
+        if isinstance(self.nbytes, Constant):
+            return self.nbytes.number
+        return None
 
     def least(self) -> int:
         """Return the fewest bytes that it takes."""
         if self.when is not None:
             return 0
-        return self.fixed or (1 if self.until else 0)
+        return self.fixed or len(self.until)
 
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
-        return super().expressions() + ([] if self.nbytes is None else [self.nbytes])
+        terms = super().expressions()
+        if self.nbytes is None:
+            return terms
+        return [*terms, self.nbytes]
 
     def bytes_of(self, value: Any) -> bytes:
         """Return the bytes of a value, without terminator and padding."""
         if not isinstance(value, bytes | bytearray | memoryview):
-            raise RefusalError(403, f"{self.name} must be bytes, not {value!r}")
+            raise RefusalError(WRONG_TYPE, f"{self.name} must be bytes, not {value!r}")
         return bytes(value)
 
-    def take(self, c: Cursor) -> tuple[int, bytes]:
+    def take(self, cursor: Cursor) -> tuple[int, bytes]:
         """Return the place and the bytes, without terminator and padding."""
-        start = c.at
+        start = cursor.at
         if self.until:
-            end = place_of(c.data, c.at, c.limit, self.until, c.state.absent)
+            end = place_of(cursor.data, cursor.at, cursor.limit, self.until, cursor.state.absent)
             if end < 0:
-                raise c.short(c.limit - c.at + 1)
-            data = bytes(c.data[c.at : end])
-            c.at = end + 1
+                raise cursor.short(cursor.limit - cursor.at + 1)
+            data = bytes(cursor.data[cursor.at : end])
+            cursor.at = end + 1
         else:
             if self.placed:
-                c.known[AT] = c.at - c.start
-            length = c.limit - c.at if self.nbytes is None else self.nbytes.evaluate(c.known)
-            data = bytes(c.take(length))
+                cursor.known[AT] = cursor.at - cursor.start
+            if self.nbytes is None:
+                length = cursor.limit - cursor.at
+            else:
+                length = self.nbytes.evaluate(cursor.known)
+            data = bytes(cursor.take(length))
         if self.pad:
-            taken = len(data)
+            padded_length = len(data)
             data = data.rstrip(self.pad)
-            c.differs |= self.fixed is None and len(data) < taken
-        if c.views is not None:
-            c.spans[self] = start, len(data)
+            # Only a fixed size says how much padding is written again.
+            cursor.differs |= self.fixed is None and len(data) < padded_length
+        if cursor.views is not None:
+            cursor.spans[self] = start, len(data)
         return start, data
 
     def ended(self, data: bytes) -> bytes:
         """Return bytes with terminator and padding. Raises RefusalError if they do not fit."""
         if self.until and self.until in data:
-            raise self.refused(404, f"{self.name} has the byte {self.until!r}, which ends it")
+            message = f"{self.name} has the byte {self.until!r}, which ends it"
+            raise self.refused(DOES_NOT_FIT, message)
         if self.pad and data.endswith(self.pad):
-            raise RefusalError(404, f"{self.name} ends in {self.pad!r}, which is its padding")
+            message = f"{self.name} ends in {self.pad!r}, which is its padding"
+            raise RefusalError(DOES_NOT_FIT, message)
         fixed = self.fixed
-        if fixed is not None and (len(data) > fixed or (len(data) < fixed and not self.pad)):
-            least = 0 if self.pad else fixed
-            what = f"{least} to {fixed}" if self.pad else f"{fixed}"
-            raise RefusalError(404, f"{self.name} has {len(data)} bytes, but its field has {what}")
-        return data + self.until + self.pad * ((fixed or 0) - len(data))
+        if fixed is None:
+            return data + self.until
+        fits = len(data) <= fixed if self.pad else len(data) == fixed
+        if not fits:
+            sizes = f"0 to {fixed}" if self.pad else f"{fixed}"
+            message = f"{self.name} has {len(data)} bytes, but its field has {sizes}"
+            raise RefusalError(DOES_NOT_FIT, message)
+        return data + self.pad * (fixed - len(data))
 
     def length_written(self, draft: Draft) -> int:
         """Return how many bytes it has, without terminator and padding."""
@@ -117,82 +133,96 @@ class Span(Field):
         data = self.ended(draft.bytes_of(self))
         return data + bytes(-(draft.at + len(data)) % self.aligned)
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Read the bytes."""
-        at, data = self.take(c)
-        values[self.name] = self.seen(c, at, data)
-        if c.views is not None:
-            c.stretch(self.name, at, self.meaning(values[self.name]))
+        begin, data = self.take(cursor)
+        values[self.name] = self.decoded(cursor, begin, data)
+        if cursor.views is not None:
+            cursor.stretch(self.name, begin, self.meaning(values[self.name]))
         if self.aligned > 1:
-            c.align(self.aligned, self)
+            cursor.align(self.aligned, self)
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Find the bytes of many records: their places, and lengths without padding."""
-        starts, lengths = self.take_of_many(c)
-        c.known[self, START], c.known[self, LENGTH] = starts, lengths
-        self.seen_of_many(c, starts, lengths)
-        c.align(self.aligned, self)
+        starts, lengths = self.take_of_many(many)
+        many.known[self, START] = starts
+        many.known[self, LENGTH] = lengths
+        self.check_spans(many, starts, lengths)
+        many.align(self.aligned, self)
 
-    def take_of_many(self, c: Many) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def take_of_many(self, many: Many) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the places of the bytes, and their lengths without terminator and padding."""
-        at = c.at()
+        begins = many.at()
         if self.until:
-            room = np.maximum(c.limit - at, 0)
-            ends = c.found(at, room, self.until[0])
-            c.lose(ends < 0)
-            starts, lengths = at, np.where(ends < 0, 0, ends - at)
-            c.go_to(np.where(ends < 0, at, ends + 1))
-        elif self.fixed is not None and self.fixed <= c.assured:
-            starts, lengths = c.take(self.fixed), np.full(at.size, self.fixed)
+            room = np.maximum(many.limit - begins, 0)
+            ends = many.found(begins, room, self.until[0])
+            has_no_end = ends < 0
+            many.lose(has_no_end)
+            starts = begins
+            lengths = np.where(has_no_end, 0, ends - begins)
+            many.go_to(np.where(has_no_end, begins, ends + 1))
+        elif self.fixed is not None and self.fixed <= many.assured:
+            # All of the records are known to have these bytes.
+            starts = many.take(self.fixed)
+            lengths = np.full(begins.size, self.fixed)
         else:
-            starts, lengths = c.stretch(
-                c.limit - at if self.nbytes is None else self.nbytes.column(c)
-            )
+            sizes = many.limit - begins if self.nbytes is None else self.nbytes.column(many)
+            starts, lengths = many.stretch(sizes)
         if self.pad:
-            whole, lengths = lengths, c.trimmed(starts, lengths, self.pad[0])
-            self._check_trimmed(c, starts + lengths, whole - lengths)
+            padded_lengths = lengths
+            lengths = many.trimmed(starts, lengths, self.pad[0])
+            self._check_trimmed(many, starts + lengths, padded_lengths - lengths)
         return starts, lengths
 
-    def _check_trimmed(self, c: Many, ends: NDArray[np.int64], trimmed: NDArray[np.int64]) -> None:
+    def _check_trimmed(
+        self, many: Many, ends: NDArray[np.int64], trimmed: NDArray[np.int64]
+    ) -> None:
         """Mark the records in which padding was taken off that writing does not add again."""
         if self.fixed is not None:
             return
-        layout = c.layout
+        layout = many.layout
         is_sized = bool(layout.fixed) or layout.family.size is not None
         is_rest = self.nbytes is None and not self.until
         if is_sized and is_rest and self.pad == b"\0":
-            c.check_end(ends, trimmed)  # zero bytes fill the record
+            many.check_end(ends, trimmed)  # zero bytes fill the record
         else:
-            c.keep_raw(trimmed > 0)
+            many.keep_raw(trimmed > 0)
 
-    def seen_of_many(self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+    def check_spans(
+        self, many: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> None:
         """Look at the bytes that were read of many records."""
 
-    def seen(self, c: Cursor, at: int, data: bytes) -> Any:
+    def decoded(self, cursor: Cursor, at: int, data: bytes) -> Any:
         """Return the value of bytes that were read."""
-        del c, at
+        del cursor, at
         return data
 
     def meaning(self, value: Any) -> str | None:
         """Return what `fxf explain` says of the value."""
-        return None if isinstance(value, bytes) else str(value)
+        if isinstance(value, bytes):
+            return None
+        return str(value)
 
 
 def place_of(data: memoryview, at: int, limit: int, byte: bytes, absent: dict[bytes, int]) -> int:
     """Return the place of the first ``byte`` from ``at`` up to ``limit``; -1 if there is none.
 
-    ``absent`` has, of each byte, from where on the data have none. Without it, and without steps, a
-    file of many records that no byte ends would be searched to its end for each.
+    ``absent`` has, for each byte, the place from which on the data do not have it.
     """
+    # A hostile file of many records, none of which ends, would be searched to its end for each of
+    # them: ``absent`` keeps what one search found out, and growing steps keep short texts cheap.
     to_end = limit == len(data)
     if to_end and at >= absent.get(byte, limit):
         return -1
-    begin, step = at, FIRST_STEP
+    begin = at
+    step = FIRST_STEP
     while begin < limit:
-        found = bytes(data[begin : min(begin + step, limit)]).find(byte)
-        if found >= 0:
-            return begin + found
-        begin, step = begin + step, 2 * step
+        index = bytes(data[begin : min(begin + step, limit)]).find(byte)
+        if index >= 0:
+            return begin + index
+        begin += step
+        step *= 2
     if to_end:
         absent[byte] = at
     return -1
@@ -233,9 +263,12 @@ class Text(Span):
         self.empty = empty
         self.can_align_at_once = self.aligned & self.aligned - 1 == 0
         """Whether texts and the padding behind them are looked at together: by powers of two."""
-        leaves = () if refers is None or isinstance(refers.index, Number) else refers.index.leaves()
-        self.number = next((leaf for leaf in leaves if isinstance(leaf, Number)), None)
-        """The number of which some bits say which entry it is, if that is not a number itself."""
+        self.number: Number | None = None
+        """The number of which some bits say which entry it is, as in ``refers=names[ref & 0xff]``.
+        """
+        if refers is not None and not isinstance(refers.index, Number):
+            numbers = (leaf for leaf in refers.index.leaves() if isinstance(leaf, Number))
+            self.number = next(numbers, None)
 
     @property
     def changes_state(self) -> bool:
@@ -244,51 +277,57 @@ class Text(Span):
 
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
-        return super().expressions() + ([] if self.defines is None else [self.defines.index])
+        terms = super().expressions()
+        if self.defines is None:
+            return terms
+        return [*terms, self.defines.index]
 
     def bytes_of(self, value: Any) -> bytes:
         """Return the bytes of a text. Raises RefusalError for something else."""
         if not isinstance(value, str):
-            raise RefusalError(403, f"{self.name} must be a string, not {value!r}")
+            raise RefusalError(WRONG_TYPE, f"{self.name} must be a string, not {value!r}")
         try:
             return value.encode(errors="surrogateescape")
         except UnicodeEncodeError as error:
-            raise RefusalError(403, f"{self.name} holds a lone surrogate: {error}") from None
+            raise RefusalError(WRONG_TYPE, f"{self.name} holds a lone surrogate: {error}") from None
 
-    def read(self, c: Cursor, values: Values) -> None:
+    def read(self, cursor: Cursor, values: Values) -> None:
         """Read the text, or look it up."""
         if self.entry is None:
-            super().read(c, values)
+            super().read(cursor, values)
             return
-        index = self.entry.index.evaluate(c.known)
-        if self.number is not None and c.known[self.number] != index:
-            c.differs = True
+        index = self.entry.index.evaluate(cursor.known)
+        # Bits of the number that the index leaves out are lost, and written as zero.
+        if self.number is not None and cursor.known[self.number] != index:
+            cursor.differs = True
+        # The bit ``inline`` says that the text is here, and the bits below it how long it is.
         if self.inline and index & self.inline:
-            values[self.name] = self.read_inline(c, index & self.inline - 1)
+            values[self.name] = self.read_inline(cursor, index & self.inline - 1)
         elif index == self.empty:
             values[self.name] = ""
         elif self.entry.table.closed:
-            raise ShortError(self.rules.get(108, 108))
+            raise ShortError(self.rules.get(NOT_DECLARED, NOT_DECLARED))
         else:
-            c.refs[self.name] = index
-            values[self.name] = c.text(self.entry.table, index, self)
+            cursor.refs[self.name] = index
+            values[self.name] = cursor.text(self.entry.table, index, self)
 
-    def read_inline(self, c: Cursor, nbytes: int) -> str:
+    def read_inline(self, cursor: Cursor, nbytes: int) -> str:
         """Return the text of the next bytes, and go over the padding behind them."""
-        begin, end = c.at, c.at + nbytes
-        if end > c.limit:
-            raise c.short(nbytes)
-        c.at = end
-        data = c.data[begin:end].tobytes()
+        begin = cursor.at
+        end = begin + nbytes
+        if end > cursor.limit:
+            raise cursor.short(nbytes)
+        cursor.at = end
+        data = cursor.data[begin:end].tobytes()
         is_plain = self.defines is None and data.isascii()
-        text = data.decode() if is_plain else self.seen(c, begin, data)
+        text = data.decode() if is_plain else self.decoded(cursor, begin, data)
         # A text that earlier records declared is written as its number, and an empty one may be.
         if not text or not self.entry.table.closed:  # type: ignore[union-attr]
-            c.differs |= self.is_written_shorter(text, c.state)
-        if c.views is not None:
-            c.stretch(self.name, begin, text)
-        if self.aligned > 1 and (end - c.start) % self.aligned:
-            c.align(self.aligned, self)
+            cursor.differs |= self.is_written_shorter(text, cursor.state)
+        if cursor.views is not None:
+            cursor.stretch(self.name, begin, text)
+        if self.aligned > 1 and (end - cursor.start) % self.aligned:
+            cursor.align(self.aligned, self)
         return text
 
     def is_written_shorter(self, text: str, state: State) -> bool:
@@ -306,113 +345,136 @@ class Text(Span):
 
     def index_written(self, draft: Draft) -> int:
         """Return the number that refers to the text."""
-        return self.index_to_write(getattr(draft.made, self.name), draft.state, draft.made.refs)
+        return self.index_to_write(getattr(draft.record, self.name), draft.state, draft.record.refs)
 
-    def seen(self, c: Cursor, at: int, data: bytes) -> str:
+    def decoded(self, cursor: Cursor, at: int, data: bytes) -> str:
         """Return the text of bytes; report those that are not UTF-8, and define it in a table."""
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            c.note(107, at, at, self) if self.rules else c.note(107, 0, at)
+            # A rule of the format's own is reported at the start of the record, so its value is the
+            # place of the text.
+            if self.rules:
+                cursor.note(NOT_UTF8, at, at, self)
+            else:
+                cursor.note(NOT_UTF8, 0, at)
             text = data.decode(errors="surrogateescape")
         if self.defines is not None:
-            index = self.defines.index.value(c.known)
-            c.effects.append(("define", self.defines.table, index, text, at, len(data)))
+            index = self.defines.index.value(cursor.known)
+            cursor.effects.append(("define", self.defines.table, index, text, at, len(data)))
         return text
 
-    def read_many(self, c: Many) -> None:
+    def read_many(self, many: Many) -> None:
         """Read the texts of many records, or look them up."""
         if self.entry is None:
-            self.read_counted(c)
+            self.read_counted(many)
             return
-        indexes = c.full(self.entry.index.column(c))
-        c.known[self, CODE] = Codes(indexes.size)
-        is_said = np.zeros(indexes.size, bool)
+        indexes = many.full(self.entry.index.column(many))
+        many.known[self, CODE] = Codes(indexes.size)
+        # Texts are inline, or empty, or else entries of the table.
+        needs_no_entry = np.zeros(indexes.size, bool)
         if self.inline:
-            is_said = indexes & self.inline != 0
-            self.read_inlines(c, np.flatnonzero(is_said), indexes)
+            needs_no_entry = indexes & self.inline != 0
+            self.read_inlines(many, np.flatnonzero(needs_no_entry), indexes)
         if self.empty is not None:
-            empty = np.flatnonzero(indexes == self.empty)
-            c.known[self, CODE].add(empty, np.zeros(empty.size, np.int32))
-            is_said[empty] = True
+            empty_rows = np.flatnonzero(indexes == self.empty)
+            # Code 0 is the empty text.
+            many.known[self, CODE].add(empty_rows, np.zeros(empty_rows.size, np.int32))
+            needs_no_entry[empty_rows] = True
         if self.entry.table.closed:
-            c.lose(~is_said)
-        else:
-            index = self.entry.index
-            unsigned = isinstance(index, Number) and not index.signed
-            left = np.flatnonzero(~is_said) if is_said.any() else None
-            c.refer(self, self.entry.table, indexes, left, unsigned=unsigned)
+            many.lose(~needs_no_entry)
+            return
+        index = self.entry.index
+        unsigned = isinstance(index, Number) and not index.signed
+        referring_rows = None  # all of them
+        if needs_no_entry.any():
+            referring_rows = np.flatnonzero(~needs_no_entry)
+        many.refer(self, self.entry.table, indexes, referring_rows, unsigned=unsigned)
 
-    def read_counted(self, c: Many) -> None:
+    def read_counted(self, many: Many) -> None:
         """Read texts that no number refers to."""
-        counted = self.nbytes
-        if counted is None or self.pad or self.fixed is not None or not self.can_align_at_once:
-            super().read_many(c)
+        is_counted = self.nbytes is not None and self.fixed is None and not self.pad
+        if not is_counted or not self.can_align_at_once:
+            super().read_many(many)
             return
-        starts, lengths = c.texts(counted.column(c), self.aligned, self)
-        c.known[self, START], c.known[self, LENGTH] = starts, lengths
-        self.define_many(c, starts, lengths)
+        assert self.nbytes is not None  # noqa: S101 (it is counted)
+        starts, lengths = many.texts(self.nbytes.column(many), self.aligned, self)
+        many.known[self, START] = starts
+        many.known[self, LENGTH] = lengths
+        self.define_many(many, starts, lengths)
 
-    def read_inlines(self, c: Many, there: NDArray[np.int64], indexes: NDArray[np.int64]) -> None:
+    def read_inlines(
+        self, many: Many, inline_rows: NDArray[np.int64], indexes: NDArray[np.int64]
+    ) -> None:
         """Read the texts that are in the records themselves."""
-        if not there.size:
+        if not inline_rows.size:
             return
-        if there.size == indexes.size:
-            self.read_all_inlines(c, indexes)
+        if inline_rows.size == indexes.size:
+            self.read_all_inlines(many, indexes)
             return
-        part = c.some(there)
-        part.known[self, CODE] = Codes(there.size)
-        self.read_all_inlines(part, indexes[there])
-        c.put_back(part, there)
+        having_text = many.some(inline_rows)
+        having_text.known[self, CODE] = Codes(inline_rows.size)
+        self.read_all_inlines(having_text, indexes[inline_rows])
+        many.put_back(having_text, inline_rows)
 
-    def read_all_inlines(self, c: Many, indexes: NDArray[np.int64]) -> None:
+    def read_all_inlines(self, many: Many, indexes: NDArray[np.int64]) -> None:
         """Read texts all of which are in the records themselves."""
         unit = self.aligned if self.can_align_at_once else 1
-        starts, lengths = c.texts(indexes & self.inline - 1, unit, self)
-        self.define_many(c, starts, lengths)
-        c.known[self, CODE].add(slice(None), c.enter(starts, lengths))
-        c.known[self, START], c.known[self, LENGTH] = starts, lengths
+        starts, lengths = many.texts(indexes & self.inline - 1, unit, self)
+        self.define_many(many, starts, lengths)
+        many.known[self, CODE].add(slice(None), many.enter(starts, lengths))
+        many.known[self, START] = starts
+        many.known[self, LENGTH] = lengths
         if unit != self.aligned:
-            c.align(self.aligned, self)
+            many.align(self.aligned, self)
 
-    def seen_of_many(self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+    def check_spans(
+        self, many: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> None:
         """Report texts that are not UTF-8, and define them in a table."""
-        self.tell_strange(c, starts, c.not_utf8(starts, lengths))
-        self.define_many(c, starts, lengths)
+        self.tell_strange(many, starts, many.not_utf8(starts, lengths))
+        self.define_many(many, starts, lengths)
 
-    def tell_strange(self, c: Many, starts: NDArray[np.int64], strange: NDArray[np.int64]) -> None:
+    def tell_strange(
+        self, many: Many, starts: NDArray[np.int64], strange: NDArray[np.int64]
+    ) -> None:
         """Report texts that are not UTF-8, an index."""
         if strange.size:
-            is_strange = c.known[self, STRANGE] = np.zeros(starts.size, bool)
+            is_strange = np.zeros(starts.size, bool)
             is_strange[strange] = True
-            c.note(107, strange, starts if self.rules else 0, starts, self if self.rules else None)
+            many.known[self, STRANGE] = is_strange
+            if self.rules:
+                many.note(NOT_UTF8, strange, starts, starts, self)
+            else:
+                many.note(NOT_UTF8, strange, 0, starts)
 
-    def define_many(self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+    def define_many(
+        self, many: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> None:
         """Declare texts in a table, if the field does."""
         if self.defines is not None:
-            indexes = c.full(self.defines.index.column(c))
-            c.enter(starts, lengths, self.defines.table, indexes)
+            indexes = many.full(self.defines.index.column(many))
+            many.enter(starts, lengths, self.defines.table, indexes)
 
     def index_to_write(self, text: Any, state: State | None, refs: Refs) -> int:
         """Return the number that refers to the text: declared before, or that of an inline one."""
         assert self.entry is not None  # noqa: S101 (asked only of references)
         data = self.bytes_of(text)
-        given = (refs or {}).get(self.name)
-        if not data and self.empty is not None and given is None:
+        index_read = (refs or {}).get(self.name)
+        if not data and self.empty is not None and index_read is None:
             return self.empty
-        if given is not None and state is None:
-            return int(given)
+        if index_read is not None and state is None:
+            return int(index_read)
         if self.entry.table.closed or (self.inline and state is None):
             if len(data) >= self.inline:
-                raise self.refused(
-                    404, f"{self.name} has {len(data)} bytes; at most {self.inline - 1} fit"
-                )
+                message = f"{self.name} has {len(data)} bytes; at most {self.inline - 1} fit"
+                raise self.refused(DOES_NOT_FIT, message)
             return self.inline | len(data)
         try:
             index = index_of(self.entry.table, text, self.name, state, refs)
             if index != self.empty and not index & self.inline:
                 return index  # another number means something else in this field
-            raise RefusalError(408, f"{self.name}: {text!r} has the number {index}")
+            raise RefusalError(NO_SUCH_TEXT, f"{self.name}: {text!r} has the number {index}")
         except RefusalError:
             if not self.inline or len(data) >= self.inline:
                 raise

@@ -28,7 +28,7 @@ __all__ = [
 SMALL = 1 << 20
 """Numbers of texts below it are looked up as they are."""
 SPAN = 1 << 17
-"""More than the rows of a run."""
+"""More than the rows of a run: ``number * SPAN + row`` sorts by number, then by row."""
 
 
 class TextTable:
@@ -52,9 +52,12 @@ class TextTable:
     def index_in(self, shown: str) -> int | None:
         """Return the number in such a text; None if it is something else."""
         prefix = f"<{self.name}#"
+        if not shown.startswith(prefix) or not shown.endswith(">"):
+            return None
         digits = shown[len(prefix) : -1]
-        fits = shown.startswith(prefix) and shown.endswith(">") and digits.isdecimal()
-        return int(digits) if fits and digits.isascii() else None
+        if digits.isascii() and digits.isdecimal():
+            return int(digits)
+        return None
 
     def __repr__(self) -> str:
         return f"table {self.name!r}"
@@ -80,7 +83,9 @@ class State:
     ) -> None:
         self.big = big
         self.mirrored = mirrored
-        self.registers: dict[Expression, int] = {each: each.initial for each in registers}
+        self.registers: dict[Expression, int] = {
+            register: register.initial for register in registers
+        }
         self.absent: dict[bytes, int] = {}
         """Of bytes that end texts, from which byte on the file has none (``spans.place_of``)."""
         self._texts: dict[TextTable, dict[int, str]] = {}
@@ -93,7 +98,10 @@ class State:
     def index(self, table: TextTable, text: str) -> int | None:
         """Return the last number that was declared for a text; None if there is none."""
         index = self._numbers.get(table, {}).get(text)
-        return index if index is not None and self.text(table, index) == text else None
+        # The number may have another text by now.
+        if index is None or self.text(table, index) != text:
+            return None
+        return index
 
     def define(self, table: TextTable, index: int, text: str, start: int, nbytes: int) -> None:
         """Declare a text, which is ``nbytes`` bytes from byte ``start`` of the file."""
@@ -115,7 +123,10 @@ class State:
         for register, value in sets.items():
             self.set(register, value)
         for name, *arguments in effects:
-            self.define(*arguments) if name == "define" else self.clear(*arguments)
+            if name == "define":
+                self.define(*arguments)
+            else:
+                self.clear(*arguments)
 
     def texts(self, table: TextTable) -> Iterator[tuple[int, str]]:
         """Yield the numbers and texts of a table."""
@@ -138,40 +149,48 @@ def register_columns(
 
     Sums wrap to 64 bits. No two changes are of one record; ``restarts`` happen before records.
     """
-    changed = np.zeros(count, np.int64)
+    # Of each record, the number of changes up to and with it: the index of ``held`` below.
+    is_changed = np.zeros(count, np.int64)
     for change in changes:
-        changed[change.ordinals] = 1
-    so_far = np.cumsum(changed)
+        is_changed[change.ordinals] = 1
+    changes_so_far = np.cumsum(is_changed)
     if restarts is not None:
         changes = [restarts, *changes]  # a stable order has them before the others
-        restarted = np.zeros(count, np.int64)
-        restarted[restarts.ordinals] = 1
-        so_far += np.cumsum(restarted)
+        is_restarted = np.zeros(count, np.int64)
+        is_restarted[restarts.ordinals] = 1
+        changes_so_far += np.cumsum(is_restarted)
     ordinals = np.concatenate([change.ordinals for change in changes])
     values = np.concatenate([change.values for change in changes])
     adds = np.concatenate([change.adds for change in changes])
     order = np.argsort(ordinals, kind="stable")
-    ordinals, values, adds = ordinals[order], values[order], adds[order]
+    values = values[order]
+    adds = adds[order]
     # After a change the register is the sum of all that was added so far, and what was left over
     # when it was last set: sets 5, adds 1, adds 2 are 5 - 0, then 5 + 1 and 5 + 3.
     sums = np.cumsum(np.where(adds, values, 0))
     last_set = np.maximum.accumulate(np.where(adds, -1, np.arange(values.size)))
     left_over = np.where(last_set < 0, initial, (values - sums)[last_set])
     held = np.concatenate([np.array([initial], np.int64), left_over + sums])
-    return held[so_far - changed], held[so_far]
+    return held[changes_so_far - is_changed], held[changes_so_far]
 
 
 class Registrations:
-    """The codes of the texts of a table by number, as of any record of a run."""
+    """The codes of the texts of a table by number, as of any record of a run.
+
+    ``begin`` takes the definitions of a run, ``find`` looks up, ``settle`` ends the run. Numbers
+    are made *dense*, so that they index an array: small ones stay what they are, large ones are
+    numbered in the order they come, from SMALL on.
+    """
 
     def __init__(self) -> None:
-        from fxframework.kernels.codes import Numbering
+        from fxframework.kernels.pools import Numbering
 
         self.codes = np.full(256, -1, np.int32)
         """The code of each text at the beginning of the run, by dense number; -1 for none."""
         self.large = Numbering()
         self.keys: I64 | None = None
-        """Dense number and row of each definition of the run, in order; None if none matters."""
+        """Dense number and row of each definition of the run (see SPAN), in order; None if none
+        changes a code."""
         self.clears = np.zeros(0, np.int64)
         """The rows of records that clear the table, in order."""
 
@@ -193,21 +212,25 @@ class Registrations:
         if self.keys is None and largest < min(SMALL, self.codes.size):
             return self.codes.take(numbers)
         dense = self._dense(numbers, enter=False)
-        before = self._before(dense)
+        codes_before = self._codes_before(dense)
         if self.keys is None:
-            return before
-        # A record's own definitions count from the next one on.
-        last = np.searchsorted(self.keys, dense * SPAN + ordinals) - 1
-        keys = self.keys.take(last, mode="clip") if self.keys.size else np.full(dense.size, -1)
-        known = (last >= 0) & (dense >= 0) & (keys // SPAN == dense)
+            return codes_before
+        last_clear: Any = -1
         if self.clears.size:
-            cleared = np.searchsorted(self.clears, ordinals)
-            last_clear = np.where(cleared > 0, self.clears.take(cleared - 1, mode="clip"), -1)
-            known &= keys % SPAN > last_clear
-            before = np.where(last_clear >= 0, np.int32(-1), before)
+            clears_before = np.searchsorted(self.clears, ordinals)
+            of_clear = self.clears.take(clears_before - 1, mode="clip")
+            last_clear = np.where(clears_before > 0, of_clear, -1)
+            codes_before = np.where(last_clear >= 0, np.int32(-1), codes_before)
         if not self.keys.size:
-            return before
-        return np.where(known, self.defined.take(last, mode="clip"), before)
+            return codes_before
+        # The last definition of the number in an earlier row: a record's own definitions count
+        # from the next one on.
+        definition = np.searchsorted(self.keys, dense * SPAN + ordinals) - 1
+        keys = self.keys.take(definition, mode="clip")
+        is_defined = (definition >= 0) & (dense >= 0) & (keys // SPAN == dense)
+        if self.clears.size:
+            is_defined &= keys % SPAN > last_clear
+        return np.where(is_defined, self.defined.take(definition, mode="clip"), codes_before)
 
     def settle(self, end: int) -> None:
         """Let the definitions of rows before ``end`` be those at the beginning of the next run."""
@@ -217,12 +240,13 @@ class Registrations:
             self.codes.fill(-1)
         if self.keys is not None:
             rows = self.keys % SPAN
-            counts = np.flatnonzero((rows < end) & (rows > last_clear))
-            dense = self.keys[counts] // SPAN
+            settled = np.flatnonzero((rows < end) & (rows > last_clear))
+            dense = self.keys[settled] // SPAN
             # Only the last definition of each number: assignment promises no order.
             is_last = np.append(dense[1:] != dense[:-1], True)[: dense.size]
-            self.codes[dense[is_last]] = self.defined[counts[is_last]]
-        self.keys, self.clears = None, self.clears[:0]
+            self.codes[dense[is_last]] = self.defined[settled[is_last]]
+        self.keys = None
+        self.clears = self.clears[:0]
 
     def define(self, number: int, code: int) -> None:
         """Declare one text, between runs."""
@@ -233,29 +257,40 @@ class Registrations:
         """Forget all texts, between runs."""
         self.codes.fill(-1)
 
-    def _before(self, dense: I64) -> NDArray[np.int32]:
+    def _codes_before(self, dense: I64) -> NDArray[np.int32]:
         """Return the codes at the beginning of the run; -1 for unknown numbers."""
-        known = (dense >= 0) & (dense < self.codes.size)
-        return np.where(known, self.codes.take(dense, mode="clip"), np.int32(-1))
+        is_known = (dense >= 0) & (dense < self.codes.size)
+        return np.where(is_known, self.codes.take(dense, mode="clip"), np.int32(-1))
 
     def _dense(self, numbers: I64, *, enter: bool) -> I64:
-        """Return numbers made dense: small ones as they are, others behind them."""
+        """Return numbers made dense: small ones as they are, others behind them.
+
+        Without ``enter``, large numbers that never came before are -1.
+        """
         if not numbers.size:
             return numbers
-        small = int(numbers.view(np.uint64).max()) < SMALL
-        dense = numbers if small else self._numbered(numbers, enter=enter)
-        most = int(dense.max()) if enter else 0
-        if enter and most >= self.codes.size:
-            more = np.full(max(most + 1, 2 * self.codes.size) - self.codes.size, -1, np.int32)
-            self.codes = np.concatenate([self.codes, more])
+        dense = numbers
+        if int(numbers.view(np.uint64).max()) >= SMALL:
+            dense = self._with_large(numbers, enter=enter)
+        if enter:
+            self._make_room(int(dense.max()) + 1)
         return dense
 
-    def _numbered(self, numbers: I64, *, enter: bool) -> I64:
+    def _make_room(self, count: int) -> None:
+        """Have codes for so many dense numbers, at least."""
+        room = self.codes.size
+        if count > room:
+            further = np.full(max(count, 2 * room) - room, -1, np.int32)
+            self.codes = np.concatenate([self.codes, further])
+
+    def _with_large(self, numbers: I64, *, enter: bool) -> I64:
+        """Return numbers made dense, some of which are large."""
         numbers = np.ascontiguousarray(numbers)
-        large = (numbers < 0) | (numbers >= SMALL)
-        found = (self.large.enter if enter else self.large.find)(numbers[large])
+        is_large = (numbers < 0) | (numbers >= SMALL)
+        order_of = self.large.enter if enter else self.large.find
+        order = order_of(numbers[is_large])
         dense = numbers.copy()
-        dense[large] = np.where(found < 0, -1, found + SMALL)
+        dense[is_large] = np.where(order < 0, -1, order + SMALL)
         return dense
 
 

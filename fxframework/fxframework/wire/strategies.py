@@ -36,14 +36,15 @@ def files(format: Format, most: int = 8) -> SearchStrategy[tuple[bytes, list[Rec
     @st.composite
     def made(draw: DrawFn) -> tuple[bytes, list[Record]]:
         encoder = Encoder(format)
-        parts, records = [format.magic], []
+        parts = [format.magic]
+        records = []
         if format.header is not None:
             header = format.header(**draw(values(format.header.layout, encoder.state)))
             parts.append(encoder.encode(header))
         for number in range(draw(st.integers(1, most))):
-            known = encoder.state.registers
-            fit = [cls for cls in format.classes if cls.layout.fits(known)]
-            cls = draw(st.sampled_from(fit))
+            registers = encoder.state.registers
+            fitting = [cls for cls in format.classes if cls.layout.fits(registers)]
+            cls = draw(st.sampled_from(fitting))
             if number == 0 and format.marked is not None:
                 cls = format.marked
             record = cls(**draw(values(cls.layout, encoder.state)))
@@ -63,27 +64,35 @@ def values(layout: Layout, state: State) -> SearchStrategy[dict[str, Any]]:
 
     @st.composite
     def made(draw: DrawFn) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values_so_far: dict[str, Any] = {}
         for field in layout.public:
             if layout.derives(field) and not isinstance(field, Mark):
                 continue
-            chosen = field.chosen(found) if isinstance(field, Choice) else field
-            value = None if chosen is None else draw(_value(layout, chosen, state))
-            if field.when is None:
-                found[field.name] = value
-            elif _is_free(layout, field):
-                found[field.name] = value if draw(st.booleans()) else None
-            else:
-                there = field.when.value({**state.registers, **layout.numbers_in(found)})
-                found[field.name] = value if there else None
-        return found
+            # Draw a value in any case: so a condition changes nothing about the values after it.
+            variant = field.chosen(values_so_far) if isinstance(field, Choice) else field
+            value = None
+            if variant is not None:
+                value = draw(_value(layout, variant, state))
+            is_there = True
+            if field.when is not None:
+                if _is_free(layout, field):
+                    is_there = draw(st.booleans())
+                else:
+                    known: dict[Any, int] = {**state.registers, **layout.numbers_in(values_so_far)}
+                    is_there = bool(field.when.value(known))
+            values_so_far[field.name] = value if is_there else None
+        return values_so_far
 
     return made()
 
 
 def _is_free(layout: Layout, field: Field) -> bool:
     """Return whether the presence of an optional field implies its condition."""
-    return any(each[1] is field for given in layout.implied.values() for each in given)
+    return any(
+        implying_field is field
+        for implied in layout.implied.values()
+        for _, implying_field, _, _ in implied
+    )
 
 
 def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
@@ -92,17 +101,7 @@ def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
     if isinstance(field, Mark):
         return st.sampled_from(list(field.names.values()))
     if isinstance(field, Number):
-        if field.role == "kind":
-            return _other_kinds(layout, field)
-        if field.role == "size":
-            return st.none()  # the smallest that fits
-        if field.flag:
-            return st.booleans()
-        if field.values:
-            return st.sampled_from(list(field.values.values()))
-        if field.refers is not None:
-            return _reference(field.refers, state)
-        return st.integers(*field.range)
+        return _number(layout, field, state)
     if isinstance(field, Float):
         return st.floats(width=64 if field.nbytes == 8 else 32, allow_nan=False)
     if isinstance(field, Flag):
@@ -111,49 +110,83 @@ def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
         text = st.text(min_size=1, max_size=field.longest // 4)
         return st.lists(text, max_size=min(field.most, LONGEST // 8)).map(tuple)
     if isinstance(field, Listed):
-        if isinstance(field.item, Integer):
-            item: SearchStrategy[Any] = st.integers(*field.item.range)
-        elif isinstance(field.item, Float):
-            width: Any = 8 * field.item.nbytes
-            item = st.floats(width=width, allow_nan=False)
-        else:
-            family = field.item.layout.family
-            classes = [*family.members, *([family.other] if family.other else [])]
-            item = st.one_of([_part(cls, state) for cls in classes or [field.item]])
-        return st.lists(item, max_size=LONGEST // 8).map(tuple)
+        return st.lists(_item(field, state), max_size=LONGEST // 8).map(tuple)
     if isinstance(field, Spare):
         total = field.before + field.own
         return st.just(b"") | st.binary(min_size=total, max_size=total).filter(any)
     if isinstance(field, Text):
-        if field.entry is not None and field.entry.table.closed:
+        if field.entry is None:
+            return _text(field)
+        # A closed table declares nothing: texts are in the record, or empty.
+        if field.entry.table.closed:
             return _text(field).filter(lambda text: len(text.encode()) < field.inline)
-        if field.entry is not None:
-            inline = [_text(field)] if field.inline else []
-            return st.one_of(_reference(field.entry.table, state), *inline)
-        return _text(field)
+        inline = [_text(field)] if field.inline else []
+        return st.one_of(_reference(field.entry.table, state), *inline)
     if isinstance(field, Span):
-        size = field.fixed
-        some = (
-            st.binary(max_size=LONGEST)
-            if size is None
-            else st.binary(min_size=0 if field.pad else size, max_size=size)
-        )
-        return some.filter(lambda data: not field.until or field.until not in data).filter(
-            lambda data: not field.pad or not data.endswith(field.pad)
-        )
+        return _octets(field)
     return st.none()
 
 
+def _number(layout: Layout, field: Number, state: State) -> SearchStrategy[Any]:
+    from hypothesis import strategies as st
+
+    if field.role == "kind":
+        return _other_kinds(layout, field)
+    if field.role == "size":
+        return st.none()  # the smallest that fits
+    if field.flag:
+        return st.booleans()
+    if field.values:
+        return st.sampled_from(list(field.values.values()))
+    if field.refers is not None:
+        return _reference(field.refers, state)
+    return st.integers(*field.range)
+
+
+def _octets(field: Span) -> SearchStrategy[bytes]:
+    from hypothesis import strategies as st
+
+    size = field.fixed
+    if size is None:
+        contents = st.binary(max_size=LONGEST)
+    else:
+        # What is padded may be shorter.
+        contents = st.binary(min_size=0 if field.pad else size, max_size=size)
+
+    def fits(data: bytes) -> bool:
+        # Neither the end nor padding may be in what is written before them.
+        if field.until and field.until in data:
+            return False
+        return not field.pad or not data.endswith(field.pad)
+
+    return contents.filter(fits)
+
+
+def _item(field: Listed, state: State) -> SearchStrategy[Any]:
+    from hypothesis import strategies as st
+
+    if isinstance(field.item, Integer):
+        return st.integers(*field.item.range)
+    if isinstance(field.item, Float):
+        width: Any = 8 * field.item.nbytes
+        return st.floats(width=width, allow_nan=False)
+    family = field.item.layout.family
+    classes = list(family.members)
+    if family.other:
+        classes.append(family.other)
+    return st.one_of([_part(cls, state) for cls in classes or [field.item]])
+
+
 def _part(cls: Any, state: State) -> SearchStrategy[Any]:
-    return values(cls.layout, state).map(lambda found: cls(**found))
+    return values(cls.layout, state).map(lambda of_fields: cls(**of_fields))
 
 
 def _other_kinds(layout: Layout, field: Number) -> SearchStrategy[int]:
     from hypothesis import strategies as st
 
-    taken = {cls.layout.kind[0] for cls in layout.family.members}
+    declared_kinds = {cls.layout.kind[0] for cls in layout.family.members} | {OTHER}
     least, most = field.range
-    return st.integers(least, most).filter(lambda number: number not in taken | {OTHER})
+    return st.integers(least, most).filter(lambda number: number not in declared_kinds)
 
 
 def _reference(table: Any, state: State) -> SearchStrategy[str]:
@@ -161,8 +194,10 @@ def _reference(table: Any, state: State) -> SearchStrategy[str]:
 
     texts = [text for _, text in state.texts(table)]
     declared = {number for number, _ in state.texts(table)}
-    free = next(number for number in range(len(declared) + 1, -1, -1) if number not in declared)
-    return st.sampled_from([*texts, table.unknown(free)])
+    # Of one number more than are declared, at least one is free.
+    candidates = range(len(declared) + 1, -1, -1)
+    free_number = next(number for number in candidates if number not in declared)
+    return st.sampled_from([*texts, table.unknown(free_number)])
 
 
 def _text(field: Text) -> SearchStrategy[str]:

@@ -16,15 +16,20 @@ from fxframework.wire.cursor import ShortError
 from fxframework.wire.format import Damaged, Format, Magic, Note, Padding, Unknown
 from fxframework.wire.framing import CUT, NO_ORDER, PADDING, UNKNOWN, frames_of
 from fxframework.wire.records import Record
+from fxframework.wire.rules import (
+    BAD_MAGIC,
+    BAD_SIZE,
+    BELOW_LEAST,
+    CUT_OFF,
+    OTHER_VERSION,
+    OTHER_VERSION_LOST,
+    UNDEFINED_VALUE,
+    UNKNOWN_KIND,
+)
 from fxframework.wire.state import State
 
 __all__ = ["Walk", "explain"]
 
-CUT_OFF, UNKNOWN_KIND, SIZE_RULE = 102, 103, 104
-BELOW_LEAST = 110
-"""The rule of a length that is less than what it counts at least."""
-OTHER_VERSION, OTHER_VERSION_LOST = 111, 112
-"""Rules of a kind of which no class fits the registers: with a size, and without one."""
 MORE = 64
 """Zero bytes behind the end of a growing file that show whether its last record takes more."""
 
@@ -58,33 +63,36 @@ class Walk:
 
     def head(self) -> tuple[LosslessRecord, list[Note]]:
         """Return what is at the beginning of the file: the magic, or the header record."""
-        format, data = self.format, self.data
-        nbytes = len(format.magic)
-        header = format.header
+        data = self.data
+        magic = self.format.magic
+        header = self.format.header
         if header is None:
-            found = bytes(data[:nbytes])
-            if found == format.magic:
-                self.at = nbytes
-                return Magic(nbytes=nbytes), []
-            cut = format.magic.startswith(found)
-            return self.damaged(min(nbytes, len(data)), CUT_OFF if cut else 101)
+            beginning = bytes(data[: len(magic)])
+            if beginning == magic:
+                self.at = len(magic)
+                return Magic(nbytes=len(magic)), []
+            if magic.startswith(beginning):
+                return self.damaged(len(beginning), CUT_OFF)
+            return self.damaged(len(beginning), BAD_MAGIC)
         try:
-            record, c = header.unpack(data, 0, len(data), self.state, self.views)
+            record, cursor = header.unpack(data, 0, len(data), self.state, self.views)
         except ShortError:
             return self.damaged(len(data), CUT_OFF)
-        if any(number == 106 for number, _, _ in c.notes):
-            return self.damaged(record.nbytes, 101)
-        self.state.apply(c.sets, c.effects)
+        # A header with another constant than the format's is that of another format.
+        if any(number == UNDEFINED_VALUE for number, _, _ in cursor.notes):
+            return self.damaged(record.nbytes, BAD_MAGIC)
+        self.state.apply(cursor.sets, cursor.effects)
         self.at = record.nbytes
-        return record, c.notes
+        return record, cursor.notes
 
     def damaged(self, nbytes: int, number: int) -> tuple[LosslessRecord, list[Note]]:
         """Return the next bytes as a damaged stretch."""
-        at = self.at
+        begin = self.at
         self.at += nbytes
         code = f"{self.format.codes}{number:04}"
-        raw = self.data[at : self.at]
-        return Damaged(code=code, raw=raw, offset=at, nbytes=nbytes), [(number, at, nbytes)]
+        raw = self.data[begin : self.at]
+        record = Damaged(code=code, raw=raw, offset=begin, nbytes=nbytes)
+        return record, [(number, begin, nbytes)]
 
     def unfinished(self) -> tuple[LosslessRecord, list[Note]]:
         """Return all that is left as a damaged stretch: a record of which more may follow."""
@@ -92,82 +100,95 @@ class Walk:
 
     def lost(self, number: int) -> tuple[LosslessRecord, list[Note]]:
         """Return the bytes up to the next place where a record fits as a damaged stretch."""
-        place, fits = self.at, self.format.base.fits
-        while place == self.at or (place < self.source.size and not fits(self.data, place)):
+        fits = self.format.base.fits
+        place = self.frames.next_fitting(self.at + 1, self.at)
+        while place < self.source.size and not fits(self.data, place):
             place = self.frames.next_fitting(place + 1, self.at)
         return self.damaged(place - self.at, number)
 
     def next(self) -> tuple[LosslessRecord, list[Note]]:
         """Return the record at ``at``, and go behind it."""
-        frames, state, at = self.frames, self.state, self.at
-        before = frames.big = int(state.big)
-        entry = frames.entry_at(at)
+        frames = self.frames
+        state = self.state
+        begin = self.at
+        big_before = state.big
+        frames.big = int(big_before)
+        entry = frames.entry_at(begin)
         size = frames.found_size
         if entry >= 0:
-            state.big = bool(frames.big)
-        frames.big = before
+            state.big = bool(frames.big)  # a record with a mark may have changed it
+        frames.big = int(big_before)
         if entry == PADDING:
             self.at += size
-            return Padding(offset=at, nbytes=size), []
+            return Padding(offset=begin, nbytes=size), []
         if entry == CUT and frames.growing:
             return self.unfinished()
         if entry < UNKNOWN:
-            reasons = {CUT: CUT_OFF, NO_ORDER: 101}
-            return self.lost(reasons.get(entry, SIZE_RULE))
-        cls = None
-        if entry >= 0:
-            family = self.format.family
-            if not family.kinds and self.format.choosy and not self.format.base.fits(self.data, at):
-                state.big = bool(before)
-                return self.lost(SIZE_RULE)
-            if family.kinds:
-                numbers = family.numbers(self.data, at, state.big)
-                cls = family.choose(numbers, state.registers)
-            else:
-                cls = self.format.base
-        if cls is None:
-            is_of_other_version = entry >= 0
-            if not size:
-                return self.lost(OTHER_VERSION_LOST if is_of_other_version else SIZE_RULE)
-            self.at += size
-            kind = frames.found_kind
-            raw = bytes(self.data[at : self.at])
-            record = Unknown(type=kind, raw=raw, offset=at, nbytes=size)
-            return record, [(OTHER_VERSION if is_of_other_version else UNKNOWN_KIND, at, kind)]
+            reasons = {CUT: CUT_OFF, NO_ORDER: BAD_MAGIC}
+            return self.lost(reasons.get(entry, BAD_SIZE))
+        if entry == UNKNOWN:
+            return self._unknown(size, UNKNOWN_KIND, BAD_SIZE)
+        family = self.format.family
+        if family.kinds:
+            cls = family.choose(family.numbers(self.data, begin, state.big), state.registers)
+            if cls is None:
+                return self._unknown(size, OTHER_VERSION, OTHER_VERSION_LOST)
+        else:
+            cls = self.format.base
+            if self.format.choosy and not cls.fits(self.data, begin):
+                state.big = big_before
+                return self.lost(BAD_SIZE)
         try:
-            return self._unpacked(cls, at, at + size if size else self.source.size)
+            return self._unpacked(cls, begin, begin + size if size else self.source.size)
         except ShortError as problem:
-            state.big = bool(before)
+            state.big = big_before
             if size:
-                return self.damaged(size, SIZE_RULE)
+                return self.damaged(size, BAD_SIZE)
             most = self.most_of(cls)
-            may_follow = not most or problem.needed <= at + most
+            may_follow = not most or problem.needed <= begin + most
             if frames.growing and problem.needed > self.source.size and may_follow:
                 return self.unfinished()
-            return self.lost(BELOW_LEAST if problem.is_negative else CUT_OFF)
+            if problem.is_negative:
+                return self.lost(BELOW_LEAST)
+            return self.lost(CUT_OFF)
+
+    def _unknown(
+        self, size: int, number: int, number_if_lost: int
+    ) -> tuple[LosslessRecord, list[Note]]:
+        """Return a record of a kind without a class; without a size, where it ends is not known."""
+        if not size:
+            return self.lost(number_if_lost)
+        begin = self.at
+        self.at += size
+        kind = self.frames.found_kind
+        raw = bytes(self.data[begin : self.at])
+        return Unknown(type=kind, raw=raw, offset=begin, nbytes=size), [(number, begin, kind)]
 
     def most_of(self, cls: Any) -> int:
         """Return the most bytes of a record of a class; 0 for any number."""
         return min(filter(None, (cls.layout.most, self.longest)), default=0)
 
     def _unpacked(self, cls: Any, at: int, end: int) -> tuple[LosslessRecord, list[Note]]:
-        record, c = cls.unpack(self.data, at, end, self.state, self.views)
+        """Return the record of a class at byte ``at``, and let it change the state."""
+        record, cursor = cls.unpack(self.data, at, end, self.state, self.views)
         most = self.most_of(cls)
         if not record.nbytes or 0 < most < record.nbytes:
             raise ShortError
         if self.frames.growing and at + record.nbytes == self.source.size:
-            more = memoryview(bytes(self.data[at:]) + bytes(MORE))
+            # The file may end within a field that goes on as long as there are bytes.
+            extended = memoryview(bytes(self.data[at:]) + bytes(MORE))
             self.state.absent = {}  # it is of the file as it is
-            if cls.unpack(more, 0, len(more), self.state)[0].nbytes > record.nbytes:
+            longer_record, _ = cls.unpack(extended, 0, len(extended), self.state)
+            if longer_record.nbytes > record.nbytes:
                 return self.unfinished()
-        self.last = c
-        self.state.apply(c.sets, c.effects)
+        self.last = cursor
+        self.state.apply(cursor.sets, cursor.effects)
         self.at = at + record.nbytes
         for rows in self.format.tables:
             if rows.record is cls and rows.time is not None:
-                record.ns = rows.time.value({**c.known, **self.state.registers})
+                record.ns = rows.time.value({**cursor.known, **self.state.registers})
                 break
-        return record, c.notes
+        return record, cursor.notes
 
     def again(self, record: LosslessRecord, wanted: int) -> None:
         """Read a record again, so that ``views`` gets its fields; the state does not change."""
@@ -191,18 +212,25 @@ def explain(format: Format, source: Source, offset: int) -> list[FieldView]:
     """
     check_offset(source, offset)
     walk = Walk(format, source)
-    record, notes = next(each for each in walk if each[0].offset + each[0].nbytes > offset)
+    record, notes = next(
+        (record, notes) for record, notes in walk if record.offset + record.nbytes > offset
+    )
     views: list[FieldView] = []
     if isinstance(record, Record):
         walk.views = views
         walk.again(record, offset)
         return views
-    view = source.data.data
-    rule = format.rules.numbered(notes[0][0]) if notes else None
-    name = "magic" if isinstance(record, Magic) else record.record
-    section = format.title if rule is None else rule.section
-    end = record.offset + record.nbytes
-    meaning = None if rule is None else rule.title
-    return list(
-        explain_stretch(view, record.offset, end, name, section, wanted=offset, meaning=meaning)
-    )
+    # Other bytes have no fields: what was found about them says what they are.
+    name = record.record
+    section = format.title
+    meaning = None
+    if isinstance(record, Magic):
+        name = "magic"
+    if notes:
+        rule = format.rules.numbered(notes[0][0])
+        section = rule.section
+        meaning = rule.title
+    begin = record.offset
+    end = begin + record.nbytes
+    data = source.data.data
+    return list(explain_stretch(data, begin, end, name, section, wanted=offset, meaning=meaning))

@@ -19,7 +19,7 @@ from fx_log import rules, tables
 from fx_log.format import ArgType
 from fx_log.severity import Level, legacy_level
 from fxframework.errors import Rule
-from fxframework.kernels.codes import Numbering
+from fxframework.kernels.pools import Numbering
 from fxframework.model.strings import StringPool
 
 __all__ = [

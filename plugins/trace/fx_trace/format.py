@@ -12,14 +12,10 @@ from fx_trace import records as r
 from fx_trace.indexed import string_ref
 from fx_trace.kinds import *  # noqa: F403 (they are the format's, too)
 from fx_trace.kinds import (
-    THREAD_STATES,
     ArgType,
-    BlobType,
     EventType,
-    LargeBlobFormat,
     MetadataType,
     ObjectType,
-    ProfilerType,
     RecordType,
     SchedulingType,
     names,
@@ -172,10 +168,6 @@ PROVIDER_INFO, PROVIDER_SECTION, PROVIDER_EVENT, TRACE_INFO = map(int, MetadataT
     ARG_KOID, ARG_BOOL, ARG_BLOB,
 ) = map(int, ArgType)  # fmt: skip
 SCHED_LEGACY_SWITCH, SCHED_SWITCH, SCHED_WAKEUP = map(int, SchedulingType)
-PROFILER_MODULE, PROFILER_MMAP, PROFILER_BACKTRACE = map(int, ProfilerType)
-LARGE_WITH_METADATA, LARGE_WITHOUT_METADATA = map(int, LargeBlobFormat)
-STATE_DEAD = max(THREAD_STATES)
-BLOB_DATA, BLOB_PERFETTO = int(BlobType.DATA), int(BlobType.PERFETTO)
 OBJECT_PROCESS = int(ObjectType.PROCESS)
 OBJECT_THREAD = int(ObjectType.THREAD)
 
@@ -193,12 +185,6 @@ EVENT_THREAD = _field(EVENT, "thread")
 EVENT_CATEGORY = _field(EVENT, "category")
 EVENT_NAME = _field(EVENT, "name")
 BLOB_NAME = _field(BLOB, "name")
-BLOB_LENGTH = _field(BLOB, "blob_size")
-BLOB_KIND = _field(BLOB, "blob_type")
-OBJECT_OWNER = _field(USERSPACE_OBJECT, "process")
-"""Of a userspace object its process, of a kernel object its type."""
-OBJECT_NAME = _field(KERNEL_OBJECT, "name")
-OBJECT_ARGS = _field(KERNEL_OBJECT, "arg_count")
 SWITCH_ARGS = _field(CONTEXT_SWITCH, "arg_count")
 SWITCH_CPU = _field(CONTEXT_SWITCH, "cpu")
 SWITCH_STATE = _field(CONTEXT_SWITCH, "outgoing_state")
@@ -208,22 +194,10 @@ LEGACY_OUTGOING = _field(LEGACY_CONTEXT_SWITCH, "outgoing")
 LEGACY_INCOMING = _field(LEGACY_CONTEXT_SWITCH, "incoming")
 LEGACY_OUTGOING_PRIORITY = _field(LEGACY_CONTEXT_SWITCH, "outgoing_priority")
 LEGACY_INCOMING_PRIORITY = _field(LEGACY_CONTEXT_SWITCH, "incoming_priority")
-TRACE_INFO_MAGIC = _field(TRACE_INFO_WORD, "magic")
 LOG_LENGTH = _field(LOG, "message_length")
 LOG_THREAD = _field(LOG, "thread")
-PROFILER_THREAD = _field(PROFILER, "thread")
-MODULE_ID = _field(PROFILER_MODULE_WORD, "module_id")
-MODULE_NAME_LENGTH = _field(PROFILER_MODULE_WORD, "name_length")
-MODULE_BUILD_ID_LENGTH = _field(PROFILER_MODULE_WORD, "build_id_length")
-MMAP_FLAGS = _field(PROFILER_MMAP_WORD, "flags")
-FRAME_COUNT = _field(PROFILER_BACKTRACE_WORD, "frame_count")
-BACKTRACE_FLAGS = _field(PROFILER_BACKTRACE_WORD, "flags")
 LARGE_KIND = _field(LARGE_BLOB, "large_type")
 LARGE_FORMAT = _field(LARGE_BLOB, "blob_format")
-LARGE_CATEGORY = _field(LARGE_BLOB_METADATA_FORMAT, "category")
-LARGE_NAME = _field(LARGE_BLOB_METADATA_FORMAT, "name")
-LARGE_ARGS = _field(LARGE_BLOB_METADATA_FORMAT, "arg_count")
-LARGE_THREAD = _field(LARGE_BLOB_METADATA_FORMAT, "thread")
 ARG_VALUE = _field(ARG_32, "value")
 ARG_STRING_REF = _field(ARG_STRING_WORD, "value")
 ARG_TRUTH = _field(ARG_BOOL_WORD, "value")
@@ -249,30 +223,13 @@ def undefined_kind(header: int) -> str:
 
 
 SIZE_AT, ARG_NAME_AT, ARG_VALUE_AT = SIZE.low, ARG_NAME.low, ARG_VALUE.low
-STRING_REF_END, TRUTH_END = ARG_STRING_REF.high + 1, ARG_TRUTH.high + 1
 OWN_FIELDS_AT = SIZE.high + 1
 """Where the fields begin that a kind of record has in its header."""
 EVENT_NAME_AT, EVENT_ARGS_AT, SWITCH_ARGS_AT = EVENT_NAME.low, EVENT_ARGS.low, SWITCH_ARGS.low
 
 # --- Bits that must be zero ----------------------------------------------------------------------
 
-UNUSED_PROVIDER_INFO = _unused(PROVIDER_INFO_WORD)
-UNUSED_PROVIDER_SECTION = _unused(PROVIDER_SECTION_WORD)
-UNUSED_PROVIDER_EVENT = _unused(PROVIDER_EVENT_WORD)
-UNUSED_TRACE_INFO = _unused(TRACE_INFO_WORD)
-UNUSED_INITIALIZATION = _unused(INITIALIZATION)
-UNUSED_STRING = _unused(STRING)
-UNUSED_THREAD = _unused(THREAD)
-UNUSED_BLOB = _unused(BLOB)
-UNUSED_OBJECT = _unused(KERNEL_OBJECT)
-UNUSED_SWITCH = _unused(CONTEXT_SWITCH)
-UNUSED_WAKEUP = _unused(THREAD_WAKEUP)
-UNUSED_LOG = _unused(LOG)
-UNUSED_MODULE = _unused(PROFILER_MODULE_WORD)
-UNUSED_MMAP = _unused(PROFILER_MMAP_WORD)
 UNUSED_LARGE = _unused(LARGE_BLOB)
-UNUSED_LARGE_WITH = _unused(LARGE_BLOB_METADATA_FORMAT)
-UNUSED_LARGE_WITHOUT = _unused(LARGE_BLOB_FORMAT)
 
 # --- What a scan counts beside 16 * record type + subtype ----------------------------------------
 
@@ -284,17 +241,6 @@ KIND_NAMES = {KIND_PADDING: "padding", KIND_UNKNOWN: "unknown", KIND_DAMAGED: "d
 
 # --- Ends of slices ------------------------------------------------------------------------------
 
-BARE_EVENTS = tuple(
-    EVENT.pack(
-        record_type=RECORD_EVENT,
-        record_size=2 + (kind >= EVENT_DURATION_COMPLETE),
-        event_type=kind,
-    )
-    if kind <= EVENT_FLOW_END and kind != EVENT_COUNTER
-    else -1
-    for kind in range(16)
-)
-"""By type, headers of events without arguments, inline references and scope; -1: none is plain."""
 PARENT_END = -2
 """Arguments of an end event have the parent ``PARENT_END`` minus its number among the ends."""
 OPEN_END = 0x7FFFFFFFFFFFFFFF
@@ -310,8 +256,6 @@ OF_CATEGORIES = 1 << 62
 SIGN = INVALID_END
 """The highest bit, as int64."""
 
-OVERRUN_NEED, OVERRUN_WORDS = Bits("need", 32, 63), Bits("words", 0, 31)
-"""In the value of a finding about contents that overrun their record: words needed, words there."""
 
 LINK_BEGUN, LINK_ENDED = 1, 4
 """Bits of what matching keeps of an id: an event began it, one ended it."""
@@ -324,10 +268,7 @@ FLOW_BEGIN_PHASE, FLOW_STEP_PHASE, FLOW_END_PHASE = range(3)
 
 # --- Tables that arguments belong to -------------------------------------------------------------
 
-TABLE_SLICES = TABLE_CODES["slices"]
-TABLE_INSTANTS = TABLE_CODES["instants"]
 TABLE_COUNTERS = TABLE_CODES["counters"]
-TABLE_FLOWS = TABLE_CODES["flows"]
 TABLE_SCHED = TABLE_CODES["sched"]
 TABLE_BLOBS = TABLE_CODES["blobs"]
 TABLE_OBJECTS = 128

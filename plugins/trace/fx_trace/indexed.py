@@ -226,7 +226,7 @@ class Thread(Field):
 
     def index_written(self, draft: Draft) -> int:
         """Return the index to write, 0 for inline. A marker has nothing inline, only its index."""
-        made = draft.made
+        made = draft.record
         index = (made.refs or {}).get(self.name)
         if index is None:
             value = getattr(made, self.name)
@@ -237,7 +237,7 @@ class Thread(Field):
         """Return what is inline."""
         if draft[self.index]:
             return b""
-        return self.octets(self.name, draft.big, *getattr(draft.made, self.name))
+        return self.octets(self.name, draft.big, *getattr(draft.record, self.name))
 
     def octets(self, name: str, big: bool, *koids: Any) -> bytes:
         """Return the bytes of koids. Raises RefusalError for what does not fit a word."""
@@ -437,11 +437,11 @@ class ThreadOrProcess(Thread):
 
     def index_written(self, draft: Draft) -> int:
         """Return the index, 0 for inline."""
-        return super().index_written(draft) if draft.made.process is None else 0
+        return super().index_written(draft) if draft.record.process is None else 0
 
     def put(self, draft: Draft) -> bytes:
         """Return what is inline."""
-        process = draft.made.process
+        process = draft.record.process
         return super().put(draft) if process is None else self.octets("process", draft.big, process)
 
     def show_of(self, made: Any, out: dict[str, Any]) -> None:
@@ -493,7 +493,7 @@ class Process(ThreadOrProcess):
 
     def put(self, draft: Draft) -> bytes:
         """Return what is inline."""
-        made = draft.made
+        made = draft.record
         if draft[self.index]:
             return b""
         if made.thread is None:

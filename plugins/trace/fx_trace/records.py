@@ -1,7 +1,6 @@
 """Records of the trace format, declared: objects, JSON, bytes and explanations follow from it.
 
-They are read one at a time (``read.decoder``), or many as columns (``read.blocks``). ``scan.py``
-shares nothing with it but the bit fields of ``format.py``, which are taken from here.
+They are read one at a time (``read.decoder``), or many as columns (``read.blocks``).
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ from fx_trace.kinds import (
     names,
 )
 from fxframework.errors import did_you_mean, refusal
-from fxframework.io.words import WORD, Bits
+from fxframework.io.words import U64_MAX, WORD, Bits
 from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields
 from fxframework.kit.lossless import DamagedRecord
 from fxframework.model.clock import Clock
@@ -290,6 +289,7 @@ class ProviderInfo(
         """Begin with empty tables; earlier ones of an introduced provider are forgotten."""
         if tables.introduce(self.id):
             find(rules.PROVIDER_AGAIN, self.id)
+        tables.current.name = self.name
 
 
 class ProviderSection(
@@ -323,8 +323,11 @@ class ProviderEvent(
             find(rules.BUFFER_FULL, self.id)
         else:
             find(rules.UNKNOWN_KIND, self.event)
-        if self.id not in tables.providers:
+        provider = tables.providers.get(self.id)
+        if provider is None:
             find(rules.PROVIDER_NOT_INTRODUCED, self.id)
+        else:
+            provider.times_full += self.event == 0
 
 
 class TraceInfo(
@@ -382,6 +385,8 @@ class Initialization(PlainRecord, kind=RecordType.INITIALIZATION, section="Initi
         provider.ticks_per_second = rate
         provider.rate_at = self.offset
         provider.clock = Clock(rate, self.base_tick or 0, self.base_wall_ns)
+        if tables.base_wall_ns in (None, U64_MAX):
+            tables.base_wall_ns = self.base_wall_ns
 
 
 class StringRecord(PlainRecord, kind=RecordType.STRING, name="string", section="String record"):

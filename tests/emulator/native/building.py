@@ -12,8 +12,10 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "native"
 LEVELS = ("-O0", "-O3")
 COMPILERS = ("gcc", "clang")
 BUILDS = [("gcc", "-O3"), ("clang", "-O0")]
-"""What most tests are built with: optimised and not, by two compilers. Lost updates, and programs in
-C++, are tried with each compiler at each level."""
+"""What most tests are built with: optimised and not, by two compilers.
+
+Lost updates, and programs in C++, are tried with each compiler at each level.
+"""
 
 
 def compiler(name: str) -> str:

@@ -20,6 +20,7 @@ from fx_emulator.target import Target
 from fx_xray.write.flight_recorder import FdrWriter
 from fxframework.errors import Severity
 
+from ...cases import cases
 from .building import SOURCES, compiler, missing
 from .building import run as run_tool
 
@@ -173,7 +174,7 @@ def records(log: bytes) -> list[Any]:
         return found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("threshold_us", "buffer_size", "buffers", "cost"),
     [(0, 4096, 8, 10), (0, 512, 40, 10), (1, 4096, 8, 300), (2, 1024, 8, 300), (5, 4096, 4, 10)],
 )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-import pytest
-
 from fx_emulator.target import Target
 from fxframework.testing.crashtest import crashtest
 
+from ...cases import cases
 from .building import LEVELS, SOURCES, build
 
 
@@ -18,9 +17,9 @@ def check(image: bytes) -> None:
     assert values[:count] == list(range(1, count + 1)), "a number that is counted is not there"
 
 
-@pytest.mark.parametrize("kind", ["shared", "object"])
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("cc", ["g++", "clang++"])
+@cases("kind", ["shared", "object"])
+@cases("level", LEVELS)
+@cases("cc", ["g++", "clang++"])
 def test_a_writer_in_cpp(tmp_path: Path, cc: str, level: str, kind: str) -> None:
     options = ("-std=c++17", "-fno-exceptions")
     path = build(SOURCES / "classes.cpp", tmp_path / "a", *options, cc=cc, level=level, kind=kind)

@@ -14,6 +14,7 @@ from fx_emulator.memory import Memory
 from fx_emulator.native import BudgetError, NativeError, NativeProgram
 from fx_emulator.target import Target
 
+from ...cases import cases
 from .building import BUILDS, SOURCES, build
 from .conftest import Builder
 
@@ -209,7 +210,7 @@ def test_errors_of_functions_of_the_test_are_raised(tmp_path: Path, target: Targ
 # --- Without the extra --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("package", ["unicorn", "capstone"])
+@cases("package", ["unicorn", "capstone"])
 def test_without_the_extra_the_core_works_and_says_what_is_missing(
     built: Builder, package: str
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from fx_emulator.native import NativeError
 from fx_emulator.target import Target
 
+from ...cases import cases
 from .building import SOURCES, build
 
 SOURCE = SOURCES / "inlined.cpp"
@@ -19,9 +20,9 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-@pytest.mark.parametrize("kind", ["shared", "object"])
-@pytest.mark.parametrize("dwarf", [4, 5])
-@pytest.mark.parametrize("cc", ["g++", "clang++"])
+@cases("kind", ["shared", "object"])
+@cases("dwarf", [4, 5])
+@cases("cc", ["g++", "clang++"])
 def test_inlined_code(tmp_path: Path, cc: str, dwarf: int, kind: str) -> None:
     options = ("-std=c++17", f"-gdwarf-{dwarf}", "-fno-exceptions")
     path = build(SOURCE, tmp_path / "inlined", *options, cc=cc, level="-O2", kind=kind)

@@ -14,6 +14,7 @@ from fx_emulator.native import Exploration, explore
 from fx_emulator.target import Target
 from fxframework.testing.crashtest import crashtest
 
+from ...cases import cases
 from .building import COMPILERS, SOURCES
 from .conftest import Builder
 
@@ -127,7 +128,7 @@ def test_a_crash_can_cut_a_store_across_two_cache_lines(built: Builder, order: A
     ]
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@cases("number", [0, 1])
 def test_faults_change_either_part_of_such_a_store(built: Builder, number: int) -> None:
     with Target() as target:
         program = target.load(built(SOURCES / "lost.c", cc="gcc", level="-O2"))

@@ -11,6 +11,7 @@ from fx_emulator.native import LoadError, NativeError, NativeProgram, explore
 from fx_emulator.target import Target
 from fxframework.testing.crashtest import crashtest
 
+from ...cases import cases
 from .building import EXAMPLES, SOURCES, compiler, run
 
 SOURCE = EXAMPLES / "log_writer.rs"
@@ -38,8 +39,8 @@ def check(image: bytes) -> None:
     assert 0 not in values[:count], "a number that is counted is not there"
 
 
-@pytest.mark.parametrize("level", ["0", "3"])
-@pytest.mark.parametrize("bug", [False, True])
+@cases("level", ["0", "3"])
+@cases("bug", [False, True])
 def test_a_writer_in_rust(tmp_path: Path, level: str, bug: bool) -> None:
     program: NativeProgram = Target().load(
         build(tmp_path, level, *(["--cfg", "bug"] if bug else []))

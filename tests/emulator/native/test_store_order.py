@@ -15,6 +15,7 @@ from fx_emulator.native import explore
 from fx_emulator.native.content import Content
 from fx_emulator.target import Target
 
+from ...cases import cases
 from . import litmus
 from .building import BUILDS, SOURCES
 from .conftest import Builder
@@ -102,8 +103,8 @@ def outcomes(path: Any, names: list[str], order: Any, **options: Any) -> set[tup
         return found
 
 
-@pytest.mark.parametrize("order", ["program", "tso"])
-@pytest.mark.parametrize("name", TESTS)
+@cases("order", ["program", "tso"])
+@cases("name", TESTS)
 def test_exactly_what_is_allowed(built: Builder, name: str, order: str) -> None:
     names, threads = TESTS[name]
     path = built(SOURCES / "litmus.c", cc="gcc", level="-O2")
@@ -111,7 +112,7 @@ def test_exactly_what_is_allowed(built: Builder, name: str, order: str) -> None:
     assert outcomes(path, names, order, preemptions=None) == wanted
 
 
-@pytest.mark.parametrize(("cc", "level"), BUILDS)
+@cases(("cc", "level"), BUILDS)
 def test_dekker_by_every_compiler(built: Builder, cc: str, level: str) -> None:
     path = built(SOURCES / "litmus.c", cc=cc, level=level)
     for name in ("Dekker", "message passing"):
@@ -187,7 +188,7 @@ def test_random_schedules_stay_within_what_is_allowed(built: Builder) -> None:
     assert len(found) > 2
 
 
-@pytest.mark.parametrize("preemptions", [0, 1, 2, 3, None])
+@cases("preemptions", [0, 1, 2, 3, None])
 def test_the_bound_counts_preemptions(built: Builder, preemptions: int | None) -> None:
     # Two threads each load and store a count twice: what is lost depends on who is interrupted.
     path = built(SOURCES / "litmus.c", cc="gcc", level="-O2")

@@ -14,6 +14,7 @@ from fx_emulator.target import Target
 from fxframework.host import default_host
 from fxframework.replay import parse, replay
 
+from ...cases import cases
 from .building import BUILDS, SOURCES
 from .conftest import Builder
 
@@ -80,7 +81,7 @@ def test_a_thread_sleeps_and_ends(program: NativeProgram) -> None:
     assert [each.name for each in program.target.kernel.threads] == ["sleeper"]
 
 
-@pytest.mark.parametrize("quantum", [1, 3, 40])
+@cases("quantum", [1, 3, 40])
 def test_threads_race_as_the_seed_says(built: Builder, quantum: int) -> None:
     def race(seed: int) -> tuple[int, ...]:
         with Target(seed=seed, cpus=2, slice_ns=50) as target:
@@ -254,7 +255,7 @@ def test_steps(built: Builder) -> None:
     assert replay(scenario, allow_outside=True).outputs == report.outputs
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "what"),
     [
         (("returns = 9", "returns = 8"), "it returned 9, not 8"),

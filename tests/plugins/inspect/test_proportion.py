@@ -48,8 +48,8 @@ def export(name: str, data: bytes, **options: Any) -> tuple[int, dict[str, int]]
     return sink.size, dict(session.close())
 
 
-@pytest.mark.parametrize("name", EXPORTERS)
 @pytest.mark.parametrize("shape", [*SHAPES, *SHARED])
+@cases("name", EXPORTERS)
 def test_output_and_memory_are_in_proportion(
     shape: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ import pytest
 import fxframework as fxf
 from fx_trace.chrome import scan
 from fx_trace.chrome.sniff import sample
-from fxframework.kernels.elements import CLOSED, ENDED, FULL, OPEN, elements
+from fxframework.kernels.stretches import CLOSED, ENDED, FULL, OPEN, elements
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES
 from fxframework.testing import Expected, ReaderContract, Sample

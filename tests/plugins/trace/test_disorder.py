@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_trace.read import capture as opening
-from fx_trace.read import first_pass, scanner
+from fx_trace.read import first_pass
 from fx_trace.read.capture import TraceCapture
 from fxframework.io.spill import Spill
 from fxframework.kernels import behind
 from fxframework.kit import runs
 from fxframework.kit.runs import SortedRuns
+from fxframework.wire import blocks
 
 from ...cases import cases
 from .test_tables import arg, built, complete, event, over
@@ -40,7 +40,7 @@ def in_small_runs(patch: pytest.MonkeyPatch, run: int = 5) -> None:
     """Few rows in a run and in a window, and few events in a part of a file."""
     patch.setattr(runs, "RUN", run)
     patch.setattr(runs, "FENCE", 2)
-    patch.setattr(opening, "CHUNK_EVENTS", 4)
+    patch.setattr(blocks, "BLOCK_BYTES", 100)
 
 
 def found_in(capture: TraceCapture) -> tuple[dict[str, dict[str, list[Any]]], list[Any]]:
@@ -91,8 +91,7 @@ def test_events_are_matched_alike_while_others_are_read(
     capture.first_pass(whole=True)
     expected = found_in(capture)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scanner, "FIRST_WORDS", 8)
-        patch.setattr(scanner, "WINDOW_WORDS", 8)
+        patch.setattr(blocks, "BLOCK_BYTES", 64)
         patch.setattr(behind, "WORTHWHILE", 0)
         patch.setattr(behind, "has_cores", lambda: True)
         capture = over(data)

@@ -23,6 +23,7 @@ from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
+from fxframework.wire import blocks
 
 from ...cases import cases
 from .streams import damaged, fxt_streams
@@ -164,7 +165,7 @@ def test_of_damaged_traces_too(data: bytes, selection: Selection) -> None:
 def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, events: int) -> None:
     at_once = part(data, selection)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "CHUNK_EVENTS", events)
+        patch.setattr(blocks, "BLOCK_BYTES", 24 * events)
         patch.setattr(opening.TraceCapture, "fits_memory", False)
         assert part(data, selection) == at_once
 

@@ -228,7 +228,7 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> 
     whole = opened(data)
     streamed = opened(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fx_trace.read.capture.CHUNK_EVENTS", events)
+        patch.setattr("fxframework.wire.blocks.BLOCK_BYTES", 24 * events)
         batches = {name: list(streamed.batches(name, max(events, 2))) for name in streamed.schemas}
     for name in whole.schemas:
         table = whole.table(name)

@@ -32,7 +32,8 @@ __all__ = ["Copies", "CopyReader", "copy", "extract", "salvage"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-SOUND, WITHOUT_RULE = -1, 0
+SOUND = -1
+WITHOUT_RULE = 0
 """What is said of a stretch in place of the number of a rule by which it is damaged."""
 
 
@@ -76,8 +77,7 @@ def is_among(numbers: I64, others: I64) -> NDArray[np.bool_]:
     if not others.size:
         return np.zeros(numbers.size, bool)
     nearest = np.minimum(np.searchsorted(others, numbers), others.size - 1)
-    found: NDArray[np.bool_] = others[nearest] == numbers
-    return found
+    return others[nearest] == numbers  # type: ignore[no-any-return]
 
 
 def copy(
@@ -114,10 +114,11 @@ class CopyReader(BlockReader):
 
         In place of a header that is damaged another one is written, if the format has one.
         """
-        for number, part in enumerate(self.copies()):
+        for number, copies in enumerate(self.copies()):
+            # Whether the header is sound is known with the first block.
             if number == 0 and self.source.size and not self.header:
                 sink.write(self.format.opening)
-            yield from copy([part], sink.write, left_out)
+            yield from copy([copies], sink.write, left_out)
 
     def copies(self) -> Iterator[Copies]:
         """Yield the records of each block."""
@@ -136,7 +137,8 @@ class CopyReader(BlockReader):
         # The rows of a run come class by class, those of objects behind them.
         order = np.argsort(places, kind="stable")
         is_sound = numbers[order] == SOUND
-        sound, lost = order[is_sound], order[~is_sound]
+        sound = order[is_sound]
+        lost = order[~is_sound]
         losses = map(
             self._loss, places[lost].tolist(), sizes[lost].tolist(), numbers[lost].tolist()
         )

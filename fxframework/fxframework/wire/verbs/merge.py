@@ -62,7 +62,9 @@ def merged(
     times = np.concatenate([part.times for part in parts])
     sizes = np.concatenate([part.sizes for part in parts])
     bounds = np.cumsum([0, *(part.times.size for part in parts)])
-    order = stable_order(times) if len(parts) > 1 else None  # a single part keeps its order
+    order = None
+    if len(parts) > 1:  # a single part keeps its order
+        order = stable_order(times)
     if order is None:
         order = np.arange(times.size)
     beside = {
@@ -152,9 +154,12 @@ class Merger(MergeSession):
 
     def __init__(self, format: Format, sink: Sink) -> None:
         if not format.merges:
+            reason = "have no times"
+            if format.timed_tables:
+                reason = "depend on those before them"
             raise UsageError(
                 f"several {format.name} captures cannot be merged into one file: its records "
-                + ("depend on those before them" if format.timed_tables else "have no times"),
+                + reason,
                 remedy="convert each of them, or name an exporter with -t, such as csv",
             )
         super().__init__(sink)
@@ -172,16 +177,17 @@ class Merger(MergeSession):
         limits = whole.request.limits
         reader = CopyReader(self._format, whole.source, limits, with_unknown=True)
         blocks = list(reader.copies())
-        offsets, sizes = (
-            np.concatenate([np.zeros(0, np.int64), *(getattr(block, name) for block in blocks)])
-            for name in ("offsets", "sizes")
-        )
+        nothing = np.zeros(0, np.int64)
+        offsets = np.concatenate([nothing, *(block.offsets for block in blocks)])
+        sizes = np.concatenate([nothing, *(block.sizes for block in blocks)])
         self.lost["damaged stretches"] += sum(len(block.losses) for block in blocks)
         self._take_header(reader.header, whole.name)
-        keep = offsets >= len(reader.header)
+        is_written = offsets >= len(reader.header)
         if isinstance(capture, Window):
-            keep &= ~is_among(offsets, np.setdiff1d(offsets_of(whole), offsets_of(capture)))
-        offsets, sizes = offsets[keep], sizes[keep]
+            left_out = np.setdiff1d(offsets_of(whole), offsets_of(capture))
+            is_written &= ~is_among(offsets, left_out)
+        offsets = offsets[is_written]
+        sizes = sizes[is_written]
         times = self._times(whole, offsets)
         return MergedPart(whole.source.data, offsets, sizes, times)
 
@@ -204,7 +210,8 @@ class Merger(MergeSession):
         row_offsets = np.concatenate([nothing, *(offset for offset, _ in batches)])
         row_times = np.concatenate([nothing, *(time for _, time in batches)])
         order = np.lexsort((row_times, row_offsets))  # the earliest row of each record first
-        row_offsets, row_times = row_offsets[order], row_times[order]
+        row_offsets = row_offsets[order]
+        row_times = row_times[order]
         has_time = is_among(offsets, row_offsets)
         # 5 - - 3 -: the records that times are taken from are 0 0 0 3 3; before a time, it is -1.
         source = np.maximum.accumulate(np.where(has_time, np.arange(offsets.size), -1))

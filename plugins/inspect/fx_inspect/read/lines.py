@@ -1,7 +1,7 @@
 """Lines of record JSON, from columns of blocks.
 
-``fxframework.wire.lines`` writes the fields of declared blocks. What columns do not say is shown by
-objects (``decoder``): a header, and what is not a block.
+``fxframework.wire.json_rows`` writes the fields of declared blocks. What columns do not say is
+shown by objects (``decoder``): a header, and what is not a block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fxframework.kit.row_texts import column_of
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
 from fxframework.wire.cursor import SIZE
-from fxframework.wire.lines import RowTexts, ShownRows, head_of, raw_of, when
+from fxframework.wire.json_rows import RowTexts, ShownRows, head_of, raw_of, when
 from fxframework.wire.many import ClassRows, Many, Reading
 
 __all__ = ["LineWriter"]

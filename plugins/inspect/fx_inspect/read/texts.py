@@ -18,7 +18,7 @@ from fx_inspect.format import BlockType
 from fx_inspect.read.blocks import Gathered, Noted, Run
 from fx_inspect.read.chains import Extents, bounds_of, follow
 from fxframework.io import arena
-from fxframework.kernels.codes import codes_of
+from fxframework.kernels.pools import codes_of
 from fxframework.kernels.stretches import not_utf8
 from fxframework.model.strings import StringPool, TextColumn
 

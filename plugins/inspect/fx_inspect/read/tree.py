@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect.read.chains import bounds_of
-from fxframework.kernels.codes import codes_of
-from fxframework.kernels.rows import copied
+from fxframework.kernels.pools import codes_of
 from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.stretches import copied
 from fxframework.model.strings import StringPool
 
 __all__ = ["TreeOrder", "cycles_of", "paths_of", "repeated", "tree_order"]

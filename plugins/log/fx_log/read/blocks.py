@@ -46,7 +46,7 @@ from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
-from fxframework.kernels.codes import codes_of
+from fxframework.kernels.pools import codes_of
 from fxframework.kernels.stretches import not_utf8
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.strings import StringPool

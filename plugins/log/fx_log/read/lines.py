@@ -1,8 +1,8 @@
 """Lines of record JSON, from the columns that tables are made of too.
 
-``fxframework.wire.lines`` writes the fields of declared records. What columns do not say is shown
-by objects (``frames.Records``): damage, arguments that cannot be decoded, and what JSON has no word
-for.
+``fxframework.wire.json_rows`` writes the fields of declared records. What columns do not say is
+shown by objects (``frames.Records``): damage, arguments that cannot be decoded, and what JSON has
+no word for.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from fxframework.kernels.stretches import not_utf8
 from fxframework.kernels.templates import Cell
 from fxframework.kit.row_texts import column_of
 from fxframework.model.strings import StringPool
+from fxframework.wire.json_rows import RowTexts, ShownRows, doubts, head_of, raw_of, stretch, when
 from fxframework.wire.known import LENGTH, START, STRANGE
-from fxframework.wire.lines import RowTexts, ShownRows, doubts, head_of, raw_of, stretch, when
 from fxframework.wire.many import Many
 
 __all__ = ["LineWriter"]

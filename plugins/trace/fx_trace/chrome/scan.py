@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fx_trace.chrome import rules
 from fx_trace.chrome.sniff import BEGIN
 from fxframework.errors import Rule
-from fxframework.kernels.elements import CLOSED, ENDED, FULL, elements
+from fxframework.kernels.stretches import CLOSED, ENDED, FULL, elements
 
 __all__ = ["Block", "Event", "Report", "Scanner", "Stretch", "parse"]
 

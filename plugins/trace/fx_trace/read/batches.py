@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
+from fx_trace.meaning import EVENTS_OF
+from fx_trace.read.chunks import Chunk
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.match import Durations
-from fx_trace.read.scanner import EVENTS_OF, TimedChunk
 from fxframework.io import arena
 from fxframework.kernels.buffers import gathered, view
 from fxframework.kit.scanned import Batch, Columns, value_columns
@@ -53,18 +54,17 @@ class _Maker:
     """Makes the columns of a part, each when it is asked for. It does not refer to the capture."""
 
     def __init__(
-        self, passed: TracePass, part: TimedChunk, pool: StringPool, data: NDArray[np.uint8]
+        self, passed: TracePass, part: Chunk, pool: StringPool, data: NDArray[np.uint8]
     ) -> None:
         self.passed = passed
-        self.chunk = part.chunk
-        self.times = part.times
+        self.chunk = part
         self.pool = pool
         self.data = data
 
     def events_of(self, table: str) -> _Picked:
         """Return the events that have a row in a table."""
         kind = self.chunk.events.kind
-        seen, kinds = self.passed.scanner.seen, EVENTS_OF[table]
+        seen, kinds = self.passed.reader.events_seen, EVENTS_OF[table]
         if not seen(*kinds):
             return _Picked(np.zeros(0, np.int64))
         if seen(*kinds) == seen(*range(wire.EVENT_FLOW_END + 1)):
@@ -75,15 +75,15 @@ class _Maker:
 
     def times_of(self, picked: _Picked) -> Callable[[], I64]:
         """Return a function that gives the times of some events, which it makes once."""
-        return functools.cache(lambda: picked(self.times.events))
+        return functools.cache(lambda: picked(self.chunk.events.time))
 
     def common(self, picked: _Picked, ts: Callable[[], I64] | None = None) -> Columns:
         """Return the columns that every event has."""
-        events, times = self.chunk.events, self.times
+        events = self.chunk.events
         ts = ts or self.times_of(picked)
 
         def ticks() -> NDArray[np.uint64]:
-            same = times.events is events.ticks
+            same = events.time is events.ticks
             return (ts() if same else picked(events.ticks)).view(np.uint64)
 
         return {
@@ -98,7 +98,7 @@ class _Maker:
     def slices(self) -> tuple[int, Columns]:
         """Durations and asynchronous operations."""
         events, spans = self.chunk.events, self.passed.spans
-        seen = self.passed.scanner.seen
+        seen = self.passed.reader.events_seen
         picked = self.events_of("slices")
         first = self.chunk.first["slices"]
         mine = slice(first, first + picked.count)
@@ -139,12 +139,12 @@ class _Maker:
 
         def scopes() -> NDArray[np.uint8]:
             scope = picked(events.word).astype(np.uint8)
-            if self.passed.scanner.seen(wire.EVENT_ASYNC_INSTANT):
+            if self.passed.reader.events_seen(wire.EVENT_ASYNC_INSTANT):
                 scope[picked(events.kind) == wire.EVENT_ASYNC_INSTANT] = SCOPE_ASYNC
             return scope
 
         def ids() -> NDArray[np.uint64]:
-            if not self.passed.scanner.seen(wire.EVENT_ASYNC_INSTANT):
+            if not self.passed.reader.events_seen(wire.EVENT_ASYNC_INSTANT):
                 return np.broadcast_to(np.uint64(0), picked.count)
             plain = picked(events.kind) == wire.EVENT_INSTANT
             return np.where(plain, 0, picked(events.word)).view(np.uint64)
@@ -195,7 +195,7 @@ class _Maker:
 
         return int(sched.kind.size), {
             "offset": sched.offset,
-            "ts": self.times.sched,
+            "ts": sched.time,
             "ticks": sched.ticks.view(np.uint64),
             "cpu": lambda: sched.cpu.astype(np.uint16),
             "kind": sched.kind,
@@ -226,7 +226,7 @@ class _Maker:
         none = np.broadcast_to(np.int32(-1), rows)
         return rows, {
             "offset": logs.offset,
-            "ts": self.times.logs,
+            "ts": logs.time,
             "ticks": logs.ticks.view(np.uint64),
             "severity": np.broadcast_to(np.uint8(0), rows),
             "severity_name": none,
@@ -277,7 +277,7 @@ class _Maker:
 
         return int(rows.kind.size), {
             "offset": rows.offset,
-            "ts": self.times.profiler,
+            "ts": rows.time,
             "ticks": rows.ticks.view(np.uint64),
             "kind": rows.kind,
             "thread": rows.thread,
@@ -298,7 +298,7 @@ class _Maker:
         rows = int(args.type.size)
 
         def parents() -> I64:
-            if not passed.scanner.scan.end_args:
+            if not passed.reader.has_end_args:
                 return np.asarray(args.parent)
             later = np.flatnonzero(args.parent <= wire.PARENT_END)
             parent = args.parent.copy()
@@ -318,7 +318,7 @@ class _Maker:
             "parent": parents,
             "name": args.name,
             "type": args.type,
-            **value_columns(args.type, args.value, passed.scanner.scan.types_seen),
+            **value_columns(args.type, args.value, passed.reader.types_seen),
             "trace_annotation": annotated,
         }
 
@@ -338,11 +338,11 @@ _MAKERS: dict[str, Callable[[_Maker], tuple[int, Columns]]] = {
 
 
 def batch_of(
-    name: str, passed: TracePass, part: TimedChunk, pool: StringPool, data: NDArray[np.uint8]
+    name: str, passed: TracePass, part: Chunk, pool: StringPool, data: NDArray[np.uint8]
 ) -> Batch:
     """Return the rows of a streamed table that a part holds."""
     rows, columns = _MAKERS[name](_Maker(passed, part, pool, data))
-    return Batch(part.chunk.first[name], rows, columns)
+    return Batch(part.first[name], rows, columns)
 
 
 def small_columns(name: str, passed: TracePass, pool: StringPool) -> Columns:

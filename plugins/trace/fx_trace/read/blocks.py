@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 
 from fx_trace import records as r
 from fx_trace import rules
-from fx_trace.format import MAGIC_WORD, undefined_kind
+from fx_trace.format import KIND_DAMAGED, MAGIC_WORD, undefined_kind
 from fx_trace.indexed import LENT, STRINGS, THREADS
 from fx_trace.kinds import MAX_STRING_INDEX, MAX_THREAD_INDEX, RecordType
-from fx_trace.read.cursor import Tables
+from fx_trace.read.cursor import Provider, Tables
 from fx_trace.read.decoder import RecordReader
 from fx_trace.read.framing import FrameList, RecordBounds
 from fx_trace.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX, WORD, view_of
-from fxframework.kernels.codes import Numbering
+from fxframework.kernels.pools import Numbering
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.model.strings import StringPool
@@ -42,7 +42,7 @@ from fxframework.wire.fields import Number
 from fxframework.wire.findings import Noted
 from fxframework.wire.format import every_layout
 from fxframework.wire.framing import BAD_SIZE, ROOM, ListedFrames
-from fxframework.wire.known import THERE
+from fxframework.wire.known import LENGTH, START, THERE
 from fxframework.wire.many import ClassRows, Many, Moment, Reference
 from fxframework.wire.runs import Run
 from fxframework.wire.state import ScopedRegistrations
@@ -85,6 +85,32 @@ WITHOUT_VALUE = frozenset(
 """Rules of findings that show nothing."""
 OF_TEXTS = frozenset(map(int, (rules.NOT_UTF8, rules.OBJECT_NOT_UTF8)))
 """Rules of findings that show the bytes of a text."""
+
+
+def fields_of(cls: Any) -> dict[str, Any]:
+    """Return the fields of a class by name."""
+    return {field.name: field for field in cls.layout.fields}
+
+
+class Pairs:
+    """Pairs of numbers of 64 bits, made one number each."""
+
+    def __init__(self) -> None:
+        self.first = Numbering()
+        self.second = Numbering()
+
+    def enter(self, first: I64, second: I64) -> I64:
+        """Return the numbers of pairs."""
+        return as_one(self.first.enter(first), self.second.enter(second))
+
+    def find(self, first: I64, second: I64) -> I64:
+        """Return the numbers of pairs; -1 for those of which a part was never entered."""
+        return as_one(self.first.find(first), self.second.find(second))
+
+
+def as_one(first: I64, second: I64) -> I64:
+    """Return two small numbers as one; -1 if one of them is negative."""
+    return np.where((first < 0) | (second < 0), -1, first << 32 | second)
 
 
 class TraceFormat:
@@ -150,6 +176,10 @@ def trace_format() -> TraceFormat:
     format: Any = TraceFormat()
     for cls in SPEAKING:
         plan_for(format).classes[cls].stops = True  # later records depend on what it says
+    for cls in format.classes:
+        args = fields_of(cls).get("args")
+        if args is not None:
+            args.in_rows = True
     return format  # type: ignore[no-any-return]
 
 
@@ -172,6 +202,7 @@ class TraceFile:
         special: Callable[[int, int], TraceRecord | None] = lambda _start, _end: None,
         apart: bool = False,
         offset_of: Callable[[I64], I64] = lambda places: places,
+        counted_as: Callable[[int], int] = lambda _place: KIND_DAMAGED,
     ) -> None:
         self.source = source
         self.view = view_of(source.data) if source.size else memoryview(b"")
@@ -185,6 +216,9 @@ class TraceFile:
         self.begins_wrong = False
         """Whether an archive has no magic number."""
         self.offset_of = offset_of
+        self.counted_as = counted_as
+        """Returns the number of the kind as which a stretch at a place counts that has no records;
+        -1 for none."""
 
     @classmethod
     def archive(cls, source: Source, *, big_endian: bool, limits: Limits) -> TraceFile:
@@ -261,7 +295,7 @@ class BlockTables(Tables):
     def __init__(self, registrations: Any, strings: StringPool, *, big: bool) -> None:
         super().__init__()
         self.registrations: Mapping[Any, ScopedRegistrations] = registrations
-        self.pool = strings
+        self.pool = self.thread_pool = strings
         self.big = big
         self.row = np.zeros(1, np.int64)
 
@@ -279,7 +313,8 @@ class BlockTables(Tables):
     def register_thread(self, index: int, koids: tuple[int, int]) -> None:
         """Register a thread of the speaker."""
         order = order_of(self.big)
-        code = self.pool.intern(b"".join(koid.to_bytes(WORD, order) for koid in koids))
+        octets = b"".join(koid.to_bytes(WORD, order) for koid in koids)
+        code = self.thread_pool.intern(octets)
         self.registrations[THREADS].define(index, code)
 
     def has_string(self, index: int) -> bool:
@@ -309,7 +344,8 @@ class BlockTables(Tables):
         code = self.own(table, index)
         if code < 0:
             code = int(self.registrations[table].find_lent(np.array([index]), self.row)[0])
-        return None if code < 0 else self.pool.bytes_of(code)
+        pool = self.pool if table is STRINGS else self.thread_pool
+        return None if code < 0 else pool.bytes_of(code)
 
 
 def koids_of(octets: bytes, *, big: bool) -> tuple[int, int]:
@@ -375,13 +411,19 @@ class Turn(NamedTuple):
     clock: Clock
     lent_rate_at: int
     """The offset of the record with the rate of the default provider, if it has none itself."""
+    lacks_rate: bool
+    """Whether neither it nor the default provider had a rate when it was first heard of."""
+    provider: Provider
 
     @classmethod
     def of(cls, tables: Tables) -> Turn:
         """Return who speaks."""
         current = tables.current
         lent_rate_at = current.default_rate_at if current.rate_at < 0 else -1
-        return cls(current.scope, tables.default.scope, current.clock, lent_rate_at)
+        lacks_rate = current.rate_at < 0 and lent_rate_at < 0 and not current.missed_rate
+        return cls(
+            current.scope, tables.default.scope, current.clock, lent_rate_at, lacks_rate, current
+        )
 
 
 def some_of(note: Noted, where: Mask) -> Noted:
@@ -416,6 +458,8 @@ class TraceBlocks(BlockReader):
     """Reads the records of a trace."""
 
     short_rule = int(rules.CONTENTS_OVERRUN)
+    reports_begin = True
+    """Whether a missing magic number is a finding of the first record."""
     frames: Any
     walk: Any
     registrations: dict[Any, Any]
@@ -435,7 +479,7 @@ class TraceBlocks(BlockReader):
         self.turn_rows = self.turn_index = np.zeros(1, np.int64)
         self.details: list[object] = []
         """What findings show that is not a small number."""
-        if file.begins_wrong:
+        if file.begins_wrong and self.reports_begin:
             self.add_findings(np.array([[rules.NO_MAGIC, 0, 0, self.shown(None)]]))
 
     def begin(self, limits: Limits) -> tuple[Any, Any]:
@@ -592,6 +636,9 @@ class TraceBlocks(BlockReader):
         """Find who speaks in each row of a run, and whose strings and threads others may use."""
         tables = self.speakers
         self.turns = [Turn.of(tables)]
+        if self.follow_rates(run):
+            self.scope_registrations(run)
+            return
         found: list[tuple[int, int, int, int]] = []
         statements = self.statements(run)
         statement_rows = np.array([row for row, _, _ in statements], np.int64)
@@ -628,10 +675,72 @@ class TraceBlocks(BlockReader):
         order = np.argsort(turn_rows, kind="stable")
         self.turn_rows, self.turn_index = turn_rows[order], turn_index[order].astype(np.int64)
         self.report_said(run, found)
+        self.scope_registrations(run)
+
+    def scope_registrations(self, run: Run) -> None:
+        """Let registrations be those of who speaks."""
         scopes = self.by_row(run, [turn.scope for turn in self.turns])
         lenders = self.by_row(run, [turn.lender for turn in self.turns])
         for registrations in self.registrations.values():
             registrations.scopes, registrations.lenders = scopes, lenders
+
+    def follow_rates(self, run: Run) -> bool:
+        """Follow rates of the speaker; return whether the run says nothing else of providers."""
+        said = [
+            (plan.cls, many) for plan, many in run.read_classes
+            if plan.cls in SPEAKING and many.own.ordinals[many.own.sound].size
+        ]  # fmt: skip
+        if len(said) != 1 or said[0][0] is not r.Initialization:
+            return False
+        many = said[0][1]
+        fields = fields_of(r.Initialization)
+        assert many.own.sound is not None  # noqa: S101 (set by ``Run.finish``)
+        sound = np.flatnonzero(many.own.sound)
+        rows = many.own.ordinals[sound]
+        rates = many.full(many.known[fields["ticks_per_second"]])[sound]
+        has_base = many.known[fields["base_tick"], THERE][sound]
+        bases, walls = (
+            many.full(many.known[fields[name]])[sound] for name in ("base_tick", "base_wall_ns")
+        )
+        provider = self.speakers.current
+        known = 0 if provider.ticks_per_second is None else wrapped(provider.ticks_per_second)
+        is_rate = rates != 0
+        # The rate before each one; 0 where there is none.
+        before = np.append(known, rates[is_rate])[np.cumsum(is_rate) - is_rate]
+        changes = np.flatnonzero(is_rate & (before != 0) & (before != rates))
+        nothing = np.full(rows.size, self.shown(None))
+        run.note_rows(int(rules.BASE_TIME), rows[has_base], nothing[has_base], top=SAID)
+        run.note_rows(int(rules.RATE_ZERO), rows[~is_rate], nothing[~is_rate], top=SAID)
+        changed = rates[changes].view(np.uint64)
+        details = self.details_of(rules.RATE_CHANGES, changes.size, lambda row: int(changed[row]))
+        run.note_rows(int(rules.RATE_CHANGES), rows[changes], details, top=SAID)
+        self.take_rates(
+            rows[is_rate], *(column[is_rate] for column in (rates, has_base, bases, walls))
+        )
+        if is_rate.any():
+            provider.rate_at = int(run.places[rows[is_rate][-1]])
+        return True
+
+    def take_rates(self, rows: I64, rates: I64, has_base: Mask, bases: I64, walls: I64) -> None:
+        """Let the speaker have rates from some rows on, each of which is one, in order."""
+        tables = self.speakers
+        said = np.stack([rates, has_base, bases, walls])
+        begins = np.flatnonzero(np.append(True, (said[:, 1:] != said[:, :-1]).any(0))[: rows.size])
+        # A rate right before another one is nobody's.
+        begins = begins[np.append(np.diff(rows[begins]) > 1, True)[: begins.size]]
+        _, first, index = np.unique(said[:, begins], axis=1, return_index=True, return_inverse=True)
+        turn = self.turns[0]._replace(lent_rate_at=-1, lacks_rate=False)
+        for rate, is_based, base, wall in said[:, begins[first]].T.tolist():
+            clock = Clock(rate & U64_MAX, base & U64_MAX, wall & U64_MAX if is_based else None)
+            self.turns.append(turn._replace(clock=clock))
+        self.turn_rows = np.append(0, rows[begins])
+        self.turn_index = np.append(0, 1 + index.reshape(-1))
+        if rows.size:
+            tables.current.clock = clock = self.turns[int(self.turn_index[-1])].clock
+            tables.current.ticks_per_second = clock.ticks_per_second
+        timed = np.flatnonzero(has_base & (walls != -1))
+        if timed.size and tables.base_wall_ns in (None, U64_MAX):
+            tables.base_wall_ns = int(walls[timed[0]]) & U64_MAX
 
     def sections(self, run: Run) -> tuple[I64, I64]:
         """Return rows and providers of the sections of a run."""
@@ -677,6 +786,9 @@ class TraceBlocks(BlockReader):
             }
             rows_of_values = zip(*columns.values(), strict=True)
             fields = [dict(zip(columns, each, strict=True)) for each in rows_of_values]
+            if plan.cls is r.ProviderInfo:
+                for values, text in zip(fields, self.names_of(many, rows), strict=True):
+                    values["name"] = text
             ordinals = many.own.ordinals[rows].tolist()
             said += [
                 (row, plan.cls, {**each, "offset": place})
@@ -685,6 +797,14 @@ class TraceBlocks(BlockReader):
                 )
             ]
         return sorted(said, key=lambda each: each[0])
+
+    def names_of(self, many: Many, rows: I64) -> list[str]:
+        """Return the names of providers."""
+        name = fields_of(r.ProviderInfo)["name"]
+        starts, lengths = (many.known[name, key][rows].tolist() for key in (START, LENGTH))
+        pairs = zip(starts, lengths, strict=True)
+        octets = [self.file.view[start : start + length].tobytes() for start, length in pairs]
+        return [name.decode(errors="surrogateescape") for name in octets]
 
     def values_of(self, many: Many, field: Number, rows: I64) -> list[int | None]:
         """Return the values of a number; None where it is not there."""

@@ -37,6 +37,12 @@ class Provider:
     """The offset of the record that gave its rate; -1: none did."""
     default_rate_at: int = -1
     """That of the default provider, when it was first heard of."""
+    missed_rate: bool = False
+    """Whether it had none when a record told a time."""
+    name: str = ""
+    """What it was introduced as last."""
+    times_full: int = 0
+    """How often it reported that its buffer was full."""
     scope: int = 0
     """What tells its tables from others, and from those that it had before."""
 
@@ -49,6 +55,8 @@ class Tables(State):
         self.default = Provider()
         self.current = self.default
         self.providers = {DEFAULT_PROVIDER: self.default}
+        self.base_wall_ns: int | None = None
+        """The first time of day that a record gave, of those with a rate."""
         self._scopes = itertools.count(1)
 
     def provider(self, number: int) -> Provider:

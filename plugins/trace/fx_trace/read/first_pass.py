@@ -12,20 +12,12 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import LINK_BEGUN, LINK_ENDED
+from fx_trace.meaning import EVENTS_OF
+from fx_trace.read.chunks import Chunk, WholeRows
 from fx_trace.read.match import Match, Placing, Tied
-from fx_trace.read.scanner import (
-    EVENTS,
-    EVENTS_OF,
-    LOGS,
-    PROFILER,
-    SCHED,
-    Chunk,
-    Scanner,
-    Stretch,
-    TimedChunk,
-)
+from fx_trace.read.rows import RowReader
 from fxframework.errors import Rule
-from fxframework.io import arena
+from fxframework.io.source import RELEASED
 from fxframework.io.spill import Spill
 from fxframework.kernels.behind import Behind, in_halves
 from fxframework.kernels.buffers import gathered, view
@@ -135,19 +127,19 @@ class _Events(NamedTuple):
     """Row or ordinal of each event, shape (events,); None: all are slices, in order."""
 
 
-class TracePass(FirstPass[TimedChunk]):
+class TracePass(FirstPass[Chunk]):
     """What one pass over the whole file finds."""
 
     def __init__(
         self,
-        scanner: Scanner,
+        reader: RowReader,
         max_depth: int,
         *,
         ordered: bool,
         in_memory: bool,
         by_name: bool = False,
     ) -> None:
-        self.scanner = scanner
+        self.reader = reader
         self._by_name = by_name
         """Whether ends are matched by name."""
         self._in_memory = in_memory
@@ -156,6 +148,8 @@ class TracePass(FirstPass[TimedChunk]):
         self.out_of_order: int | None = None
         """Offset of the first event that comes after a later one of its thread or operation."""
         self._outside: list[I64] = []
+        self._rows = WholeRows(reader.source.size) if in_memory else None
+        self._released = 0
         self._bounds: tuple[int, int] | None = None
         self._max_depth = max_depth
         self._collector = TaskCollector()
@@ -163,108 +157,84 @@ class TracePass(FirstPass[TimedChunk]):
         self._whole: _Events | None = None
         self._unnamed = PairMap(16)
         """Codes of texts that stand for unknown strings, as of the events that are matched."""
-        self._times: list[I64] = []
-        """Of the stretches that were followed; ``_lost`` do not fit 63 bits."""
-        self._lost = 0
-        self._ticks_are_times = True
         self._new_match()
 
     def _new_match(self) -> None:
-        self._notes = Notes(rules.RULES.numbers, self.scanner.notes.limit)
+        self._notes = Notes(rules.RULES.numbers, self.reader.findings.limit)
         self.spans = Spans(in_memory=self._in_memory)
         self._match = Match(self._notes, self._max_depth, self._unnamed, by_name=self._by_name)
         self._links = self._match.links
         self._unclosed = 0
 
-    # --- Following the scan of a whole file ------------------------------------------------------
-
-    def follow(self, stretch: Stretch) -> None:
-        """Match the events of a stretch, if those before it are in order of time."""
-        events = stretch.events
-        times, lost = stretch.clocks.ns(events["ticks"], EVENTS)
-        self._times.append(times)
-        self._lost += lost
-        self._ticks_are_times &= times is events["ticks"]
-        self._learn(stretch.unnamed)
-        if self.out_of_order is not None:
-            return
-        finish = stretch.clocks.ns(events["word"], EVENTS)[0] if stretch.complete else times
-        spans = self.spans.make_room(
-            {table: stretch.room if rows else 0 for table, rows in stretch.rows.items()}
-        )
-        self._match.make_room(stretch.pids.size, spans)
-        self._match.take({**events, "time": times, "finish": finish}, stretch.pids)
-        self._run_match(events["offset"])
-
-    def times_followed(self) -> tuple[I64, int] | None:
-        """Return the times of all events, and how many are lost; None if they are their ticks."""
-        parts, self._times = self._times, []
-        if self._ticks_are_times:
-            return None
-        times: I64 = arena.empty(sum(part.size for part in parts), np.int64)
-        return np.concatenate(parts, out=times), self._lost
-
-    def _learn(self, unnamed: I64) -> None:
-        for code in unnamed.tolist():
+    def _learn(self, unnamed: list[int]) -> None:
+        for code in unnamed:
             self._unnamed.put(code, 0, 0)
 
     # --- Adding chunks ---------------------------------------------------------------------------
 
-    def add(self, part: TimedChunk, *, keep: bool) -> bool:
-        """Take in a chunk; False where all of them must be taken again in order of time.
+    def add(self, chunk: Chunk) -> None:
+        """Take in a chunk. It may be found to be ``out_of_order``.
 
-        The events of one that is kept were followed.
+        Then, if chunks are not kept in memory, all of them must be taken again by a pass that is
+        ``ordered``.
         """
-        self._collector.add(part.chunk)
-        if keep:
-            self.whole = part
-            if self.out_of_order is not None:
-                # All events are here: forget what matching found, and sort.
-                self._new_match()
-                self.ordered = True
-                self._whole = self._matched(self._columns(part), part.chunk.first)
-            return True
-        self._widen(part)
-        columns = self._columns(part)
+        self._collector.add(chunk)
+        self._learn(chunk.unnamed)
+        if self._rows is not None:
+            self._rows.add(chunk)
+            self._outside.append(chunk.outside)
+            if self.out_of_order is None:
+                self._run(vars(chunk.events), self.spans.make_room(chunk.after), chunk.pids)
+            return
+        self._widen(chunk)
+        self._outside.append(chunk.outside)
+        if chunk.end - self._released >= RELEASED:
+            self.spans.release()
+            self._released = chunk.end
         # Room chunk by chunk, so that results of many parts are in files.
-        spans = self.spans.make_room(self.scanner.rows)
-        if not self.ordered:
-            self._run(columns, spans)
-            return self.out_of_order is None
-        self._keep(self._matched(columns, part.chunk.first))
-        return True
+        spans = self.spans.make_room(chunk.after)
+        if self.ordered:
+            self._keep(self._matched(vars(chunk.events), chunk.first))
+        else:
+            self._run(vars(chunk.events), spans, chunk.pids)
 
-    def _columns(self, part: TimedChunk) -> dict[str, NDArray[Any]]:
-        """Return the columns of events, their times and ends."""
-        times = part.times.events
-        complete = self.scanner.seen(wire.EventType.DURATION_COMPLETE)
-        finish = part.times.finish() if complete else times
-        return {**vars(part.chunk.events), "time": times, "finish": finish}
+    @property
+    def must_be_ordered(self) -> bool:
+        """Whether all chunks must be taken again, by a pass that is ``ordered``."""
+        return self.out_of_order is not None and not self.ordered and self._rows is None
+
+    def keep_rows(self) -> None:
+        """Hold the rows of the whole file; if they are out of order, forget what was matched."""
+        if self._rows is None:
+            return
+        reader = self.reader
+        self.whole = chunk = self._rows.chunk(dict(reader.rows), reader.threads.pids)
+        self._rows = None
+        if self.out_of_order is not None:
+            self._new_match()
+            self.ordered = True
+            self._whole = self._matched(vars(chunk.events), chunk.first)
 
     def _run(
         self,
         columns: Mapping[str, NDArray[Any]],
         spans: Mapping[str, NDArray[Any]],
+        pids: I64,
         order: I64 | None = None,
         refs: I64 | None = None,
     ) -> None:
-        known = self.scanner.scan.providers.known
-        self._learn(self.scanner.unnamed())
-        self._match.make_room(known.rows, spans)
-        self._match.take(columns, known.filled()["pid"], order, refs)
-        self._run_match(columns["offset"])
-
-    def _run_match(self, offsets: I64) -> None:
-        """Match what was taken; note where the events at these offsets step back in time."""
+        """Match events; note where they step back in time."""
+        self._match.make_room(pids.size, spans)
+        self._match.take(columns, pids, order, refs)
         stop = int(self._match.run())
         self._unclosed = int(self._match.unclosed)
         if stop >= 0:
-            self.out_of_order = int(offsets[stop])
+            self.out_of_order = int(columns["offset"][stop])
 
     def _matched(self, columns: dict[str, NDArray[Any]], first: Mapping[str, int]) -> _Events:
         """Return the events of a chunk that matching needs."""
         kind = columns["kind"]
-        if not first["slices"] and self.scanner.rows["slices"] == kind.size:
+        if not first["slices"] and self.reader.rows["slices"] == kind.size:
             return _Events(columns, None, None)
         every = IS_MATCHED[kind]
         matched = None if every.all() else np.flatnonzero(every)
@@ -278,9 +248,9 @@ class TracePass(FirstPass[TimedChunk]):
         """Hold what matching needs of a chunk until all of it can be sorted."""
         columns, matched, refs = events
         # No event has both an end and an id.
-        if not self.scanner.seen(wire.EVENT_DURATION_COMPLETE):
+        if not self.reader.events_seen(wire.EVENT_DURATION_COMPLETE):
             value = columns["word"]
-        elif not self.scanner.seen(*IDENTIFIED):
+        elif not self.reader.events_seen(*IDENTIFIED):
             value = columns["finish"]
         else:
             complete = columns["kind"] == wire.EVENT_DURATION_COMPLETE
@@ -303,7 +273,7 @@ class TracePass(FirstPass[TimedChunk]):
             if matched is not None:
                 order = matched[order]
             # Numbered as they come, so that their results lie next to each other.
-            found = Spans(in_memory=True).make_room(self.scanner.rows)
+            found = Spans(in_memory=True).make_room(self.reader.rows)
             self._match_window(columns, (order, in_order, None), found)
             del self._match, in_order
             kind, ends = columns["kind"], np.minimum(columns["finish"], wire.OPEN_END - 1)
@@ -312,13 +282,13 @@ class TracePass(FirstPass[TimedChunk]):
             if refs is not None:
                 ends, kind, refs = ends[MASKS["slices"][kind]], kind[order], refs[order]
                 rows = {table: refs[mask[kind]] for table, mask in MASKS.items()}
-            self.spans.make_room(self.scanner.rows)
+            self.spans.make_room(self.reader.rows)
             self.spans.place(found, rows, ends)
             return
         for columns, order in self._sorted.windows():
             value = columns.pop("value")
             columns["word"] = columns["finish"] = value
-            spans = self.spans.make_room(self.scanner.rows)
+            spans = self.spans.make_room(self.reader.rows)
             refs = columns.pop("refs")
             self._match_window(columns, (order, None, refs), spans)
             self.spans.release()
@@ -341,7 +311,7 @@ class TracePass(FirstPass[TimedChunk]):
 
         def run(events: I64, known: Mapping[str, NDArray[Any]], refs: I64 | None) -> None:
             some = {name: gathered(columns[name], events) for name in ("kind", "thread")}
-            self._run({**columns, **some, **known}, spans, events, refs)
+            self._run({**columns, **some, **known}, spans, self.reader.threads.pids, events, refs)
 
         with Behind(order.nbytes) as behind:
             for at in range(0, order.size, BLOCK):
@@ -349,28 +319,21 @@ class TracePass(FirstPass[TimedChunk]):
                 known = {"time": times[rows], "finish": gathered(columns["finish"], order[rows])}
                 behind.do(run, order[rows], known, None if refs is None else refs[rows])
 
-    def _widen(self, part: TimedChunk, *, report: bool = True) -> None:
-        """Take the times of a chunk into the range, and report those that do not fit."""
-        chunk, times = part.chunk, part.times
-        for table, ns, rows in (
-            (EVENTS, times.events, chunk.events),
-            (SCHED, times.sched(), chunk.sched),
-            (LOGS, times.logs(), chunk.logs),
-            (PROFILER, times.profiler(), chunk.profiler),
-        ):
-            if not ns.size:
-                continue
-            low, high = int(ns.min()), int(ns.max())
-            if self._bounds is None:
-                self._bounds = low, high
-            self._bounds = min(low, self._bounds[0]), max(high, self._bounds[1])
-            if report and (high == NS_MAX or low == NS_MIN):
-                self._outside.append(rows.offset[times.outside(rows.ticks, table)])
-        if self._bounds is not None and self.scanner.seen(wire.EVENT_DURATION_COMPLETE):
+    def _widen(self, chunk: Chunk) -> None:
+        """Take the times of a chunk into the range."""
+        for rows in (chunk.events, chunk.sched, chunk.logs, chunk.profiler):
+            if rows.time.size:
+                self._include(int(rows.time.min()), int(rows.time.max()))
+        complete = chunk.events.kind == wire.EVENT_DURATION_COMPLETE
+        if complete.any():
             # Their ends are not events of their own.
-            complete = chunk.events.kind == wire.EVENT_DURATION_COMPLETE
-            last = int(times.finish().max(initial=NS_MIN, where=complete))
-            self._bounds = self._bounds[0], max(last, self._bounds[1])
+            self._include(NS_MAX, int(chunk.events.finish.max(initial=NS_MIN, where=complete)))
+
+    def _include(self, low: int, high: int) -> None:
+        """Take the first and the last of some times into the range."""
+        if self._bounds is not None:
+            low, high = min(low, self._bounds[0]), max(high, self._bounds[1])
+        self._bounds = low, high
 
     @property
     def outside_offsets(self) -> I64:
@@ -381,39 +344,32 @@ class TracePass(FirstPass[TimedChunk]):
     def range(self) -> tuple[int | None, int | None]:
         """The first and the last time of the capture, in ns; None where it has none."""
         if self.whole is not None and self._bounds is None:
-            self._widen(self.whole, report=False)
+            self._widen(self.whole)
         return (None, None) if self._bounds is None else self._bounds
 
     # --- The end ---------------------------------------------------------------------------------
 
-    def finish(self, size: int) -> None:
+    def finish(self) -> None:
         """Settle what needs the whole file: sorted matching, threads, names."""
         self._match_in_order()
-        scan = self.scanner.scan
-        if self.whole is not None and self.whole.times.may_be_lost():
-            self._widen(self.whole)
-        if size % 8:
-            self.scanner.notes.add(rules.ODD_BYTES, size - size % 8, scan.record, size)
-            scan.kinds[wire.KIND_DAMAGED] += 1
-            scan.record += 1
-        self.tasks = self._collector.settle(scan.providers.known.filled())
+        self.tasks = self._collector.settle(self.reader.threads.known())
         self.unpaired = list(self._unpaired())
         """Rules of findings about ids, and the offsets of the first events of those ids."""
         del self._links
 
-    def open_slices(self, parts: Iterable[TimedChunk], most: int) -> tuple[int, I64]:
+    def open_slices(self, parts: Iterable[Chunk], most: int) -> tuple[int, I64]:
         """Return how many slices were never closed, and the offsets of the first ``most`` (0 all).
 
         ``parts`` are the chunks of the capture; only as many of them are read as are needed.
         """
         total = self._unclosed
-        rows = self.spans.open_rows(self.scanner.rows["slices"], min(total, most or total))
+        rows = self.spans.open_rows(self.reader.rows["slices"], min(total, most or total))
         offsets: list[I64] = []
         found = 0
-        for part in parts:
+        for chunk in parts:
             if found == rows.size:
                 break
-            events, first = part.chunk.events, part.chunk.first["slices"]
+            events, first = chunk.events, chunk.first["slices"]
             for at in range(0, events.kind.size, PROBED):
                 if found == rows.size:
                     break
@@ -439,18 +395,18 @@ class TracePass(FirstPass[TimedChunk]):
 
     @property
     def notes(self) -> list[Notes]:
-        """The findings of the scan and of matching."""
-        return [self.scanner.notes, self._notes]
+        """The findings of matching; ``reader`` has those of records."""
+        return [self._notes]
 
     @property
     def records(self) -> int:
         """Records in the file."""
-        return self.scanner.scan.record
+        return self.reader.records
 
     @property
     def rows(self) -> dict[str, int]:
         """Rows of each table."""
-        rows = self.scanner.rows
+        rows = dict(self.reader.rows)
         del rows["ends"]
         return {"processes": self.tasks.processes.size, "threads": self.tasks.pids.size, **rows}
 
@@ -458,9 +414,9 @@ class TracePass(FirstPass[TimedChunk]):
     def kinds(self) -> dict[str, int]:
         """Records of each kind, by the names of record JSON."""
         found: dict[str, int] = {}
-        for number in np.flatnonzero(self.scanner.kinds).tolist():
+        for number in np.flatnonzero(self.reader.kinds_seen).tolist():
             name = wire.KIND_NAMES.get(number) or _kind_name(*divmod(number, 16))
-            found[name] = found.get(name, 0) + int(self.scanner.kinds[number])
+            found[name] = found.get(name, 0) + int(self.reader.kinds_seen[number])
         return found
 
     @property
@@ -469,7 +425,7 @@ class TracePass(FirstPass[TimedChunk]):
         first, last = self.range
         if self.whole is None or first is None or last is None:
             return ()
-        threads, tasks = self.whole.chunk.events.thread, self.tasks
+        threads, tasks = self.whole.events.thread, self.tasks
         labels = []
         for thread in busiest(threads) if threads.size else []:
             code = int(tasks.names[thread])
@@ -478,23 +434,23 @@ class TracePass(FirstPass[TimedChunk]):
             if index:
                 label = f"<thr#{index - 1}>"
             elif code >= 0:
-                label = self.scanner.pool[code] or label
+                label = self.reader.strings[code] or label
             labels.append((thread, label))
-        return sketch(self.whole.times.events, threads, (first, last), labels)
+        return sketch(self.whole.events.time, threads, (first, last), labels)
 
 
 class CountingPass(TracePass):
     """What a pass finds that neither sorts nor matches events: counts, damage, times."""
 
-    def __init__(self, scanner: Scanner) -> None:
-        super().__init__(scanner, 0, ordered=False, in_memory=False)
+    def __init__(self, reader: RowReader) -> None:
+        super().__init__(reader, 0, ordered=False, in_memory=False)
 
-    def add(self, part: TimedChunk, *, keep: bool) -> bool:  # noqa: ARG002 (nothing is kept)
+    def add(self, chunk: Chunk) -> None:
         """Take in a chunk."""
-        self._widen(part)
-        return True
+        self._widen(chunk)
+        self._outside.append(chunk.outside)
 
-    def open_slices(self, parts: Iterable[TimedChunk], most: int) -> tuple[int, I64]:  # noqa: ARG002
+    def open_slices(self, parts: Iterable[Chunk], most: int) -> tuple[int, I64]:  # noqa: ARG002
         """Return none: they are not looked for."""
         return 0, np.zeros(0, np.int64)
 

@@ -31,7 +31,6 @@ from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import RecordDecoder, RecordReader, Walk
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.framing import RecordBounds
-from fx_trace.read.scanner import Scanner
 from fx_trace.records import (
     Damaged,
     Padding,
@@ -40,12 +39,10 @@ from fx_trace.records import (
     TraceInfo,
     TraceRecord,
 )
-from fxframework.io.limits import Limits
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.model.capture import OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.model.strings import StringPool
 
 if TYPE_CHECKING:
     from fx_trace.read.blocks import TraceFile
@@ -56,66 +53,6 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
 # --- Reading -----------------------------------------------------------------------------------
-
-
-@attrs.frozen
-class _Step:
-    """What a scanner does next: scan records from word ``start`` to ``limit``, or count one.
-
-    ``end`` is the word behind the buffer's records, which no record passes. ``counts`` is the
-    place in the state's ``kinds`` of a record that is not scanned, -1 where it has none.
-    """
-
-    start: int = 0
-    limit: int = 0
-    end: int = 0
-    counts: int | None = None
-
-
-class _ImageScanner(Scanner):
-    """Scans the records of an image, buffer after buffer, in reading order."""
-
-    def __init__(
-        self, words: I64, streams: I64, pool: StringPool, limits: Limits, steps: Iterator[_Step]
-    ) -> None:
-        super().__init__(words, streams, pool, limits)
-        self._steps = steps
-        self._step_now: _Step | None = None
-        self._done = False
-
-    @property
-    def position(self) -> int:
-        """A byte that is being read; all of them once everything is read."""
-        return self.nbytes if self._done else min(super().position, self.nbytes - 1)
-
-    def _run(self, limit: int) -> bool:
-        """Take the next steps, up to word ``limit`` of one that passes it; all with the last word.
-
-        So a caller that asks for window after window, whatever the order of reading, has asked
-        for everything in the end.
-        """
-        scan = self.scan
-        while True:
-            step = self._step_now
-            if step is None:
-                step = next(self._steps, None)
-                if step is None:
-                    self._done = True
-                    return True
-                if step.counts is not None:
-                    scan.record += 1
-                    if step.counts >= 0:
-                        scan.kinds[step.counts] += 1
-                    continue
-                # For the scan the file ends where the buffer's records do.
-                scan.jump(step.start, step.end)
-                self._step_now = step
-            whole = limit >= self.nbytes // WORD
-            if not super()._run(step.limit if whole else min(step.limit, limit)):
-                return False
-            if scan.pos < step.limit:
-                return True
-            self._step_now = None
 
 
 class _ImageWalk(Walk):
@@ -192,7 +129,7 @@ class BufferCapture(TraceCapture):
         super().__init__(source, request)
         # Images are little-endian, whatever archive's magic a file may begin with.
         self.big_endian = False
-        self.words = self.streams
+        self.words = source.words().view(np.int64)
         self.image = Image(source.data)
 
     @property
@@ -267,45 +204,24 @@ class BufferCapture(TraceCapture):
             [part.kind == RECORDS for part in parts],
             strict=True,
         )
-        return TraceFile(
+        kinds = {PADDING: wire.KIND_PADDING, DAMAGED: wire.KIND_DAMAGED, HEADER: -1}
+
+        def counted_as(start: int) -> int:
+            return kinds[parts[int(np.searchsorted(places, start, side="right")) - 1].kind]
+
+        file = TraceFile(
             source,
             limits=self.request.limits,
             stretches=list(stretches),
             special=special,
             apart=True,
             offset_of=offset_of,
+            counted_as=counted_as,
         )
+        file.bounds.damage = moved(self.damage, starts, places).data
+        return file
 
     # --- Tables ---
-
-    @property
-    def framed_bytes(self) -> int:
-        """Bytes in which records are looked for; the odd ones of a cut image are damage."""
-        return self.source.size // WORD * WORD
-
-    def scanner(self) -> Scanner:
-        """Return a scanner at the beginning of the image, over the capture's string pool."""
-        scanner = _ImageScanner(
-            self.words, self.streams, self.strings, self.request.limits, self._steps()
-        )
-        scanner.scan.bounds.damage = self.damage.data
-        return scanner
-
-    def _steps(self) -> Iterator[_Step]:
-        kinds = {PADDING: wire.KIND_PADDING, DAMAGED: wire.KIND_DAMAGED, HEADER: -1}
-        for part in self.image.stretches:
-            if part.kind != RECORDS:
-                yield _Step(counts=kinds[part.kind])
-                continue
-            at, end = part.start // WORD, part.end // WORD
-            for place in map(int, self._metadata_words.get(part.start, ())):
-                if at < place:
-                    yield _Step(at, place, end)
-                word = int(self.words[place])
-                yield _Step(counts=wire.METADATA_TYPE.get(word))
-                at = place + (wire.SIZE.get(word))
-            if at < end:
-                yield _Step(at, end, end)
 
     @functools.cached_property
     def _metadata_words(self) -> dict[int, I64]:
@@ -351,10 +267,21 @@ class BufferCapture(TraceCapture):
             stage.append(ProviderEvent(id=1, event=0))
         with spool_file() as spool:
             spool.write(b"".join(record.pack() for record in stage))
-            for step in self._steps():
-                spool.write(self.streams[step.start : step.limit].tobytes())
+            for start, end in self._kept_words():
+                spool.write(self.words[start:end].tobytes())
             source = Source.spooled(spool, name=self.name)
         return TraceCapture(source, attrs.evolve(self.request, observer=None, strict=False))
+
+    def _kept_words(self) -> Iterator[tuple[int, int]]:
+        """Yield from which word to which one there are records that are not metadata."""
+        for part in self.image.stretches:
+            if part.kind != RECORDS:
+                continue
+            at = part.start // WORD
+            for place in map(int, self._metadata_words.get(part.start, ())):
+                yield at, place
+                at = place + wire.SIZE.get(int(self.words[place]))
+            yield at, part.end // WORD
 
     def _report(self, passed: TracePass) -> None:
         super()._report(passed)
@@ -446,3 +373,15 @@ class BufferCapture(TraceCapture):
                 add(rules.METADATA_IN_BUFFER, WORD * word)
             if len(words) > limit:
                 add(rules.METADATA_IN_BUFFER, times=len(words) - limit)
+
+
+def moved(damage: I64, starts: I64, places: I64) -> I64:
+    """Return records that are taken for damage, where stretches were put at other places.
+
+    ``damage`` are words, pairs of first and last, ``starts`` and ``places`` bytes of stretches.
+    """
+    pairs = damage.reshape(-1, 2)
+    order = np.argsort(starts)
+    part = order[np.searchsorted(starts[order], WORD * pairs[:, 0], side="right") - 1]
+    pairs = pairs + ((places - starts)[part] // WORD)[:, np.newaxis]
+    return np.ascontiguousarray(pairs[np.argsort(pairs[:, 0])]).reshape(-1)

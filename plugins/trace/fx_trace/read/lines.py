@@ -1,7 +1,7 @@
 """Lines of record JSON, from the columns of blocks.
 
-``fxframework.wire.lines`` writes the fields of declared records. What columns do not say is shown
-by objects.
+``fxframework.wire.json_rows`` writes the fields of declared records. What columns do not say is
+shown by objects.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from fxframework.kernels.templates import Cell
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
+from fxframework.wire.json_rows import RowTexts, ShownRows, is_said, is_shown, just, when
 from fxframework.wire.known import CODE, LENGTH, START
-from fxframework.wire.lines import LineReader, RowTexts, ShownRows, is_said, is_shown, just, when
+from fxframework.wire.lines import LineReader
 from fxframework.wire.runs import Run
 
 __all__ = ["TraceLines"]

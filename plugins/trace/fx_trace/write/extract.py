@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace.format import EventType, RecordType
 from fx_trace.read.capture import TraceCapture
-from fx_trace.read.scanner import Chunk, TimedChunk, Times
+from fx_trace.read.chunks import Chunk
 from fx_trace.records import ProviderInfo, ThreadRecord
 from fx_trace.write.needs import MAYBE, Needs, Part, tick
 from fxframework.errors import UsageError
@@ -192,7 +192,7 @@ class _Extraction:
         """Thread koids of the scheduling records that are kept."""
         self.homeless = np.zeros(0, np.int32)
         """Threads that run whose process only records that are left out say."""
-        self.clocks = passed.scanner.clocks()
+        self.clocks = passed.reader.clocks
         threads = thread_mask(selection, capture)
         categories = category_mask(selection, capture)
         self.threads: U8 = (
@@ -221,22 +221,22 @@ class _Extraction:
     def choose(self) -> None:
         """Mark the records of the rows in the part."""
         flows: list[tuple[NDArray[Any], ...]] = []
-        for part in self.capture.chunks():
-            self._choose_slices(part)
-            flows.append(self._flows(part.chunk, part.times))
+        for chunk in self.capture.chunks():
+            self._choose_slices(chunk)
+            flows.append(self._flows(chunk))
         self._choose_flows(flows)
-        for part in self.capture.chunks():
-            self._mark_events(part)
-            self._choose_others(part.chunk, part.times)
+        for chunk in self.capture.chunks():
+            self._mark_events(chunk)
+            self._choose_others(chunk)
             if self.how == CLOSE:
-                self._close(part.chunk, part.times)
+                self._close(chunk)
 
-    def _choose_slices(self, part: TimedChunk) -> None:
+    def _choose_slices(self, chunk: Chunk) -> None:
         """Choose the slices of a chunk: selected ones that reach into the stretch of time."""
-        rows = np.flatnonzero(IS_SLICE[part.chunk.events.kind])
-        first = part.chunk.first["slices"]
+        rows = np.flatnonzero(IS_SLICE[chunk.events.kind])
+        first = chunk.first["slices"]
         slices = slice(first, first + rows.size)
-        now = part.times.events[rows]
+        now = chunk.events.time[rows]
         end = np.asarray(self.passed.spans.end)[slices]
         is_open = end == wire.OPEN_END
         end = np.where(end == wire.INVALID_END, now, end)  # it ends before it begins: a moment
@@ -245,16 +245,16 @@ class _Extraction:
             reaches = is_inside & ~is_open & ((end == now) | (end - 1 <= self.last))
         else:
             reaches = is_inside | ((now < self.start) & (is_open | (end > self.start)))
-        reaches &= self._is_wanted(part.chunk)[rows]
+        reaches &= self._is_wanted(chunk)[rows]
         if self.skipped is not None:
             reaches &= ~self.skipped.among(np.arange(first, first + rows.size))
         self.slices[slices] = reaches
 
-    def _mark_events(self, part: TimedChunk) -> None:
+    def _mark_events(self, chunk: Chunk) -> None:
         """Mark the events of a chunk that are kept, now that slices and flows are chosen."""
-        chunk, spans = part.chunk, self.passed.spans
+        spans = self.passed.spans
         kind = chunk.events.kind
-        is_kept = self._within(part.times.events) & self._is_wanted(chunk)
+        is_kept = self._within(chunk.events.time) & self._is_wanted(chunk)
         for is_of_kind, name in ((IS_SLICE, "slices"), (IS_END, "ends"), (IS_FLOW, "flows")):
             rows = np.flatnonzero(is_of_kind[kind])
             own = slice(chunk.first[name], chunk.first[name] + rows.size)
@@ -278,12 +278,12 @@ class _Extraction:
     def _within(self, times: I64) -> NDArray[np.bool_]:
         return np.asarray((times >= self.start) & (times <= self.last))
 
-    def _flows(self, chunk: Chunk, times: Times) -> tuple[NDArray[Any], ...]:
+    def _flows(self, chunk: Chunk) -> tuple[NDArray[Any], ...]:
         """Return id, phase, time, and selection of a chunk's flow rows."""
         events = chunk.events
         rows = np.flatnonzero((events.kind >= 8) & (events.kind <= 10))
         wanted = self.threads[events.thread[rows]] & self.categories[events.category[rows]]
-        return events.word[rows], events.kind[rows] - 8, times.events[rows], wanted
+        return events.word[rows], events.kind[rows] - 8, events.time[rows], wanted
 
     def _choose_flows(self, parts: list[tuple[NDArray[Any], ...]]) -> None:
         """Keep the points of a flow within the time if its begin is one of them, or none.
@@ -304,7 +304,7 @@ class _Extraction:
         kept[flow[(wanted == 0) & within & (flow >= 0)]] = False
         self.flows[: flow.size] = kept[flow]
 
-    def _choose_others(self, chunk: Chunk, times: Times) -> None:
+    def _choose_others(self, chunk: Chunk) -> None:
         """Mark scheduling and log rows, which have no category; blobs and objects may be needed."""
         for offsets in (chunk.blobs.offset, chunk.objects.offset):
             self.mark[offsets // 8] = MAYBE
@@ -312,7 +312,7 @@ class _Extraction:
             return
         sched = chunk.sched
         if sched.kind.size:
-            keep = self._within(times.sched())
+            keep = self._within(sched.time)
             if not self.selection.by_time_and_skips:
                 woken = self.passed.tasks.threads_of(sched.next, sched.kind == 2)
                 keep &= (sched.kind != 2) | (self.threads[woken] != 0)
@@ -321,21 +321,21 @@ class _Extraction:
             self.running = np.unique(np.concatenate([self.running, *tids]))
         logs = chunk.logs
         if logs.thread.size:
-            keep = self._within(times.logs()) & (self.threads[logs.thread] != 0)
+            keep = self._within(logs.time) & (self.threads[logs.thread] != 0)
             self.mark[logs.offset[keep] // 8] = 1
 
-    def _close(self, chunk: Chunk, times: Times) -> None:
+    def _close(self, chunk: Chunk) -> None:
         """Patch the times of kept slices that reach beyond the stretch."""
         events = chunk.events
         rows = np.flatnonzero(self.mark[events.offset // 8])
-        kind, time, word = events.kind[rows], times.events[rows], events.offset[rows] // 8
+        kind, time, word = events.kind[rows], events.time[rows], events.offset[rows] // 8
         # A slice that is open at the start must begin before the first tick of the stretch.
         opened = [max(tick - 1, 0) for tick in self._ticks(self.start + 1)]
-        bounds = times.by_clock(opened, self._ticks(self.last + 1))
-        first, last = (column[rows] for column in bounds)
+        first = chunk.by_clock(opened)[rows]
+        last = chunk.by_clock(self._ticks(self.last + 1))[rows]
         begins = ((kind == 2) | (kind == 4) | (kind == 5)) & (time < self.start)
         ends = ((kind == 3) | (kind == 7)) & (time > self.last)
-        complete = (kind == 4) & (times.finish()[rows] - 1 > self.last)
+        complete = (kind == 4) & (events.finish[rows] - 1 > self.last)
         sizes = wire.SIZE.get(self.words[word[complete]])
         self.patches += [
             _Patch(word[begins] + 1, first[begins]),
@@ -391,7 +391,7 @@ class _Extraction:
                 if not Selection.matches(text, self.selection.categories):
                     self.mark[word] = 0
         # Objects are kept, as are thread records of those that run; other records may be left out.
-        known = runs[runs < self.passed.scanner.scan.providers.known.rows]
+        known = runs[runs < self.passed.reader.threads.count]
         self.homeless = known[self.mark[tasks.offsets[known] // 8] == 0]
         loans = needs.all_loans()
         return loans.owner, loans.needed
@@ -451,8 +451,8 @@ class _Extraction:
         name = b""
         if infos.size:
             headers[infos[0]] = _SECTION
-            code = self.passed.scanner.scan.providers.table.filled()["name"][0]
-            name = self.capture.strings.bytes_of(int(code))
+            default = self.passed.reader.speakers.default
+            name = default.name.encode(errors="surrogateescape")
         info = ProviderInfo(
             id=providers.id(0), name=name.decode(errors="surrogateescape") or providers.name
         )
@@ -536,7 +536,7 @@ class _Extraction:
         return places[order], values[order].view(np.int64)
 
     def _left_out(self, types: I64) -> dict[str, int]:
-        kinds = self.passed.scanner.kinds
+        kinds = self.passed.reader.kinds_seen
         kept = np.bincount(types, minlength=16)
         out = {}
         for number, name in _NAMES.items():

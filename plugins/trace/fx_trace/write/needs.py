@@ -19,10 +19,16 @@ from fx_trace import rules
 from fx_trace.format import EVENT_KIND
 from fx_trace.indexed import STRINGS, THREADS
 from fx_trace.kinds import ArgType, EventType, RecordType
-from fx_trace.read.blocks import TraceBlocks, TraceFile, TraceFrames, trace_format
+from fx_trace.read.blocks import (
+    Pairs,
+    TraceBlocks,
+    TraceFile,
+    TraceFrames,
+    fields_of,
+    trace_format,
+)
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.kernels.codes import Numbering
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.strings import StringPool
 from fxframework.wire.blocks import Block
@@ -60,11 +66,6 @@ IS_TIMED[RecordType.EVENT] = True
 """Whether records of a type may have a time."""
 EVENT_ENTRY = trace_format().classes.index(r.Event)
 KEYS = {STRINGS: 1, THREADS: -1}
-
-
-def fields_of(cls: Any) -> dict[str, Any]:
-    """Return the fields of a class by name."""
-    return {field.name: field for field in cls.layout.fields}
 
 
 ARGUMENT = fields_of(r.Argument)
@@ -169,27 +170,6 @@ class Definers:
             self.columns = longer
         self.columns[:, first : self.count] = words, starts, lengths
         return np.arange(first, self.count, dtype=np.int32)
-
-
-class Pairs:
-    """Pairs of numbers of 64 bits, made one number each."""
-
-    def __init__(self) -> None:
-        self.first = Numbering()
-        self.second = Numbering()
-
-    def enter(self, first: I64, second: I64) -> I64:
-        """Return the numbers of pairs."""
-        return as_one(self.first.enter(first), self.second.enter(second))
-
-    def find(self, first: I64, second: I64) -> I64:
-        """Return the numbers of pairs; -1 for those of which a part was never entered."""
-        return as_one(self.first.find(first), self.second.find(second))
-
-
-def as_one(first: I64, second: I64) -> I64:
-    """Return two small numbers as one; -1 if one of them is negative."""
-    return np.where((first < 0) | (second < 0), -1, first << 32 | second)
 
 
 class Needs(TraceBlocks):

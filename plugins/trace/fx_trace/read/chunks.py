@@ -1,0 +1,170 @@
+"""Chunks: raw rows of consecutive records, and those of a whole file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace.meaning import COLUMNS, Cells
+from fxframework.io.spill import Spill
+from fxframework.io.words import WORD
+from fxframework.wire.blocks import BLOCK_BYTES
+
+__all__ = ["Chunk", "Filled", "WholeRows", "filled_of"]
+
+I64 = NDArray[np.int64]
+ALIASES = {"time": ("ticks",), "finish": ("word", "time")}
+"""Columns that may be the same as another one."""
+
+
+class Filled(SimpleNamespace):
+    """Columns of raw rows (``meaning.COLUMNS``), each of shape (rows,)."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NDArray[Any]: ...
+
+
+@attrs.define(eq=False)
+class Chunk:
+    """Raw rows of consecutive records."""
+
+    events: Filled
+    args: Filled
+    sched: Filled
+    logs: Filled
+    blobs: Filled
+    objects: Filled
+    profiler: Filled
+    counters: Filled
+    annotations: Filled
+    first: dict[str, int]
+    """By table, and of `ends`: the row of the chunk's first one."""
+    after: dict[str, int]
+    """The same of the row behind its last one."""
+    clocks: I64
+    """Shape (n, 2): the first of the events of a clock, and its number in ``RowReader.clocks``."""
+    outside: I64
+    """Offsets of the records with times that do not fit 63 bits of nanoseconds."""
+    unnamed: list[int]
+    """Codes of texts that stand for unknown strings and were not met before."""
+    pids: I64
+    """The process koid of each thread so far."""
+    end: int
+    """Bytes of the file that were read so far."""
+
+    def by_clock(self, values: list[int]) -> NDArray[np.uint64]:
+        """Return for each event the value of its clock, of some that are given by clock."""
+        counts = np.diff(self.clocks[:, 0], append=self.events.kind.size)
+        numbers = np.repeat(self.clocks[:, 1], counts)
+        return np.array(values, np.uint64)[numbers]
+
+
+def filled_of(columns: Mapping[str, str], parts: list[Cells]) -> Filled:
+    """Return the rows of several runs, one after another."""
+    filled: Cells = {}
+    for name, dtype in columns.items():
+        alias = alias_of(name, parts, filled)
+        if alias:
+            filled[name] = filled[alias]
+        elif not parts:
+            filled[name] = np.zeros(0, dtype)
+        else:
+            column = parts[0][name]
+            if len(parts) > 1:
+                column = np.concatenate([cells[name] for cells in parts])
+            filled[name] = np.ascontiguousarray(column, dtype)
+    return Filled(**filled)
+
+
+def alias_of(name: str, parts: list[Cells], filled: Cells) -> str | None:
+    """Return another column that is the same in all parts; None if there is none."""
+    for alias in ALIASES.get(name, ()):
+        if alias in filled and parts and all(cells[name] is cells[alias] for cells in parts):
+            return alias
+    return None
+
+
+class WholeRows:
+    """The rows of a whole file of ``nbytes``, which grow chunk by chunk."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        self.position = 0
+        """The byte behind the last chunk."""
+        self.counts = dict.fromkeys(COLUMNS, 0)
+        self.columns: dict[tuple[str, str], Spill] = {}
+        self.aliases: dict[tuple[str, str], str] = {}
+        """Columns that have been the same as another one so far."""
+        self.clocks = [np.zeros((0, 2), np.int64)]
+        self.outside = [np.zeros(0, np.int64)]
+
+    def add(self, chunk: Chunk) -> None:
+        """Add the rows of a chunk."""
+        self.clocks.append(chunk.clocks + np.array([self.counts["events"], 0]))
+        self.outside.append(chunk.outside)
+        before = dict(self.counts)
+        for table in COLUMNS:
+            filled: Cells = vars(getattr(chunk, table))
+            count = next(iter(filled.values())).size
+            for name, column in filled.items() if count else ():
+                # What names events and arguments by number does so within the chunk.
+                shift = before.get({"event": "events", "arg": "args"}.get(name, ""), 0)
+                self.put(table, name, column + shift if shift else column, filled)
+            self.counts[table] += count
+        self.position = chunk.end
+
+    def put(self, table: str, name: str, column: NDArray[Any], filled: Cells) -> None:
+        """Add a column of a chunk."""
+        key = table, name
+        used = self.counts[table]
+        spill = self.columns.get(key)
+        if spill is None:
+            alias = self.aliases.get(key)
+            others = ALIASES.get(name, ()) if used == 0 else (alias,)
+            same = next((other for other in others if other and column is filled[other]), None)
+            if same is not None:
+                self.aliases[key] = same
+                return
+            spill = self.columns[key] = Spill(column.dtype, in_memory=True)
+            spill.grow(self.room(used + column.size))
+            if alias is not None:  # it has been the same up to here
+                spill.array[:used] = self.column(table, alias)[:used]
+                del self.aliases[key]
+        elif spill.array.size < used + column.size:
+            spill.grow(used + column.size)
+        spill.array[used : used + column.size] = column
+
+    def room(self, rows: int) -> int:
+        """Return for how many rows there should be room, if the rest of the file is like this."""
+        share = self.nbytes / max(self.position, BLOCK_BYTES)
+        return max(rows, int(min(1.05 * rows * share, self.nbytes // WORD)))
+
+    def column(self, table: str, name: str) -> NDArray[Any]:
+        """Return a column as it is so far."""
+        name = self.aliases.get((table, name), name)
+        name = self.aliases.get((table, name), name)
+        spill = self.columns.get((table, name))
+        if spill is None:
+            return np.zeros(0, COLUMNS[table][name])
+        return spill.array[: self.counts[table]]
+
+    def chunk(self, after: dict[str, int], pids: I64) -> Chunk:
+        """Return all rows; ``after`` and ``pids`` are those of the last chunk."""
+        filled = {}
+        for table, columns in COLUMNS.items():
+            made: Cells = {}
+            for name in columns:
+                alias = self.aliases.get((table, name))
+                made[name] = self.column(table, name) if alias is None else made[alias]
+            filled[table] = Filled(**made)
+        return Chunk(
+            **filled, first=dict.fromkeys(after, 0), after=after,
+            clocks=np.concatenate(self.clocks), outside=np.concatenate(self.outside), unnamed=[],
+            pids=pids, end=self.position,
+        )  # fmt: skip

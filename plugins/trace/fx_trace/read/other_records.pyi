@@ -1,3 +1,0 @@
-from fx_trace.read.fields import FieldReader
-
-class OtherRecords(FieldReader): ...

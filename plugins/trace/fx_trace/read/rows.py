@@ -1,0 +1,800 @@
+"""Rows: the raw rows of tables, from the columns of blocks; ``fx_trace.meaning`` says which.
+
+``RowReader`` reads a trace from its beginning and yields a ``Chunk`` for each block. It knows what
+records before said: which threads there are, which rates providers have, and names of objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import format as wire
+from fx_trace import records as r
+from fx_trace import rules
+from fx_trace.indexed import STRINGS, THREADS, Process, Thread
+from fx_trace.kinds import ArgType, EventType, RecordType
+from fx_trace.meaning import (
+    COLUMNS,
+    EVENTS_OF,
+    IS_ROW_OF,
+    MAKERS,
+    NUMERIC,
+    PRIORITIES,
+    PROCESS_NAME,
+    TABLE_CODE,
+    TABLE_OF_EVENT,
+    Cells,
+)
+from fx_trace.read.blocks import (
+    SAID,
+    SPECIAL,
+    Pairs,
+    TraceBlocks,
+    TraceFile,
+    fields_of,
+    trace_format,
+)
+from fx_trace.read.chunks import Chunk, filled_of
+from fx_trace.read.threads import GONE, FirstUses, Threads
+from fxframework.io.limits import Limits
+from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.pools import codes_of
+from fxframework.model.clock import NS_MAX, NS_MIN, Clock
+from fxframework.model.strings import StringPool
+from fxframework.wire.blocks import Block
+from fxframework.wire.families import Fields
+from fxframework.wire.known import CODE, LENGTH, START, Codes
+from fxframework.wire.many import Entered, Many, Reference
+from fxframework.wire.runs import Run, enter_texts
+from fxframework.wire.state import Registrations
+
+__all__ = ["RowReader"]
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+ARGUMENT = fields_of(r.Argument)
+VALUES = ARGUMENT["value"].kinds
+"""The fields of values, by type of argument."""
+TIMED = (
+    r.ContextSwitch, r.ThreadWakeup, r.LegacyContextSwitch, r.Log, r.ProfilerModule,
+    r.ProfilerMmap, r.ProfilerBacktrace, r.LargeBlobWithMetadata,
+)  # fmt: skip
+"""Classes of records with a time, beside events of defined types."""
+NAMED = Fields([fields_of(r.StringRecord)["value"], fields_of(r.ProviderInfo)["name"]])
+"""Texts that get their codes elsewhere."""
+OF_LARGE = 15
+"""What stands for the kind of a large record that the format does not define."""
+
+
+UNDEFINED: tuple[Any, ...] = (r.UnknownMetadata, r.UnknownScheduling, r.UnknownProfiler)
+"""Classes of records of kinds that the format does not define; of large ones, none is counted."""
+
+
+def kind_of(cls: Any) -> int:
+    """Return the number by which records of a class are counted: 16 * type + subtype.
+
+    Where a field tells the subtype, it is that of subtype 0.
+    """
+    if cls is r.Unknown:
+        return wire.KIND_UNKNOWN
+    kind = cls.layout.kind
+    if cls is r.UnknownLarge:
+        return 16 * RecordType.LARGE + OF_LARGE
+    if cls.undefined_kinds:
+        return 16 * int(cls.layout.family.members[0].layout.kind[0])
+    return 16 * int(kind[0]) + (int(kind[-1]) if len(kind) > 1 else 0)
+
+
+KIND_OF = {cls: kind_of(cls) for cls in trace_format().classes}
+KIND_FIELDS = {
+    r.Event: fields_of(r.Event)["event"],
+    **{cls: cls.layout.family.kinds[1] for cls in UNDEFINED},
+}
+"""The fields that tell the subtypes."""
+ROWS_OF = {
+    "sched": "sched", "logs": "logs", "args": "args", "blobs": "blobs", "objects": "trace_objects",
+    "profiler": "trace_profiler", "counters": "counters",
+}  # fmt: skip
+"""By raw rows, the table that has as many."""
+
+
+class SoundRows:
+    """The records of a class in a run that make rows."""
+
+    def __init__(self, reader: RowReader, many: Many) -> None:
+        self.reader = reader
+        self.many = many
+        self.cls = many.layout.cls
+        self.fields = fields_of(self.cls)
+        own = many.own
+        assert own.sound is not None  # noqa: S101 (set by ``Run.finish``)
+        is_row = own.sound
+        everything = own.all_sound
+        if self.cls is r.Event:
+            is_defined = many.known[self.fields["event"]] <= max(EventType)
+            if not is_defined.all():
+                is_row, everything = is_row & is_defined, False
+        self.index: I64 | None = None if everything else np.flatnonzero(is_row)
+        """Which records of the class they are; None: all."""
+        self.is_row = is_row
+        self.ordinals: I64 = self.picked(own.ordinals)
+        self.count = self.ordinals.size
+        self.places: I64 = self.picked(many.start)
+
+    def picked(self, column: Any) -> Any:
+        """Return the values of a column for these records."""
+        return column if self.index is None else column[self.index]
+
+    def has(self, name: str) -> bool:
+        """Return whether any record has a field with a condition."""
+        return isinstance(self.many.known.get(self.fields[name]), np.ndarray)
+
+    def number(self, name: str) -> I64:
+        """Return the values of a number."""
+        return self.picked(self.many.full(self.many.known[self.fields[name]]))  # type: ignore[no-any-return]
+
+    def aspect(self, name: str, key: str) -> I64:
+        """Return places or lengths of the bytes of a field."""
+        return self.picked(self.many.known[self.fields[name], key])  # type: ignore[no-any-return]
+
+    def codes(self, name: str) -> I32:
+        """Return the codes of the texts of a field."""
+        return self.picked(self.many.known[self.fields[name], CODE].column())  # type: ignore[no-any-return]
+
+    def every(self, value: int) -> I64:
+        """Return a column of one value."""
+        return np.broadcast_to(np.int64(value), self.count)
+
+    def offsets(self, places: I64) -> I64:
+        """Return the offsets in the file of places in the bytes that are read."""
+        return self.reader.file.offset_of(places)
+
+    def threads(self, name: str) -> I32:
+        """Return the threads of a field; -1 for those of which only the process is there."""
+        return self.picked(self.reader.threads_of(self.many, self.fields[name]))  # type: ignore[no-any-return]
+
+    def processes(self, name: str) -> I64:
+        """Return the process koids of a field; 0 for threads that nobody registered."""
+        many, field = self.many, self.fields[name]
+        threads = self.reader.threads_of(many, field)
+        pids = np.append(self.reader.threads.pids, 0)[threads]  # the last one is that of none
+        is_inline = np.flatnonzero(many.known[field.index] == 0)
+        if is_inline.size:
+            starts = many.known[field, START][is_inline]
+            starts = np.minimum(starts, many.reading.data.size - WORD)
+            pids[is_inline] = many.reading.numbers.integers(starts, WORD, big=many.big)
+        return self.picked(pids)  # type: ignore[no-any-return]
+
+
+class RowReader(TraceBlocks):
+    """Reads the records of a trace into raw rows."""
+
+    apart = frozenset([THREADS])
+    reports_begin = False
+
+    def __init__(self, file: TraceFile, limits: Limits, strings: StringPool) -> None:
+        self.threads = Threads()
+        super().__init__(file, limits, strings, tables=())
+        self.speakers.thread_pool = self.threads.pool
+        self.longest_string = limits.max_string or 1 << 62
+        self.rows = dict.fromkeys(
+            ("counters", "sched", "logs", "args", "blobs", "trace_objects", "trace_profiler"), 0
+        ) | dict.fromkeys(EVENTS_OF, 0)
+        """Rows so far, by table, and of `ends`."""
+        self.kinds_seen = np.zeros(wire.KINDS, np.int64)
+        """Records of each kind: by 16 * type + subtype, and by the numbers of ``format``."""
+        self.types_seen = 0
+        """A bit for each type of argument so far."""
+        self.has_end_args = False
+        """Whether any end event has arguments."""
+        self.clocks: list[Clock] = [Clock()]
+        """The clocks of events; the first one counts nanoseconds."""
+        self.clock_numbers: dict[Clock, int] = {self.clocks[0]: 0}
+        self.unnamed: list[int] = []
+        """Codes of ``<str#N>`` that were not given to a chunk yet."""
+        self.markers = np.full(wire.STRING_REF_INDEX.limit + 1, -1, np.int32)
+        """By index, the code of the text for a string that nobody registered; -1: not needed."""
+        self.objects_by_key = Registrations()
+        """The names of objects, by process and pointer, or by koid."""
+        self.object_keys = Pairs()
+        self.names_objects = False
+        self.parts: dict[str, list[Cells]] = {name: [] for name in COLUMNS}
+        """The rows of a block, by run."""
+        self.clock_parts: list[I64] = []
+        self.outside: list[I64] = []
+        self.thread_columns: dict[tuple[int, Any], I32] = {}
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the rows of each block; a file has one at least."""
+        first = dict(self.rows)
+        for block in self.blocks():
+            yield self.take_chunk(first, block.end)
+            first = dict(self.rows)
+
+    def events_seen(self, *kinds: int) -> int:
+        """Return the number of events of these types so far."""
+        return sum(int(self.kinds_seen[16 * wire.RECORD_EVENT + kind]) for kind in kinds)
+
+    # --- What is read ---------------------------------------------------------------------------
+
+    def judge(self, many: Many) -> None:
+        """Have threads and texts that rows need entered; report what rows alone tell."""
+        super().judge(many)
+        for field in many.layout.fields:
+            if isinstance(field, Thread) and not isinstance(field, Process):
+                self.enter_koids(many, field)
+        fields = fields_of(many.layout.cls)
+        if many.layout.cls is r.ProfilerModule:
+            for name in ("name", "build_id"):
+                enter_texts(many, fields[name])
+        for items in self.items_of(many):
+            self.enter_blobs(items)
+        self.report_long(many)
+
+    def items_of(self, many: Many) -> list[Many]:
+        """Return the arguments of the records of a class, those read together."""
+        args = fields_of(many.layout.cls).get("args")
+        return many.own.lists.get(args, [])
+
+    def enter_koids(self, many: Many, field: Thread) -> None:
+        """Have the koids of threads entered that are in the records."""
+        if (field, START) not in many.known:
+            return
+        is_inline = many.known[field.index] == 0
+        if (field, LENGTH) in many.known:  # of others, only the process is there
+            is_inline &= many.known[field, LENGTH] == 2 * WORD
+        there = np.flatnonzero(is_inline)
+        starts = many.known[field, START][there]
+        codes = np.full(there.size, -1, np.int32)
+        lengths = np.full(there.size, 2 * WORD)
+        many.reading.entered.append(Entered(many.own, there, starts, lengths, codes, THREADS))
+        if (field, CODE) not in many.known:
+            many.known[field, CODE] = Codes(is_inline.size)
+        many.known[field, CODE].add(there, codes)
+
+    def enter_blobs(self, items: Many) -> None:
+        """Have the values of arguments entered that are bytes."""
+        field = VALUES[ArgType.BLOB]
+        there = np.flatnonzero(items.known[ARGUMENT["type"]] == ArgType.BLOB)
+        if there.size:
+            codes = np.full(there.size, -1, np.int32)
+            starts, lengths = (items.known[field, key][there] for key in (START, LENGTH))
+            rows = items.rows_at(there)
+            items.reading.entered.append(Entered(items.own, rows, starts, lengths, codes))
+            items.known[field, CODE] = Codes(items.start.size)
+            items.known[field, CODE].add(there, codes)
+
+    def report_long(self, many: Many) -> None:
+        """Report strings that are longer than they may be."""
+        longest = self.longest_string
+        for group in (many, *self.items_of(many)):
+            for key, lengths in group.known.items():
+                if type(key) is not tuple or key[1] != LENGTH or isinstance(key[0], Thread):
+                    continue
+                # What has no code is bytes, but for the texts that records are about.
+                is_text = (key[0], CODE) in group.known or key[0] in NAMED
+                if is_text and int(np.max(lengths, initial=0)) > longest:
+                    over = rules.STRING_OVER_LIMIT
+                    group.report(over, lengths > longest, lengths, group.start)
+
+    def codes_of(self, run: Run, ordinals: I64, starts: I64, lengths: I64) -> I32:
+        """Return the codes of texts, of long ones those of the beginnings."""
+        return super().codes_of(run, ordinals, starts, np.minimum(lengths, self.longest_string))
+
+    def codes_apart(self, run: Run, table: Any, starts: I64, lengths: I64) -> I32:
+        """Return the codes of the koids of threads."""
+        del table
+        return codes_of(self.threads.pool.pool, run.reading.data, starts, lengths)
+
+    def look_up(self, reference: Reference) -> None:
+        """Look up strings or threads; give markers to those that nobody registered."""
+        super().look_up(reference)
+        sound = reference.own.sound
+        assert sound is not None  # noqa: S101 (set by ``Run.finish``)
+        missing = np.flatnonzero(reference.codes < 0)
+        missing = missing[sound[reference.rows][missing]]
+        if not missing.size:
+            return
+        numbers = reference.numbers[missing]
+        if reference.table is STRINGS:
+            reference.codes[missing] = self.markers_of(numbers)
+            return
+        registrations = self.registrations[THREADS]
+        ordinals = reference.own.ordinals[reference.rows][missing]
+        keys = registrations.scoped(registrations.scopes, numbers, ordinals)
+        reference.codes[missing] = GONE + self.threads.gone.enter(keys)
+
+    def markers_of(self, numbers: I64) -> I32:
+        """Return the codes of the texts that stand for strings that nobody registered."""
+        present = np.flatnonzero(np.bincount(numbers))
+        for number in present[self.markers[present] < 0].tolist():
+            code = self.strings.intern(STRINGS.unknown(number).encode())
+            self.markers[number] = code
+            self.unnamed.append(code)
+        return self.markers.take(numbers)
+
+    def report_stretches(self, run: Run, entry: int, rows: I64) -> None:
+        """Count what is not a record of a known type."""
+        super().report_stretches(run, entry, rows)
+        faults = self.frames.faults[rows]
+        self.count_kind(wire.KIND_PADDING, int(np.count_nonzero(faults == rules.ZERO_WORDS)))
+        is_damage = (faults > 0) & (faults != rules.ZERO_WORDS)
+        self.count_kind(wire.KIND_DAMAGED, int(np.count_nonzero(is_damage)))
+        for row in rows[faults <= 0].tolist():
+            place = int(run.places[row])
+            if self.frames.faults[row] == SPECIAL:
+                self.count_kind(self.file.counted_as(place), 1)
+                end = place + int(run.sizes[row])
+                if self.file.special(place, end) is None:
+                    shown = self.shown(rules.odd_bytes_detail(end))
+                    run.note_rows(int(rules.ODD_BYTES), np.array([row]), np.array([shown]))
+            else:  # metadata in an image, which says nothing
+                self.count_kind(wire.METADATA_TYPE.get(int(self.file.words[place // WORD])), 1)
+
+    def count_kind(self, number: int, count: int) -> None:
+        """Count records of a kind, if it is one (-1 is none)."""
+        if number >= 0:
+            self.kinds_seen[number] += count
+
+    # --- Rows -----------------------------------------------------------------------------------
+
+    def take_run(self, block: Block, run: Run) -> None:
+        """Make the rows of a run."""
+        del block
+        self.number_threads(run)
+        sources: dict[str, list[tuple[SoundRows, Cells]]] = {}
+        timed: list[I64] = []
+        for plan, many in run.read_classes:
+            rows = SoundRows(self, many)
+            self.count_records(rows)
+            if plan.cls in TIMED or plan.cls is r.Event:
+                timed.append(rows.ordinals)
+            if plan.cls in MAKERS and rows.count:
+                table, make = MAKERS[plan.cls]
+                cells = {"offset": rows.offsets(rows.places), **make(rows)}
+                if table == "objects":
+                    cells["ordinal"] = rows.ordinals
+                sources.setdefault(table, []).append((rows, cells))
+        self.report_missing_rates(run, timed)
+        clocks = self.clocks_of(run)
+        merged: dict[str, Cells] = {}
+        arguments: list[tuple[I64, Cells]] = []
+        for table, made in sources.items():
+            places = self.put_rows(run, table, made, clocks)
+            cells = merged[table] = self.parts[table][-1]
+            for (rows, _), place in zip(made, places, strict=True):
+                arguments += self.arguments_of(rows, table, cells, place)
+        self.put_arguments(run, arguments, merged)
+        for table, cells in merged.items():
+            self.count_rows(table, cells)
+        self.thread_columns.clear()
+
+    def count_records(self, rows: SoundRows) -> None:
+        """Count the records of a class by kind; those that do not fit are damaged."""
+        many, own = rows.many, rows.many.own
+        count = own.ordinals.size
+        if not own.all_sound:
+            short = int(np.count_nonzero(own.short & ~own.odd))
+            self.count_kind(wire.KIND_DAMAGED, short)
+            count -= short
+        kind = KIND_OF[rows.cls]
+        if rows.cls not in KIND_FIELDS:
+            self.count_kind(kind, count)
+            return
+        subtypes = many.full(many.known[KIND_FIELDS[rows.cls]])
+        counts = np.bincount(subtypes if own.all_sound else subtypes[own.sound], minlength=16)
+        self.kinds_seen[kind : kind + 16] += counts
+
+    def put_rows(
+        self, run: Run, table: str, made: list[tuple[SoundRows, Cells]], clocks: ClocksOfRun
+    ) -> list[I64]:
+        """Put rows of all classes of a table in the order of the file; return where each went."""
+        cells = made[0][1]
+        ordinals = made[0][0].ordinals
+        places = [np.arange(ordinals.size)]
+        if len(made) > 1:
+            is_row = np.zeros(run.rows, bool)
+            for rows, _ in made:
+                is_row[rows.ordinals] = True
+            place = np.cumsum(is_row) - 1
+            places = [place[rows.ordinals] for rows, _ in made]
+            ordinals = np.flatnonzero(is_row)
+            cells = {}
+            for name in made[0][1]:
+                column = np.empty(ordinals.size, COLUMNS[table].get(name, "i8"))
+                for (_, some), where in zip(made, places, strict=True):
+                    column[where] = some[name]
+                cells[name] = column
+        if "time" in COLUMNS[table]:
+            cells["time"] = clocks.times(ordinals, cells["ticks"], cells["offset"])
+        if table == "events":
+            cells["finish"] = cells["time"]
+            if (cells["kind"] == EventType.DURATION_COMPLETE).any():
+                cells["finish"] = clocks.times(ordinals, cells["word"], None)
+            self.clock_parts.append(clocks.segments(ordinals, self.rows_in_block("events")))
+        self.parts[table].append(cells)
+        return places
+
+    def rows_in_block(self, table: str) -> int:
+        """Return how many rows the runs of the block have so far."""
+        return sum(next(iter(cells.values())).size for cells in self.parts[table])
+
+    def count_rows(self, table: str, cells: Cells) -> None:
+        """Count rows that were put."""
+        if table in ROWS_OF:
+            self.rows[ROWS_OF[table]] += cells["offset"].size
+            return
+        counts = np.bincount(cells["kind"], minlength=16)
+        for name, kinds in EVENTS_OF.items():
+            self.rows[name] += int(counts[list(kinds)].sum())
+
+    def take_chunk(self, first: dict[str, int], end: int) -> Chunk:
+        """Return the rows of the block, and forget them."""
+        filled = {name: filled_of(COLUMNS[name], parts) for name, parts in self.parts.items()}
+        clocks = np.concatenate([np.zeros((0, 2), np.int64), *self.clock_parts])
+        outside = np.concatenate([np.zeros(0, np.int64), *self.outside])
+        chunk = Chunk(
+            **filled, first=first, after=dict(self.rows), clocks=clocks, outside=outside,
+            unnamed=self.unnamed, pids=self.threads.pids, end=end,
+        )  # fmt: skip
+        self.unnamed = []
+        self.clock_parts.clear()
+        self.outside.clear()
+        for parts in self.parts.values():
+            parts.clear()
+        return chunk
+
+    # --- Arguments ------------------------------------------------------------------------------
+
+    def arguments_of(
+        self, rows: SoundRows, table: str, cells: Cells, place: I64
+    ) -> list[tuple[I64, Cells]]:
+        """Return the arguments of records, whose rows are at some places of those of the run."""
+        groups: list[tuple[I64, Cells]] = []
+        own = rows.many.own
+        for items in self.items_of(rows.many):
+            if not items.start.size:
+                continue
+            own_rows = items.rows_at(np.arange(items.start.size))
+            kept: Any = slice(None)
+            if rows.index is not None:
+                kept = np.flatnonzero(rows.is_row[own_rows])
+                own_rows = own_rows[kept]
+            place_of = np.zeros(own.ordinals.size, np.int64)
+            place_of[slice(None) if rows.index is None else rows.index] = place
+            row = place_of[own_rows]
+            kinds = items.known[ARGUMENT["type"]][kept]
+            group: Cells = {
+                "type": kinds,
+                "name": items.known[ARGUMENT["name"], CODE].column()[kept],
+                "offset": cells["offset"][row],
+                "value": value_of(items, kinds, kept),
+                "row": row,
+            }
+            if table == "events":
+                group["table"] = TABLE_OF_EVENT[cells["kind"][row]]
+                group["parent"] = self.event_rows(cells["kind"])[row]
+                self.report_counters(items, kinds, kept, group["table"])
+            else:
+                group["table"] = np.broadcast_to(np.uint8(TABLE_CODE[table]), row.size)
+                group["parent"] = self.rows[ROWS_OF[table]] + row
+            groups.append((own.ordinals[own_rows], group))
+        return groups
+
+    def event_rows(self, kinds: I64) -> I64:
+        """Return the row of each event in its table, or what stands for the slice that it ends."""
+        numbers = np.zeros(kinds.size, np.int64)
+        for table, is_of_table in IS_ROW_OF.items():
+            events = np.flatnonzero(is_of_table[kinds])
+            found = self.rows[table] + np.arange(events.size)
+            numbers[events] = wire.PARENT_END - found if table == "ends" else found
+        return numbers
+
+    def report_counters(self, items: Many, kinds: I64, kept: Any, tables: Any) -> None:
+        """Report arguments of counters that are something else than numbers."""
+        is_strange = (tables == wire.TABLE_COUNTERS) & ~is_numeric(kinds)
+        if is_strange.any():
+            where = np.arange(items.start.size)[kept][is_strange]
+            every_kind = items.known[ARGUMENT["type"]]
+            items.report(rules.COUNTER_NOT_NUMERIC, where, every_kind, items.start)
+
+    def put_arguments(
+        self, run: Run, groups: list[tuple[I64, Cells]], merged: Mapping[str, Cells]
+    ) -> None:
+        """Put the arguments of a run in the order of the file, and take in what they say."""
+        if not groups:
+            self.refer(run, None, merged)
+            return
+        ordinals, cells = groups[0]
+        if len(groups) > 1:
+            ordinals = np.concatenate([each for each, _ in groups])
+            order = np.argsort(ordinals, kind="stable")
+            ordinals = ordinals[order]
+            cells = {
+                name: np.concatenate([some[name] for _, some in groups])[order]
+                for name in groups[0][1]
+            }
+        present = np.flatnonzero(np.bincount(cells["type"]))
+        self.types_seen |= sum(1 << kind for kind in present.tolist())
+        self.has_end_args |= bool((cells["parent"] <= wire.PARENT_END).any())
+        if "events" in merged and (cells["table"] == wire.TABLE_COUNTERS).any():
+            self.put_counters(cells)
+        if "sched" in merged:
+            self.put_priorities(cells, merged["sched"])
+        if "objects" in merged:
+            self.put_processes(cells, merged["objects"])
+        self.refer(run, (ordinals, cells), merged)
+        self.parts["args"].append(cells)
+        self.rows["args"] += cells["type"].size
+
+    def put_counters(self, cells: Cells) -> None:
+        """Make a row for each argument of a counter that is a number; others have no row."""
+        of_counters = cells["table"] == wire.TABLE_COUNTERS
+        args = np.flatnonzero(of_counters & is_numeric(cells["type"]))
+        parent = np.where(of_counters, -1, cells["parent"])
+        parent[args] = self.rows["counters"] + np.arange(args.size)
+        cells["parent"] = parent
+        # The rows of the run's events are put already, those of its arguments are not.
+        events = self.rows_in_block("events") - self.parts["events"][-1]["offset"].size
+        self.parts["counters"].append(
+            {"event": events + cells["row"][args], "arg": self.rows_in_block("args") + args}
+        )
+        self.rows["counters"] += args.size
+
+    def put_priorities(self, cells: Cells, sched: Cells) -> None:
+        """Take priorities from the arguments of scheduling records."""
+        is_number = (cells["table"] == wire.TABLE_SCHED) & (cells["type"] == ArgType.INT32)
+        if not is_number.any():
+            return
+        for (kind, name), column in PRIORITIES.items():
+            args = np.flatnonzero(is_number & (cells["name"] == self.strings.code(name)))
+            args = args[sched["kind"][cells["row"][args]] == kind]
+            sched[column] = with_last(sched[column], cells["row"][args], cells["value"][args])
+
+    def put_processes(self, cells: Cells, objects: Cells) -> None:
+        """Take the processes of kernel objects from their arguments."""
+        says_process = (cells["table"] == wire.TABLE_OBJECTS) & (cells["type"] == ArgType.KOID)
+        says_process &= cells["name"] == self.strings.code(PROCESS_NAME)
+        args = np.flatnonzero(says_process)
+        args = args[objects["kind"][cells["row"][args]] == 0]
+        objects["pid"] = with_last(objects["pid"], cells["row"][args], cells["value"][args])
+
+    # --- Objects --------------------------------------------------------------------------------
+
+    def refer(
+        self, run: Run, arguments: tuple[I64, Cells] | None, merged: Mapping[str, Cells]
+    ) -> None:
+        """Note the names of objects, and which arguments mean objects that records before named."""
+        objects = merged.get("objects")
+        if objects is not None:
+            is_kernel = objects["kind"] == 0
+            owners = np.where(is_kernel, 0, objects["pid"] ^ wire.SIGN)
+            keys = self.object_keys.enter(owners, np.ascontiguousarray(objects["value"]))
+            names = objects["name"].astype(np.int32, copy=False)
+            nothing = np.zeros(0, np.int64)
+            self.objects_by_key.begin(objects["ordinal"], keys, names, nothing)
+            self.names_objects = True
+        if not self.names_objects:
+            return
+        if arguments is not None:
+            self.annotate(*arguments, merged)
+        self.objects_by_key.settle(run.count)
+
+    def annotate(self, ordinals: I64, cells: Cells, merged: Mapping[str, Cells]) -> None:
+        """Annotate koids, and pointers of events, with the names of the objects that they mean."""
+        # A pointer outside of an event is of no process.
+        of_events = ~np.isin(cells["table"], list(TABLE_CODE.values()))
+        every_pointer = (cells["type"] == ArgType.POINTER) & of_events
+        args = np.flatnonzero(every_pointer | (cells["type"] == ArgType.KOID))
+        if not args.size:
+            return
+        pointers = np.flatnonzero(every_pointer[args])
+        owners = np.zeros(args.size, np.int64)
+        if pointers.size:
+            threads = merged["events"]["thread"][cells["row"][args[pointers]]]
+            owners[pointers] = self.threads.pids[threads] ^ wire.SIGN
+        keys = self.object_keys.find(owners, cells["value"][args])
+        names = self.objects_by_key.find(keys, ordinals[args])
+        known = np.flatnonzero(names >= 0)
+        self.parts["annotations"].append(
+            {"arg": self.rows_in_block("args") + args[known], "name": names[known]}
+        )
+
+    # --- Threads --------------------------------------------------------------------------------
+
+    def threads_of(self, many: Many, field: Thread) -> I32:
+        """Return the threads of a field, by row of the class; -1 where there is none."""
+        key = id(many), field
+        found = self.thread_columns.get(key)
+        if found is None:
+            found = self.thread_columns[key] = self.threads.find(numbers_of(many, field))
+        return found
+
+    def number_threads(self, run: Run) -> None:
+        """Number the threads that the records of a run are the first to mention."""
+        self.threads.make_room()
+        found: list[FirstUses] = []
+        for entered in run.reading.entered:
+            if entered.table is THREADS and entered.numbers is not None:
+                found += self.first_uses(
+                    entered.own, entered.rows, entered.codes, entered.starts, 0, 0
+                )
+        for _, many in run.read_classes:
+            fields = [field for field in many.layout.fields if isinstance(field, Thread)]
+            for turn, field in enumerate(fields):
+                numbers = numbers_of(many, field)
+                starts = many.known.get((field, START), 0)
+                rows = np.arange(numbers.size)
+                indexes = many.known[field.index]
+                found += self.first_uses(many.own, rows, numbers, starts, turn, indexes)
+        if found:
+            self.add_threads(run, found)
+
+    def first_uses(
+        self, own: Any, rows: I64, numbers: I32, starts: Any, turn: int, indexes: Any
+    ) -> list[FirstUses]:
+        """Return the first uses, by records of a class, of threads that are not known yet."""
+        new = np.flatnonzero((self.threads.find(numbers) < 0) & (numbers >= 0))
+        new = new[own.sound[rows[new]]]
+        if not new.size:
+            return []
+        _, first = np.unique(numbers[new], return_index=True)
+        new = new[np.sort(first)]
+        starts, indexes = (np.broadcast_to(each, numbers.size)[new] for each in (starts, indexes))
+        turns = np.full(new.size, turn)
+        return [FirstUses(own.ordinals[rows[new]], turns, numbers[new], starts, indexes)]
+
+    def add_threads(self, run: Run, found: list[FirstUses]) -> None:
+        """Add threads in the order in which records mention them."""
+        uses = FirstUses(*map(np.concatenate, zip(*found, strict=True)))
+        order = np.lexsort((uses.turns, uses.ordinals))
+        _, first = np.unique(uses.numbers[order], return_index=True)
+        order = order[np.sort(first)]
+        numbers = uses.numbers[order]
+        ordinals, starts, indexes = (
+            column[order] for column in (uses.ordinals, uses.starts, uses.indexes)
+        )
+        is_gone = numbers >= GONE
+        places = np.where(is_gone, 0, starts)
+        koids = np.zeros((2, numbers.size), np.int64)
+        for word in range(2) if not is_gone.all() else ():
+            number_at = run.reading.numbers.integers
+            big = bool(self.file.big_endian)
+            koids[word] = np.where(is_gone, 0, number_at(places + WORD * word, WORD, big=big))
+        offsets = self.file.offset_of(run.places[ordinals])
+        self.threads.add(numbers, koids, offsets, np.where(is_gone, indexes + 1, 0))
+
+    # --- Clocks ---------------------------------------------------------------------------------
+
+    def clocks_of(self, run: Run) -> ClocksOfRun:
+        """Return the clocks of the records of a run."""
+        numbers = [self.clock_number(turn.clock) for turn in self.turns]
+        if len(set(numbers)) == 1:
+            return ClocksOfRun(self, numbers[0], None)
+        return ClocksOfRun(self, 0, self.by_row(run, np.array(numbers)))
+
+    def clock_number(self, clock: Clock) -> int:
+        """Return the number of a clock."""
+        number = self.clock_numbers.get(clock)
+        if number is None:
+            number = self.clock_numbers[clock] = len(self.clocks)
+            self.clocks.append(clock)
+        return number
+
+    def report_missing_rates(self, run: Run, timed: list[I64]) -> None:
+        """Report the first record with a time of each provider that has no rate."""
+        if not any(turn.lacks_rate for turn in self.turns):
+            return
+        is_timed = np.zeros(run.rows + 1, np.int64)
+        for ordinals in timed:
+            is_timed[ordinals + 1] = 1
+        before = np.cumsum(is_timed)
+        places = np.flatnonzero(is_timed[1:])
+        ends = np.append(self.turn_rows[1:], run.rows)
+        counts = before[ends] - before[self.turn_rows]
+        lacks = np.array([turn.lacks_rate for turn in self.turns])[self.turn_index]
+        for number in np.flatnonzero(lacks & (counts > 0)).tolist():
+            provider = self.turns[int(self.turn_index[number])].provider
+            if not provider.missed_rate:
+                provider.missed_rate = True
+                row = places[before[self.turn_rows[number]]]
+                shown = np.array([self.shown(None)])
+                run.note_rows(int(rules.NO_RATE), np.array([row]), shown, top=SAID)
+
+
+def numbers_of(many: Many, field: Thread) -> I32:
+    """Return the codes of threads, or GONE and the numbers of those that nobody registered.
+
+    -1 for none.
+    """
+    codes = many.known.get((field, CODE))
+    if codes is None:
+        return np.full(many.start.size, -1, np.int32)
+    return codes.column()  # type: ignore[no-any-return]
+
+
+class ClocksOfRun:
+    """The clocks by which the records of a run tell the time: ``number``, or one by row."""
+
+    def __init__(self, reader: RowReader, number: int, by_row: I64 | None) -> None:
+        self.reader = reader
+        self.number = number
+        self.by_row = by_row
+
+    def times(self, ordinals: I64, ticks: I64, offsets: I64 | None) -> I64:
+        """Return times in ns; note the offsets of those that do not fit 63 bits.
+
+        They are ``ticks`` where a clock counts ns and all fit.
+        """
+        if self.by_row is None:
+            return self.converted(self.number, ticks, offsets)
+        numbers = self.by_row[ordinals]
+        times = np.empty(ticks.size, np.int64)
+        order = np.argsort(numbers, kind="stable")
+        in_order = numbers[order]
+        begins = np.flatnonzero(np.append(True, in_order[1:] != in_order[:-1])[: order.size])
+        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), order.size], strict=True):
+            rows = order[begin:end]
+            some = None if offsets is None else offsets[rows]
+            times[rows] = self.converted(int(in_order[begin]), ticks[rows], some)
+        return times
+
+    def converted(self, number: int, ticks: I64, offsets: I64 | None) -> I64:
+        """Return times by one clock."""
+        clock = self.reader.clocks[number]
+        unsigned = ticks.view(np.uint64)
+        times, lost = clock.to_ns(unsigned)
+        if lost and offsets is not None:
+            is_outside = np.zeros(ticks.size, bool)
+            first, behind = clock.ticks(NS_MIN), clock.ticks(NS_MAX + 1)
+            if first > 0:
+                is_outside |= unsigned < np.uint64(first)
+            if behind <= U64_MAX:
+                is_outside |= unsigned >= np.uint64(behind)
+            self.reader.outside.append(offsets[is_outside])
+        return ticks if clock.is_identity and not lost else times
+
+    def segments(self, ordinals: I64, first: int) -> I64:
+        """Return from which events on each clock holds, and its number, as ``Chunk.clocks``."""
+        if self.by_row is None:
+            return np.array([[first, self.number]])
+        numbers = self.by_row[ordinals]
+        begins = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])[: numbers.size])
+        return np.stack([first + begins, numbers[begins]], 1)
+
+
+def is_numeric(kinds: I64) -> Mask:
+    """Return which types of arguments are numbers."""
+    is_number: Mask = (kinds >= NUMERIC[0]) & (kinds <= NUMERIC[1])
+    return is_number
+
+
+def value_of(items: Many, kinds: I64, kept: Any) -> I64:
+    """Return the values of arguments: integers, the bits of doubles, codes of strings and bytes."""
+    value: Any = None
+    for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+        field = VALUES.get(kind)
+        if field is None:
+            continue
+        if kind in (ArgType.STRING, ArgType.BLOB):
+            column = np.maximum(items.known[field, CODE].column(), 0)[kept].astype(np.int64)
+        else:
+            column = items.full(items.known[field])[kept]
+        # Each is 0 where an argument has another type.
+        value = column if value is None else value | column
+    return np.zeros(kinds.size, np.int64) if value is None else value
+
+
+def with_last(column: NDArray[Any], rows: I64, values: I64) -> NDArray[Any]:
+    """Return a column with values at some rows, given in order; of several the last one counts."""
+    if not rows.size:
+        return column
+    is_last = np.append(rows[1:] != rows[:-1], True)
+    changed = np.array(column)
+    changed[rows[is_last]] = values[is_last]
+    return changed
