@@ -59,8 +59,8 @@ def test_info_names_the_slowest_and_the_command_that_shows_more(tmp_path: Path) 
     assert names[0] == "launch: 7.335036 ms in 4 asynchronous slices, up to 2.656033 ms"
     assert names[1].startswith("bind: 3.694453 ms in 4 calls")
     assert names[5] == f"… and 4 more; all: fxf account --sort self {boot}"
-    assert names[6] == f"why: fxf why {boot} launch"
-    assert run_cli("why", boot, "launch").exit_code == ExitCode.OK
+    assert names[6] == f"why: fxf why {boot} bind"  # launch has no thread of its own
+    assert run_cli("why", boot, "bind").exit_code == ExitCode.OK
     document = run_cli("info", "--json", boot).json()["captures"][0]["slowest"]
     account = run_cli("account", "--json", "--top", 5, "--sort", "self", boot).json()["functions"]
     keys = ("name", "asynchronous", "count", "sum", "max", "self")
@@ -315,7 +315,7 @@ def test_bytes_of_a_format_that_does_not_explain(host: Host, sample: Path, tmp_p
     run_cli("convert", sample, lines, host=host)
     result = run_cli("explain", f"{lines}@0", host=host)
     assert result.exit_code == ExitCode.USAGE
-    assert "records does not explain" in result.stderr
+    assert "captures of records cannot be explained" in result.stderr
     odd = tmp_path / "a@b.toy"
     odd.write_bytes(toy.SAMPLE)
     assert run_cli("explain", f"{odd}@8", host=host).exit_code == ExitCode.OK

@@ -428,20 +428,23 @@ def nesting(data: bytes) -> None:
 
 def strings(data: bytes) -> None:
     """Check UTF-8, and enter strings of changing lengths into a pool."""
-    from fxframework.kernels.pools import Utf8
+    from fxframework.kernels.stretches import not_utf8
 
     octets = _exact(data, "u1")
     whole = _exact(data, "<i8")
-    utf8 = Utf8(view(octets, np.uint8))
+    starts, sizes = [0], [octets.size]
     pool = Pool()
     pool.read_from(view(whole, "i8"))
     at = 0
     while at < whole.size:
         nbytes = min(int(octets[8 * at]), 8 * (whole.size - at))
-        utf8.valid(8 * at, nbytes)
+        starts.append(8 * at)
+        sizes.append(nbytes)
         assert pool.intern(at, nbytes) == pool.find(at, nbytes)
         at += 1 + nbytes // 8
-    assert utf8.valid(0, octets.size) == _is_utf8(data)
+    wrong = not_utf8(octets, np.array(starts), np.array(sizes))
+    for start, size, is_wrong in zip(starts, sizes, wrong.tolist(), strict=True):
+        assert is_wrong != _is_utf8(data[start : start + size])
 
 
 def csv_cells(data: bytes) -> None:

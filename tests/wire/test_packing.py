@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fxframework import hookimpl
@@ -13,8 +14,12 @@ from fxframework.exporters.records import open_records
 from fxframework.host import Host
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
+from fxframework.wire import declarations as wire
 from fxframework.wire import groups
+from fxframework.wire.cursor import RefusalError
 from fxframework.wire.format import Format
+from fxframework.wire.packing import put_numbers
+from fxframework.wire.state import State
 
 from ..cases import cases
 from ..edits import edited_lines
@@ -82,3 +87,37 @@ def test_edits_mean_the_same_in_blocks(
     monkeypatch.setattr(records_module, "BLOCK", 61)
     monkeypatch.setattr(groups, "FEW", 1)
     assert opened(lines, request) == one_by_one
+
+
+class Call(wire.Record):
+    _kind = wire.kind(wire.bits(0, 2, of=1))
+
+
+class Entry(Call, kind=0, name="entry", size=16, word=4):
+    """A call that begins; its word goes on behind the byte that says the kind."""
+
+    number: int = wire.bits(3, 31)
+    delta: int = wire.i32()
+    time: int = wire.u64()
+
+
+@pytest.mark.parametrize(("big", "mirrored"), [(False, False), (True, False), (True, True)])
+def test_numbers_become_the_records_that_objects_give(big: bool, mirrored: bool) -> None:
+    state = State(big=big, mirrored=mirrored)
+    numbers = [0, 1, (1 << 21) - 1]
+    rows = np.array(numbers, np.uint32)
+    out = np.zeros(60, np.uint8)
+    places = np.array([41, 1, 20])
+    columns = {"number": rows, "delta": -rows.astype(np.int64), "time": -1}
+    put_numbers(out, places, Entry.layout, columns, state)
+    for place, number in zip(places.tolist(), numbers, strict=True):
+        entry = Entry(number=number, delta=-number, time=(1 << 64) - 1)
+        assert out[place : place + 16].tobytes() == entry.pack(state)
+
+
+def test_a_number_that_would_change_the_kind_is_refused() -> None:
+    state = State(big=True)
+    with pytest.raises(RefusalError, match="another kind"):
+        put_numbers(
+            np.zeros(16, np.uint8), np.zeros(1, np.int64), Entry.layout, {"number": 1 << 21}, state
+        )

@@ -122,10 +122,11 @@ def command(
         raise UsageError("a call graph is of one capture a side", remedy="name two captures")
     reader = Reader.of(options["by"])
     runs = (Side(reader.names), Side(reader.names))
+    before_options: list[str] = []
     after_options = list(options["with_option"])
     if options["with_map"] is not None:
         after_options.append(f"{_map_option(session)}={options['with_map']}")
-    own_options: tuple[list[str], list[str]] = ([], after_options)
+    own_options = (before_options, after_options)
     extras: Extras = ([], [])
     files: tuple[list[str], list[str]] = ([], [])
     statuses = []

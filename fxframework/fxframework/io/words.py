@@ -120,10 +120,6 @@ class Bits:
         return value << self.low
 
 
-BYTE_0, BYTE_1, BYTE_2, BYTE_3, BYTE_4, BYTE_5, BYTE_6, BYTE_7 = (
-    Bits(f"byte {number}", 8 * number, 8 * number + 7) for number in range(8)
-)
-"""The bytes of a little-endian word."""
 LOW_HALF = Bits("low half", 0, 31)
 HIGH_HALF = Bits("high half", 32, 63)
 

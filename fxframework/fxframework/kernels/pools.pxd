@@ -16,8 +16,6 @@ cdef class Pool:
     cdef bint same(self, int64_t code, int64_t start, int64_t nbytes) noexcept nogil
     cpdef int64_t find(self, int64_t start, int64_t nbytes) except? -9 nogil
     cpdef int64_t intern(self, int64_t start, int64_t nbytes) except? -9 nogil
-    cdef int64_t announce(self, int64_t start, int64_t nbytes) noexcept nogil
-    cdef int64_t intern_hashed(self, int64_t start, int64_t nbytes, int64_t tag) except? -9 nogil
     cpdef int reserve(self, int64_t strings, int64_t words) except -1 with gil
     cdef int64_t enter_again(self) noexcept nogil
     cdef int64_t free_slot(self, int64_t tag) noexcept nogil
@@ -52,10 +50,3 @@ cdef class CountMap:
     cdef int grow(self) except -1 with gil
     cdef int64_t enter_again(self, int64_t[::1] keys, int64_t[::1] counts,
                              int64_t mask) noexcept nogil
-
-
-@cython.final
-cdef class Utf8:
-    cdef const uint8_t[::1] data
-
-    cpdef bint valid(self, int64_t start, int64_t nbytes) noexcept nogil

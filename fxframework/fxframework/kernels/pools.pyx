@@ -21,16 +21,6 @@ cdef uint64_t LOW64 = 0xFFFFFFFFFFFFFFFFULL
 cdef int64_t NOT_ASCII = -0x7F7F7F7F7F7F7F80LL
 NOWHERE = memoryview(bytes(8)).cast("q")
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define fxf_prefetch(element) __builtin_prefetch(&(element))
-    #else
-    #define fxf_prefetch(element) ((void)(element))
-    #endif
-    """
-    void fxf_prefetch(long long element) noexcept nogil
-
 
 @cython.final
 cdef class Pool:
@@ -130,24 +120,13 @@ cdef class Pool:
                 return code
             step += 1
 
+    @cython.boundscheck(False)  # the string was checked, and there is room for what is added
     cpdef int64_t intern(self, int64_t start, int64_t nbytes) except? -9 nogil:
         """Return the code of the ``nbytes`` bytes at word ``start``, adding them if new."""
-        self.check(start, nbytes)
-        return self.intern_hashed(start, nbytes, self.hash_of(start, nbytes))
-
-    @cython.boundscheck(False)
-    cdef int64_t announce(self, int64_t start, int64_t nbytes) noexcept nogil:
-        """Return the hash of a string that is soon looked for, and have its place loaded."""
-        cdef int64_t tag
-        tag = self.hash_of(start, nbytes)
-        fxf_prefetch(self.slots[tag & self.mask])
-        return tag
-
-    @cython.boundscheck(False)  # as above; and there is room for what is added
-    cdef int64_t intern_hashed(self, int64_t start, int64_t nbytes, int64_t tag) except? -9 nogil:
-        """Do the same with the hash of the bytes."""
-        cdef int64_t step, slot, entry, code, whole, rest, at, every, index, word
+        cdef int64_t tag, step, slot, entry, code, whole, rest, at, every, index, word
         cdef uint64_t tail
+        self.check(start, nbytes)
+        tag = self.hash_of(start, nbytes)
         # The slots of one line of the cache before any other.
         step = 0
         while True:
@@ -442,24 +421,6 @@ cdef class CountMap:
         keys = np.asarray(self.keys)[slots]
         order = np.argsort(keys)
         return keys[order], np.asarray(self.counts)[slots[order]]
-
-
-@cython.final
-cdef class Utf8:
-    """Validates ranges of a source (uint8)."""
-
-    def __init__(self, data):
-        self.data = data
-
-    @cython.boundscheck(False)  # the caller's duty, see there
-    cpdef bint valid(self, int64_t start, int64_t nbytes) noexcept nogil:
-        """Return whether the ``nbytes`` bytes from ``start``, all within the source, are UTF-8."""
-        cdef uint8_t every = 0
-        cdef int64_t at
-        for at in range(start, start + nbytes):
-            every |= self.data[at]
-        # Most texts are ASCII. Where one is not, it has a byte, so that there is a first one.
-        return every < 0x80 or is_utf8(&self.data[start], nbytes)
 
 
 # --- Many at a time ----------------------------------------------------------------------------

@@ -112,7 +112,7 @@ class Selection:
     exclude_functions: tuple[str, ...] = attrs.field(
         default=(), converter=_values, validator=_check_texts
     )
-    """Names of slices that are skipped: what encloses them takes over what they enclose."""
+    """Names of slices that are skipped: what is in them counts as in the slice around them."""
     min_duration_ns: int | None = attrs.field(default=None, validator=_check_length)
     """The least length of slices; those that enclose a longer one are not skipped."""
     min_severity: int | None = attrs.field(

@@ -89,8 +89,10 @@ class Rows:
                 source = self._field(value, where)
             elif isinstance(value, Expression) and not isinstance(value, Constant):
                 source = self._resolved(value, where)
+            elif isinstance(value, Always):
+                self.constants[name] = value.text
             else:
-                self.constants[name] = value.text if isinstance(value, Always) else value
+                self.constants[name] = value
             if name not in self.known:
                 self.known[name] = self._own_column(name, source, format, where)
             if source is not None:
@@ -204,12 +206,13 @@ class Rows:
 
     def celled(self, tables: Sequence[Rows]) -> list[str]:
         """Return its columns that differ among the rows of a table, which all ``tables`` make."""
-        return [
-            name
-            for name in self.columns
-            if any(name in rows.sources for rows in tables)
-            or any(rows.constants.get(name) != self.constants[name] for rows in tables)
-        ]
+        return [name for name in self.columns if self._differs(name, tables)]
+
+    def _differs(self, name: str, tables: Sequence[Rows]) -> bool:
+        """Return whether a column is not one constant in all rows of a table."""
+        if any(name in rows.sources for rows in tables):
+            return True
+        return any(rows.constants.get(name) != self.constants[name] for rows in tables)
 
     def schema(self, others: TableSchema | None) -> TableSchema:
         """Return the schema of the table; ``others`` is that of other records' rows in it."""
@@ -271,7 +274,9 @@ def share_columns(rows: Sequence[Rows], format: Any) -> None:
     """
     table = rows[0].table
     standard = STANDARD_TABLES.get(table)
-    standard_names = {column.name for column in standard.all_columns} if standard else {"ts"}
+    standard_names = {"ts"}
+    if standard is not None:
+        standard_names = {column.name for column in standard.all_columns}
     # Classes of records may have the same column with fields of different sizes.
     names = dict.fromkeys(name for of_record in rows for name in of_record.known)
     for name in names:
@@ -302,7 +307,9 @@ def common_kind(kinds: AbstractSet[str]) -> str | None:
     nbytes = 0
     for kind in kinds:
         # The sign takes a bit: u4 needs i8.
-        needed = 2 * int(kind[1:]) if kind[0] == "u" else int(kind[1:])
+        needed = int(kind[1:])
+        if kind[0] == "u":
+            needed *= 2
         nbytes = max(nbytes, needed)
     if nbytes <= 8:
         return f"i{nbytes}"

@@ -178,7 +178,9 @@ class Cursor:
         by that, at the start of the record or the part; 0 in its place: nothing is reported.
         """
         self.differs = True
-        rules = self.layout.family.rules if field is None or not field.rules else field.rules
+        rules = self.layout.family.rules
+        if field is not None and field.rules:
+            rules = field.rules
         if number in rules:
             number = rules[number]
             offset = self.start
@@ -327,7 +329,10 @@ class Draft(dict[Any, int]):
         """Return the number that a field implies; None if it is not there."""
         value = getattr(self.record, field.name)
         if how == "present":
-            return factor if value is None else summand
+            # Two numbers: of one that is absent, and of one that is there.
+            if value is None:
+                return factor
+            return summand
         if value is None and field.when is not None:
             return None
         if how == "index":

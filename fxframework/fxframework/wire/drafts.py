@@ -20,7 +20,9 @@ from fxframework.wire.shape import Shape
 if TYPE_CHECKING:
     from fxframework.wire.state import State
 
-__all__ = ["Drafted"]
+__all__ = ["OF_ANOTHER_KIND", "Drafted"]
+
+OF_ANOTHER_KIND = "it would be read as a record of another kind"
 
 
 class Drafted(Shape):
@@ -181,4 +183,4 @@ class Drafted(Shape):
         """Raise RefusalError if the fields make the record one of another kind."""
         kind_read = self.family.numbers(data, 0, big, mirrored)
         if any(own != read for own, read in zip(self.kind, kind_read, strict=False)):
-            raise RefusalError(404, "it would be read as a record of another kind")
+            raise RefusalError(404, OF_ANOTHER_KIND)

@@ -776,9 +776,8 @@ class Bits(Number):
         word = cursor.layout.words.get(self)
         if word is not None:
             cursor.open_word(*word)
-        number = (cursor.word >> self.shift(cursor.word_nbytes, cursor.mirrored)) & (
-            (1 << self.nbits) - 1
-        )
+        shift = self.shift(cursor.word_nbytes, cursor.mirrored)
+        number = cursor.word >> shift & (1 << self.nbits) - 1
         if self.signed and number >> self.nbits - 1:
             number -= 1 << self.nbits
         return number
@@ -830,7 +829,8 @@ class Bits(Number):
 
     def place_of_many(self, many: Many) -> NDArray[np.int64]:
         """Return the places of the words that the bits are in."""
-        places: NDArray[np.int64] = many.known[many.layout.word_of[self], WORD_AT]
+        first_bits = many.layout.word_of[self]
+        places: NDArray[np.int64] = many.known[first_bits, WORD_AT]
         return places
 
     def view(self, cursor: Cursor, at: int, number: int, meaning: str) -> None:

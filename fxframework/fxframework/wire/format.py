@@ -228,7 +228,7 @@ class Format:
         for rows in self.tables:
             for term in rows.expressions:
                 add_registers(term)
-        # Place and size are no registers of the file: each record has its own.
+        # Place and size do not belong to the file: each record has its own.
         for of_record in (AT, SIZE):
             registers.pop(of_record, None)
         return list(registers), list(tables)

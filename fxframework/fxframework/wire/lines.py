@@ -23,13 +23,13 @@ from fxframework.kernels.templates import Cell
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.kit.row_texts import column_of, string_lengths
 from fxframework.model.strings import StringPool
-from fxframework.wire.blocks import LEAST_RUN, REASONS, SIZE_RULE, Block, BlockReader
+from fxframework.wire.blocks import LEAST_RUN, BlockReader
 from fxframework.wire.format import Format
 from fxframework.wire.framing import PADDING, UNKNOWN
 from fxframework.wire.json_rows import RowTexts, doubts, is_said
 from fxframework.wire.known import Codes
 from fxframework.wire.many import Many
-from fxframework.wire.runs import Run
+from fxframework.wire.runs import REASONS, SIZE_RULE, Block, Run
 
 __all__ = ["LineReader"]
 

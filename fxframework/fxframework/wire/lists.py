@@ -132,10 +132,9 @@ class Listed(Field):
             parts.append(layout.read_part(cursor))
             if self.in_rows and cursor.views is not None:
                 # The next item overwrites what is known of this one's fields.
-                known, spans = (
-                    {field: of_all[field] for field in layout.fields if field in of_all}
-                    for of_all in (cursor.known, cursor.spans)
-                )
+                fields = layout.fields
+                known = {field: cursor.known[field] for field in fields if field in cursor.known}
+                spans = {field: cursor.spans[field] for field in fields if field in cursor.spans}
                 cursor.items.setdefault(self, []).append((parts[-1], known, spans))
         cursor.section, cursor.word, cursor.word_nbytes, cursor.word_at = outside
         return parts
@@ -225,15 +224,15 @@ class Listed(Field):
             raise refusal_of_range("an item", value, least, most)
         builder.number(value, self.item.nbytes, signed=self.item.signed)
 
-    def _write_part(self, builder: Builder, part: Any) -> None:
-        if not isinstance(part, self.item):
-            raise RefusalError(WRONG_TYPE, f"an item must be a {self.item.__name__}, not {part!r}")
+    def _write_part(self, builder: Builder, value: Any) -> None:
+        if not isinstance(value, self.item):
+            raise RefusalError(WRONG_TYPE, f"an item must be a {self.item.__name__}, not {value!r}")
         family = self.item.layout.family
         begin = len(builder.out)
-        part.put(builder)
+        value.put(builder)
         if builder.state is not None:
             # No name for the view: as long as one exists, bytes cannot be added.
-            family.check(type(part), memoryview(builder.out)[begin:], builder.state, builder.big)
+            family.check(type(value), memoryview(builder.out)[begin:], builder.state, builder.big)
         if family.pad > 1:
             builder.align(family.pad)
 
@@ -548,7 +547,8 @@ class Texts(Field):
             records = many.some(unfinished)
             sizes = records.integer(self.size.nbytes)
             has_text = sizes != 0  # or this is the end
-            records.lose(has_text & ((sizes > self.longest) | (turn == self.most)))
+            is_too_much = (sizes > self.longest) | (turn == self.most)
+            records.lose(has_text & is_too_much)
             starts, lengths = records.stretch(np.where(has_text, sizes, 0))
             self.text.check_spans(records, starts, lengths)
             many.put_back(records, unfinished)
@@ -558,7 +558,8 @@ class Texts(Field):
             texts.index = np.full(texts.start.size, turn)
             many.own.lists.setdefault(self, []).append(texts)
             rows = records.rows_at(np.arange(unfinished.size))
-            unfinished = unfinished[has_text & ~many.own.short[rows] & ~many.own.odd[rows]]
+            is_sound = ~many.own.short[rows] & ~many.own.odd[rows]
+            unfinished = unfinished[has_text & is_sound]
             if not unfinished.size:
                 return
         many.hand_over(np.isin(np.arange(many.start.size), unfinished))

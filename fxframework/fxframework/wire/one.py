@@ -280,8 +280,9 @@ class One(Shape):
         """Return the object of values, which it keeps; ``nbytes`` are those of a record."""
         cls = self.cls
         if not self.only_sets:
-            place = {"offset": offset} if nbytes is None else {"offset": offset, "nbytes": nbytes}
-            return cls(**values, **place)
+            if nbytes is None:
+                return cls(**values, offset=offset)
+            return cls(**values, offset=offset, nbytes=nbytes)
         # All that ``cls(…)`` would do, in a fraction of the time.
         made = object.__new__(cls)
         made.__dict__ = values

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.kit.lossless import UnfitError
-from fxframework.wire.fields import Field
+from fxframework.wire.cursor import RefusalError
+from fxframework.wire.drafts import OF_ANOTHER_KIND
+from fxframework.wire.fields import Bits, Field, Number
 from fxframework.wire.groups import (
     LARGEST,
     MOST_SHAPES,
@@ -26,15 +28,18 @@ from fxframework.wire.groups import (
     Resolve,
     values_of,
 )
-from fxframework.wire.json_columns import store
+from fxframework.wire.json_columns import Numbers, store
+from fxframework.wire.many import FileNumbers
 from fxframework.wire.records import Layout
 from fxframework.wire.state import State
 
-__all__ = ["Packer"]
+__all__ = ["Packer", "put_numbers"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
+Part = tuple[int, int]
+"""Place and bytes of a word in a record."""
 WORD = 8
 """Bytes behind the last record, so that even a file of one byte is long enough for ``store``."""
 MOST_REFERENCES = 1 << 16
@@ -189,3 +194,34 @@ def _names_of(records: Sequence[Any]) -> list[str]:
     if set(map(type, names)) != {str}:
         names = [name if type(name) is str else "" for name in names]
     return names
+
+
+def put_numbers(
+    out: U8, places: I64, layout: Layout, numbers: Mapping[str, Numbers], state: State
+) -> None:
+    """Write the numbers of records of one class, which begin at these places of ``out``.
+
+    ``numbers`` has a number for all of them, or one for each, by the names of the fields. Fields
+    without one are 0, but for the kind. Only fields whose place is the same in every record are
+    written; numbers are cut to the bits of their field. Raises RefusalError if a record would be
+    read as one of another kind.
+    """
+    kinds = dict(zip(layout.family.kinds, layout.kind, strict=False))
+    words: dict[Part, Numbers] = {}
+    for field, place in layout.places().items():
+        if not isinstance(field, Number):
+            continue
+        number = kinds.get(field, numbers.get(field.name, 0))
+        if isinstance(field, Bits):
+            number = (np.asarray(number, np.int64) & place.mask) << place.shift_in(state.mirrored)
+        part = place.offset, place.nbytes
+        words[part] = words[part] | number if part in words else number
+    for (offset, nbytes), word in words.items():
+        store(out, places + offset, word, nbytes, big=state.big)
+    if layout.word and state.big and not state.mirrored:
+        # The first byte, which says the kind, has other bits of the word, too.
+        for field, number in kinds.items():
+            place = layout.family.places[field]
+            word = FileNumbers(out).integers(places + place.offset, place.nbytes, big=True)
+            if (word >> place.shift_in(False) & place.mask != number).any():
+                raise RefusalError(404, OF_ANOTHER_KIND)

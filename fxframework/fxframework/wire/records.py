@@ -61,26 +61,36 @@ class Layout(One, Drafted, InJson):
 
     def __init__(self, cls: Any, family: Family | None, own: list[Field], options: Any) -> None:
         self.cls = cls
-        base: Any = family.base if family else None
-        inherited = list(base.layout.fields) if family else []
-        self.family = family or Family(cls, options)
         kind = options.get("kind", ())
-        self.kind: tuple[int, ...] = (kind,) if isinstance(kind, int) else tuple(kind)
+        if isinstance(kind, int):
+            kind = (kind,)
+        self.kind: tuple[int, ...] = tuple(kind)
         """The numbers of its kind: one, or two."""
-        when = options.get("when")
-        self.when = expression_or_none(when)
+        self.when = expression_or_none(options.get("when"))
         """The condition on registers under which the kind is of this class."""
-        self.size: int = options.get("size", 0) if family else 0
+        self.size: int = 0
         """The size of this kind, where the family has no size."""
-        self.most: int = min(filter(None, (options.get("most"), self.family.most)), default=0)
-        """The greatest size of a record of this kind; 0 for none."""
-        self.word: int = options.get("word", 0) if family else 0
+        self.word: int = 0
         """Bytes of the first word of this kind, where it is longer than that of the family."""
+        inherited: list[Field] = []
+        kinds: list[Number] = []
+        if family is None:
+            self.family = Family(cls, options)
+        else:
+            self.family = family
+            self.size = options.get("size", 0)
+            self.word = options.get("word", 0)
+            base: Any = family.base
+            inherited += base.layout.fields
+            if self.kind != (OTHER,):
+                kinds = family.kinds
+        limits = (options.get("most"), self.family.most)
+        self.most: int = min(filter(None, limits), default=0)
+        """The greatest size of a record of this kind; 0 for none."""
         self.section: str = options.get("section", "")
         """The section of the format's document."""
         self.clears = tuple(options.get("clears", ()))
         self.keys: tuple[str, ...] = tuple(options.get("keys", ()))
-        kinds = self.family.kinds if family and self.kind != (OTHER,) else []
         # A kind of one number has no field for a second one: its bits are the class's own.
         unused_kinds = Fields(kinds[len(self.kind) :])
         head = [field for field in inherited if not field.tail and field not in unused_kinds]
@@ -116,8 +126,10 @@ class Layout(One, Drafted, InJson):
         marks = (field for field in self.fields if isinstance(field, Mark))
         self.mark: Mark | None = next(marks, None)
         in_order = [field for field in self.fields if not field.tail and not field.is_computed]
-        self.rest = in_order[-1] if in_order and takes_rest(in_order[-1]) else None
+        self.rest: Field | None = None
         """The field that has all that the record has left."""
+        if in_order and takes_rest(in_order[-1]):
+            self.rest = in_order[-1]
         self.tail = sum(self._least(field) for field in self.fields if field.tail)
         self.least = sum(self._least(field) for field in self.fields)
         self.shown = self._in_order()
@@ -352,12 +364,14 @@ class Layout(One, Drafted, InJson):
     def header(self, section: str = "", number: int = 0) -> WordLayout:
         """Return a word of bits, the first one or another, for code that takes words apart."""
         first_bits = list(self.words)[number]
-        fields = (field for field in self.fields if self.word_of.get(field) is first_bits)
-        return WordLayout(
-            f"{self.cls.__name__} header",
-            section or self.section or self.family.section,
-            tuple(field.word_bits for field in fields if isinstance(field, Bits)),
-        )
+        word_bits = [
+            field.word_bits
+            for field in self.fields
+            if isinstance(field, Bits) and self.word_of[field] is first_bits
+        ]
+        name = f"{self.cls.__name__} header"
+        section = section or self.section or self.family.section
+        return WordLayout(name, section, tuple(word_bits))
 
     def reserved(self, name: str) -> int:
         """Return the mask of reserved bits of the word that a field begins."""
@@ -379,12 +393,14 @@ class Layout(One, Drafted, InJson):
 
     def numbers_in(self, values: Mapping[str, Any]) -> dict[Field, int]:
         """Return the numbers of those fields whose values are given by name."""
-        return {
-            field: field.numbered(values[field.name])
-            for field in self.public
-            if isinstance(field, Number) and not isinstance(field, Mark) and field.refers is None
-            and values.get(field.name) is not None
-        }  # fmt: skip
+        numbers: dict[Field, int] = {}
+        for field in self.public:
+            value = values.get(field.name)
+            if value is None or not isinstance(field, Number) or isinstance(field, Mark):
+                continue
+            if field.refers is None:
+                numbers[field] = field.numbered(value)
+        return numbers
 
     def is_reserved(self, field: Field) -> bool:
         """Return whether a number has no meaning, and must be zero."""
@@ -437,9 +453,8 @@ def snake_case(name: str) -> str:
 
 def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
     """Make attributes and layout of a class from the fields in its body."""
-    parent: Any = next(
-        (base for base in cls.__mro__[1:] if base is root or "layout" in vars(base)), root
-    )
+    parents = (base for base in cls.__mro__[1:] if base is root or "layout" in vars(base))
+    parent: Any = next(parents, root)
     # A class derived from ``Record`` or ``Part`` makes a family, and one derived from that a kind.
     family = None if parent is root else parent.layout.family
     allowed = OPTIONS_OF_FAMILIES if family is None else OPTIONS_OF_KINDS

@@ -379,7 +379,8 @@ class Text(Span):
         if self.empty is not None:
             empty_rows = np.flatnonzero(indexes == self.empty)
             # Code 0 is the empty text.
-            many.known[self, CODE].add(empty_rows, np.zeros(empty_rows.size, np.int32))
+            codes = np.zeros(empty_rows.size, np.int32)
+            many.known[self, CODE].add(empty_rows, codes)
             needs_no_entry[empty_rows] = True
         if self.entry.table.closed:
             many.lose(~needs_no_entry)
@@ -422,7 +423,8 @@ class Text(Span):
         unit = self.aligned if self.can_align_at_once else 1
         starts, lengths = many.texts(indexes & self.inline - 1, unit, self)
         self.define_many(many, starts, lengths)
-        many.known[self, CODE].add(slice(None), many.enter(starts, lengths))
+        codes = many.enter(starts, lengths)
+        many.known[self, CODE].add(slice(None), codes)
         many.known[self, START] = starts
         many.known[self, LENGTH] = lengths
         if unit != self.aligned:

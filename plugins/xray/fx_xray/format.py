@@ -30,7 +30,7 @@ BYTE_ORDERS: Final = ("little", "big", "big-lsb")
 """How numbers and bit fields are in a file: all little-endian; as a big-endian machine writes
 them, bit fields from the most significant bit on; or big-endian numbers with bit fields from the
 least significant bit on, as llvm-xray takes them. Basic mode has no bit fields."""
-LITTLE, BIG, BIG_LSB = range(len(BYTE_ORDERS))
+LITTLE, BIG, _ = range(len(BYTE_ORDERS))
 
 # --- Versions and limits --------------------------------------------------------------------------
 
@@ -467,39 +467,33 @@ Damaged = DamagedRecord
 HEADER_BYTES: Final = FileHeader.layout.fixed
 FUNCTION_BYTES: Final = Function.layout.fixed
 BASIC_BYTES: Final = Basic.layout.fixed
-METADATA: Final[Mapping[int, tuple[type[wire.Record], ...]]] = {
-    kind: tuple(each for each in Fdr.layout.family.members if each.layout.kind == (META, kind))
-    for kind in map(int, MetadataKind)
-}
-"""Metadata records by the number of their kind; events differ by version."""
-EVENTS: Final = (MetadataKind.CUSTOM_EVENT, MetadataKind.TYPED_EVENT)
 
 
 def place(record: type[wire.Record], name: str) -> Place:
     """Return where a field lies from the start of its record, in little-endian files."""
     layout = record.layout
-    found = next(field for field in layout.fields if field.name == name)
-    return layout.places()[found]
+    declared_field = next(field for field in layout.fields if field.name == name)
+    return layout.places()[declared_field]
 
 
 def class_of(kind: int, known: Mapping[Any, int]) -> type[wire.Record]:
     """Return the class of a kind of metadata records, in the version that a register has."""
-    found: type[wire.Record] = Fdr.layout.family.choose([META, kind], known)
-    return found
+    record_class: type[wire.Record] = Fdr.layout.family.choose([META, kind], known)
+    return record_class
 
 
 def bits(record: type[wire.Record], name: str) -> Bits:
     """Return a field as bits of the first eight bytes of its record, in little-endian files."""
-    found = place(record, name)
-    low = 8 * found.offset + found.shift
-    return Bits(name, low, low + found.mask.bit_length() - 1)
+    field_place = place(record, name)
+    low = 8 * field_place.offset + field_place.shift
+    return Bits(name, low, low + field_place.mask.bit_length() - 1)
 
 
 def mirrored(record: type[wire.Record], name: str) -> Bits:
     """Return a field as bits of its word where they count from the most significant one."""
-    found = place(record, name)
-    low = found.shift_in(True)
-    return Bits(name, low, low + found.nbits - 1)
+    field_place = place(record, name)
+    low = field_place.shift_in(True)
+    return Bits(name, low, low + field_place.nbits - 1)
 
 
 IS_METADATA = bits(Fdr, "_type")
@@ -510,8 +504,6 @@ DELTA = bits(Function, "delta")
 BIG_METADATA_KIND = mirrored(Fdr, "_kind")
 BIG_FUNCTION_KIND = mirrored(Function, "kind")
 BIG_FUNCTION_ID = mirrored(Function, "function_id")
-KIND_2 = Bits("kind", FUNCTION_KIND.high, FUNCTION_KIND.high)
-"""The bit of a function's kind that no kind has."""
 
 
 def first_byte(kind: int) -> int:
@@ -519,9 +511,9 @@ def first_byte(kind: int) -> int:
     return IS_METADATA.put(META) | METADATA_KIND.put(kind)
 
 
-def _letter(field: Any, found: Place) -> str:
+def _letter(field: Any, field_place: Place) -> str:
     """Return the letter of ``struct`` for the word of a field."""
-    letter = "BHIQ"[found.nbytes.bit_length() - 1]
+    letter = "BHIQ"[field_place.nbytes.bit_length() - 1]
     return letter.lower() if field.signed else letter
 
 
@@ -530,16 +522,19 @@ def packer(record: type[wire.Record]) -> Callable[..., bytes]:
 
     They are those behind the kind, in the order of the file. The payload of an event is not packed.
     """
-    form, end = "<B", 1
-    for field, found in record.layout.places().items():
-        if found.offset and isinstance(field, Integer):
-            form, end = f"{form}{found.offset - end}x{_letter(field, found)}", found.end
-    first = first_byte(record.layout.kind[-1])
-    pack = struct.Struct(f"{form}{METADATA_BYTES - end}x").pack
-    return lambda *values: pack(first, *values)
+    struct_format = "<B"
+    packed_end = 1
+    for field, field_place in record.layout.places().items():
+        if field_place.offset and isinstance(field, Integer):
+            struct_format = (
+                f"{struct_format}{field_place.offset - packed_end}x{_letter(field, field_place)}"
+            )
+            packed_end = field_place.end
+    first_byte_value = first_byte(record.layout.kind[-1])
+    pack = struct.Struct(f"{struct_format}{METADATA_BYTES - packed_end}x").pack
+    return lambda *values: pack(first_byte_value, *values)
 
 
-CPU_AT: Final = place(NewCpu, "cpu").offset
 CPU_TSC_AT: Final = place(NewCpu, "tsc").offset
 WRAP_TSC_AT: Final = place(TscWrap, "tsc").offset
 EXTENT_AT: Final = place(BufferExtents, "bytes").offset
@@ -547,9 +542,6 @@ SIZE_AT: Final = place(CustomEvent, "_size").offset
 DELTA_AT: Final = place(TypedEvent, "delta").offset
 FUNCTION_DELTA_AT: Final = place(Function, "delta").offset
 """Where fields of records lie."""
-BASIC_CPU = bits(BasicFunction, "cpu")
-BASIC_KIND = bits(BasicFunction, "kind")
-"""Bits of the first word of a function's record in basic mode."""
 MAX_FUNCTION_ID: Final = place(Function, "function_id").mask
 
 
@@ -576,6 +568,16 @@ class Dialect:
         return BASIC_VERSIONS if self.basic else FDR_VERSIONS
 
     @property
+    def records(self) -> type[wire.Record]:
+        """What the records behind the header have in common."""
+        return Basic if self.basic else Fdr
+
+    @property
+    def type(self) -> int:
+        """The ``type`` that the header has."""
+        return BASIC if self.basic else FDR
+
+    @property
     def defined(self) -> int:
         """The version that it is read as."""
         return min(max(self.version, self.versions[0]), self.versions[-1])
@@ -592,14 +594,16 @@ class Dialect:
 
     def state(self) -> State:
         """Return the state at the beginning of a file."""
-        made = State((Now.VERSION, *OF_BUFFER), big=self.order == "big", mirrored=self.mirrored)
-        made.set(Now.VERSION, self.defined)
-        return made
+        file_state = State(
+            (Now.VERSION, *OF_BUFFER), big=self.order == "big", mirrored=self.mirrored
+        )
+        file_state.set(Now.VERSION, self.defined)
+        return file_state
 
     def first_byte(self, kind: int) -> int:
         """Return the first byte of a metadata record of a kind."""
         places = Fdr.layout.family.places.values()
-        shifts = (each.shift_in(self.mirrored) for each in places)
+        shifts = (kind_place.shift_in(self.mirrored) for kind_place in places)
         return sum(number << shift for number, shift in zip((META, kind), shifts, strict=True))
 
     def kind_of(self, view: memoryview, at: int) -> int:
@@ -616,7 +620,6 @@ SIGN = -0x8000000000000000
 int64 the order of uint64."""
 LOW32 = 0xFFFFFFFF
 LOW64 = 0xFFFFFFFFFFFFFFFF
-NOTHING = -1
 OF_LAST, OF_THIS = Bits("last kind", 8, 15), Bits("kind", 0, 7)
 """In the value of a finding: the kind of the record before, and of this one."""
 
@@ -637,11 +640,6 @@ DATA, EVENT_TYPE = -1, -2
     NEW_BUFFER, END_OF_BUFFER, NEW_CPU, TSC_WRAP, WALL_TIME, CUSTOM_EVENT, CALL_ARGUMENT,
     BUFFER_EXTENTS, TYPED_EVENT, PID,
 ) = (int(kind) for kind in MetadataKind)  # fmt: skip
-(
-    FIRST_NEW_BUFFER, FIRST_END_OF_BUFFER, FIRST_NEW_CPU, FIRST_TSC_WRAP, FIRST_WALL_TIME,
-    FIRST_CUSTOM_EVENT, FIRST_ARGUMENT, FIRST_EXTENTS, FIRST_TYPED_EVENT, FIRST_PID,
-) = map(first_byte, MetadataKind)  # fmt: skip
-"""First bytes of metadata records, in little-endian files."""
 FUNCTION, PADDING, UNKNOWN, DAMAGED, FILE_HEADER, START = range(10, 16)
 KIND_NAMES = (
     "new_buffer", "end_of_buffer", "new_cpu", "tsc_wrap", "wall_time", "custom_event",
@@ -661,8 +659,3 @@ its thread has been read; it begins without a time; an argument or an event of i
 before its first time."""
 FOREIGN_TYPED, CUT_SHORT = 128, 256
 """Of a buffer: a typed event of compiler-rt's is in it; a record runs past its end."""
-
-# --- Why the pack of events stops ---
-
-DONE, GROW, FLUSH = 0, 1, 2
-"""All was taken; a thread needs more room; the output is full."""

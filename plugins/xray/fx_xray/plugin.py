@@ -49,7 +49,7 @@ def sniff(probe: Probe) -> Confidence:
     format has no magic number.
     """
     if not _may_begin(probe):
-        return Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
+        return _by_name(probe)
     from fx_xray import format as wire
 
     plausible = _header(probe, wire.FDR, len(wire.FDR_VERSIONS))
@@ -58,17 +58,16 @@ def sniff(probe: Probe) -> Confidence:
     if probe.size == wire.HEADER_BYTES:
         return Confidence.LIKELY
     version, order = plausible
-    first = probe.head[wire.HEADER_BYTES]
-    kinds = (
-        {wire.MetadataKind.NEW_BUFFER}
-        if version < wire.EXTENTS_VERSION
-        else {wire.MetadataKind.BUFFER_EXTENTS, wire.MetadataKind.NEW_BUFFER}
-    )
-    dialects = [wire.Dialect(byte_order=each) for each in ("little", order)]
-    begins = {dialect.first_byte(kind) for dialect in dialects for kind in kinds}
-    if first in begins:
+    first_byte = probe.head[wire.HEADER_BYTES]
+    kinds = [wire.MetadataKind.NEW_BUFFER]
+    if version >= wire.EXTENTS_VERSION:
+        kinds.append(wire.MetadataKind.BUFFER_EXTENTS)
+    # Its bits are those of this byte order, or from the least significant one on.
+    dialects = [wire.Dialect(byte_order=byte_order) for byte_order in ("little", order)]
+    first_bytes = {dialect.first_byte(kind) for dialect in dialects for kind in kinds}
+    if first_byte in first_bytes:
         return Confidence.LIKELY
-    return Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
+    return _by_name(probe)
 
 
 def sniff_basic(probe: Probe) -> Confidence:
@@ -97,6 +96,11 @@ def sniff_basic(probe: Probe) -> Confidence:
     )
     if sound and (not probe.size % wire.BASIC_BYTES or probe.has_suffix(SUFFIXES)):
         return Confidence.LIKELY
+    return _by_name(probe)
+
+
+def _by_name(probe: Probe) -> Confidence:
+    """POSSIBLE for a file with a suffix of traces."""
     return Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
 
 
@@ -135,10 +139,10 @@ def sniff_yaml(probe: Probe) -> Confidence:
     if not probe.head.lstrip().startswith((b"---", b"header:")):
         return Confidence.NONE
     words = (b"header:", b"constant-tsc:", b"nonstop-tsc:", b"cycle-frequency:", b"records:")
-    found = sum(word in probe.head for word in words)
-    if found == len(words):
+    words_found = sum(word in probe.head for word in words)
+    if words_found == len(words):
         return Confidence.CERTAIN
-    return Confidence.LIKELY if found > 2 else Confidence.NONE
+    return Confidence.LIKELY if words_found > 2 else Confidence.NONE
 
 
 # --- Options -----------------------------------------------------------------------------

@@ -669,5 +669,6 @@ def shown_value(rule: Rule, value: int) -> object:
     if rule not in (NEWER_RECORD, ENDS_IN_PREAMBLE, OUT_OF_ORDER):
         return value
     names = (*KIND_NAMES, "nothing")
-    kind, last = names[OF_THIS.get(value)], names[OF_LAST.get(value)]
-    return f"{last} to {kind}" if rule == OUT_OF_ORDER else kind
+    kind = names[OF_THIS.get(value)]
+    last_kind = names[OF_LAST.get(value)]
+    return f"{last_kind} to {kind}" if rule == OUT_OF_ORDER else kind

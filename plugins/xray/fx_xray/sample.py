@@ -65,9 +65,9 @@ def _put(buffers: NDArray[np.uint8], at: int, values: NDArray[np.int64], dtype: 
 def _shapes() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return buffers with their extents, of shape (shapes, bytes), and the ticks of each."""
     chance = random.Random(5)  # noqa: S311 (no secret)
-    made = [_shape(chance) for _ in range(_SHAPES)]
-    shapes = np.frombuffer(b"".join(shape for shape, _ in made), np.uint8)
-    return shapes.reshape(_SHAPES, -1), np.array([ticks for _, ticks in made])
+    shapes_made = [_shape(chance) for _ in range(_SHAPES)]
+    shapes = np.frombuffer(b"".join(shape for shape, _ in shapes_made), np.uint8)
+    return shapes.reshape(_SHAPES, -1), np.array([ticks for _, ticks in shapes_made])
 
 
 def _shape(chance: random.Random) -> tuple[bytes, int]:
@@ -93,9 +93,11 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
             opened.append(id)
             kind = FunctionKind.ENTER_ARG if not chance.randrange(50) else FunctionKind.ENTER
         elif opened:
-            id, kind = opened.pop(), FunctionKind.EXIT
+            id = opened.pop()
+            kind = FunctionKind.EXIT
         else:
-            id, kind = 1, FunctionKind.ENTER
+            id = 1
+            kind = FunctionKind.ENTER
             opened.append(id)
         record = struct.pack("<II", wire.FUNCTION_KIND.put(kind) | wire.FUNCTION_ID.put(id), delta)
         if kind == FunctionKind.ENTER_ARG:

@@ -13,6 +13,7 @@ import attrs
 from fx_xray import format as wire
 from fx_xray.format import (
     BASIC_FORM,
+    FDR_FORM,
     MAX_FUNCTION_ID,
     BasicArgument,
     BufferExtents,
@@ -159,7 +160,8 @@ class Call:
 
     def do(self, stage: ActionContext) -> Activity:
         """Record the entry and the exit, and do the actions between them."""
-        recorder, function = _mine(stage), stage.number(self.call)
+        recorder = _mine(stage)
+        function = stage.number(self.call)
         recorder.enter(function, *_arguments(stage, self.args))
         yield from stage.all(self.body)
         if self.tail:
@@ -288,9 +290,10 @@ class XrayReplay(workload.ReplayParameters):
         """Replay a capture on the target."""
         path = run.file(self.capture)
         with path.open("rb") as file:
-            basic = file.read(4)[2:] == wire.BASIC.to_bytes(2, "little")
-        with run.host.open(path, format=BASIC_FORM if basic else "xray") as capture:
-            pieces = _in_time(capture.records(), BASIC_FORM if basic else "xray")
+            is_basic = file.read(4)[2:] == wire.BASIC.to_bytes(2, "little")
+        form = BASIC_FORM if is_basic else FDR_FORM
+        with run.host.open(path, format=form) as capture:
+            pieces = _in_time(capture.records(), form)
             rate = capture.ticks_per_second or 0
         if self.recorder:
             return _into_recorder(self.recorder, pieces, rate, run)
@@ -331,13 +334,15 @@ def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Piece]:
         if now is None:
             continue
         thread = _thread_of(block)
+        # A thread's buffers do not overlap: a later one begins where the one before ended.
         now = max(now, latest.get(thread, now))
         for piece in block:
-            piece.ns = now = max(now, piece.ns or 0)
+            piece.ns = max(now, piece.ns or 0)
+            now = piece.ns
         latest[thread] = now
-    found = [piece for block in blocks for piece in block]
-    found.sort(key=lambda piece: -1 if piece.ns is None else piece.ns)
-    return found
+    pieces_in_time = [piece for block in blocks for piece in block]
+    pieces_in_time.sort(key=lambda piece: -1 if piece.ns is None else piece.ns)
+    return pieces_in_time
 
 
 def _wall_time(block: list[_Piece]) -> tuple[int, int]:
@@ -360,9 +365,11 @@ def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:
 
     def store(piece: _Piece) -> bool:
         # Other bytes of the same words are kept.
-        start, end = piece.offset - piece.offset % WORD, piece.offset + len(piece.data)
-        before, behind = memory.read(start, piece.offset - start), memory.read(end, -end % WORD)
-        memory.write(start, before + piece.data + behind)
+        start = piece.offset - piece.offset % WORD
+        end = piece.offset + len(piece.data)
+        bytes_before = memory.read(start, piece.offset - start)
+        bytes_behind = memory.read(end, -end % WORD)
+        memory.write(start, bytes_before + piece.data + bytes_behind)
         return True
 
     workload.replay(run, pieces, store)
@@ -388,7 +395,8 @@ class _Counter:
 
     def show(self, record: Any) -> None:
         """Show the time and the CPU of a record from here on."""
-        ticks, rate = record.tsc or 0, self.rate
+        ticks = record.tsc or 0
+        rate = self.rate
         if rate:  # ticks of a slow counter may be too many for a fast one
             ticks = min(ticks * self.frequency // rate, U64_MAX)
         self.now = ticks, getattr(record, "cpu", None) or 0
@@ -413,7 +421,7 @@ class _Recorded:
 
 def _recorded(pieces: Iterable[_Piece]) -> list[_Recorded]:
     """Return the calls and events with their arguments."""
-    found: list[_Recorded] = []
+    recorded_calls: list[_Recorded] = []
     arguments: list[int] = []
     for piece in pieces:
         if isinstance(piece.record, CallArgument | BasicArgument):
@@ -421,13 +429,14 @@ def _recorded(pieces: Iterable[_Piece]) -> list[_Recorded]:
             continue
         arguments = []
         if piece.record.record in _EVENT_RECORDS:
-            found.append(_Recorded(piece.record, piece.ns, arguments))
-    return found
+            recorded_calls.append(_Recorded(piece.record, piece.ns, arguments))
+    return recorded_calls
 
 
 def _record(writer: FdrWriter, counter: _Counter, recorded: _Recorded) -> bool:
     """Record a call or an event; return False if it was dropped."""
-    record, arguments = recorded.record, recorded.arguments
+    record = recorded.record
+    arguments = recorded.arguments
     counter.show(record)
     recorder = writer.thread(record.thread, process=record.process, counter=counter)
     match record.record, getattr(record, "kind", ""):

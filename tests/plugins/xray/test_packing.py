@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fx_xray import format as fx
 from fx_xray.read.events import Events
-from fxframework.errors import Severity
+from fx_xray.write.packer import RecorderPacker
+from fxframework.errors import Severity, WriteRefusedError
+from fxframework.io.sink import Sink
 
 from ...cases import cases
 from .packed import THREADS, by_thread, chance_events, opened, packed_events
@@ -146,3 +150,35 @@ def _calls(**given: list[int]) -> Events:
             for name, kind in types.items()
         }
     )
+
+
+@cases("byte_order", ["little", "big-lsb", "big"])
+def test_an_event_fills_the_odd_bytes_of_version_1(byte_order: str) -> None:
+    # Readers that take the space behind the end record for records need them whole.
+    events = _calls(kind=[0, 5, 1], tsc=[1, 2, 3], size=[0, 3, 0])
+    sink = Sink.memory()
+    header = fx.FileHeader(version=1, cycle_frequency=1_000_000_000, buffer_size=512)
+    packer = RecorderPacker(sink, header, byte_order=byte_order)
+    packer.add_threads(np.full(1, 7), np.arange(1) + 100)
+    packer.write(events, np.frombuffer(b"abc", np.uint8))
+    packer.close()
+    data = memoryview(sink.getvalue())
+    assert len(data) == fx.HEADER_BYTES + 512
+    shown = [record.to_json() for record in opened(bytes(data), byte_order=byte_order).records()]
+    names = [record["record"] for record in shown]
+    end = shown[names.index("end_of_buffer")]
+    behind = end["offset"] + fx.METADATA_BYTES
+    state = fx.Dialect(version=1, byte_order=byte_order).state()
+    event, _ = fx.CustomEventAt.unpack(data, behind, len(data), state)
+    assert (len(data) - behind - event.nbytes) % fx.FUNCTION_BYTES == 0
+    assert 0 < len(event.data) < fx.FUNCTION_BYTES
+
+
+def test_a_byte_order_that_cannot_hold_a_call_refuses_it() -> None:
+    # With bits from the least significant one, the first byte has bits of the function, too.
+    events = _calls(kind=[0], tsc=[1], function=[1 << 20])
+    packer = RecorderPacker(Sink.memory(), fx.FileHeader(version=5), byte_order="big-lsb")
+    packer.add_threads(np.full(1, 7), np.arange(1) + 100)
+    packer.write(events, np.zeros(0, np.uint8))
+    with pytest.raises(WriteRefusedError, match="record of another kind"):
+        packer.close()

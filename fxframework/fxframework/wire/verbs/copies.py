@@ -15,9 +15,9 @@ from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture, Window
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.registry import no_parts
-from fxframework.wire.blocks import REASONS, SIZE_RULE, Block, BlockReader
+from fxframework.wire.blocks import BlockReader
 from fxframework.wire.framing import PADDING, UNKNOWN
-from fxframework.wire.runs import Run
+from fxframework.wire.runs import REASONS, SIZE_RULE, Block, Run
 
 if TYPE_CHECKING:
     from fxframework.io.limits import Limits

@@ -60,13 +60,15 @@ class YamlExport(SingleExport):
     def _write(self, capture: Capture) -> None:
         whole = whole_of(capture)
         version = READABLE if self._readable else whole.version
-        basic = whole.summary().facts["mode"] == "basic"
+        header_type = FDR
+        if whole.summary().facts["mode"] == "basic":
+            header_type = BASIC
         self._put(
             [
                 "---",
                 "header:",
                 f"  version:         {version}",
-                f"  type:            {BASIC if basic else FDR}",
+                f"  type:            {header_type}",
                 f"  constant-tsc:    {_yaml_bool(whole.constant_tsc)}",
                 f"  nonstop-tsc:     {_yaml_bool(whole.nonstop_tsc)}",
                 f"  cycle-frequency: {whole.frequency}",
@@ -117,10 +119,13 @@ class _Lines:
         templates = self._templates
         templates.forget(HELD)
         members = argument_members(templates, batch, shown, lambda _: "")
-        kind, function = batch.kind[shown], batch.function[shown]
-        calls, others = np.flatnonzero(kind < CUSTOM), np.flatnonzero(kind >= CUSTOM)
+        kind = batch.kind[shown]
+        function = batch.function[shown]
+        calls = np.flatnonzero(kind < CUSTOM)
+        others = np.flatnonzero(kind >= CUSTOM)
         heads, data = np.zeros((2, shown.size), np.int64)
-        heads[calls], data[calls] = self._calls(function[calls])[1], templates.text(b"''")
+        heads[calls] = self._calls(function[calls])[1]
+        data[calls] = templates.text(b"''")
         heads[others] = templates.texts(
             [b"type: %d, func-id: 0, function: '0', " % type for type in function[others].tolist()]
         )

@@ -94,7 +94,7 @@ def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
     A call is in one batch with its arguments; arguments without a call are counted in ``dropped``.
     """
     whole = whole_of(capture)
-    held: Batch | None = None
+    waiting_rows: Batch | None = None
     for events in whole.events():
         for start in range(0, events.kind.size, ROWS):
             part = events._replace(
@@ -106,13 +106,13 @@ def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
             else:
                 kept = {name: column[~is_argument] for name, column in part._asdict().items()}
                 batch = _without_arguments(part._replace(**kept), whole.payloads)
-                _give_arguments(part, is_argument, [batch, held], dropped)
+                _give_arguments(part, is_argument, [batch, waiting_rows], dropped)
             if len(batch):
-                if held is not None:
-                    yield held
-                held = batch
-    if held is not None:
-        yield held
+                if waiting_rows is not None:
+                    yield waiting_rows
+                waiting_rows = batch
+    if waiting_rows is not None:
+        yield waiting_rows
 
 
 def _without_arguments(events: Events, payloads: NDArray[np.uint8]) -> Batch:
@@ -217,7 +217,8 @@ def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]
     functions = capture.table("xray_functions")
     ids = functions.array("id").astype(np.int64)  # searched by numbers of this type
     order = np.argsort(ids, kind="stable")
-    ids, codes = ids[order], functions.array("name")[order]
+    ids = ids[order]
+    codes = functions.array("name")[order]
     changed: set[int] = set()
 
     def make(function: int) -> str:

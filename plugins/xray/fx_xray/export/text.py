@@ -31,6 +31,7 @@ from fx_xray.export.presentation import (
 )
 from fx_xray.export.session import EventExport
 from fx_xray.format import FUNCTION_NAMES, LOW32, NO_CPU
+from fx_xray.read.columns import begins_of
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, TEXT
@@ -193,18 +194,22 @@ class _TextLines:
         """Return the time of the event before each on its thread, and whether there is one."""
         few = int(batch.thread.max()) < 1 << CPU_BITS  # numpy sorts short numbers by radix
         order = np.argsort(batch.thread.astype(np.uint16) if few else batch.thread, kind="stable")
-        thread, tsc = batch.thread[order], batch.tsc[order]
-        starts = np.flatnonzero(np.append(True, thread[1:] != thread[:-1]))
-        earlier, known = np.empty_like(tsc), np.ones(tsc.size, np.bool_)
+        thread = batch.thread[order]
+        tsc = batch.tsc[order]
+        starts = np.flatnonzero(begins_of(thread))
+        earlier = np.empty_like(tsc)
+        is_known_in_order = np.ones(tsc.size, np.bool_)
         earlier[1:] = tsc[:-1]
         ends = np.append(starts[1:], tsc.size) - 1
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            last = self._last.get(int(thread[start]))
-            known[start] = last is not None
-            earlier[start] = last or 0
+            thread_ends = self._last.get(int(thread[start]))
+            is_known_in_order[start] = thread_ends is not None
+            earlier[start] = thread_ends or 0
             self._last[int(thread[start])] = int(tsc[end])
-        before, is_known = np.empty_like(tsc), np.empty(tsc.size, np.bool_)
-        before[order], is_known[order] = earlier, known
+        before = np.empty_like(tsc)
+        is_known = np.empty(tsc.size, np.bool_)
+        before[order] = earlier
+        is_known[order] = is_known_in_order
         return before, is_known
 
     def _call(self, key: int) -> str:
@@ -226,7 +231,8 @@ class _TextLines:
     def _length(self, entered: U64, tsc: U64) -> Sequence[Cell]:
         """Return the cells of the lengths of calls: 0 where the counter went back."""
         templates = self._lines.templates
-        (begin, early), (end, late) = self._clock.to_ns(entered), self._clock.to_ns(tsc)
+        begin, early = self._clock.to_ns(entered)
+        end, late = self._clock.to_ns(tsc)
         ticks = (tsc - entered).view(np.int64)
         wrapped = (ticks > 0) & (tsc < entered)
         if not early and not late and not wrapped.any():
@@ -336,7 +342,8 @@ class _Metadata:
         """Return the lines of a batch with the metadata lines before and after them."""
         out: list[str] = []
         for offset, line in zip(batch.offset.tolist(), lines, strict=True):
-            before, behind = self._before.pop(offset, ()), self._behind.pop(offset, ())
+            before = self._before.pop(offset, ())
+            behind = self._behind.pop(offset, ())
             if line is not None:
                 out += (*before, line, *behind)
         return out

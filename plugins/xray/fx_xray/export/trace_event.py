@@ -64,7 +64,10 @@ def microseconds(tsc: U64, rate: int, *, digits: int, nearest: bool = False) -> 
     fraction = high * np.uint64(scale // _STEP) + low
     micros, part = np.divmod(fraction, np.uint64(unit))
     micros += whole * np.uint64(1_000_000)
-    return [f"{m}.{p:0{digits}d}" for m, p in zip(micros.tolist(), part.tolist(), strict=True)]
+    return [
+        f"{micros_match}.{p:0{digits}d}"
+        for micros_match, p in zip(micros.tolist(), part.tolist(), strict=True)
+    ]
 
 
 @attrs.frozen(kw_only=True)
@@ -138,7 +141,8 @@ class JsonExport(SingleExport):
         self._with_events = options["events"] and not options["strings"]
 
     def _write(self, capture: Capture) -> None:
-        form, calls = self._form, Calls(capture)
+        form = self._form
+        calls = Calls(capture)
         events = _JsonEvents(capture, form, self._dropped, with_events=self._with_events)
         self._sink.write(form.head.encode())
         first = True
@@ -168,7 +172,8 @@ class _JsonEvents:
     def __init__(
         self, capture: Capture, form: _Form, dropped: Counter[str], *, with_events: bool
     ) -> None:
-        self.names = names = names_of(capture, json_string, dropped)
+        self.names = names_of(capture, json_string, dropped)
+        names = self.names
         """Names of functions as JSON."""
         self._form = form
         self._with_events = with_events
@@ -190,7 +195,8 @@ class _JsonEvents:
 
     def of(self, batch: Batch, matched: Matched) -> NDArray[np.uint8]:
         """Return the events of a batch that belong to the view, each behind a separator."""
-        form, lines = self._form, self._lines
+        form = self._form
+        lines = self._lines
         lines.templates.forget(HELD)
         tsc = self._forward(batch)
         entry = np.isin(batch.kind, list(ENTRIES))
@@ -239,7 +245,8 @@ class _JsonEvents:
             ns, lost = self._clock.to_ns(tsc)
             if not lost:
                 return MICROS, ns
-        rate, nearest = self._clock.ticks_per_second, self._form.nearest
+        rate = self._clock.ticks_per_second
+        nearest = self._form.nearest
         shown = microseconds(tsc, rate, digits=self._digits, nearest=nearest)
         return TEXT, self._lines.templates.texts([text.encode() for text in shown])
 
@@ -268,7 +275,8 @@ class _JsonEvents:
         return tsc if out is None else out
 
     def _instant(self, batch: Batch, place: int, time: str) -> str:
-        kind, data = int(batch.kind[place]), batch.payloads[place]
+        kind = int(batch.kind[place])
+        data = batch.payloads[place]
         name = CUSTOM_EVENT if kind == CUSTOM else TYPED_EVENT
         number = f'"event_type":{batch.function[place]},' if kind == TYPED else ""
         try:

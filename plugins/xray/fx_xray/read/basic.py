@@ -24,7 +24,8 @@ from fx_xray.format import (
     BasicArgument,
     BasicFunction,
 )
-from fx_xray.read.buffers import Frames, Notes, Stretches, latest, shifted
+from fx_xray.read.buffers import Frames, Notes, Stretches
+from fx_xray.read.columns import begins_of, latest, shifted
 from fx_xray.read.frames import ROOM, Records
 from fxframework.errors import Rule
 
@@ -72,21 +73,21 @@ class BasicFrames:
         notes = Notes()
         ordinals = self.ordinal + np.arange(begin.size)
 
-        def report(rule: Rule, row: I64, value: Any = 0) -> None:
-            notes.add(rule, row, begin[row], ordinals[row], value)
+        def report(rule: Rule, rows_found: I64, value: Any = 0) -> None:
+            notes.add(rule, rows_found, begin[rows_found], ordinals[rows_found], value)
 
-        whole = int(np.count_nonzero(end - begin == BASIC_BYTES))
+        whole_records = int(np.count_nonzero(end - begin == BASIC_BYTES))
         fault = np.zeros(begin.size, np.int64)
-        row = np.arange(whole, begin.size)
-        fault[row] = int(rules.PARTIAL_RECORD)
-        report(rules.PARTIAL_RECORD, row, (end - begin)[row])
+        rows_found = np.arange(whole_records, begin.size)
+        fault[rows_found] = int(rules.PARTIAL_RECORD)
+        report(rules.PARTIAL_RECORD, rows_found, (end - begin)[rows_found])
         type = np.full(begin.size, -1)
-        type[:whole] = self.records.numbers.integers(
-            begin[:whole], TYPE_BYTES, big=self.records.big
+        type[:whole_records] = self.records.numbers.integers(
+            begin[:whole_records], TYPE_BYTES, big=self.records.big
         )
-        row = np.flatnonzero(type > 1)
-        fault[row] = int(rules.BAD_TYPE)
-        report(rules.BAD_TYPE, row, type[row])
+        rows_found = np.flatnonzero(type > 1)
+        fault[rows_found] = int(rules.BAD_TYPE)
+        report(rules.BAD_TYPE, rows_found, type[rows_found])
         calls = np.flatnonzero(type == 0)
         kind, *who_calls = self.records.fields(BasicFunction, begin[calls], "kind", *WHO)
         is_bad = kind > ENTER_ARG
@@ -104,19 +105,19 @@ class BasicFrames:
         if self.version >= BASIC_PID_VERSION:
             thread |= process << PROCESS_BITS
         is_called, is_orphan = self._called(is_call, is_argument, function, thread)
-        row = np.flatnonzero(is_orphan)
-        report(rules.BASIC_ORPHAN, row, function[row])
+        rows_found = np.flatnonzero(is_orphan)
+        report(rules.BASIC_ORPHAN, rows_found, function[rows_found])
         self._add_stretches(begin, end, fault == 0, is_orphan, thread)
-        shown = np.where(fault > 0, DAMAGED, np.where(is_argument, CALL_ARGUMENT, FUNCTION))
-        self.kinds += np.bincount(shown, minlength=self.kinds.size)
+        shown_kind = np.where(fault > 0, DAMAGED, np.where(is_argument, CALL_ARGUMENT, FUNCTION))
+        self.kinds += np.bincount(shown_kind, minlength=self.kinds.size)
         lost = np.flatnonzero(fault)
         if lost.size:
             self.losses.append(np.stack([begin[lost], end[lost], fault[lost]]))
         self.ordinal += begin.size
-        found, at = notes.in_order()
+        notes_in_order, rows_noted = notes.in_order()
         nothing = np.zeros(begin.size, np.int64)
-        return Frames(begin, end, nothing + 1, shown.astype(np.uint8), fault, nothing - 1,
-                      is_called, nothing, found, begin[at])  # fmt: skip
+        return Frames(begin, end, nothing + 1, shown_kind.astype(np.uint8), fault, nothing - 1,
+                      is_called, nothing, notes_in_order, begin[rows_noted])  # fmt: skip
 
     def _called(
         self, is_call: Any, is_argument: Any, function: I64, thread: I64
@@ -127,37 +128,38 @@ class BasicFrames:
         between them does not.
         """
         index = np.arange(is_call.size)
-        before = shifted(latest(~is_argument, index))
+        call_before = shifted(latest(~is_argument))
         carried = self.call or (0, 0)
-        call_function = np.where(before < 0, carried[0], function[before])
-        call_thread = np.where(before < 0, carried[1], thread[before])
-        has_call = np.where(before < 0, self.call is not None, is_call[before])
+        call_function = np.where(call_before < 0, carried[0], function[call_before])
+        call_thread = np.where(call_before < 0, carried[1], thread[call_before])
+        has_call = np.where(call_before < 0, self.call is not None, is_call[call_before])
         fits = has_call & (function == call_function) & (thread == call_thread)
-        misfit = latest(is_argument & ~fits, index)
-        is_orphan = is_argument & (misfit > before)
+        misfit = latest(is_argument & ~fits)
+        is_orphan = is_argument & (misfit > call_before)
         is_called = is_call | is_argument & ~is_orphan
         if index.size:
-            last = index[-1] if is_call[-1] else before[-1]
+            last_call = index[-1] if is_call[-1] else call_before[-1]
             if not is_called[-1]:
                 self.call = None
-            elif last >= 0:
-                self.call = int(function[last]), int(thread[last])
+            elif last_call >= 0:
+                self.call = int(function[last_call]), int(thread[last_call])
         return is_called, is_orphan
 
     def _add_stretches(
         self, begin: I64, end: I64, is_sound: Any, is_orphan: Any, thread: I64
     ) -> None:
         """Enter what one thread wrote at a time; arguments of no call begin a new one."""
-        before = np.append(False, is_sound[:-1])
-        same = np.append(False, thread[1:] == thread[:-1])
-        begins = is_sound & ~(before & same & ~is_orphan)
+        sound_before = np.append(False, is_sound[:-1])
+        same_thread = ~begins_of(thread)
+        begins = is_sound & ~(sound_before & same_thread & ~is_orphan)
         follows = np.append(begins[1:] | ~is_sound[1:], True)
-        first, last = np.flatnonzero(begins), np.flatnonzero(is_sound & follows[: begin.size])
-        nothing = np.zeros(first.size, np.int64)
+        first_rows = np.flatnonzero(begins)
+        last_rows = np.flatnonzero(is_sound & follows[: begin.size])
+        nothing = np.zeros(first_rows.size, np.int64)
         self.stretches.add(
-            begin[first],
-            end[last],
-            thread[first],
+            begin[first_rows],
+            end[last_rows],
+            thread[first_rows],
             nothing,
-            np.where(is_orphan[first], ORPHAN, 0),
+            np.where(is_orphan[first_rows], ORPHAN, 0),
         )

@@ -33,17 +33,18 @@ _BUFFER_COLUMNS = tuple(
 
 
 def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
-    slices, spans = rows.slices, passed.matcher.spans
-    count = int(slices["offset"].size)
-    first = rows.first["slices"]
-    mine = slice(first, first + count)
+    slices = rows.slices
+    spans = passed.matcher.spans
+    row_count = int(slices["offset"].size)
+    first_row = rows.first["slices"]
+    own_rows = slice(first_row, first_row + row_count)
     frequency = passed.frequency
-    made: list[tuple[I64, I64]] = []
+    spans_made: list[tuple[I64, I64]] = []
 
     def spans_in_ns() -> tuple[I64, I64]:
-        if not made:
-            made.append(to_spans(slices["ticks"], spans.ticks[mine], frequency))
-        return made[0]
+        if not spans_made:
+            spans_made.append(to_spans(slices["ticks"], spans.ticks[own_rows], frequency))
+        return spans_made[0]
 
     columns: Columns = {
         "offset": slices["offset"],
@@ -51,24 +52,24 @@ def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
         "ticks": slices["ticks"].view(np.uint64),
         "dur": lambda: spans_in_ns()[1],
         "thread": slices["thread"],
-        "category": np.broadcast_to(np.int32(-1), count),
+        "category": np.broadcast_to(np.int32(-1), row_count),
         "name": lambda: names.of(slices["function"]),
         "depth": slices["depth"],
         "parent": slices["parent"],
-        "kind": np.broadcast_to(np.uint8(_CALL_KIND), count),
-        "id": np.broadcast_to(np.uint64(0), count),
+        "kind": np.broadcast_to(np.uint8(_CALL_KIND), row_count),
+        "id": np.broadcast_to(np.uint64(0), row_count),
         "xray_function": slices["function"],
-        "xray_ticks": spans.ticks[mine],
+        "xray_ticks": spans.ticks[own_rows],
         "xray_cpu": slices["cpu"],
-        "xray_exit": spans.exit[mine],
+        "xray_exit": spans.exit[own_rows],
         "xray_entry": slices["entry"],
     }
-    return Batch(rows.first["slices"], count, columns)
+    return Batch(rows.first["slices"], row_count, columns)
 
 
 def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     instants = rows.instants
-    count = int(instants["offset"].size)
+    row_count = int(instants["offset"].size)
     frequency = passed.frequency
 
     strings = names.strings
@@ -78,8 +79,8 @@ def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
         codes[:] = strings.intern(UNMATCHED_EXIT.encode())
         codes[CUSTOM] = strings.intern(CUSTOM_EVENT.encode())
         codes[TYPED] = strings.intern(TYPED_EVENT.encode())
-        found: NDArray[np.int32] = codes[instants["kind"]]
-        return found
+        category_codes: NDArray[np.int32] = codes[instants["kind"]]
+        return category_codes
 
     def shown() -> NDArray[np.int32]:
         codes = categories()
@@ -94,19 +95,19 @@ def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
         "thread": instants["thread"],
         "category": categories,
         "name": shown,
-        "scope": np.broadcast_to(np.uint8(0), count),
-        "id": np.broadcast_to(np.uint64(0), count),
+        "scope": np.broadcast_to(np.uint8(0), row_count),
+        "id": np.broadcast_to(np.uint64(0), row_count),
         "xray_cpu": instants["cpu"],
         "xray_event_type": lambda: np.where(
             instants["kind"] == TYPED, instants["function"], 0
         ).astype(np.uint16),
     }
-    return Batch(rows.first["instants"], count, columns)
+    return Batch(rows.first["instants"], row_count, columns)
 
 
 def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     args = rows.args
-    count = int(args["offset"].size)
+    row_count = int(args["offset"].size)
     strings = names.strings
     tables = np.array([TABLE_CODES["slices"], TABLE_CODES["instants"]], np.uint8)
 
@@ -120,7 +121,7 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
         return np.array(codes, np.int32)[inverse.reshape(-1)]
 
     def types() -> U8:
-        kinds = np.full(count, _ARGUMENT_TYPE, np.uint8)
+        kinds = np.full(row_count, _ARGUMENT_TYPE, np.uint8)
         kinds[args["name"] == DATA] = _DATA_TYPE
         kinds[args["name"] == EVENT_TYPE] = _EVENT_TYPE
         return kinds
@@ -132,8 +133,8 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     def payloads() -> NDArray[np.int32]:
         picked = np.flatnonzero(args["name"] == DATA)
         if not picked.size:
-            return np.broadcast_to(np.int32(-1), count)
-        codes = np.full(count, -1, np.int32)
+            return np.broadcast_to(np.int32(-1), row_count)
+        codes = np.full(row_count, -1, np.int32)
         data = passed.log.payloads
         codes[picked] = [
             strings.intern(data[at : at + size].tobytes())
@@ -151,10 +152,10 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
         "type": types,
         "int": values,
         "uint": lambda: values().view(np.uint64),
-        "float": np.broadcast_to(np.float64(0), count),
+        "float": np.broadcast_to(np.float64(0), row_count),
         "str": payloads,
     }
-    return Batch(rows.first["args"], count, columns)
+    return Batch(rows.first["args"], row_count, columns)
 
 
 _MAKERS: Mapping[str, Callable[[CallPass, FunctionNames, Rows], Batch]] = {
@@ -184,10 +185,10 @@ def small_columns(name: str, passed: CallPass, names: FunctionNames) -> Columns:
 
 
 def _processes(log: Log) -> Columns:
-    pids, first = np.unique(log.pids, return_index=True)
-    order = np.argsort(first, kind="stable")
+    pids, first_rows = np.unique(log.pids, return_index=True)
+    order = np.argsort(first_rows, kind="stable")
     return {
-        "offset": log.thread_offsets[first[order]],
+        "offset": log.thread_offsets[first_rows[order]],
         "pid": pids[order],
         "name": np.full(pids.size, -1, np.int32),
     }
@@ -212,7 +213,9 @@ def _buffers(log: Log) -> Columns:
 
 def _functions(passed: CallPass, names: FunctionNames) -> Columns:
     ids, calls = passed.functions
-    log, symbols, strings = passed.log, names.symbols, names.strings
+    log = passed.log
+    symbols = names.symbols
+    strings = names.strings
 
     def column(dtype: type, of: Callable[[int], int], otherwise: Any) -> Any:
         """Return what the maps say of each function; nothing is asked where there is no map."""
@@ -221,8 +224,8 @@ def _functions(passed: CallPass, names: FunctionNames) -> Columns:
         return np.fromiter(map(of, map(int, ids)), dtype, ids.size)
 
     def codes(of: Callable[[int], str | None]) -> NDArray[np.int32]:
-        found: NDArray[np.int32] = column(np.int32, lambda id: code_of(of(id), strings), -1)
-        return found
+        column_codes: NDArray[np.int32] = column(np.int32, lambda id: code_of(of(id), strings), -1)
+        return column_codes
 
     objects = ids >> wire.OBJECT_SHIFT
     return {
@@ -241,13 +244,13 @@ def _functions(passed: CallPass, names: FunctionNames) -> Columns:
 
 def _first_offsets(log: Log, ids: I64) -> I64:
     """Byte offsets of the first events of functions, whose ids are ascending; same shape."""
-    first: I64 = np.full(ids.size, -1, np.int64)
+    first_offsets: I64 = np.full(ids.size, -1, np.int64)
     for events in log.events():
         of_calls = events.kind <= wire.FunctionKind.ENTER_ARG
         places = np.searchsorted(ids, events.function[of_calls])[::-1]
-        found: I64 = np.full(ids.size, -1, np.int64)
-        found[places] = events.offset[of_calls][::-1]  # the last that is stored is the first
-        first = np.where(first < 0, found, first)
-        if first.size and int(first.min()) >= 0:
+        offsets_here: I64 = np.full(ids.size, -1, np.int64)
+        offsets_here[places] = events.offset[of_calls][::-1]  # the last that is stored is the first
+        first_offsets = np.where(first_offsets < 0, offsets_here, first_offsets)
+        if first_offsets.size and int(first_offsets.min()) >= 0:
             break
-    return first
+    return first_offsets

@@ -62,6 +62,7 @@ from fx_xray.format import (
     TypedEvent,
     place,
 )
+from fx_xray.read.columns import begins_of, ends_of, expanded, latest, shifted
 from fx_xray.read.frames import ROOM, FdrPolicy, Found, Records, Rows, function_fields
 from fxframework.errors import Rule
 from fxframework.kit.scanned import FINDING_FIELDS
@@ -122,10 +123,10 @@ class Stretches:
             return
         rows = np.stack([start, stop, block, tsc, flags])
         if self.parts:
-            last = self.parts[-1]
-            goes_on = last[1, -1] == start[0] and last[2, -1] == block[0]
-            if goes_on and not (last[4, -1] & CUT or flags[0]):
-                last[1, -1] = stop[0]
+            last_part = self.parts[-1]
+            goes_on = last_part[1, -1] == start[0] and last_part[2, -1] == block[0]
+            if goes_on and not (last_part[4, -1] & CUT or flags[0]):
+                last_part[1, -1] = stop[0]
                 rows = rows[:, 1:]
         if rows.size:
             self.parts.append(rows)
@@ -148,11 +149,11 @@ class Notes:
         Those of one row are in the order in which they are added.
         """
         if row.size:
-            found = np.empty((row.size, FINDING_FIELDS), np.int64)
+            new_findings = np.empty((row.size, FINDING_FIELDS), np.int64)
             for column, values in enumerate((int(rule), offset, record, value)):
-                found[:, column] = values
+                new_findings[:, column] = values
             self.rows.append(row)
-            self.found.append(found)
+            self.found.append(new_findings)
 
     def in_order(self) -> tuple[I64, I64]:
         """Return the findings, of shape (findings, 4), and the row of each."""
@@ -265,19 +266,20 @@ class FdrFrames:
         rows = self.policy.gather(min(most, self.room))
         self.room = min(most, 2 * self.room)
         block = Block(self, rows)
-        cut = block.find_cut()
-        if cut >= 0:
+        cut_row = block.find_cut()
+        if cut_row >= 0:
             # A record begins in the middle of the one that was cut: what follows is read again.
-            at = int(rows.begin[cut]) + METADATA_BYTES // 2
-            self.policy.go_back(rows, cut, at)
-            self.room = max(LEAST_ROOM, 2 * cut)
+            resume_at = int(rows.begin[cut_row]) + METADATA_BYTES // 2
+            self.policy.go_back(rows, cut_row, resume_at)
+            self.room = max(LEAST_ROOM, 2 * cut_row)
             rows = rows._replace(
-                **{name: column[: cut + 1].copy() for name, column in rows._asdict().items()}
+                **{name: column[: cut_row + 1].copy() for name, column in rows._asdict().items()}
             )
-            rows.end[cut] = at
+            rows.end[cut_row] = resume_at
             cut_tsc = block.mended
             block = Block(self, rows)
-            block.cut_row, block.mended = cut, cut_tsc
+            block.cut_row = cut_row
+            block.mended = cut_tsc
             block.find_cut()
         return block.frames()
 
@@ -329,29 +331,34 @@ class Block:
 
     def _number_buffers(self) -> None:
         """Say which buffer each row is in."""
-        rows, carry = self.rows, self.carry
-        kind, index, is_member = rows.kind, self.index, self.is_member
-        closes = rows.closes | (kind == BUFFER_EXTENTS) & is_member
+        rows = self.rows
+        carry = self.carry
+        kind = rows.kind
+        index = self.index
+        is_member = self.is_member
+        closes_buffer = rows.closes | (kind == BUFFER_EXTENTS) & is_member
         if carry.number < 0 and index.size:
-            closes[0] = True
-        last_closing = latest(closes, index)
+            closes_buffer[0] = True
+        last_closing = latest(closes_buffer)
         # The first record behind what closes a buffer opens one.
-        self.member_before = shifted(latest(is_member, index))
-        opens = is_member & (last_closing >= 0) & (self.member_before < last_closing)
+        self.member_before = shifted(latest(is_member))
+        opens_buffer = is_member & (last_closing >= 0) & (self.member_before < last_closing)
         # So does a NewBuffer, unless only extents of its buffer were read.
         is_new = (kind == NEW_BUFFER) & is_member
-        before = shifted(latest(self.is_call | is_new, index))
-        begun = bool(carry.flags & (SETTLED | HAS_THREAD))
-        in_this = np.where(last_closing >= 0, before >= last_closing, (before >= 0) | begun)
-        opens |= is_new & in_this
-        self.opens = opens
-        self.closers = np.flatnonzero(closes | opens)
-        self.local = np.cumsum(opens)
-        last_opening = latest(opens, index)
+        begun_before = shifted(latest(self.is_call | is_new))
+        carry_begun = bool(carry.flags & (SETTLED | HAS_THREAD))
+        in_this = np.where(
+            last_closing >= 0, begun_before >= last_closing, (begun_before >= 0) | carry_begun
+        )
+        opens_buffer |= is_new & in_this
+        self.opens = opens_buffer
+        self.closers = np.flatnonzero(closes_buffer | opens_buffer)
+        self.local = np.cumsum(opens_buffer)
+        last_opening = latest(opens_buffer)
         self.is_open = last_opening >= last_closing
         if carry.number < 0:
             self.is_open &= last_opening >= 0
-        self.first_row = np.concatenate([[-1], np.flatnonzero(opens)])
+        self.first_row = np.concatenate([[-1], np.flatnonzero(opens_buffer)])
         """The row with which each buffer begins."""
         self.start_row = np.where(self.is_open, self.first_row[self.local], -1)
 
@@ -360,44 +367,47 @@ class Block:
 
         ``carried`` says that it did in the open buffer, before this block: -1.
         """
-        at = np.flatnonzero(mask & self.is_open)
-        out = np.full(self.first_row.size, NO_ROW)
-        if at.size:
-            buffers = self.local[at]
-            is_first = np.append(True, buffers[1:] != buffers[:-1])
-            out[buffers[is_first]] = at[is_first]
+        marked_rows = np.flatnonzero(mask & self.is_open)
+        first_rows = np.full(self.first_row.size, NO_ROW)
+        if marked_rows.size:
+            buffers = self.local[marked_rows]
+            is_first = begins_of(buffers)
+            first_rows[buffers[is_first]] = marked_rows[is_first]
         if carried:
-            out[0] = -1
-        return out
+            first_rows[0] = -1
+        return first_rows
 
     def last_of(self, mask: Bools) -> I64:
         """Return the last row of each buffer where a mask holds, -1 for none."""
-        at = np.flatnonzero(mask & self.is_open)
-        out = np.full(self.first_row.size, -1)
-        if at.size:
-            buffers = self.local[at]
-            is_last = np.append(buffers[1:] != buffers[:-1], True)
-            out[buffers[is_last]] = at[is_last]
-        return out
+        marked_rows = np.flatnonzero(mask & self.is_open)
+        last_rows = np.full(self.first_row.size, -1)
+        if marked_rows.size:
+            buffers = self.local[marked_rows]
+            is_last = ends_of(buffers)
+            last_rows[buffers[is_last]] = marked_rows[is_last]
+        return last_rows
 
     # --- Time -------------------------------------------------------------------------------------
 
     def find_cut(self) -> int:
         """Find when clocks were read; return the first record that was cut in half, or -1."""
-        rows, carry = self.rows, self.carry
+        rows = self.rows
+        carry = self.carry
         clock = np.flatnonzero(self.is_clock)
         tsc = np.empty(clock.size, np.int64)
         for kind in (NEW_CPU, TSC_WRAP):
             mine = rows.kind[clock] == kind
             tsc[mine] = self.records.metadata(kind, rows.begin[clock[mine]], "tsc")[0]
         tsc[clock == self.cut_row] = self.mended
-        self.clock, self.clock_tsc = clock, tsc
-        first, last = self.first_of(self.is_clock, carry.is_timed), self.last_of(self.is_clock)
-        self.first_clock = first
+        self.clock = clock
+        self.clock_tsc = tsc
+        first_clock = self.first_of(self.is_clock, carry.is_timed)
+        last_clock = self.last_of(self.is_clock)
+        self.first_clock = first_clock
         # Where no clock follows, nobody asks how late it is.
-        is_between = (self.index > first[self.local]) & self.is_advance & self.is_open
-        between = np.flatnonzero(is_between & (self.index < last[self.local]))
-        self.behind = np.flatnonzero(is_between & (self.index > last[self.local]))
+        is_between = (self.index > first_clock[self.local]) & self.is_advance & self.is_open
+        between = np.flatnonzero(is_between & (self.index < last_clock[self.local]))
+        self.behind = np.flatnonzero(is_between & (self.index > last_clock[self.local]))
         if not clock.size:
             self.jumps = (clock, tsc)
             return -1
@@ -434,13 +444,14 @@ class Block:
     def _deltas(self, rows: I64) -> I64:
         """Return by how much rows (``_advances``) advance the time, int64 of shape (rows,)."""
         begin, count, kind = rows
-        numbers, big = self.records.numbers, self.records.big
+        numbers = self.records.numbers
+        big = self.records.big
         deltas = np.empty(begin.size, np.int64)
         function = np.flatnonzero(kind == FUNCTION)
         if function.size:
             places, firsts = expanded(begin[function], count[function])
-            parts = numbers.integers(places + FUNCTION_DELTA_AT, 4, big=big)
-            deltas[function] = np.add.reduceat(parts, firsts)
+            record_deltas = numbers.integers(places + FUNCTION_DELTA_AT, 4, big=big)
+            deltas[function] = np.add.reduceat(record_deltas, firsts)
         event = np.flatnonzero(kind != FUNCTION)
         deltas[event] = numbers.integers(begin[event] + DELTA_AT, 4, big=big, signed=True)
         return deltas
@@ -452,17 +463,12 @@ class Block:
         middle of its record.
         """
         begin = self.rows.begin[rows]
-        half = self.records.words(begin + METADATA_BYTES // 2)
-        follower = METADATA_KIND.get(half)
-        may_follow = (IS_CLOCK | IS_EVENT)[np.minimum(follower, START)]
-        if self.version < EXTENTS_VERSION:
-            may_follow |= follower == END_OF_BUFFER
-        is_function = (FUNCTION_KIND.get(half) <= ENTER_ARG) & (FUNCTION_ID.get(half) != 0)
-        is_sound = np.where(IS_METADATA.get(half) != 0, may_follow, is_function)
-        below = 8 * np.where(self.rows.kind[rows] == NEW_CPU, CPU_TSC_AT, WRAP_TSC_AT)
-        low_bits = (np.int64(1) << (64 - below)) - 1
-        low = self.records.words(begin) >> below & low_bits
-        ahead = low - base & low_bits
+        second_half = self.records.words(begin + METADATA_BYTES // 2)
+        is_sound = half_follows(second_half, ends=self.version < EXTENTS_VERSION)
+        bits_below = 8 * np.where(self.rows.kind[rows] == NEW_CPU, CPU_TSC_AT, WRAP_TSC_AT)
+        low_bits = (np.int64(1) << (64 - bits_below)) - 1
+        low_half = self.records.words(begin) >> bits_below & low_bits
+        ahead = low_half - base & low_bits
         mended = base + ahead
         wraps = mended.view(np.uint64) < base.view(np.uint64)
         return mended, is_sound & (ahead >> CUT_REACH_BITS == 0) & ~wraps
@@ -474,23 +480,26 @@ class Block:
 
         With an ``end``, the buffer that is open there ends.
         """
-        frames, rows = self.frames_read, self.rows
+        frames = self.frames_read
+        rows = self.rows
         begin = rows.begin
-        found = frames.policy.found
-        self._add_found([each for each in found if each.rule != rules.EXTENTS_PAST_FILE])
+        policy_findings = frames.policy.found
+        self._add_found([each for each in policy_findings if each.rule != rules.EXTENTS_PAST_FILE])
         self._check_versions()
         columns = self._columns()
         self._end_buffers(columns, end)
-        self._add_found([each for each in found if each.rule == rules.EXTENTS_PAST_FILE])
+        self._add_found([each for each in policy_findings if each.rule == rules.EXTENTS_PAST_FILE])
         is_called = self._is_called()
         self._check_records(columns, is_called)
         fault = self._too_large()
         frames.ordinal += int(rows.counts.sum())
-        shown = np.where((fault > 0) & (rows.kind != UNKNOWN), DAMAGED, rows.kind)
-        np.add.at(frames.kinds, shown, rows.counts)
-        lost = np.flatnonzero(fault > 0)
-        if lost.size:
-            frames.losses.append(np.stack([begin[lost], rows.end[lost], fault[lost]]))
+        shown_kind = np.where((fault > 0) & (rows.kind != UNKNOWN), DAMAGED, rows.kind)
+        np.add.at(frames.kinds, shown_kind, rows.counts)
+        lost_rows = np.flatnonzero(fault > 0)
+        if lost_rows.size:
+            frames.losses.append(
+                np.stack([begin[lost_rows], rows.end[lost_rows], fault[lost_rows]])
+            )
         tsc = np.zeros(begin.size, np.int64)
         if self.cut_row >= 0:
             tsc[self.cut_row] = self.mended
@@ -499,23 +508,26 @@ class Block:
         self._add_stretches(number, tsc)
         if end is None:
             self._go_on(columns, is_called)
-        notes, at = self.notes.in_order()
-        noted_at = begin[at] if begin.size else np.full(at.size, frames.policy.size)
+        notes, rows_noted = self.notes.in_order()
+        noted_at = begin[rows_noted] if begin.size else np.full(rows_noted.size, frames.policy.size)
         return Frames(begin, rows.end, rows.counts, rows.kind, fault, number, is_called, tsc,
                       notes, noted_at)  # fmt: skip
 
-    def _add_found(self, found: list[Found]) -> None:
+    def _add_found(self, findings: list[Found]) -> None:
         """Enter findings of the policy, but for those behind a record that was cut."""
         rows = self.rows
-        for each in found:
-            row = np.searchsorted(rows.begin, [each.at], side="right") - 1
-            if rows.end.size and each.at < rows.end[-1]:
-                self.notes.add(each.rule, row, each.offset, self.ordinals[row], each.value)
+        for finding in findings:
+            row = np.searchsorted(rows.begin, [finding.at], side="right") - 1
+            if rows.end.size and finding.at < rows.end[-1]:
+                self.notes.add(finding.rule, row, finding.offset, self.ordinals[row], finding.value)
 
     def _columns(self) -> dict[str, I64]:
         """Return what is known of each buffer, and the rows at which something of it is decided."""
-        rows, carry, index = self.rows, self.carry, self.index
-        begin, kind = rows.begin, rows.kind
+        rows = self.rows
+        carry = self.carry
+        index = self.index
+        begin = rows.begin
+        kind = rows.kind
         metadata = self.records.metadata
         opening = self.first_row[1:]
         count = self.first_row.size
@@ -528,14 +540,14 @@ class Block:
         flags = columns["flags"]
         settled = self.first_of(self.is_call, bool(carry.flags & SETTLED))
         # Only what comes before the first call says something of the buffer.
-        before = index < settled[self.local]
+        before_settled = index < settled[self.local]
         thread = self.last_of((kind == NEW_BUFFER) & self.is_member)
         has_thread = np.flatnonzero(thread >= 0)
         (columns["tid"][has_thread],) = metadata(NEW_BUFFER, begin[thread[has_thread]], "thread")
-        process = self.last_of((kind == PID) & before & self.is_member)
+        process = self.last_of((kind == PID) & before_settled & self.is_member)
         has_process = np.flatnonzero(process >= 0)
         (columns["pid"][has_process],) = metadata(PID, begin[process[has_process]], "process")
-        is_wall = (kind == WALL_TIME) & before & self.is_member
+        is_wall = (kind == WALL_TIME) & before_settled & self.is_member
         wall = self.first_of(is_wall, bool(carry.flags & WALLED))
         walled = np.flatnonzero((wall >= 0) & (wall < NO_ROW))
         columns["seconds"][walled], columns["micros"][walled] = metadata(
@@ -543,43 +555,46 @@ class Block:
         )
         no_thread = (settled >= 0) & (settled < NO_ROW) & ((thread < 0) | (thread > settled))
         no_thread[0] &= not carry.flags & HAS_THREAD
-        clock, advance = self.first_clock, self.first_of(self.is_advance)
+        clock = self.first_clock
+        advance = self.first_of(self.is_advance)
         no_time = advance < clock
         no_time[0] &= not carry.flags & TIMELESS
         is_timeless = no_time | (flags & TIMELESS != 0)
         timed = np.flatnonzero((clock >= 0) & (clock < NO_ROW) & ~is_timeless)
         columns["tsc"][timed] = self.clock_tsc[np.searchsorted(self.clock, clock[timed])]
-        own = self.first_of((kind == CALL_ARGUMENT) & self.is_member | self.is_event)
-        spare = np.flatnonzero((kind == TYPED_EVENT) & self.is_member)
+        own_time = self.first_of((kind == CALL_ARGUMENT) & self.is_member | self.is_event)
+        spare_rows = np.flatnonzero((kind == TYPED_EVENT) & self.is_member)
         if self.version < EVENT_DELTA_VERSION:
-            spare = spare[:0]
+            spare_rows = spare_rows[:0]
         numbers = self.records.numbers
-        is_foreign = numbers.integers(begin[spare] + SPARE_AT, SPARE_BYTES, big=False) != 0
-        columns["typed"] += np.bincount(self.local[spare], minlength=count)
+        is_foreign = numbers.integers(begin[spare_rows] + SPARE_AT, SPARE_BYTES, big=False) != 0
+        columns["typed"] += np.bincount(self.local[spare_rows], minlength=count)
         marks = {
             SETTLED: settled < NO_ROW,
             HAS_THREAD: thread >= 0,
             HAS_PID: process >= 0,
             WALLED: wall < NO_ROW,
             TIMELESS: is_timeless,
-            EARLY: own < clock,
+            EARLY: own_time < clock,
             INHABITED: self.last_of(self.is_member & (kind != BUFFER_EXTENTS)) >= 0,
             CUT_SHORT: self.last_of(rows.is_cut_off) >= 0,
-            FOREIGN_TYPED: np.isin(np.arange(count), self.local[spare[is_foreign]]),
+            FOREIGN_TYPED: np.isin(np.arange(count), self.local[spare_rows[is_foreign]]),
         }
         for flag, holds in marks.items():
             flags |= np.where(holds, flag, 0)
         columns["no_thread"] = np.where(no_thread, settled, -1)
         columns["no_time"] = np.where(no_time, advance, -1)
-        last = self.last_of(self.is_member)
-        has_last = np.flatnonzero(last >= 0)
-        last = last[has_last]
+        last_member = self.last_of(self.is_member)
+        has_last = np.flatnonzero(last_member >= 0)
+        last_member = last_member[has_last]
+        # Of calls that follow one another, the last record is the last call.
+        last_bytes = rows.end[last_member] - begin[last_member]
+        last_bytes[kind[last_member] == FUNCTION] = FUNCTION_BYTES
         for name, values in (
-            ("last", kind[last]),
-            ("last_offset", rows.end[last] - np.where(kind[last] == FUNCTION, FUNCTION_BYTES,
-                                                      rows.end[last] - begin[last])),
-            ("last_record", self.ordinals[last] + rows.counts[last] - 1),
-        ):  # fmt: skip
+            ("last", kind[last_member]),
+            ("last_offset", rows.end[last_member] - last_bytes),
+            ("last_record", self.ordinals[last_member] + rows.counts[last_member] - 1),
+        ):
             columns[name] = np.full(count, getattr(carry, name))
             columns[name][has_last] = values
         return columns
@@ -587,39 +602,47 @@ class Block:
     def _end_buffers(self, columns: dict[str, I64], end: int | None) -> None:
         """Report what is wrong with buffers that end; enter them."""
         rows = self.rows
-        closer = np.searchsorted(self.closers, self.first_row, side="right")
-        ends = closer < self.closers.size
-        ends[0] &= self.carry.number >= 0
-        buffer = np.flatnonzero(ends)
-        row = self.closers[closer[buffer]]
+        closer_index = np.searchsorted(self.closers, self.first_row, side="right")
+        has_ended = closer_index < self.closers.size
+        has_ended[0] &= self.carry.number >= 0
+        buffer = np.flatnonzero(has_ended)
+        row = self.closers[closer_index[buffer]]
         if end is None:
-            stop, record, by_extents = rows.begin[row], self.ordinals[row], rows.by_extents[row]
+            stop = rows.begin[row]
+            record = self.ordinals[row]
+            by_extents = rows.by_extents[row]
         else:
             buffer = np.arange(int(self.carry.number >= 0))
             row = np.zeros(buffer.size, np.int64)
-            stop, record = np.full(buffer.size, end), np.full(buffer.size, self.frames_read.ordinal)
+            stop = np.full(buffer.size, end)
+            record = np.full(buffer.size, self.frames_read.ordinal)
             by_extents = np.full(buffer.size, self.frames_read.policy.by_extents)
         if not buffer.size:
             return
-        mine = {name: column[buffer] for name, column in columns.items()}
-        last, flags = mine["last"], mine["flags"]
+        own_columns = {name: column[buffer] for name, column in columns.items()}
+        last_kind = own_columns["last"]
+        flags = own_columns["flags"]
         # The end record of version 1 ended the buffer before.
-        goes_on = (last != END_OF_BUFFER) | (self.version >= EXTENTS_VERSION)
-        in_preamble = np.isin(last, [NEW_BUFFER, WALL_TIME, PID])
+        goes_on = (last_kind != END_OF_BUFFER) | (self.version >= EXTENTS_VERSION)
+        in_preamble = np.isin(last_kind, [NEW_BUFFER, WALL_TIME, PID])
         no_end = goes_on & ~by_extents
         is_foreign = (flags & (FOREIGN_TYPED | CUT_SHORT)) == FOREIGN_TYPED
         lost_tail = goes_on & by_extents & is_foreign
         for rule, holds, value in (
-            (rules.ENDS_IN_PREAMBLE, in_preamble, last),
-            (rules.NO_END_RECORD, no_end, 0 * last),
-            (rules.LOST_TAIL, lost_tail, METADATA_BYTES * mine["typed"]),
+            (rules.ENDS_IN_PREAMBLE, in_preamble, last_kind),
+            (rules.NO_END_RECORD, no_end, 0 * last_kind),
+            (rules.LOST_TAIL, lost_tail, METADATA_BYTES * own_columns["typed"]),
         ):
-            at = np.flatnonzero(holds)
+            buffers_noted = np.flatnonzero(holds)
             self.notes.add(
-                rule, row[at], mine["last_offset"][at], mine["last_record"][at], value[at]
+                rule,
+                row[buffers_noted],
+                own_columns["last_offset"][buffers_noted],
+                own_columns["last_record"][buffers_noted],
+                value[buffers_noted],
             )
-        mine |= {"stop": stop, "records": record - mine["first_record"]}
-        self.frames_read.blocks_done.append(np.stack([mine[name] for name in COLUMNS]))
+        own_columns |= {"stop": stop, "records": record - own_columns["first_record"]}
+        self.frames_read.blocks_done.append(np.stack([own_columns[name] for name in COLUMNS]))
 
     def _go_on(self, columns: dict[str, I64], is_called: Bools) -> None:
         """Note what is known behind the block."""
@@ -630,12 +653,19 @@ class Block:
         if not self.is_open[-1]:
             frames.open = OpenBuffer()
             return
-        names = [each.name for each in attrs.fields(OpenBuffer) if each.name in columns]
-        behind = self.behind[self.local[self.behind] == self.local[-1]]
-        owed = [self._advances(behind)] if behind.size else []
-        base = int(self.clock_tsc[-1]) if self.clock.size else 0
+        names = [
+            attribute.name for attribute in attrs.fields(OpenBuffer) if attribute.name in columns
+        ]
+        rows_behind = self.behind[self.local[self.behind] == self.local[-1]]
+        owed = []
+        if rows_behind.size:
+            owed.append(self._advances(rows_behind))
+        base = 0
+        if self.clock.size:
+            base = int(self.clock_tsc[-1])
         if self.carry.number >= 0 and not self.local[-1] and not self.is_clock.any():
-            base, owed = self.carry.base, self.carry.owed + owed
+            base = self.carry.base
+            owed = self.carry.owed + owed
         frames.open = OpenBuffer(
             number=frames.buffer_count - 1,
             is_timed=bool(self.first_clock[-1] < NO_ROW),
@@ -649,12 +679,13 @@ class Block:
 
     def _is_called(self) -> Bools:
         """Return whether arguments may follow each row; of an argument, whether it has a call."""
-        kind, carry = self.rows.kind, self.carry
+        kind = self.rows.kind
+        carry = self.carry
         is_function: Bools = (kind == FUNCTION) & self.is_member
         is_argument = (kind == CALL_ARGUMENT) & self.is_member
         if not is_argument.any():
             return is_function
-        call = shifted(latest(~is_argument, self.index))
+        call = shifted(latest(~is_argument))
         is_near = is_function[call] & self.is_open[call] & (self.local[call] == self.local)
         carried = carry.is_called and carry.number >= 0
         is_near = np.where(call >= 0, is_near, carried & (self.local == 0))
@@ -664,41 +695,57 @@ class Block:
     def _check_versions(self) -> None:
         """Report records that came with later versions."""
         kind = self.rows.kind
-        newer = [BUFFER_EXTENTS] if self.version < EXTENTS_VERSION else []
-        newer += [PID, TYPED_EVENT] if self.version < PID_VERSION else []
+        newer = []
+        if self.version < EXTENTS_VERSION:
+            newer.append(BUFFER_EXTENTS)
+        if self.version < PID_VERSION:
+            newer += [PID, TYPED_EVENT]
         if newer:
             row = np.flatnonzero(np.isin(kind, newer) & self.is_member)
-            begin, ordinal = self.rows.begin[row], self.ordinals[row]
+            begin = self.rows.begin[row]
+            ordinal = self.ordinals[row]
             self.notes.add(rules.NEWER_RECORD, row, begin, ordinal, kind[row])
 
     def _check_records(self, columns: dict[str, I64], is_called: Bools) -> None:
         """Report what is wrong with records."""
-        rows, index, carry = self.rows, self.index, self.carry
-        begin, kind, is_member = rows.begin, rows.kind, self.is_member
+        rows = self.rows
+        index = self.index
+        carry = self.carry
+        begin = rows.begin
+        kind = rows.kind
+        is_member = self.is_member
 
-        def report(rule: Rule, row: I64, value: Any = 0) -> None:
-            self.notes.add(rule, row, begin[row], self.ordinals[row], value)
+        def report(rule: Rule, rows_found: I64, value: Any = 0) -> None:
+            self.notes.add(rule, rows_found, begin[rows_found], self.ordinals[rows_found], value)
 
-        row = np.flatnonzero(rows.fault == int(rules.BAD_FUNCTION))
-        report(rules.BAD_FUNCTION, row, function_fields(self.records, begin[row])[0])
-        row = np.flatnonzero(kind == UNKNOWN)
+        rows_found = np.flatnonzero(rows.fault == int(rules.BAD_FUNCTION))
+        report(rules.BAD_FUNCTION, rows_found, function_fields(self.records, begin[rows_found])[0])
+        rows_found = np.flatnonzero(kind == UNKNOWN)
         kinds = BIG_METADATA_KIND if self.records.mirrored else METADATA_KIND
-        report(rules.UNKNOWN_METADATA, row, kinds.get(self.records.data[begin[row]].astype(int)))
+        report(
+            rules.UNKNOWN_METADATA,
+            rows_found,
+            kinds.get(self.records.data[begin[rows_found]].astype(int)),
+        )
         if self.version >= EXTENTS_VERSION:
             report(rules.END_RECORD, np.flatnonzero((kind == END_OF_BUFFER) & (rows.fault == 0)))
-        row = np.flatnonzero((kind == WALL_TIME) & is_member)
-        (micros,) = self.records.metadata(WALL_TIME, begin[row], "micros")
+        rows_found = np.flatnonzero((kind == WALL_TIME) & is_member)
+        (micros,) = self.records.metadata(WALL_TIME, begin[rows_found], "micros")
         is_wrong = (micros < 0) | (micros >= SECOND_IN_MICROS)
-        report(rules.BAD_WALL_TIME, row[is_wrong], micros[is_wrong])
+        report(rules.BAD_WALL_TIME, rows_found[is_wrong], micros[is_wrong])
         report(
             rules.EMPTY_EVENT, np.flatnonzero(self.is_event & (rows.end - begin == METADATA_BYTES))
         )
-        last = np.where(self.member_before < 0, carry.last, kind[self.member_before])
+        last_kind = np.where(self.member_before < 0, carry.last, kind[self.member_before])
         if index.size:
             is_first = self.member_before < self.start_row
-            last[is_first] = START
-        row = np.flatnonzero(is_member & ~MAY_FOLLOW[last, kind])
-        report(rules.OUT_OF_ORDER, row, last[row].astype(np.int64) << OF_LAST.low | kind[row])
+            last_kind[is_first] = START
+        rows_found = np.flatnonzero(is_member & ~MAY_FOLLOW[last_kind, kind])
+        report(
+            rules.OUT_OF_ORDER,
+            rows_found,
+            last_kind[rows_found].astype(np.int64) << OF_LAST.low | kind[rows_found],
+        )
         report(rules.NO_THREAD, np.sort(columns["no_thread"][columns["no_thread"] >= 0]))
         is_orphan = (kind == CALL_ARGUMENT) & is_member & ~is_called
         report(rules.ORPHAN_ARGUMENT, np.flatnonzero(is_orphan))
@@ -709,54 +756,49 @@ class Block:
 
     def _too_large(self) -> I64:
         """Return by which rule rows are not sound; events may be larger than a limit."""
-        rows, most = self.rows, self.frames_read.most
-        if not most:
+        rows = self.rows
+        max_bytes = self.frames_read.most
+        if not max_bytes:
             return rows.fault
         nbytes = rows.end - rows.begin
-        row = np.flatnonzero(self.is_event & (nbytes > most))
+        large_rows = np.flatnonzero(self.is_event & (nbytes > max_bytes))
         self.notes.add(
-            rules.RECORD_TOO_LARGE, row, rows.begin[row], self.ordinals[row], nbytes[row]
+            rules.RECORD_TOO_LARGE,
+            large_rows,
+            rows.begin[large_rows],
+            self.ordinals[large_rows],
+            nbytes[large_rows],
         )
         fault = rows.fault.copy()
-        fault[row] = int(rules.RECORD_TOO_LARGE)
+        fault[large_rows] = int(rules.RECORD_TOO_LARGE)
         return fault
 
     def _add_stretches(self, number: I64, tsc: I64) -> None:
         """Enter the stretches of sound records."""
         is_cut = self.index == self.cut_row
         is_member = self.is_member
-        before = np.append(False, is_member[:-1]) & ~np.append(False, is_cut[:-1])
-        begins = is_member & ~(before & ~is_cut & ~self.opens)
+        member_before = np.append(False, is_member[:-1]) & ~np.append(False, is_cut[:-1])
+        begins = is_member & ~(member_before & ~is_cut & ~self.opens)
         follows = np.append(begins[1:] | ~is_member[1:], True)
-        first, last = np.flatnonzero(begins), np.flatnonzero(is_member & follows[: self.index.size])
+        first_rows = np.flatnonzero(begins)
+        last_rows = np.flatnonzero(is_member & follows[: self.index.size])
         self.frames_read.stretches.add(
-            self.rows.begin[first],
-            self.rows.end[last],
-            number[first],
-            tsc[first],
-            np.where(is_cut[first], CUT, 0),
+            self.rows.begin[first_rows],
+            self.rows.end[last_rows],
+            number[first_rows],
+            tsc[first_rows],
+            np.where(is_cut[first_rows], CUT, 0),
         )
 
 
-# --- Columns --------------------------------------------------------------------------------------
+def half_follows(half: I64, *, ends: bool) -> Bools:
+    """Return where the second half of a clock could be a record that follows one.
 
-
-def latest(mask: Bools, index: I64) -> I64:
-    """Return the last row up to each where a mask holds, -1 for none."""
-    return np.maximum.accumulate(np.where(mask, index, -1))
-
-
-def shifted(rows: I64) -> I64:
-    """Return what the row before each has, -1 for the first."""
-    return np.concatenate([[-1], rows[:-1]])[: rows.size]
-
-
-def expanded(begin: I64, count: I64, step: int = FUNCTION_BYTES) -> tuple[I64, I64]:
-    """Return the places of records that follow one another, and the first record of each row.
-
-    ``begin`` and ``count`` are by row; ``step`` is the size of the records of one row.
+    ``half`` has its eight bytes; ``ends`` says whether an end record may be there.
     """
-    firsts = np.cumsum(count) - count
-    places = np.repeat(begin - step * firsts, count)
-    places += step * np.arange(places.size)
-    return places, firsts
+    follower = METADATA_KIND.get(half)
+    may_follow = (IS_CLOCK | IS_EVENT)[np.minimum(follower, START)]
+    if ends:
+        may_follow |= follower == END_OF_BUFFER
+    is_function = (FUNCTION_KIND.get(half) <= ENTER_ARG) & (FUNCTION_ID.get(half) != 0)
+    return np.where(IS_METADATA.get(half) != 0, may_follow, is_function)

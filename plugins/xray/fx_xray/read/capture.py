@@ -147,9 +147,9 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     # --- The pass over the whole file ------------------------------------------------------------
 
     def _run_pass(self, *, whole: bool) -> CallPass:
-        passed = CallPass(self.log, self.frequency, self.request.limits, whole=whole)
-        self._names.functions = passed.functions[0]
-        return passed
+        call_pass = CallPass(self.log, self.frequency, self.request.limits, whole=whole)
+        self._names.functions = call_pass.functions[0]
+        return call_pass
 
     def _parts(self, passed: CallPass) -> Iterator[Rows]:
         matcher = Matcher(self.log, self.request.limits, passed.matcher.spans)
@@ -191,7 +191,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         return small_columns(name, passed, self._names)
 
     def _facts(self, passed: CallPass) -> dict[str, Any]:
-        log, blocks = self.log, self.log.buffers
+        log = self.log
+        blocks = self.log.buffers
         facts: dict[str, Any] = {
             "version": self.version,
             "mode": self.mode,
@@ -201,12 +202,13 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         }
         if blocks is not None:
             facts |= {"buffer_size": self.buffer_size, "buffers": blocks["offset"].size}
-            some = blocks["thread"] >= 0
-            if some.any():
-                walls = np.unique(blocks["seconds"][some] * 1_000_000 + blocks["micros"][some])
+            is_used = blocks["thread"] >= 0
+            if is_used.any():
+                walls = np.unique(
+                    blocks["seconds"][is_used] * 1_000_000 + blocks["micros"][is_used]
+                )
                 facts["wall_time"] = {"first_us": int(walls[0]), "last_us": int(walls[-1])}
-        order = {"byte_order": self.byte_order} if self.byte_order else {}
-        return facts | {
+        facts |= {
             "threads": int(log.pids.size),
             "processes": int(np.unique(log.pids).size),
             "functions": int(passed.functions[0].size),
@@ -214,8 +216,10 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             "unmatched_entries": passed.open_calls,
             "unmatched_exits": passed.matcher.unmatched_exits,
             "unwound": passed.matcher.unwound,
-            **order,
         }
+        if self.byte_order:
+            facts["byte_order"] = self.byte_order
+        return facts
 
 
 class FileCapture(EventCapture):
@@ -235,8 +239,10 @@ class FileCapture(EventCapture):
         if header is not None:
             self.frequency = self.frequency or header.cycle_frequency
             self.version = header.version
-            self.constant_tsc, self.nonstop_tsc = header.constant_tsc, header.nonstop_tsc
-            self.buffer_size, self.byte_order = header.buffer_size, header.byte_order
+            self.constant_tsc = header.constant_tsc
+            self.nonstop_tsc = header.nonstop_tsc
+            self.buffer_size = header.buffer_size
+            self.byte_order = header.byte_order
 
     @property
     def writer_options(self) -> Mapping[str, Any]:

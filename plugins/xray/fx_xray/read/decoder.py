@@ -17,12 +17,10 @@ from fx_xray import rules
 from fx_xray.format import (
     BASIC_FORM,
     OF_BUFFER,
-    Basic,
     BasicFunction,
     CallArgument,
     Damaged,
     Dialect,
-    Fdr,
     FileHeader,
     Function,
     Now,
@@ -31,7 +29,8 @@ from fx_xray.format import (
     XrayRecord,
 )
 from fx_xray.read.basic import BasicFrames
-from fx_xray.read.buffers import FdrFrames, Frames, expanded
+from fx_xray.read.buffers import FdrFrames, Frames
+from fx_xray.read.columns import expanded
 from fx_xray.read.frames import SPACE, Records
 from fx_xray.read.header import asked_frequency, asked_order, header_findings, read_header
 from fx_xray.rules import RULES
@@ -189,7 +188,7 @@ class Walk:
         self.known = self.state.registers
         self.frequency = decoder.cycle_frequency or header.cycle_frequency or wire.NS_PER_SECOND
         self.max_record = decoder.limits.max_record
-        self.family = (Basic if self.dialect.basic else Fdr).layout.family
+        self.family = self.dialect.records.layout.family
         self.kind_byte = int(self.dialect.basic and self.state.big)
         """The byte of a record that says its kind."""
         self.kinds: dict[int, Kind] = {}
@@ -242,13 +241,14 @@ class Walk:
 
     def kind_at(self, at: int) -> Kind:
         """Return what is known of the kind of record at byte ``at``, which is sound."""
-        first = self.view[at + self.kind_byte]
-        if first not in self.kinds:
-            big, mirrored = self.state.big, self.state.mirrored
+        first_byte = self.view[at + self.kind_byte]
+        if first_byte not in self.kinds:
+            big = self.state.big
+            mirrored = self.state.mirrored
             cls = self.family.choose(self.family.numbers(self.view, at, big, mirrored), self.known)
             timed = any(field.name == "tsc" for field in cls.layout.fields)
-            self.kinds[first] = Kind(cls, timed)
-        return self.kinds[first]
+            self.kinds[first_byte] = Kind(cls, timed)
+        return self.kinds[first_byte]
 
     def damaged(self, at: int, end: int, fault: int) -> Damaged:
         """Return bytes as a damaged stretch."""
@@ -260,8 +260,10 @@ class Walk:
         record.row_offset = record.offset
         call = self.call
         if called and call is not None:
-            record.row_offset, record.ns = call.offset, call.ns
-            record.tsc, record.cpu = call.tsc, call.cpu
+            record.row_offset = call.offset
+            record.ns = call.ns
+            record.tsc = call.tsc
+            record.cpu = call.cpu
 
     def record(self, frame: Frame) -> XrayRecord:
         """Return a record."""
@@ -280,11 +282,11 @@ class BasicWalk(Walk):
 
     def record(self, frame: Frame) -> XrayRecord:
         """Return a record."""
-        at, end, fault, _, _, called = frame
+        begin, end, fault, _, _, called = frame
         if fault:
-            return self.damaged(at, end, fault)
-        cls, _ = self.kind_at(at)
-        record: Any = cls.unpack(self.view, at, end, self.state)[0]
+            return self.damaged(begin, end, fault)
+        cls, _ = self.kind_at(begin)
+        record: Any = cls.unpack(self.view, begin, end, self.state)[0]
         if cls is BasicFunction:
             record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
             self.call = record
@@ -306,33 +308,36 @@ class FdrWalk(Walk):
 
     def record(self, frame: Frame) -> XrayRecord:
         """Return a record."""
-        at, end, fault, block, tsc, called = frame
+        begin, end, fault, block, tsc, called = frame
         if block != self.block:
             self.block = block
             self.known.update(NO_BUFFER)
         if fault == SPACE:
-            return self.space(at, end)
+            return self.space(begin, end)
         if fault and fault != rules.RECORD_TOO_LARGE:
             if fault != rules.UNKNOWN_METADATA:
-                return self.damaged(at, end, fault)
-            kind, raw = self.dialect.kind_of(self.view, at), self.view[at:end].tobytes()
-            return Unknown(offset=at, nbytes=end - at, type=kind, raw=raw)
-        cls, timed = self.kinds.get(self.view[at]) or self.kind_at(at)
+                return self.damaged(begin, end, fault)
+            kind = self.dialect.kind_of(self.view, begin)
+            raw = self.view[begin:end].tobytes()
+            return Unknown(offset=begin, nbytes=end - begin, type=kind, raw=raw)
+        cls, timed = self.kinds.get(self.view[begin]) or self.kind_at(begin)
         record: Any
-        record, c = cls.unpack(self.view, at, len(self.view), self.state)
-        if record.nbytes > end - at:  # it was cut in half
-            record.nbytes, record.tsc = end - at, tsc & U64_MAX
-            c.sets[Now.BASE] = wrapped(record.tsc)
+        record, cursor = cls.unpack(self.view, begin, len(self.view), self.state)
+        if record.nbytes > end - begin:  # it was cut in half
+            record.nbytes = end - begin
+            record.tsc = tsc & U64_MAX
+            cursor.sets[Now.BASE] = wrapped(record.tsc)
         if timed:
             if record.tsc is not None:
                 record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
             if cls is Function:
                 self.call = record
         elif cls is CallArgument:
-            record.thread, record.process = self.known[Now.THREAD], self.known[Now.PROCESS]
+            record.thread = self.known[Now.THREAD]
+            record.process = self.known[Now.PROCESS]
             self.argue(record, called)
-        self.known.update(c.sets)
-        return self.damaged(at, end, fault) if fault else cast("XrayRecord", record)
+        self.known.update(cursor.sets)
+        return self.damaged(begin, end, fault) if fault else cast("XrayRecord", record)
 
     def space(self, at: int, end: int) -> Padding:
         """Return the space behind the end of a buffer of version 1."""
@@ -344,7 +349,8 @@ class FdrWalk(Walk):
 
 def is_zero(data: memoryview) -> bool:
     """Return whether all bytes are zero."""
-    piece = 1 << 16
+    piece_bytes = 1 << 16
     return not any(
-        data[at : at + piece].tobytes().strip(b"\0") for at in range(0, len(data), piece)
+        data[piece_start : piece_start + piece_bytes].tobytes().strip(b"\0")
+        for piece_start in range(0, len(data), piece_bytes)
     )

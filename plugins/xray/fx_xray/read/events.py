@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, NS_PER_SECOND
+from fx_xray.read.columns import begins_of, let_rise
 from fxframework.model.clock import Clock
 
 __all__ = [
     "EVENT",
     "Events",
     "backward",
-    "distinct",
     "merged_order",
     "picked",
     "to_ns",
@@ -66,25 +66,12 @@ def picked(events: Events, rows: Any) -> Events:
     return events._replace(**{name: column[rows] for name, column in events._asdict().items()})
 
 
-def distinct(*numbers: NDArray[Any]) -> I64:
-    """Return the distinct ones of some numbers, ascending, of shape (n,)."""
-    every = np.concatenate(numbers)
-    every.sort()
-    new = np.ones(every.size, np.bool_)
-    np.not_equal(every[1:], every[:-1], out=new[1:])
-    return every[new].astype(np.int64, copy=False)
-
-
 def merged_order(events: Events) -> I64:
     """Return the order that merges threads by time, and keeps that of each thread; shape (n,)."""
-    time = events.tsc.copy()
     order = np.argsort(events.thread, kind="stable")
-    starts = np.flatnonzero(np.diff(events.thread[order], prepend=-1))
-    stops = np.append(starts[1:], order.size)
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=False):
-        mine = order[start:stop]
-        time[mine] = np.maximum.accumulate(time[mine])
-    return order[np.argsort(time[order], kind="stable")]
+    times = events.tsc[order]
+    let_rise(times, np.flatnonzero(begins_of(events.thread[order])))
+    return order[np.argsort(times, kind="stable")]
 
 
 def backward(events: Events) -> NDArray[np.bool_]:
@@ -95,7 +82,8 @@ def backward(events: Events) -> NDArray[np.bool_]:
     out = np.zeros(events.kind.size, np.bool_)
     calls = np.flatnonzero(events.kind < ARGUMENT)
     calls = calls[np.argsort(events.thread[calls], kind="stable")]
-    time, thread = events.tsc[calls], events.thread[calls]
+    time = events.tsc[calls]
+    thread = events.thread[calls]
     out[calls[1:][(time[1:] < time[:-1]) & (thread[1:] == thread[:-1])]] = True
     return out
 

@@ -59,7 +59,8 @@ def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
 def _views(
     source: Source, wanted: int, record: XrayRecord, dialect: Dialect
 ) -> Iterator[FieldView]:
-    at, end = record.offset, record.offset + record.nbytes
+    at = record.offset
+    end = record.offset + record.nbytes
     explainer = Explainer(source.data, wanted, order=dialect.order)
     if isinstance(record, Record):
         yield from _fields(explainer, record, dialect)

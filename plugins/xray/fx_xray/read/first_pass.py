@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.read.events import distinct
+from fx_xray.read.columns import distinct
 from fx_xray.read.log import Log
 from fx_xray.read.match import Matcher, Rows, beyond, exited
 from fxframework.io.limits import Limits
@@ -26,7 +26,8 @@ class CallPass(FirstPass[Rows]):
         self.log = log
         self.frequency = frequency
         """Ticks per second; 0 not known."""
-        self.matcher = matcher = Matcher(log, limits)
+        self.matcher = Matcher(log, limits)
+        matcher = self.matcher
         self._most = limits.max_findings or NS_MAX
         self.first_outside = np.zeros(0, np.int64)
         """The first byte offsets of rows whose time is beyond int64 nanoseconds, as many as may be
@@ -107,7 +108,8 @@ class CallPass(FirstPass[Rows]):
         """Calls per stretch of time, for the busiest threads."""
         if self.whole is None or self.matcher.range is None:
             return ()
-        slices, log = self.whole.slices, self.log
+        slices = self.whole.slices
+        log = self.log
         labels = [
             (thread, f"{int(log.pids[thread])}/{int(log.tids[thread])}")
             for thread in busiest(slices["thread"])

@@ -92,8 +92,8 @@ class Records:
                     big=self.big)  # fmt: skip
         by_name = {field.name: field for field in layout.fields}
         in_order = [field.name for field in layout.fields]
-        last = max(in_order.index(name) for name in names)
-        many.read_fields(layout.fields[: last + 1])
+        last_field = max(in_order.index(name) for name in names)
+        many.read_fields(layout.fields[: last_field + 1])
         return [many.full(many.known[by_name[name]]) for name in names]
 
     def metadata(self, kind: int, places: I64, *names: str) -> list[I64]:
@@ -209,7 +209,8 @@ class FdrPolicy:
         self.by_extents = False
         self.page = min(buffer_size, self.size + 1) if buffer_size >= LEAST_BUFFER else 0
         self.padded = at
-        self.searched, self.following = 0, -1
+        self.searched = 0
+        self.following = -1
         self.is_open = False
         """Whether a buffer of version 1 has begun."""
         self.found: list[Found] = []
@@ -235,7 +236,8 @@ class FdrPolicy:
         self.parts = []
         self.found = []
         self.states = []
-        reader, records = self.heads, 0
+        reader = self.heads
+        records = 0
         undecided = False
         # What was found about a record comes in one block with it.
         while (records < most or undecided) and reader.at < self.size:
@@ -248,16 +250,21 @@ class FdrPolicy:
             if reader.unsound >= GARBAGE_RUN and self.skip_garbage():
                 records += 1
                 continue
-            rows, some, why = reader.read(max(1, most - records), GARBAGE_RUN)
-            if rows:
-                records += some
-                codes = reader.codes[:rows].copy()
+            row_count, records_read, stop_reason = reader.read(max(1, most - records), GARBAGE_RUN)
+            if row_count:
+                records += records_read
+                codes = reader.codes[:row_count].copy()
                 self.is_open |= bool((codes <= FUNCTION).any())
-                self.add(reader.places[:rows], reader.ends[:rows], reader.counts[:rows], codes)
-            if why == heads.AT_LIMIT:
+                self.add(
+                    reader.places[:row_count],
+                    reader.ends[:row_count],
+                    reader.counts[:row_count],
+                    codes,
+                )
+            if stop_reason == heads.AT_LIMIT:
                 self.pass_limit()
                 undecided = True
-            elif why in (heads.ACROSS, heads.ASKS):
+            elif stop_reason in (heads.ACROSS, heads.ASKS):
                 self.state = self.limits()
                 undecided = not self.decide()
                 records += not undecided
@@ -267,8 +274,9 @@ class FdrPolicy:
         self, begin: Any, end: Any, count: Any, kind: U8, fault: int = 0, *, cut_off: bool = False
     ) -> None:
         """Add rows."""
-        closes, self.closing = self.closing, False
-        begin, end, count = (np.array(each, np.int64, ndmin=1) for each in (begin, end, count))
+        closes = self.closing
+        self.closing = False
+        begin, end, count = (np.array(column, np.int64, ndmin=1) for column in (begin, end, count))
         self.states.append(self.state)
         self.parts.append((begin, end, count, kind, fault, closes, cut_off, self.by_extents))
 
@@ -281,17 +289,20 @@ class FdrPolicy:
 
     def joined(self) -> Rows:
         """Return the rows that were added."""
-        parts = self.parts or [(*np.zeros((3, 0), np.int64), np.zeros(0, np.uint8), 0, 0, 0, 0)]
-        begin, end, count, kind = (np.concatenate([part[n] for part in parts]) for n in range(4))
-        sizes = np.array([part[0].size for part in parts])
-        faults = np.repeat(np.array([part[4] for part in parts], np.int64), sizes)
+        row_parts = self.parts or [(*np.zeros((3, 0), np.int64), np.zeros(0, np.uint8), 0, 0, 0, 0)]
+        begin, end, count, kind = (
+            np.concatenate([row_part[n] for row_part in row_parts]) for n in range(4)
+        )
+        sizes = np.array([row_part[0].size for row_part in row_parts])
+        faults = np.repeat(np.array([row_part[4] for row_part in row_parts], np.int64), sizes)
         faults[kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
         faults[(kind == DAMAGED) & (faults == 0)] = int(rules.BAD_FUNCTION)
         cut_off, by_extents = (
-            np.repeat(np.array([bool(part[n]) for part in parts]), sizes) for n in (6, 7)
+            np.repeat(np.array([bool(row_part[n]) for row_part in row_parts]), sizes)
+            for n in (6, 7)
         )
         closes = np.zeros(begin.size, np.bool_)
-        closing = [part[5] and part[0].size > 0 for part in parts]
+        closing = [row_part[5] and row_part[0].size > 0 for row_part in row_parts]
         closes[(np.cumsum(sizes) - sizes)[closing]] = True
         return Rows(begin, end, count, kind, faults, closes, cut_off, by_extents)
 
@@ -311,25 +322,27 @@ class FdrPolicy:
 
     def sound_end(self, at: int) -> int:
         """Return where the buffer ends that sound extents at a place bound; -1 if none do."""
-        before, self.heads.bound = self.heads.bound, self.first_extents
+        bound_before = self.heads.bound
+        self.heads.bound = self.first_extents
         end = self.heads.end_of_bound(at)
-        self.heads.bound = before
+        self.heads.bound = bound_before
         return end
 
     def next_extents(self, at: int) -> int:
         """Return where the next buffer begins that is valid; the end of the file if none does."""
         if not self.searched <= at <= self.following:
-            self.searched, self.following = at, self.search_extents(at)
+            self.searched = at
+            self.following = self.search_extents(at)
         return self.following
 
     def search_extents(self, at: int) -> int:
         """Look for the buffer that ``next_extents`` returns."""
-        last = self.size - METADATA_BYTES
-        while at <= last:
-            stop = min(at + SEARCHED, last + 1)
+        last_start = self.size - METADATA_BYTES
+        while at <= last_start:
+            stop = min(at + SEARCHED, last_start + 1)
             places = np.flatnonzero(self.data[at:stop] == self.first_extents) + at
             nbytes = self.records.numbers.integers(places + EXTENT_AT, 8, big=self.records.big)
-            places = places[(nbytes >= 0) & (nbytes <= last - places)] + METADATA_BYTES
+            places = places[(nbytes >= 0) & (nbytes <= last_start - places)] + METADATA_BYTES
             followers = self.data[np.minimum(places, self.size - 1)]
             places = places[(places == self.size) | (followers == self.first_new_buffer)]
             if places.size:
@@ -350,7 +363,8 @@ class FdrPolicy:
 
     def bound(self) -> None:
         """Let extents bound what follows them, from here on."""
-        self.by_extents, self.page = True, 0
+        self.by_extents = True
+        self.page = 0
         self.heads.bound = self.first_extents
 
     def unbind(self) -> None:
@@ -363,9 +377,10 @@ class FdrPolicy:
 
     def turn_page(self, at: int) -> None:
         """Set the limit of version 1: where the buffer that begins at ``at`` ends by its size."""
-        left = self.size - at
-        self.bounded = 0 < self.page <= left
-        self.heads.limit = self.heads.reach = at + (self.page if self.bounded else left)
+        bytes_left = self.size - at
+        self.bounded = 0 < self.page <= bytes_left
+        self.heads.limit = at + (self.page if self.bounded else bytes_left)
+        self.heads.reach = self.heads.limit
 
     def pass_limit(self) -> None:
         """Go on behind a limit."""
@@ -374,7 +389,8 @@ class FdrPolicy:
                 self.note(rules.NO_EXTENTS)
             self.unbind()  # extents bound what follows them
         elif not self.is_open or self.begins(self.at, self.first_new_buffer):
-            self.closing, self.is_open = True, False
+            self.closing = True
+            self.is_open = False
             self.turn_page(self.at)
         else:
             self.unbind()
@@ -425,7 +441,7 @@ class FdrPolicy:
     def decide(self) -> int:
         """Take the record at hand, or change the limit; return how many records were taken."""
         byte = int(self.data[self.at])
-        nbytes, kind = (int(each) for each in self.heads_of_byte(byte))
+        nbytes, kind = (int(number) for number in self.heads_of_byte(byte))
         end = self.at + nbytes
         while end > self.heads.limit:
             if self.cross(end):
@@ -448,7 +464,8 @@ class FdrPolicy:
         """Begin the buffer that extents bound."""
         if self.by_extents and self.bounded:
             self.note(rules.EXTENTS_OVERLAP, self.heads.limit - self.at)
-        at, left = self.at, self.size - end
+        at = self.at
+        bytes_left = self.size - end
         self.add_one(end, BUFFER_EXTENTS)
         self.bound()
         stop = self.sound_end(at)
@@ -457,8 +474,8 @@ class FdrPolicy:
             nbytes = self.records.numbers.integers(
                 np.array([at + EXTENT_AT]), 8, big=self.records.big
             )
-            over = nbytes - left  # which wraps, as the number does
-            self.found.append(Found(at, rules.EXTENTS_PAST_FILE, at, int(over[0])))
+            bytes_beyond = nbytes - bytes_left  # which wraps, as the number does
+            self.found.append(Found(at, rules.EXTENTS_PAST_FILE, at, int(bytes_beyond[0])))
             stop = self.size
         self.heads.limit = stop
         self.heads.reach = stop if self.bounded else end
@@ -467,7 +484,8 @@ class FdrPolicy:
     def end_of_buffer(self, end: int) -> None:
         """Take the end record of a version-1 buffer; later versions have none."""
         self.add_one(end, END_OF_BUFFER)
-        self.closing, self.is_open = True, False
+        self.closing = True
+        self.is_open = False
         self.padded = self.buffer_end(end)
 
     def buffer_end(self, end: int) -> int:
@@ -489,8 +507,10 @@ class FdrPolicy:
 
     def event(self, end: int, kind: int) -> None:
         """Take a custom or typed event with its payload."""
-        at = np.array([self.at + SIZE_AT])
-        size = int(self.records.numbers.integers(at, 4, big=self.records.big, signed=True)[0])
+        size_place = np.array([self.at + SIZE_AT])
+        size = int(
+            self.records.numbers.integers(size_place, 4, big=self.records.big, signed=True)[0]
+        )
         if size < 0:
             self.lose(rules.BAD_SIZE, self.rest(), size)
             return
@@ -498,11 +518,11 @@ class FdrPolicy:
         while end > self.heads.limit:
             if self.cross(end):
                 return
-        rest = self.rest()
-        if rest < end:
-            self.lose(rules.PAST_BUFFER, rest, end - self.at, cut_off=True)
+        rest_end = self.rest()
+        if rest_end < end:
+            self.lose(rules.PAST_BUFFER, rest_end, end - self.at, cut_off=True)
             return
-        self.heads.reach = rest
+        self.heads.reach = rest_end
         self.add_one(end, kind)
         self.is_open = True
 
@@ -515,7 +535,8 @@ class FdrPolicy:
             # With sound extents behind it, whatever is in a buffer ends there.
             if end < 0 or end > offset or not self.sound_extents(end):
                 return
-            self.heads.at = self.heads.limit = end
+            self.heads.at = end
+            self.heads.limit = self.heads.at
 
     def limits(self) -> Limits:
         """Return what bounds the next record."""
@@ -523,16 +544,18 @@ class FdrPolicy:
 
     def go_back(self, rows: Rows, row: int, at: int) -> None:
         """Go on at a byte within a sound row of those that were gathered last."""
-        sizes = np.cumsum([part[0].size for part in self.parts])
-        part = int(np.searchsorted(sizes, row, side="right"))
-        state = self.states[part]
+        sizes = np.cumsum([part_number[0].size for part_number in self.parts])
+        part_number = int(np.searchsorted(sizes, row, side="right"))
+        state = self.states[part_number]
         self.heads.limit, self.bounded, self.by_extents, self.page, self.padded = state
         # Within a part, extents that bound a buffer may have come before the row.
-        first = int(sizes[part]) - self.parts[part][0].size
-        extents = np.flatnonzero(rows.kind[first : row + 1] == BUFFER_EXTENTS)
+        first_row = int(sizes[part_number]) - self.parts[part_number][0].size
+        extents = np.flatnonzero(rows.kind[first_row : row + 1] == BUFFER_EXTENTS)
         if extents.size:
-            self.heads.limit = self.sound_end(int(rows.begin[first + extents[-1]]))
+            self.heads.limit = self.sound_end(int(rows.begin[first_row + extents[-1]]))
         self.heads.reach = self.heads.limit if self.bounded or not self.by_extents else at
         self.heads.bound = self.first_extents if self.by_extents else -1
-        self.heads.at, self.heads.unsound = at, 0
-        self.closing, self.is_open = False, True
+        self.heads.at = at
+        self.heads.unsound = 0
+        self.closing = False
+        self.is_open = True

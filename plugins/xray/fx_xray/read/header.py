@@ -68,8 +68,10 @@ def _found_order(view: memoryview, form: str) -> str:
         return "big"
     big = Dialect(byte_order="big")
     begins = {big.first_byte(MetadataKind.NEW_BUFFER), big.first_byte(MetadataKind.BUFFER_EXTENTS)}
-    first = view[wire.HEADER_BYTES : wire.HEADER_BYTES + 1].tobytes()
-    return "big" if first and first[0] in begins else "big-lsb"
+    first_byte = view[wire.HEADER_BYTES : wire.HEADER_BYTES + 1].tobytes()
+    if first_byte and first_byte[0] in begins:
+        return "big"
+    return "big-lsb"
 
 
 def read_header(data: Data, form: str, byte_order: str = "") -> FileHeader | None:
@@ -100,14 +102,14 @@ def header_findings(
 
     ``size`` is that of the file, ``cycle_frequency`` what counts instead of the header's.
     """
-    found = []
+    findings = []
 
     def add(rule: Rule, field: str, *value: object) -> None:
-        found.append(Found(rule, wire.place(FileHeader, field).offset, *value))
+        findings.append(Found(rule, wire.place(FileHeader, field).offset, *value))
 
     if header.version not in Dialect(form).versions:
         add(rules.UNKNOWN_VERSION, "version", header.version)
-    if header.type != (wire.BASIC if form == BASIC_FORM else wire.FDR):
+    if header.type != Dialect(form).type:
         add(rules.OTHER_MODE, "type", header.type)
     if not header.constant_tsc:
         add(rules.TSC_NOT_CONSTANT, "constant_tsc")
@@ -116,5 +118,5 @@ def header_findings(
     if not (header.cycle_frequency or cycle_frequency):
         add(rules.NO_FREQUENCY, "cycle_frequency")
     if size == wire.HEADER_BYTES:
-        found.append(Found(rules.NO_RECORDS, 0))
-    return found
+        findings.append(Found(rules.NO_RECORDS, 0))
+    return findings

@@ -186,7 +186,8 @@ class InstrumentationMap:
                 name = f"@({function:x})"
             elif demangled:
                 name = demangle(name)
-            word, note = SledKind(kind).word, ""
+            word = SledKind(kind).word
+            note = ""
             if kind == SledKind.TYPED_EVENT:
                 # llvm-xray knows no such kind, and refuses the whole file.
                 word, note = SledKind.CUSTOM_EVENT.word, f" # {word}"
@@ -246,8 +247,8 @@ def _map_in(source: Source, path: str) -> InstrumentationMap:
     if head.startswith(ELF_MAGIC):
         return _Elf(source, path).read()
     if head.startswith(MACHO_MAGICS):
-        found: InstrumentationMap = _read_macho(source.data, path)
-        return found
+        section_found: InstrumentationMap = _read_macho(source.data, path)
+        return section_found
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith((b"---", b"- ", b"[", b"#")):
         return _from_yaml(source.data.tobytes(), path)
@@ -334,12 +335,13 @@ class _Elf:
 
     def _listed(self, elf: Any) -> list[_Section]:
         """Return the sections that make sense."""
-        number, size = elf.num_sections(), elf["e_shentsize"]
+        number = elf.num_sections()
+        size = elf["e_shentsize"]
         if size < LEAST_SECTION[self._bits] or number * size > self._data.size:
             raise UnreadableError(
                 f"its {number} section headers do not fit", path=self._path, remedy=REMEDY
             )
-        found = []
+        entries_found = []
         for index in range(number):
             try:
                 section = elf.get_section(index)
@@ -347,13 +349,13 @@ class _Elf:
             except Exception:  # noqa: BLE001, S112 (pyelftools; the other sections may be sound)
                 continue
             header = section.header
-            found.append(
+            entries_found.append(
                 _Section(
                     index, name, header["sh_type"], header["sh_addr"], header["sh_offset"],
                     header["sh_size"], header["sh_entsize"], header["sh_link"], header["sh_info"],
                 )
             )  # fmt: skip
-        return found
+        return entries_found
 
     def _bytes(self, section: _Section) -> U1:
         """Return what of a section is in the file."""
@@ -502,7 +504,8 @@ class SymbolTable(NamedTuple):
         row = int(np.searchsorted(self.value[first:stop], np.uint64(address), "right")) - 1 + first
         if row < first:
             return None, 0
-        start, size = int(self.value[row]), int(self.size[row])
+        start = int(self.value[row])
+        size = int(self.size[row])
         if size and address - start >= size:
             return None, 0
         text = _until_zero(self.strings, int(self.name[row]))
@@ -614,6 +617,7 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
                 continue
             rows.append(row)
             name = entry.get("function-name")
+            # llvm-xray shows the address of a function without a name in this way.
             if not isinstance(name, str) or not name or name == f"@({function:x})":
                 name = None
             functions.setdefault(id, Function(name=name, address=function))
@@ -621,9 +625,11 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
         raise UnreadableError(f"its YAML is invalid: {error}", path=path, remedy=REMEDY) from error
     if not rows and faults:
         raise UnreadableError("it has no sleds", path=path, remedy=REMEDY)
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 6
     types = (np.int64, np.uint64, np.uint64, np.uint8, np.bool_, np.uint8)
-    sleds = Sleds(*(np.array(c, type) for c, type in zip(columns, types, strict=True)))
+    columns: Sequence[Sequence[int]] = [()] * len(types)
+    if rows:
+        columns = list(zip(*rows, strict=True))
+    sleds = Sleds(*(np.array(column, type) for column, type in zip(columns, types, strict=True)))
     return InstrumentationMap(path, Functions(functions), sleds, tuple(faults))
 
 

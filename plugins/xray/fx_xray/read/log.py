@@ -28,12 +28,12 @@ from fx_xray.format import (
 )
 from fx_xray.read.basic import BasicFrames
 from fx_xray.read.buffers import FdrFrames
+from fx_xray.read.columns import begins_of, order_of
 from fx_xray.read.events import Events, backward, merged_order, picked
 from fx_xray.read.frames import Records
 from fx_xray.read.timeline import BasicThreads, FdrThreads, Threads, ThreadStretches, in_time
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
-from fxframework.kernels.sorting import stable_order
 from fxframework.wire.findings import Findings
 
 __all__ = ["AT_ONCE", "BasicLog", "FdrLog", "GivenLog", "Log"]
@@ -97,11 +97,14 @@ class GivenLog(Log):
         payloads: U8,
         kinds: dict[str, int],
     ) -> None:
-        self.pids, self.tids, self.payloads = pids, tids, payloads
-        self.records, self.kinds = sum(kinds.values()), kinds
+        self.pids = pids
+        self.tids = tids
+        self.payloads = payloads
+        self.records = sum(kinds.values())
+        self.kinds = kinds
         self.thread_offsets = np.zeros(pids.size, np.int64)
-        threads, first = np.unique(events.thread, return_index=True)
-        self.thread_offsets[threads] = events.offset[first]
+        threads, first_events = np.unique(events.thread, return_index=True)
+        self.thread_offsets[threads] = events.offset[first_events]
         self.calls = int(events.kind.size)
         self.nbytes = 32 * self.calls
         order = merged_order(events)
@@ -122,7 +125,8 @@ class _FileLog(Log):
     def __init__(
         self, data: U8, dialect: Dialect, limits: Limits, release: Callable[..., None]
     ) -> None:
-        self.payloads = self._data = data
+        self.payloads = data
+        self._data = self.payloads
         self.nbytes = int(data.size)
         self._file = Records(data, dialect)
         self._most = limits.max_record
@@ -153,19 +157,18 @@ class _FileLog(Log):
     def _set_threads(self, pids: I64, tids: I64, offsets: I64) -> NDArray[np.int32]:
         """Number the threads in the order of ``offsets``; return the number of each row."""
         # Offsets ascend, so that a stable order has the first row of each thread first.
-        order = _ordered(pids << np.int64(32) | tids & np.int64(LOW32))
-        new = np.ones(order.size, np.bool_)
-        new[1:] = (np.diff(pids[order]) != 0) | (np.diff(tids[order]) != 0)
-        firsts = order[new]  # the first row of each thread, by its offset
-        place = np.argsort(offsets[firsts], kind="stable")
-        number = np.empty(firsts.size, np.int32)
-        number[place] = np.arange(firsts.size, dtype=np.int32)
-        out = np.empty(order.size, np.int32)
-        out[order] = number[np.cumsum(new) - 1]
-        self.pids = pids[firsts[place]].view(np.uint64)
-        self.tids = tids[firsts[place]].view(np.uint64)
-        self.thread_offsets = offsets[firsts[place]]
-        return out
+        order = order_of(pids << np.int64(32) | tids & np.int64(LOW32))
+        begins_thread = begins_of(pids[order]) | begins_of(tids[order])
+        first_rows = order[begins_thread]  # the first row of each thread, by its offset
+        place = np.argsort(offsets[first_rows], kind="stable")
+        number = np.empty(first_rows.size, np.int32)
+        number[place] = np.arange(first_rows.size, dtype=np.int32)
+        thread_numbers = np.empty(order.size, np.int32)
+        thread_numbers[order] = number[np.cumsum(begins_thread) - 1]
+        self.pids = pids[first_rows[place]].view(np.uint64)
+        self.tids = tids[first_rows[place]].view(np.uint64)
+        self.thread_offsets = offsets[first_rows[place]]
+        return thread_numbers
 
     def _set_stretches(
         self, start: I64, stop: I64, flags: I64, base: I64, thread: NDArray[np.int32]
@@ -180,16 +183,17 @@ class _FileLog(Log):
 
     def chunks(self) -> Iterator[Events]:
         """Yield all events, some thousands at once."""
-        most = AT_ONCE
-        done = let_go = 0
+        events_at_once = AT_ONCE
+        bytes_done = 0
+        bytes_released = 0
         for events in in_time(self._threads()):
-            for part in parts_of(events, most):
+            for part in parts_of(events, events_at_once):
                 yield part
-                done = min(done + 8 * part.kind.size, self.nbytes)
+                bytes_done = min(bytes_done + 8 * part.kind.size, self.nbytes)
                 # Threads are here and there in the file; what is still needed comes back.
-                end = self.nbytes if done - let_go >= WINDOW else 0
-                self._release(0, end, done)
-                let_go = done if end else let_go
+                end = self.nbytes if bytes_done - bytes_released >= WINDOW else 0
+                self._release(0, end, bytes_done)
+                bytes_released = bytes_done if end else bytes_released
         self._release(0, self.nbytes)
 
 
@@ -255,8 +259,9 @@ class FdrLog(_FileLog):
         start, stop, of_block, cut_tsc, marks = frames.stretches.table()
         chosen = np.flatnonzero(thread[of_block] >= 0)
         order = chosen[np.argsort(place[of_block[chosen]], kind="stable")]
-        of_block, marks = of_block[order], marks[order]
-        marks |= np.where(np.diff(of_block, prepend=-1) != 0, FIRST, 0)
+        of_block = of_block[order]
+        marks = marks[order]
+        marks |= np.where(begins_of(of_block), FIRST, 0)
         base = np.where(marks & CUT, cut_tsc[order], base[of_block])
         self._set_stretches(start[order], stop[order], marks, base, thread[of_block])
 
@@ -275,26 +280,22 @@ def parts_of(events: Events, most: int) -> Iterator[Events]:
         yield picked(events, slice(start, start + most))
 
 
-def _ordered(keys: I64) -> I64:
-    """Return the places of keys in ascending order; those of equal keys ascend."""
-    order = stable_order(keys)
-    return np.arange(keys.size) if order is None else order
-
-
 def _places(thread: NDArray[np.int32], walled: Any, seconds: I64, micros: I64) -> I64:
     """By buffer, its place in the order of decoding: by thread, wall time, place in the file."""
+    if not thread.size:
+        return np.zeros(0, np.int64)
     order = np.argsort(thread, kind="stable")
     # A buffer without a wall time stays behind the one before it of its thread.
     latest = np.where(walled[order], np.arange(order.size), -1)
-    latest = np.maximum.accumulate(latest) if latest.size else latest
+    latest = np.maximum.accumulate(latest)
     starts = np.searchsorted(thread[order], thread[order])
-    known = latest >= starts
-    taken = order[np.where(known, latest, 0)] if order.size else order
-    lead = np.where(known, seconds[taken], np.iinfo(np.int64).min) if order.size else latest
-    rest = np.where(known, micros[taken], 0) if order.size else latest
-    final = order[np.lexsort((rest, lead, thread[order]))]
+    has_wall_time = latest >= starts
+    wall_source = order[np.where(has_wall_time, latest, 0)]
+    wall_seconds = np.where(has_wall_time, seconds[wall_source], np.iinfo(np.int64).min)
+    wall_micros = np.where(has_wall_time, micros[wall_source], 0)
+    reading_order = order[np.lexsort((wall_micros, wall_seconds, thread[order]))]
     place = np.empty(order.size, np.int64)
-    place[final] = np.arange(order.size)
+    place[reading_order] = np.arange(order.size)
     return place
 
 
@@ -315,10 +316,10 @@ class BasicLog(_FileLog):
         self._scan(frames, self.notes)
         self._count(frames)
         self._take_losses(frames)
-        start, stop, who, tsc, flags = frames.stretches.table()
-        process = (who.view(np.uint64) >> np.uint64(32)).view(np.int64)
-        thread = self._set_threads(process, who & np.int64(LOW32), start)
-        order = _ordered(thread.astype(np.int64))
+        start, stop, thread_keys, tsc, flags = frames.stretches.table()
+        process = (thread_keys.view(np.uint64) >> np.uint64(32)).view(np.int64)
+        thread = self._set_threads(process, thread_keys & np.int64(LOW32), start)
+        order = order_of(thread.astype(np.int64))
         self._set_stretches(start[order], stop[order], flags[order], tsc[order], thread[order])
 
     def _threads(self) -> Threads:

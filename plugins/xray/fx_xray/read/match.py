@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, BACK, CUSTOM, DATA, EVENT_TYPE, LOW64, TYPED, UNWOUND
-from fx_xray.read.events import EVENT, Events, distinct
+from fx_xray.read.columns import distinct
+from fx_xray.read.events import EVENT, Events
 from fx_xray.read.log import Log
 from fx_xray.rules import RULES, TIME_BACK, TOO_DEEP, UNMATCHED_EXIT, UNWOUND_CALL
 from fxframework.errors import Rule
@@ -111,38 +112,38 @@ class Matcher:
         columns: Columns = {**events._asdict(), "tsc": events.tsc.view(np.int64)}
         columns["value"] = events.value.view(np.int64)
         kind = columns["kind"] & np.uint8(BACK - 1)
-        what = WHAT[kind]
+        nesting_kinds = WHAT[kind]
         marks = np.zeros(kind.size, np.uint8)
         nesting = self.nesting
         nesting.nest(
-            what,
+            nesting_kinds,
             columns["thread"],
             columns["function"],
             columns["tsc"],
             columns["offset"],
             marks,
         )
-        begins = np.flatnonzero(what == BEGIN)
-        is_unmatched = (what == END) & (nesting.closes < 0)
+        begin_rows = np.flatnonzero(nesting_kinds == BEGIN)
+        is_unmatched = (nesting_kinds == END) & (nesting.closes < 0)
         if not self._again:
-            self._measure(columns, kind, begins.size)
+            self._measure(columns, kind, begin_rows.size)
             self._note(columns, is_unmatched)
-            self._count(columns, begins)
+            self._count(columns, begin_rows)
         slices = {
-            "offset": columns["offset"][begins],
-            "ticks": columns["tsc"][begins],
-            "parent": nesting.parents[begins],
-            "thread": columns["thread"][begins],
-            "depth": np.minimum(nesting.depths[begins], self._max_depth).astype(np.int32),
-            "function": columns["function"][begins],
-            "cpu": columns["cpu"][begins],
-            "entry": kind[begins],
+            "offset": columns["offset"][begin_rows],
+            "ticks": columns["tsc"][begin_rows],
+            "parent": nesting.parents[begin_rows],
+            "thread": columns["thread"][begin_rows],
+            "depth": np.minimum(nesting.depths[begin_rows], self._max_depth).astype(np.int32),
+            "function": columns["function"][begin_rows],
+            "cpu": columns["cpu"][begin_rows],
+            "entry": kind[begin_rows],
         }
-        outside = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
+        instant_rows = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
         names = ("offset", "thread", "function", "cpu")
-        instants = {name: columns[name][outside] for name in names}
-        instants |= {"ticks": columns["tsc"][outside], "kind": kind[outside]}
-        args = self._arguments(columns, kind, begins, outside)
+        instants = {name: columns[name][instant_rows] for name in names}
+        instants |= {"ticks": columns["tsc"][instant_rows], "kind": kind[instant_rows]}
+        args = self._arguments(columns, kind, begin_rows, instant_rows)
         rows = Rows(slices, instants, args, dict(self.counted))
         nesting.release()
         for name, table in (("slices", slices), ("instants", instants), ("args", args)):
@@ -154,32 +155,33 @@ class Matcher:
         count = self._log.calls
         slices: Columns = {name: arena.empty(count, kind) for name, kind in SLICES.items()}
         # A batch of no events says which columns there are.
-        parts = [self.rows_of(Events.of(np.zeros(0, EVENT)))]
+        batch_parts = [self.rows_of(Events.of(np.zeros(0, EVENT)))]
         for events in self._log.chunks():
-            part = self.rows_of(events)
-            first = part.first["slices"]
-            for name, column in part.slices.items():
-                slices[name][first : first + column.size] = column
-            if part.instants["offset"].size or part.args["offset"].size:
-                parts.append(part)
+            batch_rows = self.rows_of(events)
+            first_row = batch_rows.first["slices"]
+            for name, column in batch_rows.slices.items():
+                slices[name][first_row : first_row + column.size] = column
+            if batch_rows.instants["offset"].size or batch_rows.args["offset"].size:
+                batch_parts.append(batch_rows)
         entered = self.counted["slices"]
         slices = {name: column[:entered] for name, column in slices.items()}
-        instants = _joined([part.instants for part in parts])
-        args = _joined([part.args for part in parts])
+        instants = _joined([batch_rows.instants for batch_rows in batch_parts])
+        args = _joined([batch_rows.args for batch_rows in batch_parts])
         return Rows(slices, instants, args, dict.fromkeys(self.counted, 0))
 
     # --- Slices -----------------------------------------------------------------------------------
 
     def _measure(self, columns: Columns, kind: NDArray[np.uint8], begun: int) -> None:
         """Note how long the calls took that end now, and how they ended."""
-        nesting, time = self.nesting, columns["tsc"]
-        first = self.counted["slices"]
-        self.spans.ticks[first : first + begun] = -1
-        self.spans.exit[first : first + begun] = 0
-        ends = np.flatnonzero(nesting.closes >= 0)
-        rows = nesting.closes[ends]
-        self.spans.ticks[rows] = np.maximum(time[ends] - nesting.times[ends], 0)
-        self.spans.exit[rows] = kind[ends]
+        nesting = self.nesting
+        time = columns["tsc"]
+        first_row = self.counted["slices"]
+        self.spans.ticks[first_row : first_row + begun] = -1
+        self.spans.exit[first_row : first_row + begun] = 0
+        end_rows = np.flatnonzero(nesting.closes >= 0)
+        rows = nesting.closes[end_rows]
+        self.spans.ticks[rows] = np.maximum(time[end_rows] - nesting.times[end_rows], 0)
+        self.spans.exit[rows] = kind[end_rows]
         unwound = nesting.unwound
         if unwound.size:
             exits, rows, _, entered, *_ = unwound.T
@@ -197,15 +199,18 @@ class Matcher:
         self._calls[: counts.size] += counts
         times = columns["tsc"].view(np.uint64)
         if times.size:
-            low, high = int(times.min()), int(times.max())
+            low = int(times.min())
+            high = int(times.max())
             if self.range is not None:
-                low, high = min(low, self.range[0]), max(high, self.range[1])
+                low = min(low, self.range[0])
+                high = max(high, self.range[1])
             self.range = low, high
 
     def _note(self, columns: Columns, is_unmatched: NDArray[np.bool_]) -> None:
         """Report what is wrong with these events, in their order."""
-        nesting, offset = self.nesting, columns["offset"]
-        found: list[I64] = []
+        nesting = self.nesting
+        offset = columns["offset"]
+        found_notes: list[I64] = []
         events: list[I64] = []
 
         unlisted: list[tuple[int, int]] = []
@@ -213,21 +218,22 @@ class Matcher:
         def report(rule: Rule, places: I64, offsets: I64, values: NDArray[Any]) -> None:
             if places.size:
                 # Of millions only the first ones are listed: the others are not put together.
-                most = self.notes.left_of(int(rule))
-                unlisted.append((int(rule), max(0, places.size - most)))
-                notes = np.empty((min(places.size, most), FINDING_FIELDS), np.int64)
-                notes[:, 0], notes[:, 2] = int(rule), -1
-                notes[:, 1] = offsets[:most]
-                notes[:, 3] = values[:most]
-                found.append(notes)
-                events.append(places[:most])
+                most_listed = self.notes.left_of(int(rule))
+                unlisted.append((int(rule), max(0, places.size - most_listed)))
+                notes = np.empty((min(places.size, most_listed), FINDING_FIELDS), np.int64)
+                notes[:, 0] = int(rule)
+                notes[:, 2] = -1
+                notes[:, 1] = offsets[:most_listed]
+                notes[:, 3] = values[:most_listed]
+                found_notes.append(notes)
+                events.append(places[:most_listed])
 
-        back = np.flatnonzero(columns["kind"] >= BACK)
-        report(TIME_BACK, back, offset[back], np.broadcast_to(0, back.shape))
+        rows_back = np.flatnonzero(columns["kind"] >= BACK)
+        report(TIME_BACK, rows_back, offset[rows_back], np.broadcast_to(0, rows_back.shape))
         if self._max_depth < nesting.rows:
             is_begin = WHAT[columns["kind"] & np.uint8(BACK - 1)] == BEGIN
-            deep = np.flatnonzero(is_begin & (nesting.depths > self._max_depth))
-            report(TOO_DEEP, deep, offset[deep], nesting.depths[deep])
+            deep_rows = np.flatnonzero(is_begin & (nesting.depths > self._max_depth))
+            report(TOO_DEEP, deep_rows, offset[deep_rows], nesting.depths[deep_rows])
         unwound = nesting.unwound
         self.unwound += len(unwound)
         if unwound.size:
@@ -236,9 +242,9 @@ class Matcher:
         unmatched = np.flatnonzero(is_unmatched)
         self.unmatched_exits += unmatched.size
         report(UNMATCHED_EXIT, unmatched, offset[unmatched], columns["function"][unmatched])
-        if found:
+        if found_notes:
             order = np.argsort(np.concatenate(events), kind="stable")
-            self.notes.add(np.concatenate(found)[order])
+            self.notes.add(np.concatenate(found_notes)[order])
         for rule, count in unlisted:
             self.notes.count(rule, count)
 
@@ -268,13 +274,15 @@ class Matcher:
         # The last call before each; 0 is the one of the batch before.
         call = np.searchsorted(calls, events)
         numbers = np.cumsum(is_own)
-        before = np.concatenate([[0], numbers])[np.searchsorted(events, calls)]
-        number = numbers - 1 - np.concatenate([[-self._last.arguments], before])[call]
+        arguments_before = np.concatenate([[0], numbers])[np.searchsorted(events, calls)]
+        number = numbers - 1 - np.concatenate([[-self._last.arguments], arguments_before])[call]
         parent = np.concatenate([[self._last.row], row_of[calls]])[call]
         instant = np.concatenate([[self._last.of_instant], of_instant[calls]])[call]
         if calls.size:
-            left = int(numbers[-1] - before[-1])
-            self._last = LastCall(int(row_of[calls[-1]]), bool(of_instant[calls[-1]]), left)
+            arguments_left = int(numbers[-1] - arguments_before[-1])
+            self._last = LastCall(
+                int(row_of[calls[-1]]), bool(of_instant[calls[-1]]), arguments_left
+            )
         else:
             self._last.arguments += int(numbers[-1])
         parent = np.where(is_own, parent, np.where(orphan, -1, row_of[events]))
@@ -286,13 +294,13 @@ class Matcher:
             "name": np.where(is_own, number, np.where(orphan, 0, DATA)).astype(np.int32),
             "size": np.where(kind == ARGUMENT, 0, columns["size"][events]).astype(np.int32),
         }
-        typed = np.flatnonzero(kind == TYPED)
-        if typed.size:
+        typed_rows = np.flatnonzero(kind == TYPED)
+        if typed_rows.size:
             order = np.repeat(np.arange(events.size), 1 + (kind == TYPED))
             args = {name: column[order] for name, column in args.items()}
-            types = typed + 1 + np.arange(typed.size)
+            types = typed_rows + 1 + np.arange(typed_rows.size)
             args["name"][types] = EVENT_TYPE
-            args["value"][types] = columns["function"][events[typed]]
+            args["value"][types] = columns["function"][events[typed_rows]]
             args["size"][types] = 0
         return args
 
@@ -334,7 +342,10 @@ def beyond(rows: Rows, bound: int) -> I64:
         return np.zeros(0, np.int64)
     tables = (rows.slices, rows.instants)
     return np.concatenate(
-        [each["offset"][each["ticks"].view(np.uint64) > np.uint64(bound)] for each in tables]
+        [
+            table_rows["offset"][table_rows["ticks"].view(np.uint64) > np.uint64(bound)]
+            for table_rows in tables
+        ]
     )
 
 

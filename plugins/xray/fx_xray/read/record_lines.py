@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import rules
-from fx_xray.format import BASIC_FORM, HEADER_BYTES, Basic, Fdr, FileHeader
+from fx_xray.format import HEADER_BYTES, Dialect, FileHeader
 from fx_xray.read.decoder import NO_BUFFER, Frame, RecordDecoder, listed
 from fx_xray.read.decoder import Walk as RecordWalk
 from fxframework.io.limits import Limits
@@ -41,7 +41,7 @@ ASKS = 2
 @cache
 def format_of(form: str) -> Format:
     """Return the format of the records of a trace, behind its header."""
-    return Format(form, form, Basic if form == BASIC_FORM else Fdr, codes="FXX")
+    return Format(form, form, Dialect(form).records, codes="FXX")
 
 
 def lines_of(decoder: RecordDecoder, source: Source, header: FileHeader) -> Iterator[bytes]:
@@ -137,7 +137,8 @@ class XrayFrames(ListedFrames):
 class SingleRecords:
     """Reads the record at ``at`` as an object, in place of ``fxframework.wire.walk.Walk``."""
 
-    views = last = None
+    views = None
+    last = None
 
     def __init__(self, frames: XrayFrames, walk: RecordWalk) -> None:
         self.frames = frames
@@ -148,7 +149,8 @@ class SingleRecords:
     def next(self) -> tuple[LosslessRecord, Any]:
         """Return the record, and no findings; go behind it, in the state."""
         row = self.frames.row_of(self.at)
-        registers, known = self.state.registers, self.walk.known
+        registers = self.state.registers
+        known = self.walk.known
         known.update(registers)
         if self.frames.listed[BEGINS_BUFFER, row]:
             known.update(NO_BUFFER)
@@ -175,9 +177,9 @@ def kinds_by_byte(format: Format, walk: RecordWalk) -> tuple[I64, I64]:
     head = bytearray(2)
     for number in range(256):
         head[walk.kind_byte] = number
-        found = walk.family.numbers(memoryview(head), 0, walk.state.big, walk.state.mirrored)
+        kinds_found = walk.family.numbers(memoryview(head), 0, walk.state.big, walk.state.mirrored)
         for entry, (*kind, cls) in enumerate(kinds):
-            if all(wanted in (-1, given) for wanted, given in zip(kind, found, strict=False)):
+            if all(wanted in (-1, given) for wanted, given in zip(kind, kinds_found, strict=False)):
                 entries[number] = entry
                 sizes[number] = cls.layout.fixed
     return entries, sizes

@@ -65,14 +65,15 @@ class SourceLines:
         if unit.cu_offset not in self._rows:
             self._rows[unit.cu_offset] = self._table(unit)
         program, starts, rows = self._rows[unit.cu_offset]
-        at = bisect_right(starts, address) - 1
-        if at < 0 or rows[at].end:
+        row = bisect_right(starts, address) - 1
+        if row < 0 or rows[row].end:
             return None
-        chosen = rows[at]
-        while not chosen.line and at + 1 < len(rows) and rows[at + 1].address < stop:
-            at += 1
-            if rows[at].line and rows[at].file == chosen.file:
-                chosen = rows[at]
+        chosen = rows[row]
+        # Code that the compiler made itself has line 0.
+        while not chosen.line and row + 1 < len(rows) and rows[row + 1].address < stop:
+            row += 1
+            if rows[row].line and rows[row].file == chosen.file:
+                chosen = rows[row]
         name = _file_name(program, chosen.file)
         return f"{name}:{chosen.line}:{chosen.column}" if name else None
 
@@ -113,27 +114,34 @@ def _dwarf_of(data: NDArray[np.uint8]) -> Any:
 
 def _unit_ranges(dwarf: Any) -> list[tuple[int, int, Any]]:
     """Return where the code of each compilation unit is: first address, address behind it, unit."""
-    found = []
+    unit_ranges = []
     lists = dwarf.range_lists()
     for unit in dwarf.iter_CUs():
         top = unit.get_top_DIE()
         attributes = top.attributes
-        low = attributes["DW_AT_low_pc"].value if "DW_AT_low_pc" in attributes else 0
+        low = 0
+        if "DW_AT_low_pc" in attributes:
+            low = attributes["DW_AT_low_pc"].value
         if "DW_AT_ranges" in attributes and lists is not None:
+            # Ranges count from the unit's own begin, until an entry says another base.
             base = low
             for entry in _ranges(lists, attributes["DW_AT_ranges"], unit):
                 if hasattr(entry, "base_address"):
                     base = entry.base_address
                     continue
-                start, stop = entry.begin_offset, entry.end_offset
+                start = entry.begin_offset
+                stop = entry.end_offset
                 if not getattr(entry, "is_absolute", False):
-                    start, stop = start + base, stop + base
-                found.append((start, stop, unit))
+                    start = start + base
+                    stop = stop + base
+                unit_ranges.append((start, stop, unit))
         elif "DW_AT_high_pc" in attributes:
             high = attributes["DW_AT_high_pc"]
-            stop = high.value if high.form == "DW_FORM_addr" else low + high.value
-            found.append((low, stop, unit))
-    return [each for each in found if each[0] < each[1]]
+            stop = high.value
+            if high.form != "DW_FORM_addr":  # a size
+                stop += low
+            unit_ranges.append((low, stop, unit))
+    return [unit_range for unit_range in unit_ranges if unit_range[0] < unit_range[1]]
 
 
 def _ranges(lists: Any, attribute: Any, unit: Any) -> Any:

@@ -87,16 +87,16 @@ class Symbols:
 
     def name(self, id: int) -> str | None:
         """Return the name of a function, demangled where that was asked for; None: not known."""
-        found, own = self._found(id)
-        name = found.name(own)
+        function_name, own = self._found(id)
+        name = function_name.name(own)
         if name is None:
             name = self.given.get(id)
         return demangle(name) if name is not None and self.demangled else name
 
     def linkage_name(self, id: int) -> str | None:
         """Return the name of a function as in the linker; None: not known."""
-        found, own = self._found(id)
-        return found.linkage_name(own)
+        function_symbol, own = self._found(id)
+        return function_symbol.linkage_name(own)
 
     def address(self, id: int) -> int:
         """Return the address of a function in its object; 0: not known."""
@@ -126,7 +126,8 @@ class Symbols:
 
         The likeliest first.
         """
-        kept, own = id >> OBJECT_SHIFT, id & _FUNCTION_MASK
+        kept = id >> OBJECT_SHIFT
+        own = id & _FUNCTION_MASK
         main = self.maps.get(0)
         if kept and main is not None and main.functions.address(id):
             # A program of very many functions, which are numbered through.
@@ -171,7 +172,8 @@ class FunctionNames:
 
     def findings(self) -> Iterator[tuple[Rule, object]]:
         """Yield the rules by which functions have no name, or a map is invalid, with a value."""
-        ids, symbols = self.functions, self.symbols
+        ids = self.functions
+        symbols = self.symbols
         missing = ids[~self.named]
         if not symbols:
             if missing.size:
@@ -193,7 +195,8 @@ class FunctionNames:
     def codes(self) -> NDArray[np.int32]:
         """By place in ``functions``: the code of the name, or of the number."""
         codes = np.empty(self.functions.size, np.int32)
-        symbols, named = self.symbols, self.named
+        symbols = self.symbols
+        named = self.named
         for place in map(int, np.flatnonzero(named)):
             codes[place] = code_of(symbols.name(int(self.functions[place])), self.strings)
         codes[~named] = self.strings.intern_numbers(self.functions[~named])
@@ -201,7 +204,8 @@ class FunctionNames:
 
     def of(self, functions: NDArray[np.uint32]) -> NDArray[np.int32]:
         """Return the codes of the names of functions, by their ids; same shape."""
-        ids, codes = self.functions, self.codes
+        ids = self.functions
+        codes = self.codes
         out: NDArray[np.int32] = arena.empty(functions.size, np.int32)
         if not ids.size:
             return out

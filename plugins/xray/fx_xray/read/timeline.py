@@ -41,7 +41,7 @@ from fx_xray.format import (
     BasicArgument,
     BasicFunction,
 )
-from fx_xray.read.buffers import expanded, latest, shifted
+from fx_xray.read.columns import begins_of, ends_of, expanded, latest, let_rise, shifted
 from fx_xray.read.events import Events
 from fx_xray.read.frames import Records, function_fields, heads_of
 from fxframework.kernels.heads import Heads
@@ -123,8 +123,8 @@ class Walked:
 
     def last_records(self) -> I64:
         """Return the last record of each part."""
-        last = self.part_last
-        return self.first[last] + self.count[last] - 1
+        last_rows = self.part_last
+        return self.first[last_rows] + self.count[last_rows] - 1
 
 
 class Part(NamedTuple):
@@ -183,7 +183,9 @@ class Threads(abc.ABC):
 
         Of the last threads there are none, where those before have enough.
         """
-        heads, states, stretches = self.heads, self.states, self.stretches
+        heads = self.heads
+        states = self.states
+        stretches = self.stretches
         rows = heads.walk(
             stretches.start,
             stretches.stop,
@@ -199,7 +201,7 @@ class Threads(abc.ABC):
         stretch = stretch.astype(np.int64)
         thread = self.thread_of[stretch]
         place, first_record = expanded(begin, count, self.step)
-        part_first = np.flatnonzero(np.append(True, thread[1:] != thread[:-1])[:rows])
+        part_first = np.flatnonzero(begins_of(thread))
         part_last = np.append(part_first[1:], rows)[: part_first.size] - 1
         walked = Walked(
             begin, end, count, code, stretch, thread, place, first_record, part_first, part_last
@@ -224,18 +226,15 @@ class Threads(abc.ABC):
 
     def _settle(self, part: Part) -> None:
         """Let the times of each thread ascend."""
-        key, threads, begins = part.key, part.threads, part.begins
+        key = part.key
+        threads = part.threads
+        begins = part.begins
         if not key.size:
             return
         latest_of = self.states.latest
         key[begins] = np.maximum(key[begins], latest_of[threads])
-        ends = np.append(begins[1:], key.size)
-        back = np.flatnonzero(key[1:] < key[:-1]) + 1
-        parts = np.searchsorted(begins, back, side="right") - 1
-        parts = np.unique(parts[begins[parts] != back])
-        for begin, end in zip(begins[parts].tolist(), ends[parts].tolist(), strict=True):
-            np.maximum.accumulate(key[begin:end], out=key[begin:end])
-        latest_of[threads] = key[ends - 1]
+        let_rise(key, begins)
+        latest_of[threads] = key[np.append(begins[1:], key.size) - 1]
 
     @abc.abstractmethod
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
@@ -279,20 +278,22 @@ class FdrThreads(Threads):
 
         The states of the threads go on behind the records.
         """
-        out, first = columns_of(walked), walked.first
+        out = columns_of(walked)
+        first_records = walked.first
         is_cut = self.stretches.flags[walked.stretch] & CUT != 0
         code = np.where(is_cut, np.uint8(START), walked.code)
-        is_function, is_argument = code == FUNCTION, code == CALL_ARGUMENT
+        is_function = code == FUNCTION
+        is_argument = code == CALL_ARGUMENT
         is_event = (code == CUSTOM_EVENT) | (code == TYPED_EVENT)
         is_shown = is_function | is_argument | is_event
         if (is_argument | is_event).any():
             add_values(out)
         # Functions are most of all: the others are read as such too, which is cheaper than to pick.
         out["kind"][:], out["function"][:], delta = function_fields(self.records, walked.place)
-        others = first[~is_function]
-        out["kind"][others] = 0
-        out["function"][others] = 0
-        delta[others] = 0
+        other_records = first_records[~is_function]
+        out["kind"][other_records] = 0
+        out["function"][other_records] = 0
+        delta[other_records] = 0
         own_times = self._read_events(out, delta, walked, np.flatnonzero(is_event))
         tsc, cpu = self._state(walked, delta)
         has_call = self._has_call(walked, is_function, is_argument)
@@ -301,19 +302,19 @@ class FdrThreads(Threads):
         self._mark_arguments(out["kind"], walked, function, is_argument)
         self._mark_back(out["kind"], walked, function, has_call, tsc)
         self._go_on(walked, out, tsc, cpu, function)
-        last = walked.part_last
-        is_called = is_function[last] | is_argument[last] & has_call[last]
-        self.states.is_called[walked.thread[last]] = is_called
+        last_rows = walked.part_last
+        is_called = is_function[last_rows] | is_argument[last_rows] & has_call[last_rows]
+        self.states.is_called[walked.thread[last_rows]] = is_called
         order = tsc ^ SIGN
         if own_times is not None:
-            event = first[is_event]
+            event = first_records[is_event]
             order[event] = in_place(own_times, tsc[event]) ^ SIGN
             tsc[event] = own_times
             cpu[event] = NO_CPU
             if self.records.version == EVENT_CPU_VERSION:
                 custom = np.flatnonzero(code == CUSTOM_EVENT)
                 places = walked.begin[custom]
-                (cpu[first[custom]],) = self.records.metadata(CUSTOM_EVENT, places, "cpu")
+                (cpu[first_records[custom]],) = self.records.metadata(CUSTOM_EVENT, places, "cpu")
         out |= {"tsc": tsc.view(np.uint64), "cpu": cpu}
         return out, order, is_shown
 
@@ -326,7 +327,8 @@ class FdrThreads(Threads):
             mine = event[is_mine]
             if not mine.size:
                 continue
-            record, begin = walked.first[mine], walked.begin[mine]
+            record = walked.first[mine]
+            begin = walked.begin[mine]
             names = ["delta" if with_deltas else "tsc"]
             names += ["event_type"] if kind == TYPED_EVENT else []
             time, *types = self.records.metadata(kind, begin, *names)
@@ -347,21 +349,25 @@ class FdrThreads(Threads):
         Records that say a time set it; others add to it, as they do to the time of their thread
         before them, or of a buffer that begins without.
         """
-        states, stretches = self.states, self.stretches
-        code, first, begin, stretch = walked.code, walked.first, walked.begin, walked.stretch
+        states = self.states
+        stretches = self.stretches
+        code = walked.code
+        first_records = walked.first
+        begin = walked.begin
+        stretch = walked.stretch
         sums = np.cumsum(delta)
-        parts = walked.part_first
-        of_part = walked.thread[parts]
-        before = np.append(-1, stretch[:-1])
-        before[parts] = states.last_stretch[of_part]
+        first_rows = walked.part_first
+        of_part = walked.thread[first_rows]
+        stretch_before = np.append(-1, stretch[:-1])
+        stretch_before[first_rows] = states.last_stretch[of_part]
         flags = stretches.flags[stretch]
-        opening = np.flatnonzero((before != stretch) & (flags & FIRST != 0))
+        opening = np.flatnonzero((stretch_before != stretch) & (flags & FIRST != 0))
         bases = stretches.base[stretch]
-        rows = [parts, opening]
+        rows = [first_rows, opening]
         values = [states.base[of_part], bases[opening]]
-        cpu_rows = [parts, opening]
+        cpu_rows = [first_rows, opening]
         cpus = [states.cpu[of_part], np.full(opening.size, NO_CPU)]
-        is_added = [np.ones(parts.size + opening.size, np.bool_)]
+        is_added = [np.ones(first_rows.size + opening.size, np.bool_)]
         for kind in (NEW_CPU, TSC_WRAP):
             row = np.flatnonzero(code == kind)
             if not row.size:
@@ -376,16 +382,17 @@ class FdrThreads(Threads):
                 cpus += cpu_numbers
         row, value = settled(rows, values)
         adds = settled(rows, [np.concatenate(is_added)])[1]
-        record = first[row]
+        record = first_records[row]
         ahead = value - sums[record] + np.where(adds, delta[record], 0)
         tsc = sums + carried(record, ahead, sums.size)
         row, value = settled(cpu_rows, cpus)
-        return tsc, carried(first[row], value, sums.size).astype(np.uint16)
+        return tsc, carried(first_records[row], value, sums.size).astype(np.uint16)
 
     def _has_call(self, walked: Walked, is_function: Bools, is_argument: Bools) -> Bools:
         """Return where arguments may be of a call, as of before each row."""
-        states, stretch = self.states, walked.stretch
-        before = shifted(latest(~is_argument, np.arange(stretch.size)))
+        states = self.states
+        stretch = walked.stretch
+        before = shifted(latest(~is_argument))
         part_first = np.repeat(walked.part_first, walked.part_last - walked.part_first + 1)
         is_near = is_function[before] & (stretch[before] == stretch)
         is_next = states.is_called[walked.thread] & (stretch == states.last_stretch[walked.thread])
@@ -396,7 +403,8 @@ class FdrThreads(Threads):
         """Read arguments of calls, and of none."""
         if not row.size:
             return
-        record, has_call = walked.first[row], has_call[row]
+        record = walked.first[row]
+        has_call = has_call[row]
         calls = np.flatnonzero(walked.code == FUNCTION)
         last_record = walked.first[calls] + walked.count[calls] - 1
         call = np.append(-1, calls)[np.searchsorted(calls, row)]
@@ -417,13 +425,14 @@ class FdrThreads(Threads):
         self, kinds: NDArray[np.uint8], walked: Walked, function: I64, is_argument: Bools
     ) -> None:
         """Let calls that arguments follow be such, also where they say nothing of them."""
-        stretch, last = walked.stretch, walked.part_last
+        stretch = walked.stretch
+        last_rows = walked.part_last
         follows = np.append(is_argument[1:] & (stretch[1:] == stretch[:-1]), False)
-        end = walked.end[last]
-        goes_on = np.flatnonzero(end < self.stretches.stop[stretch[last]])
+        end = walked.end[last_rows]
+        goes_on = np.flatnonzero(end < self.stretches.stop[stretch[last_rows]])
         heads = heads_of(self.records.version, self.records.order)
         kind = heads[self.records.data[end[goes_on]], 1]
-        follows[last[goes_on]] = kind == CALL_ARGUMENT
+        follows[last_rows[goes_on]] = kind == CALL_ARGUMENT
         row = function[follows[function]]
         last_record = walked.first[row] + walked.count[row] - 1
         kinds[last_record[kinds[last_record] == ENTER]] = ENTER_ARG
@@ -441,28 +450,29 @@ class FdrThreads(Threads):
             return
         begins = walked.first[function]
         ends = begins + walked.count[function] - 1
-        before = np.append(0, tsc[ends[:-1]])
+        time_before = np.append(0, tsc[ends[:-1]])
         thread = walked.thread[function]
-        is_first = np.append(True, thread[1:] != thread[:-1])
-        before[is_first] = self.states.last_call[thread[is_first]]
-        is_back = tsc[begins].view(np.uint64) < before.view(np.uint64)
+        is_first = begins_of(thread)
+        time_before[is_first] = self.states.last_call[thread[is_first]]
+        is_back = tsc[begins].view(np.uint64) < time_before.view(np.uint64)
         kinds[begins[is_back & ~has_call[function]]] |= BACK
 
     def _go_on(
         self, walked: Walked, out: Columns, tsc: I64, cpu: NDArray[np.uint16], function: I64
     ) -> None:
         """Enter what the records say of those behind them."""
-        states, thread = self.states, walked.thread
-        last = walked.last_records()
+        states = self.states
+        thread = walked.thread
+        last_records = walked.last_records()
         threads = thread[walked.part_last]
-        states.base[threads] = tsc[last]
-        states.cpu[threads] = cpu[last]
+        states.base[threads] = tsc[last_records]
+        states.cpu[threads] = cpu[last_records]
         if function.size:
             of_call = thread[function]
-            row = function[np.append(of_call[1:] != of_call[:-1], True)]
-            last_call = walked.first[row] + walked.count[row] - 1
-            states.last_call[thread[row]] = tsc[last_call]
-            states.function[thread[row]] = out["function"][last_call]
+            last_functions = function[ends_of(of_call)]
+            last_call = walked.first[last_functions] + walked.count[last_functions] - 1
+            states.last_call[thread[last_functions]] = tsc[last_call]
+            states.function[thread[last_functions]] = out["function"][last_call]
 
 
 BASIC_HEADS: Final = np.tile(np.array([BASIC_BYTES, 0, 0, 0, 0, 0, 0, 1]), (256, 1))
@@ -482,12 +492,16 @@ class BasicThreads(Threads):
 
         The states of the threads go on behind the records.
         """
-        out, place, states = columns_of(walked), walked.place, self.states
+        out = columns_of(walked)
+        place = walked.place
+        states = self.states
         stretch = np.repeat(walked.stretch, walked.count)
         thread = out["thread"]
-        numbers, big = self.records.numbers, self.records.big
+        numbers = self.records.numbers
+        big = self.records.big
         is_argument = numbers.integers(place, TYPE_BYTES, big=big) != 0
-        call, argument = np.flatnonzero(~is_argument), np.flatnonzero(is_argument)
+        call = np.flatnonzero(~is_argument)
+        argument = np.flatnonzero(is_argument)
         cpus, kinds, functions, tsc = self.records.fields(
             BasicFunction, place[call], "cpu", "kind", "function_id", "tsc"
         )
@@ -498,8 +512,10 @@ class BasicThreads(Threads):
         first_record = np.repeat(part_begins, part_ends - part_begins)
         is_here = (before >= 0) & (np.append(call, -1)[before] >= first_record)
         is_next = states.is_called[thread] & (stretch == states.last_stretch[thread])
-        near = shifted(latest(~is_argument, np.arange(place.size)))
-        has_call = ~is_argument | np.where(near >= first_record, stretch[near] == stretch, is_next)
+        near_call = shifted(latest(~is_argument))
+        has_call = ~is_argument | np.where(
+            near_call >= first_record, stretch[near_call] == stretch, is_next
+        )
 
         def known(of_calls: I64, of_threads: I64) -> I64:
             return np.where(is_here, np.append(of_calls, 0)[before], of_threads[thread])
@@ -510,7 +526,7 @@ class BasicThreads(Threads):
         self._mark_arguments(kinds, walked, call, is_argument, stretch)
         call_thread = thread[call]
         call_before = np.append(0, tsc[:-1])[: call.size]
-        is_first = np.append(True, call_thread[1:] != call_thread[:-1])[: call.size]
+        is_first = begins_of(call_thread)
         call_before[is_first] = states.base[call_thread[is_first]]
         is_back = tsc.view(np.uint64) < call_before.view(np.uint64)
         out["kind"][call] = kinds | np.where(is_back, BACK, 0)
@@ -523,12 +539,12 @@ class BasicThreads(Threads):
         out["function"] = np.where(has_call, function, 0).astype(np.uint32)
         out["cpu"] = np.where(has_call, cpu, NO_CPU).astype(np.uint16)
         out["tsc"] = times.view(np.uint64)
-        last = walked.last_records()
-        threads = thread[last]
-        states.base[threads] = times[last]
-        states.cpu[threads] = out["cpu"][last]
-        states.function[threads] = out["function"][last]
-        states.is_called[threads] = has_call[last]
+        last_records = walked.last_records()
+        threads = thread[last_records]
+        states.base[threads] = times[last_records]
+        states.cpu[threads] = out["cpu"][last_records]
+        states.function[threads] = out["function"][last_records]
+        states.is_called[threads] = has_call[last_records]
         return out, times ^ SIGN, np.ones(walked.count.size, np.bool_)
 
     def _mark_arguments(
@@ -538,7 +554,8 @@ class BasicThreads(Threads):
         follows = np.append(is_argument[1:] & (stretch[1:] == stretch[:-1]), False)
         end = walked.end[walked.part_last]
         goes_on = end < self.stretches.stop[walked.stretch[walked.part_last]]
-        numbers, big = self.records.numbers, self.records.big
+        numbers = self.records.numbers
+        big = self.records.big
         types = numbers.integers(end[goes_on], TYPE_BYTES, big=big)
         follows[walked.last_records()[goes_on]] = types != 0
         kinds[follows[call] & (kinds == ENTER)] = ENTER_ARG
@@ -556,10 +573,12 @@ def in_place(own: I64, base: I64) -> I64:
 
 def settled(rows: list[I64], values: list[Any]) -> tuple[I64, Any]:
     """Return rows in order and the value of each: of those of one row, the last that is given."""
-    row, value = np.concatenate(rows), np.concatenate(values)
+    row = np.concatenate(rows)
+    value = np.concatenate(values)
     order = np.argsort(row, kind="stable")
-    row, value = row[order], value[order]
-    is_last = np.append(row[1:] != row[:-1], True)[: row.size]
+    row = row[order]
+    value = value[order]
+    is_last = ends_of(row)
     return row[is_last], value[is_last]
 
 
@@ -604,8 +623,8 @@ class Window:
         if count * self.most > TOGETHER:
             # Where each thread begins tells which of them to read first.
             pieces = np.arange(TOGETHER // PEEKED, count, TOGETHER // PEEKED)
-            for some in np.split(open_threads, pieces):
-                self.read(some, PEEKED)
+            for threads_peeked in np.split(open_threads, pieces):
+                self.read(threads_peeked, PEEKED)
 
     def read(self, some: I64, most: int) -> None:
         """Read more of some threads, of the first ones at least."""
@@ -641,11 +660,13 @@ class Window:
         self.held = 0
         if until is not None:
             is_left = part.key >= until
-            left = part.where(is_left)
-            if left.rows.size:
-                columns = {name: column[left.rows] for name, column in part.columns.items()}
-                self.parts = [left._replace(columns=columns, rows=np.arange(left.rows.size))]
-                self.held = left.rows.size
+            part_left = part.where(is_left)
+            if part_left.rows.size:
+                columns = {name: column[part_left.rows] for name, column in part.columns.items()}
+                self.parts = [
+                    part_left._replace(columns=columns, rows=np.arange(part_left.rows.size))
+                ]
+                self.held = part_left.rows.size
                 is_due = ~is_left
                 part = part._replace(rows=part.rows[is_due], key=part.key[is_due])
         by_time = stable_order(part.key)
@@ -665,16 +686,21 @@ def joined(parts: list[Part]) -> Part:
     columns = {
         name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns
     }
-    rows = [part.rows + first for part, first in zip(parts, first_records, strict=True)]
+    rows = [
+        part.rows + first_number for part, first_number in zip(parts, first_records, strict=True)
+    ]
     events = [part.rows.size for part in parts]
     first_events = np.cumsum([0, *events[:-1]])
-    begins = [part.begins + first for part, first in zip(parts, first_events, strict=True)]
-    begin, thread = np.concatenate(begins), np.concatenate([part.threads for part in parts])
+    begins = [
+        part.begins + first_number for part, first_number in zip(parts, first_events, strict=True)
+    ]
+    begin = np.concatenate(begins)
+    thread = np.concatenate([part.threads for part in parts])
     count = np.diff(begin, append=sum(events))
     # Of events of one time, those of the first thread come first; those of a thread stay in order.
     order = np.argsort(thread, kind="stable")
     event, firsts = expanded(begin[order], count[order], step=1)
-    is_first = np.append(True, np.diff(thread[order]) != 0)[: order.size]
+    is_first = begins_of(thread[order])
     key = np.concatenate([part.key for part in parts])[event]
     return Part(
         columns, np.concatenate(rows)[event], key, thread[order][is_first], firsts[is_first]

@@ -31,9 +31,9 @@ def has_events(capture: Capture) -> bool:
 
 def whole_of(capture: Capture) -> EventCapture:
     """Return the capture under all views, which has events."""
-    whole = under_views(capture)
-    assert isinstance(whole, EventCapture)  # noqa: S101 (asked of captures that have them)
-    return whole
+    event_capture = under_views(capture)
+    assert isinstance(event_capture, EventCapture)  # noqa: S101 (asked of captures that have them)
+    return event_capture
 
 
 class Matched(NamedTuple):
@@ -94,30 +94,33 @@ class Calls:
 
     def match(self, batch: Any) -> Matched:
         """Match the next batch: ``events.Events``, or a ``Batch`` without arguments."""
-        nesting, kind = self.nesting, batch.kind
-        what = WHAT[kind]
-        begins = np.flatnonzero(what == BEGIN)
+        nesting = self.nesting
+        kind = batch.kind
+        nesting_kinds = WHAT[kind]
+        begin_rows = np.flatnonzero(nesting_kinds == BEGIN)
         shown = np.ones(kind.size, np.bool_)
         if self._kept is not None:
-            shown[begins] = self._kept[0].among(self._calls, begins.size)
+            shown[begin_rows] = self._kept[0].among(self._calls, begin_rows.size)
         ticks = np.ascontiguousarray(batch.tsc).view(np.int64)
-        nesting.nest(what, batch.thread, batch.function, ticks, batch.offset, shown.view(np.uint8))
-        is_exit = what == END
+        nesting.nest(
+            nesting_kinds, batch.thread, batch.function, ticks, batch.offset, shown.view(np.uint8)
+        )
+        is_exit = nesting_kinds == END
         ended = is_exit & (nesting.closes >= 0)
         is_unmatched = is_exit & ~ended
-        others = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
+        instant_rows = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
         if self._kept is not None:
             shown[ended] = nesting.marks[ended]
-            shown[others] = self._kept[1].among(self._instants, others.size)
+            shown[instant_rows] = self._kept[1].among(self._instants, instant_rows.size)
         depths = nesting.depths
         if self._skipped is not None:
-            rows = np.arange(self._calls, self._calls + begins.size)
-            excluded = begins[self._skipped.excluded[rows]]
+            rows = np.arange(self._calls, self._calls + begin_rows.size)
+            excluded = begin_rows[self._skipped.excluded[rows]]
             stacks = np.unique(nesting.stacks[excluded])
             self._excluded_stacks.update(stacks[stacks >= 0].tolist())
             depths = depths - self._skipped.around(nesting.parents)
-        self._calls += begins.size
-        self._instants += others.size
+        self._calls += begin_rows.size
+        self._instants += instant_rows.size
         self._show_arguments(batch, shown)
         self.unmatched += int(np.count_nonzero(is_unmatched & shown))
         entered = np.where(ended, nesting.times, 0).view(np.uint64)
@@ -142,8 +145,8 @@ class Calls:
         call = np.maximum.accumulate(np.where(is_call, np.arange(events.size), -1))
         has_call = (call >= 0) & (thread[call] == thread)
         of_call = np.where(has_call, shown[events[call]], self._last_shown[thread])
-        mine = events[~is_call]
-        shown[mine] = of_call[~is_call] & (batch.size[mine] >= 0)
+        argument_rows = events[~is_call]
+        shown[argument_rows] = of_call[~is_call] & (batch.size[argument_rows] >= 0)
         is_last = thread != np.append(thread[1:], -1)
         self._last_shown[thread[is_last]] = of_call[is_last]
 

@@ -70,11 +70,14 @@ class YamlCapture(EventCapture):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        self._begin, self._fault = 0, ""
-        self._head = head = self._read_head()
+        self._begin = 0
+        self._fault = ""
+        self._head = self._read_head()
+        head = self._head
         self.frequency = asked_frequency(request.options) or head.get("cycle_frequency", 0)
         is_basic = head.get("type") == wire.BASIC
-        self.version, self.mode = head.get("version"), MODES[is_basic]
+        self.version = head.get("version")
+        self.mode = MODES[is_basic]
         self._names.whole_ids = is_basic
         self.constant_tsc = head.get("constant_tsc", True)
         self.nonstop_tsc = head.get("nonstop_tsc", True)
@@ -82,12 +85,12 @@ class YamlCapture(EventCapture):
     def _read_head(self) -> dict[str, Any]:
         """Return the fields of the header; none where it is invalid."""
         start = self.source.read(0, HEAD)
-        found = _RECORDS.search(start)
+        fields_found = _RECORDS.search(start)
         try:
-            if found is None:
+            if fields_found is None:
                 raise ValueError("there is no list of records with a line each")
-            ((_, said),) = nodes(start[: found.start()])
-            given = said["header"]
+            ((_, header_text),) = nodes(start[: fields_found.start()])
+            given = header_text["header"]
             head = {name: number(given[name], 1 << 16) for name in ("version", "type")}
             for name in ("constant-tsc", "nonstop-tsc"):
                 head[name.replace("-", "_")] = given.get(name) == "true"
@@ -95,36 +98,41 @@ class YamlCapture(EventCapture):
         except (LookupError, ValueError, TypeError, AttributeError) as error:
             self._fault = f"the header is invalid: {error}"
             return {}
-        self._begin = found.end()
+        self._begin = fields_found.end()
         return head
 
     # --- Records ---------------------------------------------------------------------------------
 
     def _pieces(self) -> Iterator[Piece]:
         """Yield every record, and what is between them, in the order of the text."""
-        data, at, size = self.source.data.data, self._begin, self.source.size
+        data = self.source.data.data
+        piece_start = self._begin
+        size = self.source.size
         if self._head:
-            yield Piece("file_header", 0, self.source.read(0, at), self._head)
+            yield Piece("file_header", 0, self.source.read(0, piece_start), self._head)
         elif size:
             yield _damaged(0, self.source.read(0, size), rules.NOT_YAML, self._fault)
             return
-        most = self.request.limits.max_record or size
+        most_bytes = self.request.limits.max_record or size
         known = Memo(_line_without_time, KNOWN)
-        while at < size:
-            line = _LINE.match(data, at)
-            parsed = known[line[1], line[3]] if line and line.end() - at <= most else None
+        while piece_start < size:
+            line = _LINE.match(data, piece_start)
+            parsed = (
+                known[line[1], line[3]] if line and line.end() - piece_start <= most_bytes else None
+            )
             if line and parsed:
                 kind, fields, _ = parsed
-                piece = self._timed(at, line[0], kind, {**fields, "tsc": int(line[2])})
+                piece = self._timed(piece_start, line[0], kind, {**fields, "tsc": int(line[2])})
             else:
-                piece = self._odd_piece(at, most)
+                piece = self._odd_piece(piece_start, most_bytes)
             yield piece
-            at += piece.nbytes
+            piece_start += piece.nbytes
 
     def _odd_piece(self, at: int, most: int) -> Piece:
         """Return what begins here: blank lines, the end, a record, or all up to the next item."""
         found = cast("re.Match[bytes]", _ITEM.match(self.source.data.data, at))
-        text, why = found[0], ""
+        text = found[0]
+        why = ""
         if found.lastgroup != "item":
             return Piece(str(found.lastgroup), at, text, {"raw": text.hex()})
         for nbytes in sorted({text.find(b"\n") + 1 or len(text), len(text)}):
@@ -168,7 +176,8 @@ class YamlCapture(EventCapture):
     ) -> Iterator[tuple[int, ...]]:
         """Yield all events, as in EVENT; number ``threads``, count ``kinds``, join ``payloads``."""
         for index, piece in enumerate(self._pieces()):
-            fields, at = piece.fields, piece.offset
+            fields = piece.fields
+            at = piece.offset
             kinds[piece.record] += 1
             if piece.rule is not None:
                 self._faults.append((piece.rule, at, index, piece.value))
@@ -177,7 +186,8 @@ class YamlCapture(EventCapture):
             thread = threads.setdefault((fields["process"], fields["thread"]), len(threads))
             placed = fields["tsc"], fields["cpu"], thread, at
             if piece.record == "function":
-                id, args = fields["function_id"], fields.get("args", ())
+                id = fields["function_id"]
+                args = fields.get("args", ())
                 if "function" in fields:
                     self._given.setdefault(id, fields["function"])
                 kind = "enter_arg" if args and fields["kind"] == "enter" else fields["kind"]
@@ -235,8 +245,10 @@ def _parsed(text: bytes) -> Parsed:
         raise ValueError("it is not a mapping")  # noqa: TRY004 (of the YAML)
     given: dict[str, Any] = DEFAULTS | item
     placed = {name: number(given[name], 1 << bits) for name, bits in PLACED}
-    type, word = number(given["type"], 1 << 16), str(given["kind"])
-    data, args = given.get("data", ""), given.get("args", [])
+    type = number(given["type"], 1 << 16)
+    word = str(given["kind"])
+    data = given.get("data", "")
+    args = given.get("args", [])
     if not isinstance(data, str) or not isinstance(args, list):
         raise ValueError("args is not a list, or data no text")  # noqa: TRY004 (of the YAML)
     if word in {"custom-event", "typed-event"}:
@@ -248,7 +260,8 @@ def _parsed(text: bytes) -> Parsed:
     kind = word.removeprefix("function-").replace("-", "_")
     if kind not in FUNCTIONS:
         raise ValueError(f"kind {word!r}")
-    id, name = str(given["func-id"]), given.get("function")
+    id = str(given["func-id"])
+    name = given.get("function")
     function = number(id.removeprefix("-"), 1 << 32)
     function = -function % (1 << 32) if id.startswith("-") else function
     fields = {"kind": kind, "function_id": function}
@@ -256,5 +269,5 @@ def _parsed(text: bytes) -> Parsed:
     if isinstance(name, str) and name not in {"", id} and not name.startswith("@("):
         fields["function"] = name
     if args:
-        fields["args"] = [number(each) for each in args]
+        fields["args"] = [number(record_text) for record_text in args]
     return "function", fields | placed, None

@@ -89,6 +89,7 @@ def nodes(data: bytes, *, items: bool = False) -> Iterator[tuple[int, Any]]:
             if not items and isinstance(event, yaml.NodeEvent):
                 yield 0, node(event, 0)
             elif isinstance(event, yaml.SequenceStartEvent):
+                # Items are given one after another: a list may be longer than memory is.
                 while not isinstance(item := next(events), yaml.CollectionEndEvent):
                     yield item.start_mark.index, node(item, 1)
             elif isinstance(event, yaml.NodeEvent):

@@ -72,18 +72,21 @@ class Calls:
 
     def _set_threads(self, capture: Capture) -> None:
         """Set the koids by thread, with one more entry for events without a listed thread."""
-        self.pids, self.tids = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
+        self.pids = np.zeros(1, np.uint64)
+        self.tids = np.zeros(1, np.uint64)
         if "threads" in capture.schemas:
             table = capture.table("threads")
             ids = table.array("id")
             size = int(ids.max(initial=-1)) + 2
-            self.pids, self.tids = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
-            self.pids[ids], self.tids[ids] = table.array("pid"), table.array("tid")
+            self.pids = np.zeros(size, np.uint64)
+            self.tids = np.zeros(size, np.uint64)
+            self.pids[ids] = table.array("pid")
+            self.tids[ids] = table.array("tid")
 
     def _threads(self, table: Table) -> NDArray[np.int32]:
-        last = self.pids.size - 1
+        unlisted_thread = self.pids.size - 1
         ids = table.array("thread")
-        return np.where((ids < 0) | (ids >= last), last, ids).astype(np.int32)
+        return np.where((ids < 0) | (ids >= unlisted_thread), unlisted_thread, ids).astype(np.int32)
 
     # --- Events --------------------------------------------------------------------------------
 
@@ -97,20 +100,25 @@ class Calls:
         codes = slices.array("name")
         time = slices.array("ts")
         order = np.argsort(time, kind="stable")
-        found, first, inverse = np.unique(codes[order], return_index=True, return_inverse=True)
-        by_first = np.argsort(first, kind="stable")
-        place = np.empty(found.size, np.int64)
-        place[by_first] = np.arange(found.size)
+        name_codes, first_calls, inverse = np.unique(
+            codes[order], return_index=True, return_inverse=True
+        )
+        by_first = np.argsort(first_calls, kind="stable")
+        place_of_name = np.empty(name_codes.size, np.int64)
+        place_of_name[by_first] = np.arange(name_codes.size)
         function = np.empty(codes.size, np.uint32)
-        function[order] = place[inverse.reshape(-1)]
-        names = [
-            self._pool.bytes_of(code) if code >= 0 else b"" for code in found[by_first].tolist()
-        ]
+        function[order] = place_of_name[inverse.reshape(-1)]
+        names = [self._name(code) for code in name_codes[by_first].tolist()]
         return names, function
+
+    def _name(self, code: int) -> bytes:
+        """Return the name with a code; empty for none."""
+        return self._pool.bytes_of(code) if code >= 0 else b""
 
     def _of_slices(self, slices: Table, function: I64) -> dict[str, I64]:
         """Return entries and exits, ordered so that those of each thread nest."""
-        ts, dur = slices.array("ts"), slices.array("dur")
+        ts = slices.array("ts")
+        dur = slices.array("dur")
         depth = slices.array("depth").astype(np.int64)
         thread = self._threads(slices)
         order = _outer_first(slices)
@@ -129,21 +137,22 @@ class Calls:
 
     def _of_instants(self, instants: Table | None) -> dict[str, I64]:
         count = 0 if instants is None else len(instants)
-        given: dict[str, Any] = dict.fromkeys(("time", "thread", "offset"), np.zeros(0, np.int64))
+        instant_columns: dict[str, Any] = dict.fromkeys(
+            ("time", "thread", "offset"), np.zeros(0, np.int64)
+        )
         names = np.zeros(0, np.int64)
         if instants is not None:
-            given = {"time": instants.array("ts"), "offset": instants.array("offset")}
-            given["thread"] = self._threads(instants)
+            instant_columns = {"time": instants.array("ts"), "offset": instants.array("offset")}
+            instant_columns["thread"] = self._threads(instants)
             names = instants.array("name")
         codes, code = np.unique(names, return_inverse=True)
-        texts = [self._pool.bytes_of(c) if c >= 0 else b"" for c in codes.tolist()]
-        texts = [text or _NAMELESS for text in texts]
+        texts = [self._name(code) or _NAMELESS for code in codes.tolist()]
         lengths = np.array([len(text) for text in texts], np.int64)
         starts = np.cumsum(lengths) - lengths
         self.payloads = np.frombuffer(b"".join(texts), np.uint8)
         code = code.reshape(-1)
         return {
-            **given,
+            **instant_columns,
             "kind": np.full(count, CUSTOM, np.uint8),
             "function": np.zeros(count, np.uint32),
             "row": np.full(count, np.iinfo(np.int64).min),
@@ -177,18 +186,20 @@ class Calls:
             entry = np.flatnonzero(row >= 0)
             copies = np.ones(row.size, np.int64)
             copies[entry] += many[row[entry]]
-            place = np.repeat(np.arange(row.size), copies)
-            heads = np.cumsum(copies) - copies
-            behind = np.arange(place.size) - heads[place]
+            source_row = np.repeat(np.arange(row.size), copies)
+            first_copy = np.cumsum(copies) - copies
+            argument_number = np.arange(source_row.size) - first_copy[source_row]
             """0 for the event itself, 1 and up for its arguments."""
-            is_argument = behind > 0
-            columns = {name: column[place] for name, column in columns.items()}
-            columns["kind"][heads[copies > 1]] = ENTER_ARG
+            is_argument = argument_number > 0
+            columns = {name: column[source_row] for name, column in columns.items()}
+            columns["kind"][first_copy[copies > 1]] = ENTER_ARG
             columns["kind"][is_argument] = ARGUMENT
             # Arguments are in order of their slice; `first` is the first argument of each slice.
-            first = np.cumsum(many) - many
+            first_argument = np.cumsum(many) - many
             rows = columns["row"][is_argument]
-            columns["value"][is_argument] = values[first[rows] + behind[is_argument] - 1]
+            columns["value"][is_argument] = values[
+                first_argument[rows] + argument_number[is_argument] - 1
+            ]
         return Events(
             kind=columns["kind"],
             function=columns["function"],
@@ -205,29 +216,33 @@ class Calls:
         none = np.zeros(0, np.int64)
         if args is None or not len(args):
             return none, none
-        kinds, tables = args.array("type"), args.array("table")
-        whole = np.isin(kinds, (*_SIGNED, *_UNSIGNED)) & (tables == TABLE_CODES["slices"])
-        numbers, parent = slices.array("row"), args.array("parent")
+        kinds = args.array("type")
+        tables = args.array("table")
+        is_whole = np.isin(kinds, (*_SIGNED, *_UNSIGNED)) & (tables == TABLE_CODES["slices"])
+        numbers = slices.array("row")
+        parent = args.array("parent")
         index = np.searchsorted(numbers, parent)
         index = np.minimum(index, max(numbers.size - 1, 0))
         if not numbers.size:
-            whole &= False
+            is_whole &= False
         else:
-            whole &= numbers[index] == parent
-        self._drop("arguments", int((~whole).sum()))
-        self._drop("names of arguments", int(whole.sum()))
-        bits = np.where(
+            is_whole &= numbers[index] == parent
+        self._drop("arguments", int((~is_whole).sum()))
+        self._drop("names of arguments", int(is_whole.sum()))
+        value_bits = np.where(
             np.isin(kinds, _UNSIGNED), args.array("uint").view(np.int64), args.array("int")
         )
-        chosen = np.flatnonzero(whole)
+        chosen = np.flatnonzero(is_whole)
         chosen = chosen[np.argsort(index[chosen], kind="stable")]
-        return bits[chosen], index[chosen]
+        return value_bits[chosen], index[chosen]
 
 
 def _outer_first(slices: Table) -> I64:
     """Return the order of slices by time, with enclosing slices first at equal times."""
     count = len(slices)
-    ts, parent, numbers = slices.array("ts"), slices.array("parent"), slices.array("row")
+    ts = slices.array("ts")
+    parent = slices.array("parent")
+    numbers = slices.array("row")
     if not count:
         return np.zeros(0, np.int64)
     index = np.minimum(np.searchsorted(numbers, parent), count - 1)

@@ -11,17 +11,15 @@ from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import (
     BASIC_FORM,
-    Basic,
     Damaged,
     Dialect,
-    Fdr,
     FileHeader,
     Padding,
     Unknown,
     XrayRecord,
 )
 from fx_xray.read.header import asked_order, read_header
-from fxframework.errors import refusal
+from fxframework.errors import WriteRefusedError, refusal
 from fxframework.kit.json_fields import unfit
 from fxframework.kit.lossless import Encoder, padding_of, record_of_json
 from fxframework.wire.cursor import RefusalError
@@ -42,10 +40,12 @@ ANYWHERE: tuple[type[XrayRecord], ...] = (FileHeader, Damaged)
 
 def kinds_of(form: str, state: State) -> Mapping[str, type[XrayRecord]]:
     """Return the records of a format by name, in the version of a state."""
-    family = (Basic if form == BASIC_FORM else Fdr).layout.family
-    fit = (each for each in family.members if each.layout.fits(state.registers))
-    more = () if form == BASIC_FORM else (Unknown, Padding)
-    return {each.record: each for each in (*ANYWHERE, *fit, *more)}
+    family = Dialect(form).records.layout.family
+    classes = list(ANYWHERE)
+    classes += [member for member in family.members if member.layout.fits(state.registers)]
+    if form != BASIC_FORM:
+        classes += [Unknown, Padding]
+    return {record_class.record: record_class for record_class in classes}
 
 
 def from_json(given: Any, form: str = "xray", state: State | None = None) -> XrayRecord:
@@ -66,7 +66,6 @@ def packed(record: XrayRecord, dialect: Dialect, state: State | None = None) -> 
     ``state`` is that of the dialect, which who packs many records makes once.
     Raises WriteRefusedError where the format, or its version, cannot hold a value.
     """
-    what = record.record
     if isinstance(record, Unknown):
         return _unknown(record, dialect)
     if isinstance(record, Padding):
@@ -76,11 +75,16 @@ def packed(record: XrayRecord, dialect: Dialect, state: State | None = None) -> 
     state = state or dialect.state()
     if not record.layout.fits(state.registers):
         version = f"version {dialect.version} has other fields"
-        raise refusal(rules.INVALID_FIELDS, f"{what}: {version}")
+        raise refusal(rules.INVALID_FIELDS, f"{record.record}: {version}")
     try:
         return record.pack(None if isinstance(record, FileHeader) else state)
     except RefusalError as problem:
-        raise refusal(REFUSALS[problem.number], f"{what}: {problem.message}") from None
+        raise refused(type(record), problem) from None
+
+
+def refused(record: type[Record], problem: RefusalError) -> WriteRefusedError:
+    """Return the error for a record that its declaration refuses."""
+    return refusal(REFUSALS[problem.number], f"{record.record}: {problem.message}")
 
 
 def _unknown(record: Unknown, dialect: Dialect) -> bytes:
@@ -88,9 +92,12 @@ def _unknown(record: Unknown, dialect: Dialect) -> bytes:
     if len(data) != wire.METADATA_BYTES:
         message = f"{record.record}: raw has {len(data)} bytes, not {wire.METADATA_BYTES}"
         raise refusal(rules.WRONG_SIZE, message)
-    least, most = len(wire.MetadataKind), wire.place(wire.NewBuffer, "_kind").mask
-    if not least <= record.type <= most:
-        raise unfit(rules.OUT_OF_RANGE, record.record, "type", record.type, least, most)
+    least_type = len(wire.MetadataKind)
+    greatest_type = wire.place(wire.NewBuffer, "_kind").mask
+    if not least_type <= record.type <= greatest_type:
+        raise unfit(
+            rules.OUT_OF_RANGE, record.record, "type", record.type, least_type, greatest_type
+        )
     return bytes([dialect.first_byte(record.type)]) + data[1:]
 
 
@@ -131,9 +138,11 @@ class RecordEncoder(Encoder):
         """
         if not isinstance(record, XrayRecord):
             record = record_of_json(record, self._kinds, f"a {self.form} trace", rules.REFUSALS)
-        known = self._kinds.get(record.record)
+        known_kind = self._kinds.get(record.record)
         family = getattr(getattr(record, "layout", None), "family", None)
-        if known is None or family is not getattr(getattr(known, "layout", None), "family", None):
+        if known_kind is None or family is not getattr(
+            getattr(known_kind, "layout", None), "family", None
+        ):
             raise refusal(
                 rules.NO_SUCH_NAME, f"a {self.form} trace has no record {record.record!r}"
             )
@@ -176,7 +185,7 @@ class RecordEncoder(Encoder):
 
 def _decodes_to(raw: bytes, record: FileHeader, form: str) -> bool:
     """Return whether the bytes of a header decode to the record."""
-    found = read_header(raw, form, record.byte_order)
-    if found is not None:
-        found.raw = record.raw
-    return found == record
+    read_back = read_header(raw, form, record.byte_order)
+    if read_back is not None:
+        read_back.raw = record.raw
+    return read_back == record

@@ -22,7 +22,6 @@ from fx_xray.write.merge import (
     checked_size,
     checked_version,
 )
-from fx_xray.write.pack import DROPPED
 from fxframework.errors import Severity, UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -124,29 +123,29 @@ def pack(
     """
     whole = whole_of(view)
     form = whole.format
-    basic = form == "xray-basic"
     head = whole.source.read(0, wire.HEADER_BYTES)
     size = given.buffer_size
-    versions = wire.BASIC_VERSIONS if basic else wire.FDR_VERSIONS
-    version = checked_version(
-        form, int(options.get("version") or 0) or min(max(given.version, versions[0]), versions[-1])
-    )
-    asked = int(options.get("buffer_size") or 0)
+    dialect = wire.Dialect(form, given.version)
+    version = checked_version(form, int(options.get("version") or 0) or dialect.defined)
+    size_asked = int(options.get("buffer_size") or 0)
     dropped: Counter[str] = Counter()
-    if asked and not basic:
-        size = checked_size(form, version, asked)
+    # Version 1 fills buffers up to their size: one that is not plausible is replaced.
+    if size_asked and not dialect.basic:
+        size = checked_size(form, version, size_asked)
     elif (
         version < wire.EXTENTS_VERSION
-        and not basic
+        and not dialect.basic
         and not wire.SMALLEST_BUFFER <= size <= MOST_PADDED
     ):
         size = wire.BUFFER_BYTES
         dropped["sizes of buffers"] += 1
-    type = wire.BASIC if basic else wire.FDR
-    header = attrs.evolve(given, version=version, type=type, buffer_size=size, byte_order="little")
+    header = attrs.evolve(
+        given, version=version, type=dialect.type, buffer_size=size, byte_order="little"
+    )
     header.raw = _with_garbage(header, head, big=given.byte_order != "little")
-    packing = Packing(sink, form, header, byte_order=asked_order(options, WRITTEN_ORDER))
-    first = packing.add_threads(*whole.event_threads())
+    order = asked_order(options, WRITTEN_ORDER)
+    packing = Packing(sink, form, header, byte_order=order, left_out=left_out)
+    first_thread = packing.add_threads(*whole.event_threads())
     # The first time beyond int64 nanoseconds.
     beyond = -(-LATEST * (whole.frequency or NS_PER_SECOND) // NS_PER_SECOND)
     for events in chosen_events(view):
@@ -155,10 +154,7 @@ def pack(
             if late.any():
                 timeless.append(picked(events, late))
                 events = picked(events, ~late)
-        reasons = packing.write(events, whole.payloads, first)
-        if left_out is not None and reasons.any():
-            for reason in np.unique(reasons[reasons > 0]).tolist():
-                left_out.append((picked(events, reasons == reason), DROPPED[reason - 1]))
+        packing.write(events, whole.payloads, first_thread)
     return dropped + packing.close()
 
 

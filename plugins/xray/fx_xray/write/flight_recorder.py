@@ -111,13 +111,13 @@ def log_of(
         cycle_frequency=cycle_frequency,
         buffer_size=buffer_size,
     )
-    parts = [header.pack()]
+    file_parts = [header.pack()]
     for records in buffers_of(image, buffer_size):
         if version >= EXTENTS_VERSION:
-            parts += [_EXTENTS(len(records)), records]
+            file_parts += [_EXTENTS(len(records)), records]
         else:
-            parts += [_padded(records, buffer_size)]
-    return b"".join(parts)
+            file_parts += [_padded(records, buffer_size)]
+    return b"".join(file_parts)
 
 
 def _padded(records: bytes, buffer_size: int) -> bytes:
@@ -137,14 +137,14 @@ def _padded(records: bytes, buffer_size: int) -> bytes:
 def buffers_of(image: bytes, buffer_size: int) -> Iterator[bytes]:
     """Yield the records of each non-empty buffer, in the order of use."""
     step = slot_bytes(buffer_size)
-    found = []
+    slots_in_use = []
     for slot in range(0, len(image) - step + 1, step):
         committed, state = struct.unpack_from("<QQ", image, slot)
         if committed:
-            found.append(
+            slots_in_use.append(
                 (_SLOT_NUMBER.get(state), slot + SLOT_HEADER_BYTES, min(committed, buffer_size))
             )
-    for _, start, nbytes in sorted(found):
+    for _, start, nbytes in sorted(slots_in_use):
         yield image[start : start + nbytes]
 
 
@@ -273,9 +273,13 @@ class FdrWriter(Recorder["FdrThread"]):
     @property
     def event_room(self) -> int:
         """Bytes of a buffer after preamble and NewCPUId, and before its end."""
-        metadata = 3 + (self.version >= PID_VERSION)
-        end = END_ROOM if self.version < EXTENTS_VERSION else 0
-        return self.buffer_size - metadata * METADATA_BYTES - end
+        # Thread, wall time, and CPU.
+        room = self.buffer_size - 3 * METADATA_BYTES
+        if self.version >= PID_VERSION:
+            room -= METADATA_BYTES
+        if self.version < EXTENTS_VERSION:
+            room -= END_ROOM
+        return room
 
 
 class FdrThread(ThreadRecorder):
@@ -400,14 +404,17 @@ class FdrThread(ThreadRecorder):
         tsc, aux = (counter or self._counter).read_tscp()
         metadata = self._before(METADATA_BYTES + size, tsc, aux & CPU_MASK)
         if metadata is not None:
-            kind = _ENTER_ARG if self._version >= EVENT_CPU_VERSION else _ENTER
+            kind = _ENTER
+            if self._version >= EVENT_CPU_VERSION:
+                kind = _ENTER_ARG
             record = _FUNCTION(function_id << _ID_AT | kind, tsc - self._latest)
             self._put_bytes(metadata + record + b"".join(map(_ARGUMENT, numbers)))
             self._latest = tsc
             self._undoable.clear()
+        is_recorded = metadata is not None
         if self._check:
-            self._open.append(function_id if metadata is not None else ~function_id)
-        return metadata is not None
+            self._open.append(function_id if is_recorded else ~function_id)
+        return is_recorded
 
     def _leave(self, kind: int, function_id: int, counter: TimestampCounter | None) -> bool:
         if function_id.__class__ is not int or not 0 <= function_id <= MAX_FUNCTION_ID:
@@ -426,12 +433,12 @@ class FdrThread(ThreadRecorder):
             return self._put_with_metadata(kind, function_id, tsc, cpu)
         undoable = self._undoable
         if undoable:
-            entered, since, before = undoable[-1]
+            entered, since, entry_delta = undoable[-1]
             if entered == function_id and tsc - since < self._threshold:
                 # Too short to be kept: remove the entry, which is the last record.
                 undoable.pop()
                 self._at -= FUNCTION_BYTES
-                self._latest -= before
+                self._latest -= entry_delta
                 self._store(self._slot, self._at - self._start)
                 return True
             undoable.clear()
@@ -479,12 +486,13 @@ class FdrThread(ThreadRecorder):
         metadata = b""
         if self._at + room > self._end:
             self.finish()
-            taken = self._writer.take(self.process, self.tid)
-            if taken is None:
+            slot_and_preamble = self._writer.take(self.process, self.tid)
+            if slot_and_preamble is None:
                 self._writer.drop()
                 return None
-            self._slot, metadata = taken
-            self._at = self._start = self._slot + SLOT_HEADER_BYTES
+            self._slot, metadata = slot_and_preamble
+            self._at = self._slot + SLOT_HEADER_BYTES
+            self._start = self._at
             self._end = self._start + self._capacity
         if self._cpu == _NO_CPU or (cpu != self._cpu and not absolute):
             metadata += _NEW_CPU(cpu, tsc)
@@ -509,9 +517,10 @@ class FdrThread(ThreadRecorder):
 
     def _put(self, record: int) -> None:
         """Store a record of 8 bytes, then the number of bytes."""
-        at = self._at
-        self._at = end = at + FUNCTION_BYTES
-        word, odd = divmod(at, WORD)
+        place = self._at
+        self._at = place + FUNCTION_BYTES
+        end = self._at
+        word, odd = divmod(place, WORD)
         words = self._words
         if words is not None and not odd:
             words[word] = record
@@ -519,19 +528,20 @@ class FdrThread(ThreadRecorder):
             return
         if odd:
             # After a payload: the word also holds committed bytes, which must not change.
-            low, bits = at - odd, 8 * odd
-            kept = self._memory.load_u64(low) & (1 << bits) - 1
-            self._store(low, kept | record << bits & U64_MAX)
+            low = place - odd
+            bits = 8 * odd
+            bits_before = self._memory.load_u64(low) & (1 << bits) - 1
+            self._store(low, bits_before | record << bits & U64_MAX)
             self._store(low + WORD, record >> 64 - bits)
         else:
-            self._store(at, record)
+            self._store(place, record)
         self._store(self._slot, end - self._start)
 
     def _put_bytes(self, data: bytes) -> None:
         """Store records, then the number of bytes."""
-        at = self._at
-        low = at - at % WORD
-        whole = self._memory.read(low, at - low) + data
-        self._memory.write(low, whole + bytes(-len(whole) % WORD))
-        self._at = at + len(data)
+        place = self._at
+        low = place - place % WORD
+        whole_words = self._memory.read(low, place - low) + data
+        self._memory.write(low, whole_words + bytes(-len(whole_words) % WORD))
+        self._at = place + len(data)
         self._store(self._slot, self._at - self._start)

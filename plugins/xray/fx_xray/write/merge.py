@@ -20,14 +20,12 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.format import ARGUMENT, FORMS, FileHeader
-from fx_xray.read.decoder import RecordDecoder
+from fx_xray.format import ARGUMENT, BASIC_FORM, FORMS, Dialect, FileHeader
 from fx_xray.read.events import Events
 from fx_xray.read.header import asked_order
 from fx_xray.read.views import chosen_events, has_events, picked, whole_of
 from fx_xray.write.bulk import Calls
-from fx_xray.write.encoder import RecordEncoder
-from fx_xray.write.packer import BasicPacker, RecorderPacker
+from fx_xray.write.packer import BasicPacker, Packer, RecorderPacker
 from fxframework.errors import UsageError, WriteRefusedError, refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
@@ -57,7 +55,7 @@ class IdAllocator:
     """
 
     def __init__(self, form: str, version: int) -> None:
-        self._basic = form == "xray-basic"
+        self._basic = form == BASIC_FORM
         least = wire.BASIC_PID_VERSION if self._basic else wire.PID_VERSION
         self._with_processes = version >= least
         self._implied = not self._basic and version == wire.EXTENTS_VERSION
@@ -75,13 +73,18 @@ class IdAllocator:
     def numbers(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> tuple[I64, I64]:
         """Return ids of processes and threads, int64 of shape (n,), for their koids."""
         if self._with_processes and not self._threads and not self._kept:
-            low, high = (0, 1 << 32) if self._basic else (-I32_END, I32_END)
+            low = -I32_END
+            high = I32_END
+            if self._basic:
+                low = 0
+                high = 1 << 32
+            # Most captures have small ids throughout, which need no dictionaries.
             ids = pids.astype(np.uint64).view(np.int64), tids.astype(np.uint64).view(np.int64)
-            if all(bool(((each >= low) & (each < high)).all()) for each in ids):
+            if all(bool(((koid_array >= low) & (koid_array < high)).all()) for koid_array in ids):
                 self._kept.append((pids, tids))
                 return ids
         for koids in (*self._kept, (pids, tids)):
-            pairs = list(zip(*(each.tolist() for each in koids), strict=True))
+            pairs = list(zip(*(koid_array.tolist() for koid_array in koids), strict=True))
             for pid, tid in pairs:
                 if (pid, tid) not in self._threads:
                     self._enter(pid, tid)
@@ -100,7 +103,10 @@ class IdAllocator:
                     self.dropped["numbers of processes"] += 1
             self._process_numbers.add(number)
             self._processes[pid] = number
-        scope = self._processes[pid] if self._with_processes else 0
+        # Numbers of threads are unique in their process, or in the trace if it has none.
+        scope = 0
+        if self._with_processes:
+            scope = self._processes[pid]
         number = self._fitting(tid)
         if number is None or (scope, number) in self._taken:
             while (scope, self._next) in self._taken:
@@ -109,60 +115,64 @@ class IdAllocator:
             self.dropped["numbers of threads"] += 1
         self._taken.add((scope, number))
         self._threads[pid, tid] = number
-        if not self._with_processes and pid != (tid if self._implied else 0):
+        if self._with_processes:
+            return
+        process_read = 0
+        if self._implied:
+            process_read = tid
+        if pid != process_read:
             self.dropped["processes of threads"] += 1
 
     def _fitting(self, koid: int) -> int | None:
         """Return the koid if it fits 32 bits, which are signed in the flight data recorder."""
         if self._basic:
-            return koid if koid < 1 << 32 else None
-        signed = koid - (1 << 64) if koid >= 1 << 63 else koid
-        return signed if -(1 << 31) <= signed < 1 << 31 else None
+            if koid < 1 << 32:
+                return koid
+            return None
+        # A negative id is its complement of 64 bits as a koid.
+        signed = (koid ^ 1 << 63) - (1 << 63)
+        if -I32_END <= signed < I32_END:
+            return signed
+        return None
 
 
 class Packing:
     """Writes events of captures, one capture after another, with a given header.
 
-    A byte order other than little-endian is applied to the records at the end, in memory.
+    ``byte_order`` is that of the output, little-endian where it is empty. Events that are left out
+    go to ``left_out``, if it is given, with the name of the loss.
     """
 
-    def __init__(self, sink: Sink, form: str, header: FileHeader, *, byte_order: str = "") -> None:
-        self.form = form
-        self._sink = sink
-        self._byte_order = "" if byte_order == "little" else byte_order
-        self._under = Sink.memory() if self._byte_order else sink
+    def __init__(
+        self,
+        sink: Sink,
+        form: str,
+        header: FileHeader,
+        *,
+        byte_order: str = "",
+        left_out: list[tuple[Events, str]] | None = None,
+    ) -> None:
         self._ids = IdAllocator(form, header.version)
         self._threads = 0
-        kind = BasicPacker if form == "xray-basic" else RecorderPacker
-        self._packer: BasicPacker | RecorderPacker = kind(self._under, header)
+        kind = BasicPacker if form == BASIC_FORM else RecorderPacker
+        self._packer: Packer = kind(sink, header, byte_order=byte_order, left_out=left_out)
 
     def add_threads(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> int:
         """Add the threads of a capture. Return the offset of their ids."""
-        first = self._threads
+        first_thread = self._threads
         self._packer.add_threads(*self._ids.numbers(pids, tids))
         self._threads += len(tids)
-        return first
+        return first_thread
 
-    def write(
-        self, events: Events, payloads: NDArray[np.uint8], first: int = 0
-    ) -> NDArray[np.uint8]:
-        """Write events; ``first`` is the result of ``add_threads``.
-
-        Returns why each was left out, as ``Packer.write`` does.
-        """
+    def write(self, events: Events, payloads: NDArray[np.uint8], first: int = 0) -> None:
+        """Write events; ``first`` is the result of ``add_threads``."""
         if first:
             events = events._replace(thread=events.thread + np.int32(first))
-        return self._packer.write(events, payloads)
+        self._packer.write(events, payloads)
 
     def close(self) -> Counter[str]:
         """Write the held-back records. Return the counts of what could not be written, by name."""
-        dropped = Counter(self._packer.close()) + self._ids.dropped
-        if self._byte_order:
-            decoder = RecordDecoder(self.form)
-            encoder = RecordEncoder(self.form, byte_order=self._byte_order)
-            for record in decoder.records(self._under.getvalue()):
-                self._sink.write(encoder.encode(record))
-        return dropped
+        return Counter(self._packer.close()) + self._ids.dropped
 
 
 class Merger:
@@ -187,6 +197,7 @@ class Merger:
         self._form = form
         self._version = checked_version(form, version)
         self._buffer_size = checked_size(form, self._version, buffer_size)
+        """In basic mode 0."""
         self._byte_order = byte_order
         self._names_file = names
         self._packing: Packing | None = None
@@ -220,14 +231,14 @@ class Merger:
         """Return the packing, created with the facts of the first capture."""
         if self._packing is None:
             self._frequency = frequency
-            basic = self._form == "xray-basic"
+            dialect = Dialect(self._form)
             header = FileHeader(
-                type=wire.BASIC if basic else wire.FDR,
+                type=dialect.type,
                 version=self._version,
                 constant_tsc=capture is None or capture.constant_tsc,
                 nonstop_tsc=capture is None or capture.nonstop_tsc,
                 cycle_frequency=frequency,
-                buffer_size=0 if basic else self._buffer_size,
+                buffer_size=self._buffer_size,
             )
             self._packing = Packing(self._sink, self._form, header, byte_order=self._byte_order)
         return self._packing
@@ -238,10 +249,11 @@ class Merger:
         whole = whole_of(capture)
         frequency = whole.frequency
         packing = self._begin(frequency, whole)
-        given, wanted = frequency or NS_PER_SECOND, self._frequency or NS_PER_SECOND
+        given = frequency or NS_PER_SECOND
+        wanted = self._frequency or NS_PER_SECOND
         if given != wanted:
             self._dropped[FREQUENCIES] += 1
-        first = packing.add_threads(*whole.event_threads())
+        first_thread = packing.add_threads(*whole.event_threads())
         shift = self._last if self._names else 0
         if shift:
             self._dropped["numbers of functions"] += len(whole.table("xray_functions"))
@@ -252,7 +264,7 @@ class Merger:
                 function = np.where(events.kind <= ARGUMENT, function + np.uint32(shift), function)
             self._last = max(self._last, shift + int(called.max(initial=0)))
             tsc = converted(events.tsc, given, wanted)
-            packing.write(events._replace(function=function, tsc=tsc), whole.payloads, first)
+            packing.write(events._replace(function=function, tsc=tsc), whole.payloads, first_thread)
         self._list_functions(whole, shift)
 
     def _list_functions(self, capture: Capture, shift: int) -> None:
@@ -280,13 +292,15 @@ class Merger:
                 self._last += 1
                 self._names[name] = self._listed_as(self._last, name)
             numbers.append(self._names[name])
-        first = packing.add_threads(calls.pids, calls.tids)
-        of = np.array([*numbers, 0], np.uint32)
+        first_thread = packing.add_threads(calls.pids, calls.tids)
+        number_of_function = np.array([*numbers, 0], np.uint32)
         for start in range(0, len(calls.events.kind), AT_ONCE):
             events = picked(calls.events, slice(start, start + AT_ONCE))
-            function = np.where(events.kind <= ARGUMENT, of[events.function], events.function)
+            function = np.where(
+                events.kind <= ARGUMENT, number_of_function[events.function], events.function
+            )
             tsc = converted(events.tsc, NS_PER_SECOND, wanted)
-            packing.write(events._replace(function=function, tsc=tsc), calls.payloads, first)
+            packing.write(events._replace(function=function, tsc=tsc), calls.payloads, first_thread)
 
     def _listed_as(self, number: int, name: bytes) -> int:
         self._listed[number] = name
@@ -300,18 +314,21 @@ def converted(ticks: NDArray[np.uint64], given: int, wanted: int) -> NDArray[np.
     """
     if given == wanted or not ticks.size:
         return ticks
-    most = U64_MAX
-    if given * wanted <= most // 2 and int(ticks.max()) // given * wanted + wanted <= most:
+    greatest_tick = U64_MAX
+    if (
+        given * wanted <= greatest_tick // 2
+        and int(ticks.max()) // given * wanted + wanted <= greatest_tick
+    ):
         whole, part = np.divmod(ticks, np.uint64(given))
         part = (part * np.uint64(wanted) + np.uint64(given // 2)) // np.uint64(given)
         return whole * np.uint64(wanted) + part
-    exact = [min((tick * wanted + given // 2) // given, most) for tick in ticks.tolist()]
+    exact = [min((tick * wanted + given // 2) // given, greatest_tick) for tick in ticks.tolist()]
     return np.array(exact, np.uint64)
 
 
 def checked_version(form: str, version: int) -> int:
     """Return the requested version, the newest for 0. Raises UsageError for an unknown one."""
-    versions = wire.BASIC_VERSIONS if form == "xray-basic" else wire.FDR_VERSIONS
+    versions = Dialect(form).versions
     version = version or versions[-1]
     if version not in versions:
         raise UsageError(
@@ -322,14 +339,14 @@ def checked_version(form: str, version: int) -> int:
 
 
 def checked_size(form: str, version: int, size: int) -> int:
-    """Return the requested size of buffers, the default for 0.
+    """Return the requested size of buffers, the default for 0; basic mode has none.
 
     Raises WriteRefusedError (BUFFER_TOO_SMALL) for a size that is too small, and UsageError for one
     that is far too large in version 1, which pads its buffers.
     """
+    if form == BASIC_FORM:
+        return 0
     size = size or wire.BUFFER_BYTES
-    if form == "xray-basic":
-        return size
     if not wire.SMALLEST_BUFFER <= size < 1 << 63:
         raise refusal(rules.BUFFER_TOO_SMALL, f"buffers of {size} bytes")
     if version < wire.EXTENTS_VERSION and size > MOST_PADDED:

@@ -1,219 +1,611 @@
-"""Packers: the threads, memory and output of the bulk writing kernels."""
+"""Packers: events of threads as the bytes of a trace, many at once.
+
+Time stamps are kept exactly, also where records around them in the original file are gone.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import format as wire
-from fx_xray.format import FLUSH, GROW, LATEST, FileHeader
-from fx_xray.read.events import Events
-from fx_xray.write.pack import DROPPED, BasicPack, EventColumns, FdrPack, ThreadBuffers
+from fx_xray.format import (
+    ARGUMENT,
+    BASIC_BYTES,
+    BASIC_FORM,
+    CUSTOM,
+    CUSTOM_EVENT,
+    ENTER,
+    ENTER_ARG,
+    EVENT_CPU_VERSION,
+    EVENT_DELTA_VERSION,
+    EXIT,
+    EXTENTS_VERSION,
+    FDR_FORM,
+    FUNCTION_BYTES,
+    LATEST,
+    METADATA_BYTES,
+    NEW_CPU,
+    NO_CPU,
+    PID_VERSION,
+    SECOND_IN_MICROS,
+    SIGN,
+    TAIL_EXIT,
+    TYPED,
+    TYPED_EVENT,
+    Dialect,
+    FileHeader,
+    Now,
+    class_of,
+)
+from fx_xray.read.columns import begins_of, ends_of, expanded, latest, let_rise
+from fx_xray.read.events import Events, picked
+from fx_xray.write.buffers import NO_CLOCK, BufferForm, Buffers, Rows, buffers_of
+from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
-from fxframework.kernels.buffers import view
+from fxframework.kernels.sorting import stable_order
 from fxframework.model.clock import NS_PER_SECOND
+from fxframework.model.strings import TextColumn
+from fxframework.wire.cursor import RefusalError
+from fxframework.wire.json_columns import Column, scatter
+from fxframework.wire.packing import put_numbers
+from fxframework.wire.records import Record
 
-__all__ = ["BasicPacker", "RecorderPacker"]
+__all__ = ["BasicPacker", "Packer", "RecorderPacker"]
 
-I64 = NDArray[Any]
-U8 = NDArray[Any]
-END_BYTES: Final = 40
-"""Bytes that version 1 needs at the end of a buffer: its end record, and 24 bytes of padding."""
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+Bools = NDArray[np.bool_]
 OUT: Final = 1 << 20
 """Bytes of output at a time, unless buffers are larger."""
-ROOM: Final = 176
-"""Bytes of a thread's first area in the arena."""
+AT_ONCE: Final = 1 << 17
+"""Events that are gathered before they are packed."""
+MAX_BASIC_FUNCTION: Final = 0x7FFFFFFF
+"""Ids of basic mode are signed."""
+
+# --- What a version cannot hold -------------------------------------------------------------------
+
+DROPPED = (
+    GREAT_FUNCTION, ORPHAN_ARGUMENT, TYPED_LOST, CUSTOM_LOST, LARGE_EVENT, EVENT_CPU, UNKNOWN_CPU,
+    GREAT_CPU, TAIL_EXIT_LOST, MANY_ARGUMENTS,
+) = (
+    "calls of functions with greater numbers than fit",
+    "arguments of no call",
+    "typed events",
+    "custom events",
+    "events larger than a buffer",
+    "CPUs of events",
+    "CPUs that are not known",
+    "CPU numbers above 255",
+    "kinds of exits",
+    "arguments beyond the size of a buffer",
+)  # fmt: skip
+LEFT_OUT: Final = (
+    GREAT_FUNCTION, ORPHAN_ARGUMENT, TYPED_LOST, CUSTOM_LOST, LARGE_EVENT, MANY_ARGUMENTS,
+)  # fmt: skip
+"""Losses by which an event is not written; by the others, something of it is changed."""
 
 
-def _columns(events: Events, payloads: U8) -> EventColumns:
-    """Return events in the form of the kernels, none of them left out yet."""
-    return EventColumns(
-        view(events.kind, np.uint8),
-        view(events.function, np.uint32),
-        view(np.ascontiguousarray(events.tsc, np.uint64).view(np.int64), np.int64),
-        view(events.cpu, np.uint16),
-        view(events.thread, np.int32),
-        view(np.ascontiguousarray(events.value, np.uint64).view(np.int64), np.int64),
-        view(events.size, np.int32),
-        view(payloads, np.uint8),
-        np.zeros(events.kind.size, np.uint8).data,
-    )
+class Packer(ABC):
+    """The threads of a trace, whose header is written first.
 
+    A byte order replaces that of the header. Events that are left out go to ``left_out``, if it is
+    given, with the name of the loss.
+    """
 
-class Packer:
-    """The threads of a trace, and the loop that hands its events to a kernel."""
+    form: str
+    """The format that it writes."""
 
-    _pack: FdrPack | BasicPack
-
-    def __init__(self, sink: Sink, header: FileHeader) -> None:
-        self._sink = sink
-        self._processes = self._numbers = np.zeros(0, np.int64)
-        sink.write(bytes(header.raw or header.pack()))
-
-    @property
-    def dropped(self) -> dict[str, int]:
-        """Counts of what a version could not hold so far, by name."""
-        counted = zip(DROPPED, np.asarray(self._pack.counts).tolist(), strict=True)
-        return {name: count for name, count in counted if count}
+    def __init__(
+        self,
+        sink: Sink,
+        header: FileHeader,
+        *,
+        byte_order: str = "",
+        left_out: list[tuple[Events, str]] | None = None,
+    ) -> None:
+        self.sink = sink
+        self.version = header.version
+        dialect = Dialect(self.form, header.version, byte_order or "little")
+        self.state = dialect.state()
+        self.counts: Counter[str] = Counter()
+        """What the version cannot hold, by name."""
+        self.left_out = left_out
+        self.processes = np.zeros(0, np.int64)
+        self.numbers = np.zeros(0, np.int64)
+        if dialect.order == "little":
+            sink.write(bytes(header.raw or header.pack()))
+        else:
+            sink.write(attrs.evolve(header, byte_order=byte_order).pack())
 
     def add_threads(self, processes: I64, numbers: I64) -> None:
         """Add threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
-        self._processes = np.append(self._processes, processes.astype(np.int64))
-        self._numbers = np.append(self._numbers, numbers.astype(np.int64))
+        self.processes = np.append(self.processes, processes.astype(np.int64))
+        self.numbers = np.append(self.numbers, numbers.astype(np.int64))
 
-    def write(self, events: Events, payloads: U8) -> U8:
+    @abstractmethod
+    def write(self, events: Events, payloads: U8) -> None:
         """Write events, whose ``thread`` is the number of an added thread.
 
-        The events of each thread are in program order, with arguments after their calls. Returns
-        why each was left out, uint8 of shape (n,): 1 + an index into ``DROPPED``, 0 if it was not.
+        The events of each thread are in program order, with arguments after their calls.
         """
-        columns = _columns(events, payloads)
-        self._pack.events, self._pack.row = columns, 0
-        while why := self._pack.run():
-            self._go_on(why)
-        return np.asarray(columns.left_out)
 
     def close(self) -> Mapping[str, int]:
         """Write the held-back records. Return the counts of what could not be written, by name."""
-        self._flush()
-        return self.dropped
+        return {name: self.counts[name] for name in DROPPED if self.counts[name]}
 
-    def _go_on(self, why: int) -> None:
-        """Let the kernel go on after it stopped: with an empty output."""
-        assert why == FLUSH  # noqa: S101 (other reasons are a packer's own)
-        self._flush()
+    def leave_out(self, events: Events, rows: I64, name: str) -> None:
+        """Note which of the events are not written, and why."""
+        if self.left_out is not None and rows.size:
+            self.left_out.append((picked(events, rows), name))
 
-    def _flush(self) -> None:
-        """Write what the kernel has put out."""
-        raise NotImplementedError
+    def put(self, out: U8, places: I64, record: type[Record], **numbers: Any) -> None:
+        """Write records of a class to places of ``out``: numbers by the names of their fields.
+
+        Raises WriteRefusedError where the byte order cannot hold a record.
+        """
+        if not places.size:
+            return
+        try:
+            put_numbers(out, places, record.layout, numbers, self.state)
+        except RefusalError as problem:
+            raise refused(record, problem) from None
+
+
+# --- The flight data recorder ---------------------------------------------------------------------
 
 
 class RecorderPacker(Packer):
-    """Writes the flight data recorder's traces, versions 1 to 5."""
+    """Writes the flight data recorder's traces, versions 1 to 5.
 
-    _pack: FdrPack
+    Events are held until they are many; then all buffers are written but the last of each thread,
+    whose events are held further.
+    """
 
-    def __init__(self, sink: Sink, header: FileHeader) -> None:
-        super().__init__(sink, header)
-        version = header.version
+    form = FDR_FORM
+
+    def __init__(self, sink: Sink, header: FileHeader, **options: Any) -> None:
+        super().__init__(sink, header, **options)
         size = header.buffer_size
         if not wire.SMALLEST_BUFFER <= size < 1 << 62:  # an implausible size
             size = wire.BUFFER_BYTES
-        self._frequency = header.cycle_frequency or NS_PER_SECOND
-        self._pack = FdrPack(
-            version=version,
-            size=size,
-            limit=size if version >= wire.EXTENTS_VERSION else size - END_BYTES,
-            head=wire.METADATA_BYTES if version >= wire.EXTENTS_VERSION else 0,
-            preamble=(4 if version >= wire.PID_VERSION else 3) * wire.METADATA_BYTES,
-            wrap=wire.WRAP_TICKS[version],
+        self.buffers = BufferForm(header.version, size)
+        self.frequency = header.cycle_frequency or NS_PER_SECOND
+        self.waiting: list[tuple[Events, TextColumn]] = []
+        """Events that are not yet in buffers, and the payloads of all custom and typed ones."""
+        self.waiting_count = 0
+        self.held: Rows | None = None
+        """The events of the last buffer of each thread."""
+        self.held_payloads = np.zeros(0, np.uint8)
+        self.full_buffers = 0
+        self.is_called = np.zeros(0, np.bool_)
+        """By thread: whether arguments may follow its last event."""
+        self.wall = np.zeros(0, np.int64)
+        """By thread: the greatest time at which one of its buffers begins, biased."""
+        self.rank = np.zeros(0, np.int64)
+        """By thread: the number of its first full buffer, of all such."""
+        self.custom, self.typed = (
+            class_of(kind, {Now.VERSION: header.version}) for kind in (CUSTOM_EVENT, TYPED_EVENT)
         )
-        self._arena = np.empty(0, np.uint32)
-        self._used = 0
-        self._free: dict[int, list[int]] = {}
-        """Free areas of the arena, by size."""
-        self._out = np.empty(OUT, np.uint8)
-        self._places = np.empty(OUT // wire.SMALLEST_BUFFER, np.int64)
-        self._walls = np.empty(OUT // wire.SMALLEST_BUFFER, np.int64)
-        self._pack.out = self._out.data
-        self._pack.places, self._pack.walls = self._places.data, self._walls.data
 
     def add_threads(self, processes: I64, numbers: I64) -> None:
         """Add threads, each without a buffer."""
-        before, known = self._pack.buffers, self._processes.size
         super().add_threads(processes, numbers)
-        buffers = ThreadBuffers(self._processes.data, self._numbers.data)
-        for name in ("start", "room", "fill", "base", "cpu", "call", "wall", "rank"):
-            np.asarray(getattr(buffers, name))[:known] = np.asarray(getattr(before, name))
-        self._pack.buffers = buffers
+        count = len(numbers)
+        self.is_called = np.append(self.is_called, np.zeros(count, np.bool_))
+        # A wall time is that of the first buffer at least, and not before 0.
+        self.wall = np.append(self.wall, np.full(count, SIGN))
+        self.rank = np.append(self.rank, np.full(count, LATEST))
+
+    def write(self, events: Events, payloads: U8) -> None:
+        """Write events, of added threads; some are held until there are more, or ``close``."""
+        has_payload = np.flatnonzero(events.kind >= CUSTOM)
+        starts = events.value[has_payload].view(np.int64)
+        gathered = TextColumn.gather(payloads, starts, events.size[has_payload])
+        self.waiting.append((events, gathered))
+        self.waiting_count += events.kind.size
+        held_count = 0 if self.held is None else self.held.kind.size
+        if self.waiting_count >= max(AT_ONCE, 3 * held_count):
+            self._pack(is_last=False)
 
     def close(self) -> Mapping[str, int]:
         """Write the buffers of all threads. Return the counts of what could not be written."""
-        # Threads in the order of reading, so that extracting twice gives the same bytes.
-        rank = np.asarray(self._pack.buffers.rank)
-        for thread in np.argsort(np.where(rank > 0, rank, LATEST), kind="stable").tolist():
-            while why := self._pack.end_thread(thread):
-                self._go_on(why)
+        if self.waiting or self.held is not None:
+            self._pack(is_last=True)
         return super().close()
 
-    def _go_on(self, why: int) -> None:
-        if why == GROW:
-            self._grow(self._pack.thread, self._pack.needed)
-            return
-        super()._go_on(why)
-        if self._pack.needed > len(self._out):
-            self._out = np.empty(self._pack.needed, np.uint8)
-            self._pack.out = self._out.data
+    # --- Events to rows -----------------------------------------------------------------------
 
-    def _grow(self, thread: int, needed: int) -> None:
-        """Give a thread an area of at least ``needed`` bytes, and copy its contents."""
-        buffers = self._pack.buffers
-        start, room = int(buffers.start[thread]), int(buffers.room[thread])
-        size = ROOM
-        while size < needed:
-            size *= 2
-        free = self._free.get(size)
-        if free:
-            place = free.pop()
+    def _pack(self, *, is_last: bool) -> None:
+        """Write all buffers that are full; at last, the others too."""
+        rows, payloads = self._sorted_rows()
+        rows = self._without_losses(rows)
+        is_unknown = (rows.kind >= CUSTOM) & (rows.cpu == NO_CPU)
+        buffers = buffers_of(rows, self.buffers)
+        self._count_cpus(rows, is_unknown)
+        if buffers.is_lost.any():
+            self._leave_out(rows, MANY_ARGUMENTS, buffers.is_lost)
+        walls = self._wall_times(rows, buffers)
+        is_open = buffers.ended_by < 0
+        full = np.flatnonzero(~is_open)
+        # A full buffer is written when a row ends it.
+        full = full[np.argsort(rows.number[buffers.ended_by[full]], kind="stable")]
+        thread = rows.thread[buffers.first]
+        np.minimum.at(self.rank, thread[full], self.full_buffers + np.arange(full.size))
+        self.full_buffers += full.size
+        output = _Output(self, rows, payloads, buffers, walls)
+        output.write(full)
+        self.waiting = []
+        self.waiting_count = 0
+        if is_last:
+            # Threads in the order of reading, so that extracting twice gives the same bytes.
+            buffers_left = np.flatnonzero(is_open)
+            output.write(buffers_left[np.argsort(self.rank[thread[buffers_left]], kind="stable")])
+            self.held = None
         else:
-            place = self._used
-            self._used += size
-            if self._used > self._arena.nbytes:
-                arena = np.empty(max(self._used, 2 * self._arena.nbytes) // 4, np.uint32)
-                arena[: len(self._arena)] = self._arena
-                self._arena = arena
-                self._pack.words = arena.data
-                self._pack.arena = arena.view(np.uint8).data
-        if room:
-            raw = self._arena.view(np.uint8)
-            fill = int(buffers.fill[thread])
-            raw[place : place + fill] = raw[start : start + fill]
-            self._free.setdefault(room, []).append(start)
-        np.asarray(buffers.start)[thread], np.asarray(buffers.room)[thread] = place, size
+            self._hold(rows, payloads, buffers, is_open)
 
-    def _flush(self) -> None:
-        pack = self._pack
-        if pack.made:
-            self._set_wall_times(
-                self._places[: pack.made], self._walls[: pack.made].view(np.uint64)
+    def _sorted_rows(self) -> tuple[Rows, U8]:
+        """Return the events that are held and those that came since, and their payloads."""
+        row_parts = [] if self.held is None else [self.held]
+        pools = [self.held_payloads]
+        number = 0
+        for events, payloads in self.waiting:
+            value = events.value.view(np.int64)
+            if payloads.data.size:
+                value = value.copy()
+                value[events.kind >= CUSTOM] = payloads.offsets[:-1] + sum(map(len, pools))
+                pools.append(payloads.data)
+            numbers = np.arange(number, number + events.kind.size)
+            kind, function, tsc, cpu, thread, _, _, size = events
+            row_parts.append(
+                Rows(kind, function, tsc.view(np.int64), cpu, thread, value, size, numbers)
             )
-        self._sink.write(self._out[: pack.written].data)
-        pack.made = pack.written = 0
+            number += events.kind.size
+        rows = Rows.joined(row_parts)
+        order = stable_order(rows.thread.astype(np.int64))
+        if order is not None:
+            rows = rows.take(order)
+        return rows, np.concatenate(pools)
 
-    def _set_wall_times(self, places: I64, ticks: NDArray[np.uint64]) -> None:
-        """Fill in seconds and microseconds, derived from the counter."""
-        frequency = np.uint64(self._frequency)
-        seconds, rest = np.divmod(ticks, frequency)
-        if self._frequency < 1 << 44:
-            micros = rest * np.uint64(1_000_000) // frequency
-        else:  # an implausible rate, with which the product would overflow
-            micros = np.minimum(rest // np.uint64(self._frequency // 1_000_000), 999_999)
-        fields = np.empty((len(places), 12), np.uint8)
-        seconds = np.minimum(seconds, np.uint64(LATEST)).astype("<u8")
-        fields[:, :8] = seconds.view(np.uint8).reshape(-1, 8)
-        fields[:, 8:] = micros.astype("<u4").view(np.uint8).reshape(-1, 4)
-        self._out[(places + 1)[:, None] + np.arange(12)] = fields
+    def _without_losses(self, rows: Rows) -> Rows:
+        """Return the rows that the version can hold, and count the others."""
+        kind = rows.kind
+        is_new = rows.number >= 0
+        is_function = kind <= ENTER_ARG
+        losses = {GREAT_FUNCTION: is_function & (rows.function > wire.MAX_FUNCTION_ID)}
+        if self.version < PID_VERSION:
+            losses[TYPED_LOST] = kind == TYPED
+        if self.version < EXTENTS_VERSION:
+            room = self.buffers.room - METADATA_BYTES
+            losses[LARGE_EVENT] = (kind == CUSTOM) & (rows.size > room)
+        is_lost = np.logical_or.reduce(list(losses.values()))
+        # Arguments belong to the event before, if that is a call which is written.
+        is_argument = kind == ARGUMENT
+        may_have_arguments = is_function & ~is_lost
+        is_first = begins_of(rows.thread)
+        is_last = ends_of(rows.thread)
+        rows_asking = np.flatnonzero(is_argument & is_new | is_last)
+        event_before = latest(~is_argument & is_new)[rows_asking]
+        is_near = event_before >= latest(is_first)[rows_asking]
+        is_called = np.where(
+            is_near, may_have_arguments[event_before], self.is_called[rows.thread[rows_asking]]
+        )
+        orphans = rows_asking[~is_called]
+        losses[ORPHAN_ARGUMENT] = np.zeros(kind.size, np.bool_)
+        losses[ORPHAN_ARGUMENT][orphans] = (is_argument & is_new)[orphans]
+        self.is_called[rows.thread[is_last]] = is_called[is_last[rows_asking]]
+        for name in LEFT_OUT:
+            if name in losses:
+                self._leave_out(rows, name, losses[name])
+        is_lost |= losses[ORPHAN_ARGUMENT]
+        if is_lost.any():
+            return rows.take(~is_lost)
+        return rows
+
+    def _leave_out(self, rows: Rows, name: str, is_left_out: Bools) -> None:
+        """Count rows that are not written; these came since the last call."""
+        numbers = np.sort(rows.number[is_left_out])
+        if not numbers.size:
+            return
+        self.counts[name] += numbers.size
+        first_number = 0
+        for events, _ in self.waiting if self.left_out is not None else ():
+            end = first_number + events.kind.size
+            mine = numbers[(numbers >= first_number) & (numbers < end)] - first_number
+            self.leave_out(events, mine, name)
+            first_number = end
+
+    def _count_cpus(self, rows: Rows, is_unknown: Bools) -> None:
+        """Count CPUs of events that the version cannot hold, and unknown ones where it has to."""
+        is_event = (rows.kind >= CUSTOM) & (rows.number >= 0)
+        if not is_event.any():
+            return
+        has_cpu = is_event
+        if self.version < EVENT_DELTA_VERSION:
+            has_cpu = is_event & (rows.kind == CUSTOM) & (self.version == EVENT_CPU_VERSION)
+            self.counts[EVENT_CPU] += int((is_event & ~has_cpu & ~is_unknown).sum())
+        else:
+            is_unknown &= rows.cpu != NO_CPU
+        self.counts[UNKNOWN_CPU] += int((has_cpu & is_unknown).sum())
+
+    def _wall_times(self, rows: Rows, buffers: Buffers) -> I64:
+        """Return the ticks that the wall time of each buffer is made of.
+
+        They are those at which it begins, or those of an earlier one of its thread if greater.
+        """
+        thread = rows.thread[buffers.first]
+        times = rows.tsc[buffers.first] ^ SIGN
+        begins = np.flatnonzero(begins_of(thread))
+        times[begins] = np.maximum(times[begins], self.wall[thread[begins]])
+        let_rise(times, begins)
+        self.wall[thread] = times  # of each thread, the last one stays
+        return times ^ SIGN
+
+    def _hold(self, rows: Rows, payloads: U8, buffers: Buffers, is_open: Bools) -> None:
+        """Keep the events of open buffers."""
+        first_rows = buffers.first[is_open]
+        end_rows = buffers.end[is_open]
+        index, _ = expanded(first_rows, end_rows - first_rows, step=1)
+        if buffers.is_lost.any():
+            index = index[~buffers.is_lost[index]]
+        held = rows.take(index)
+        has_payload = np.flatnonzero(held.kind >= CUSTOM)
+        gathered = TextColumn.gather(payloads, held.value[has_payload], held.size[has_payload])
+        held.value[has_payload] = gathered.offsets[:-1]
+        held.number[:] = -1
+        self.held = held
+        self.held_payloads = gathered.data
+
+
+class _Output:
+    """Writes buffers out of rows."""
+
+    def __init__(
+        self, packer: RecorderPacker, rows: Rows, payloads: U8, buffers: Buffers, walls: I64
+    ) -> None:
+        self.packer = packer
+        self.rows = rows
+        self.payloads = payloads
+        self.buffers = buffers
+        self.walls = walls
+        form = packer.buffers
+        self.head = form.extents + form.preamble
+        sizes = buffers.nbytes + METADATA_BYTES * (buffers.clock != NO_CLOCK)
+        self.begins = np.append(0, np.cumsum(sizes))
+        """Where the clock, or the record, of each row begins behind all those before it."""
+        used = self.begins[buffers.end] - self.begins[buffers.first]
+        self.fill = self.head + used + METADATA_BYTES * (buffers.last_clock != NO_CLOCK)
+        """Bytes of each buffer, with its extents."""
+
+    def write(self, order: I64) -> None:
+        """Write buffers in an order."""
+        form = self.packer.buffers
+        sizes = self.fill[order]
+        if form.version < EXTENTS_VERSION:
+            sizes = np.full(order.size, form.size)
+        ends = np.cumsum(sizes)
+        piece_bounds = np.searchsorted(ends, np.arange(OUT, ends[-1] if ends.size else 0, OUT))
+        for numbers in np.split(np.arange(order.size), np.unique(piece_bounds)):
+            if numbers.size:
+                begins = ends[numbers] - sizes[numbers]
+                out = np.zeros(int(ends[numbers[-1]] - begins[0]), np.uint8)
+                self._put_buffers(out, begins - begins[0], order[numbers])
+                self.packer.sink.write(out.data)
+
+    def _put_buffers(self, out: U8, begins: I64, numbers: I64) -> None:
+        """Put buffers, by their numbers, to places of ``out``."""
+        buffers = self.buffers
+        first_rows = buffers.first[numbers]
+        end_rows = buffers.end[numbers]
+        self._put_preambles(out, begins, numbers)
+        index, _ = expanded(first_rows, end_rows - first_rows, step=1)
+        shift = begins + self.head - self.begins[first_rows]
+        places = self.begins[index] + np.repeat(shift, end_rows - first_rows)
+        clock = buffers.clock[index]
+        clocked = np.flatnonzero(clock != NO_CLOCK)
+        self._put_clocks(out, places[clocked], clock[clocked], index[clocked])
+        places[clocked] += METADATA_BYTES
+        last_clock = buffers.last_clock[numbers]
+        with_clock = np.flatnonzero(last_clock != NO_CLOCK)
+        clock_places = begins[with_clock] + self.fill[numbers[with_clock]] - METADATA_BYTES
+        self._put_clocks(out, clock_places, last_clock[with_clock], end_rows[with_clock])
+        if buffers.is_lost.any():
+            is_written = ~buffers.is_lost[index]
+            index = index[is_written]
+            places = places[is_written]
+        self._put_rows(out, places, index)
+        if self.packer.version < EXTENTS_VERSION:
+            self._put_ends(out, begins + self.fill[numbers])
+
+    def _put_preambles(self, out: U8, begins: I64, numbers: I64) -> None:
+        """Put what buffers begin with."""
+        packer = self.packer
+        rows = self.rows
+        first_rows = self.buffers.first[numbers]
+        thread = rows.thread[first_rows]
+        seconds, micros = wall_times(self.walls[numbers].view(np.uint64), packer.frequency)
+        records: list[tuple[type[Record], dict[str, Any]]] = [
+            (wire.NewBuffer, {"thread": packer.numbers[thread]}),
+            (wire.WallTime, {"seconds": seconds, "micros": micros}),
+            (wire.NewCpu, {"cpu": rows.cpu[first_rows], "tsc": rows.tsc[first_rows]}),
+        ]
+        if packer.version >= PID_VERSION:
+            records.insert(2, (wire.Pid, {"process": packer.processes[thread]}))
+        if packer.version >= EXTENTS_VERSION:
+            nbytes = self.fill[numbers] - METADATA_BYTES
+            records.insert(0, (wire.BufferExtents, {"bytes": nbytes}))
+        for place, (record, fields) in enumerate(records):
+            packer.put(out, begins + METADATA_BYTES * place, record, **fields)
+
+    def _put_clocks(self, out: U8, places: I64, kinds: NDArray[Any], index: I64) -> None:
+        """Put clocks with the times and CPUs of rows."""
+        tsc = self.rows.tsc[index]
+        cpu = self.rows.cpu[index]
+        is_cpu = kinds == NEW_CPU
+        self.packer.put(out, places[is_cpu], wire.NewCpu, cpu=cpu[is_cpu], tsc=tsc[is_cpu])
+        self.packer.put(out, places[~is_cpu], wire.TscWrap, tsc=tsc[~is_cpu])
+
+    def _put_rows(self, out: U8, places: I64, index: I64) -> None:
+        """Put the records of rows."""
+        packer = self.packer
+        rows = self.rows
+        kind = rows.kind[index]
+        is_argument = kind == ARGUMENT
+        if packer.version < EVENT_CPU_VERSION:
+            # Up to version 3 there is no kind of entry for calls with arguments.
+            is_followed = np.append(is_argument[1:], False)[: kind.size]
+            kind[is_followed & (kind == ENTER_ARG)] = ENTER
+
+        function = np.flatnonzero(kind <= ENTER_ARG)
+        own = index if function.size == index.size else index[function]
+        packer.put(
+            out,
+            places[function],
+            wire.Function,
+            kind=kind[function],
+            function_id=rows.function[own],
+            delta=rows.tsc[own] - self.buffers.base[own],
+        )
+        argument = np.flatnonzero(is_argument)
+        value = rows.value[index[argument]]
+        packer.put(out, places[argument], wire.CallArgument, value=value)
+        self._put_events(out, places, index, np.flatnonzero(kind == CUSTOM), packer.custom)
+        self._put_events(out, places, index, np.flatnonzero(kind == TYPED), packer.typed)
+
+    def _put_events(
+        self, out: U8, places: I64, index: I64, event: I64, record: type[Record]
+    ) -> None:
+        """Put those records of rows that are events of one kind, with their payloads."""
+        if not event.size:
+            return
+        rows = self.rows
+        own = index[event]
+        self.packer.put(
+            out,
+            places[event],
+            record,
+            _size=rows.size[own],
+            delta=rows.tsc[own] - self.buffers.base[own],
+            tsc=rows.tsc[own],
+            cpu=rows.cpu[own],
+            event_type=rows.function[own],
+        )
+        nbytes = rows.size[own].astype(np.int64)
+        payloads = TextColumn.gather(self.payloads, rows.value[own], nbytes).data
+        scatter(out, places[event] + METADATA_BYTES, Column(nbytes, payloads, nbytes))
+
+    def _put_ends(self, out: U8, places: I64) -> None:
+        """Put the end records of version 1."""
+        packer = self.packer
+        packer.put(out, places, wire.EndOfBuffer)
+        # Buffers are of equal size: where one ends, the next begins, or ``out`` ends.
+        odd_bytes = -places % packer.buffers.size % FUNCTION_BYTES
+        # Readers since LLVM 7 take what follows for records: an event of the odd bytes leaves as
+        # many whole ones as zeros make elsewhere.
+        is_odd = odd_bytes != 0
+        packer.put(
+            out, places[is_odd] + METADATA_BYTES, wire.CustomEventAt, _size=odd_bytes[is_odd]
+        )
+
+
+def wall_times(ticks: NDArray[np.uint64], frequency: int) -> tuple[I64, I64]:
+    """Return ticks of a clock as seconds and microseconds, each of the same shape."""
+    seconds, ticks_left = np.divmod(ticks, np.uint64(frequency))
+    if frequency < 1 << 44:
+        micros = ticks_left * np.uint64(SECOND_IN_MICROS) // np.uint64(frequency)
+    else:  # an implausible rate, with which the product would overflow
+        micros = np.minimum(
+            ticks_left // np.uint64(frequency // SECOND_IN_MICROS), SECOND_IN_MICROS - 1
+        )
+    return np.minimum(seconds, np.uint64(LATEST)).view(np.int64), micros.view(np.int64)
+
+
+# --- Basic mode -----------------------------------------------------------------------------------
 
 
 class BasicPacker(Packer):
     """Writes traces of basic mode, versions 1 to 3, with events in the given order."""
 
-    _pack: BasicPack
+    form = BASIC_FORM
 
-    def __init__(self, sink: Sink, header: FileHeader) -> None:
-        super().__init__(sink, header)
-        self._out = np.empty(OUT // 4, np.uint32)
-        self._pack = BasicPack(self._out.data, version=header.version)
+    def __init__(self, sink: Sink, header: FileHeader, **options: Any) -> None:
+        super().__init__(sink, header, **options)
+        self.called_thread = -1
+        """The thread of the last call, if arguments of it may follow."""
 
-    def add_threads(self, processes: I64, numbers: I64) -> None:
-        """Add threads, whose numbers the records have."""
-        super().add_threads(processes, numbers)
-        self._pack.processes = self._processes.data
-        self._pack.numbers = self._numbers.data
+    def write(self, events: Events, payloads: U8) -> None:
+        """Write events, of added threads; basic mode has no custom and typed events."""
+        del payloads
+        for start in range(0, events.kind.size, AT_ONCE):
+            self._write(picked(events, slice(start, start + AT_ONCE)))
 
-    def _flush(self) -> None:
-        self._sink.write(self._out[: self._pack.written].view(np.uint8).data)
-        self._pack.written = 0
+    def _write(self, events: Events) -> None:
+        kind = events.kind
+        thread = events.thread
+        is_function = kind <= ENTER_ARG
+        is_argument = kind == ARGUMENT
+        is_great = is_function & (events.function > MAX_BASIC_FUNCTION)
+        # The call before each event, of any thread: arguments directly follow it, but for events of
+        # other threads. -1 is the last one before these.
+        called = np.append(np.where(is_great, -1, thread), self.called_thread)
+        call = latest(is_function)
+        ends_call = (kind >= CUSTOM) & (called[call] == thread)
+        is_near = latest(ends_call) <= call
+        has_call = is_near & (called[call] == thread)
+        if kind.size:
+            self.called_thread = -1
+            if is_near[-1]:
+                self.called_thread = int(called[call[-1]])
+        for name, is_lost in (
+            (GREAT_FUNCTION, is_great),
+            (ORPHAN_ARGUMENT, is_argument & ~has_call),
+            (TYPED_LOST, kind == TYPED),
+            (CUSTOM_LOST, kind == CUSTOM),
+        ):
+            lost = np.flatnonzero(is_lost)
+            self.counts[name] += lost.size
+            self.leave_out(events, lost, name)
+        self._put_out(events, is_function & ~is_great, is_argument & has_call)
+
+    def _put_out(self, events: Events, is_call: Bools, is_argument: Bools) -> None:
+        """Write the records of calls and of their arguments."""
+        counts = self.counts
+        is_written = is_call | is_argument
+        places = BASIC_BYTES * (np.cumsum(is_written) - 1)
+        out = np.zeros(BASIC_BYTES * int(np.count_nonzero(is_written)), np.uint8)
+        has_process = self.version >= wire.BASIC_PID_VERSION
+        for record, rows in (
+            (wire.BasicFunction, np.flatnonzero(is_call)),
+            (wire.BasicArgument, np.flatnonzero(is_argument)),
+        ):
+            thread = events.thread[rows]
+            cpu = events.cpu[rows]
+            kind = events.kind[rows]
+            if record is wire.BasicFunction:
+                is_unknown = cpu == NO_CPU
+                counts[UNKNOWN_CPU] += int(np.count_nonzero(is_unknown))
+                counts[GREAT_CPU] += int(np.count_nonzero((cpu > wire.BASIC_MAX_CPU) & ~is_unknown))
+                cpu = np.where(is_unknown, 0, cpu)
+                if self.version < wire.BASIC_TAIL_EXIT_VERSION:
+                    counts[TAIL_EXIT_LOST] += int(np.count_nonzero(kind == TAIL_EXIT))
+                    kind = np.where(kind == TAIL_EXIT, EXIT, kind)
+            self.put(
+                out,
+                places[rows],
+                record,
+                kind=kind,
+                cpu=cpu,
+                function_id=events.function[rows],
+                tsc=events.tsc[rows].view(np.int64),
+                value=events.value[rows].view(np.int64),
+                thread=self.numbers[thread],
+                process=self.processes[thread] if has_process else 0,
+            )
+        self.sink.write(out.data)

@@ -117,11 +117,11 @@ class Recorder(ABC, Generic[T]):
         tid = whole_number("thread", tid, *self.IDS)
         pid = whole_number("process", self.process if process is None else process, *self.IDS)
         with self._lock:
-            found = self._threads.get((pid, tid))
-            if found is None:
-                found = self._new(pid, tid, self.counter if counter is None else counter)
-                self._threads[pid, tid] = found
-        return found
+            thread_recorder = self._threads.get((pid, tid))
+            if thread_recorder is None:
+                thread_recorder = self._new(pid, tid, self.counter if counter is None else counter)
+                self._threads[pid, tid] = thread_recorder
+        return thread_recorder
 
     @abstractmethod
     def _new(self, process: int, tid: int, counter: TimestampCounter) -> T:
@@ -237,10 +237,10 @@ class ThreadRecorder(ABC):
         """
         calls = self._open
         for index in range(len(calls) - 1, -1, -1):
-            found = calls[index]
-            if found in (function_id, ~function_id):
+            open_function = calls[index]
+            if open_function in (function_id, ~function_id):
                 del calls[index:]
-                return found >= 0
+                return open_function >= 0
         if not self._check:
             return True
         raise refusal(

@@ -13,7 +13,7 @@ from fx_xray.read.header import asked_order
 from fx_xray.read.views import whole_of
 from fx_xray.write.extract import check_names, copy, findings_to_repair, header_of, pack
 from fx_xray.write.merge import WRITTEN_ORDER
-from fx_xray.write.pack import LEFT_OUT
+from fx_xray.write.packer import LEFT_OUT
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
@@ -29,8 +29,8 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     """
     check_names(options)
     header = header_of(capture)
-    found = findings_to_repair(capture)
-    if not found and (
+    findings = findings_to_repair(capture)
+    if not findings and (
         header is None or asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
     ):
         copy(capture, sink)
@@ -38,22 +38,26 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     if header is None:
         yield from map(lost, capture.checked_records())
         return
-    shown = {rules.TIME_OVERFLOW.code}
+    # A stretch that is lost says what its finding does; times are reported event by event.
+    codes_shown = {rules.TIME_OVERFLOW.code}
     for start, stop, number in whole_of(capture).log.losses.T.tolist():
         rule = rules.RULES.numbered(number)
-        shown.add(rule.code)
-        what = "unknown" if rule == rules.UNKNOWN_METADATA else "damaged"
+        codes_shown.add(rule.code)
+        record_kind = "damaged"
+        if rule == rules.UNKNOWN_METADATA:
+            record_kind = "unknown"
         message = f"{stop - start} bytes are not a record; left out"
-        yield Loss(start, stop - start, what, message, rule.code)
-    for finding in found:
-        if finding.code not in shown:
+        yield Loss(start, stop - start, record_kind, message, rule.code)
+    for finding in findings:
+        if finding.code not in codes_shown:
             message = f"{finding.message}; repaired"
             yield Loss(finding.offset or 0, 0, "finding", message, finding.code)
     timeless: list[Events] = []
     left_out: list[tuple[Events, str]] = []
-    for what, count in pack(capture, header, sink, options, timeless, left_out).items():
-        if what not in LEFT_OUT:
-            yield Loss(0, 0, "event", f"{count} {what}: changed")
+    dropped = pack(capture, header, sink, options, timeless, left_out)
+    for loss_name, count in dropped.items():
+        if loss_name not in LEFT_OUT:
+            yield Loss(0, 0, "event", f"{count} {loss_name}: changed")
     for events, why in left_out:
         yield from _lost_events(events, capture.format, f"that the output cannot hold: {why}")
     for events in timeless:
@@ -71,5 +75,7 @@ def _lost_events(events: Events, form: str, why: str, code: str = "") -> Iterato
             nbytes = wire.BASIC_BYTES
         elif kind < ARGUMENT:
             nbytes = wire.FUNCTION_BYTES
-        what = "call_argument" if kind == ARGUMENT else "function" if kind < ARGUMENT else "event"
-        yield Loss(offset, nbytes, what, f"{nbytes} bytes {why}; left out", code)
+        record_kind = (
+            "call_argument" if kind == ARGUMENT else "function" if kind < ARGUMENT else "event"
+        )
+        yield Loss(offset, nbytes, record_kind, f"{nbytes} bytes {why}; left out", code)

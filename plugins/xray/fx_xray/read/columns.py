@@ -1,0 +1,92 @@
+"""Columns: what several modules ask of arrays of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray.format import FUNCTION_BYTES
+from fxframework.kernels.sorting import stable_order
+
+__all__ = [
+    "begins_of", "distinct", "ends_of", "expanded", "following", "latest", "let_rise", "order_of",
+    "shifted",
+]  # fmt: skip
+
+I64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def begins_of(numbers: NDArray[Any]) -> Bools:
+    """Return where a number differs from the one before it; the first one does."""
+    begins = np.ones(numbers.size, np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=begins[1:])
+    return begins
+
+
+def ends_of(numbers: NDArray[Any]) -> Bools:
+    """Return where a number differs from the one behind it; the last one does."""
+    ends = np.ones(numbers.size, np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=ends[:-1])
+    return ends
+
+
+def latest(mask: Bools) -> I64:
+    """Return the last row up to each where a mask holds, -1 for none."""
+    return np.maximum.accumulate(np.where(mask, np.arange(mask.size), -1))
+
+
+def following(mask: Bools) -> I64:
+    """Return the first row behind each where a mask holds, the number of rows for none."""
+    rows = np.where(mask, np.arange(mask.size), mask.size)
+    least = np.minimum.accumulate(rows[::-1])[::-1]
+    return np.append(least[1:], mask.size)[: mask.size]
+
+
+def shifted(rows: I64) -> I64:
+    """Return what the row before each has, -1 for the first."""
+    return np.concatenate([[-1], rows[:-1]])[: rows.size]
+
+
+def expanded(begin: I64, count: I64, step: int = FUNCTION_BYTES) -> tuple[I64, I64]:
+    """Return the places of records that follow one another, and the first record of each row.
+
+    ``begin`` and ``count`` are by row; ``step`` is the size of the records of one row.
+    """
+    firsts = np.cumsum(count) - count
+    places = np.repeat(begin - step * firsts, count)
+    places += step * np.arange(places.size)
+    return places, firsts
+
+
+def distinct(*numbers: NDArray[Any]) -> I64:
+    """Return the distinct ones of some numbers, ascending, of shape (n,)."""
+    every = np.concatenate(numbers)
+    every.sort()
+    new = np.ones(every.size, np.bool_)
+    np.not_equal(every[1:], every[:-1], out=new[1:])
+    return every[new].astype(np.int64, copy=False)
+
+
+def let_rise(numbers: NDArray[Any], begins: I64) -> None:
+    """Let the numbers of each part ascend, in place: each is the greatest of its part so far.
+
+    ``begins`` are the rows with which the parts begin.
+    """
+    ends = np.append(begins[1:], numbers.size)
+    falls = np.flatnonzero(numbers[1:] < numbers[:-1]) + 1
+    parts_that_fall = np.searchsorted(begins, falls, side="right") - 1
+    falling_parts = np.unique(parts_that_fall[begins[parts_that_fall] != falls])
+    bounds = zip(begins[falling_parts].tolist(), ends[falling_parts].tolist(), strict=True)
+    for begin, end in bounds:
+        np.maximum.accumulate(numbers[begin:end], out=numbers[begin:end])
+
+
+def order_of(keys: I64) -> I64:
+    """Return the places of keys in ascending order; those of equal keys ascend."""
+    order = stable_order(keys)
+    if order is None:
+        return np.arange(keys.size)
+    return order

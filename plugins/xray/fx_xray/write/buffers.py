@@ -1,0 +1,336 @@
+"""Which buffer each event goes into, and which clock comes before it, of many events together.
+
+A buffer begins with the time and the CPU of its first event. A later event whose time no delta can
+say, or that is on another CPU, has a clock before it: a NewCPUId or a TSCWrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray import format as wire
+from fx_xray.format import (
+    ARGUMENT,
+    CUSTOM,
+    CUT_REACH_BITS,
+    CUT_RECORD_JUMP,
+    ENTER_ARG,
+    EVENT_DELTA_VERSION,
+    EXTENTS_VERSION,
+    FUNCTION_BYTES,
+    METADATA_BYTES,
+    NEW_CPU,
+    NO_CPU,
+    PID_VERSION,
+    SIGN,
+    TSC_WRAP,
+    TYPED,
+    WRAP_TICKS,
+)
+from fx_xray.read.buffers import half_follows
+from fx_xray.read.columns import begins_of, following, latest, shifted
+
+__all__ = ["BufferForm", "Buffers", "Rows", "buffers_of"]
+
+I64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+END_BYTES: Final = 40
+"""Bytes that version 1 needs at the end of a buffer: its end record, and 24 bytes of padding."""
+NO_CLOCK: Final = -1
+
+
+@attrs.frozen
+class BufferForm:
+    """What buffers look like: the version of the trace, and their size in bytes."""
+
+    version: int
+    size: int
+
+    @property
+    def preamble(self) -> int:
+        """Bytes of the records before the first event, without extents."""
+        records = 3
+        if self.version >= PID_VERSION:
+            records += 1
+        return records * METADATA_BYTES
+
+    @property
+    def extents(self) -> int:
+        """Bytes of the extents before the preamble, which the size does not count."""
+        return METADATA_BYTES if self.version >= EXTENTS_VERSION else 0
+
+    @property
+    def room(self) -> int:
+        """Bytes for events."""
+        room = self.size - self.preamble
+        if self.version < EXTENTS_VERSION:
+            room -= END_BYTES
+        return room
+
+
+@attrs.define(eq=False)
+class Rows:
+    """Events, those of each thread together and in their order, as columns of shape (events,)."""
+
+    kind: NDArray[np.uint8]
+    function: NDArray[np.uint32]
+    tsc: I64
+    cpu: NDArray[np.uint16]
+    """NO_CPU of custom and typed events of which it is not known; ``buffers_of`` fills it in."""
+    thread: NDArray[np.int32]
+    value: I64
+    """Of an argument, its bits; of an event, where its payload begins."""
+    size: NDArray[np.int32]
+    number: I64
+    """A number that ascends in the order in which events were given; negative of those whose
+    buffer was begun before."""
+
+    def take(self, rows: Any) -> Rows:
+        """Return the rows of an index or a mask."""
+        return Rows(*(column[rows] for column in self.columns()))
+
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """Return the columns, in the order of the attributes."""
+        return attrs.astuple(self, recurse=False)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """Return the rows of several parts, one behind the other."""
+        return cls(*map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
+
+
+@attrs.define(eq=False)
+class Buffers:
+    """Buffers as columns, those of each thread in their order, and what was decided of each row."""
+
+    first: I64
+    """The first row of each."""
+    end: I64
+    """The row behind its last one."""
+    ended_by: I64
+    """The row with which it turned out to be full; -1 of the last buffer of a thread."""
+    last_clock: I64
+    """The kind of a clock at its end, of a call that had to go into the next one; else NO_CLOCK."""
+    clock: NDArray[np.int8]
+    """The kind of the clock before each row, or NO_CLOCK."""
+    base: I64
+    """The time from which the delta of each row counts."""
+    nbytes: I64
+    """The bytes of each row, without its clock; 0 of one that is lost."""
+    is_lost: Bools
+    """Which rows are arguments that no buffer of version 1 has room for."""
+
+
+def buffers_of(rows: Rows, form: BufferForm) -> Buffers:
+    """Put rows into buffers; the first row of each thread begins one."""
+    return _Division(rows, form).divide()
+
+
+def far_times(tsc: I64, base: I64, version: int) -> Bools:
+    """Return which times no delta to ``base`` can say; one of the other sign counts as far."""
+    is_near: Bools = ((tsc < 0) == (base < 0)) & (tsc >= base) & (tsc - base <= WRAP_TICKS[version])
+    return ~is_near
+
+
+def looks_cut(kind: NDArray[Any], tsc: I64, base: I64) -> Bools:
+    """Return which clocks a reader takes for records that were cut in half.
+
+    It does where the time is far from the one before, its low bits are near it, and the second
+    half of the record could be a record itself.
+    """
+    biased_time = tsc ^ SIGN
+    biased_base = base ^ SIGN
+    apart = np.where(
+        biased_time >= biased_base, biased_time - biased_base, biased_base - biased_time
+    )
+    is_far = (apart < 0) | (apart > CUT_RECORD_JUMP)
+    # The bits of the time in the first half of the record; the second begins with the others.
+    tsc_at = np.where(kind == NEW_CPU, wire.CPU_TSC_AT, wire.WRAP_TSC_AT)
+    bits = 8 * (METADATA_BYTES // 2 - tsc_at)
+    low_bits = (np.int64(1) << bits) - 1
+    second_half = tsc >> bits & (np.int64(1) << (64 - bits)) - 1
+    ahead = ((tsc & low_bits) - (base & low_bits)) & low_bits
+    is_reached = (ahead >> CUT_REACH_BITS == 0) & (biased_base <= wire.LATEST - ahead)
+    is_cut: Bools = is_far & is_reached & half_follows(second_half, ends=True)
+    return is_cut
+
+
+class _Division:
+    """Divides rows into buffers.
+
+    Sizes and clocks are first those of one endless buffer for each thread. Where a buffer begins,
+    its first row needs no clock; and up to version 4, where it begins with an event that has a time
+    of its own, the clock of the next call is another one.
+    """
+
+    def __init__(self, rows: Rows, form: BufferForm) -> None:
+        self.rows = rows
+        self.form = form
+        self.room = form.room
+        kind = rows.kind
+        count = rows.kind.size
+        self.is_argument = kind == ARGUMENT
+        is_event = kind >= CUSTOM
+        self.has_own_time = is_event & (form.version < EVENT_DELTA_VERSION)
+        self.is_timed = ~(self.is_argument | self.has_own_time)
+        is_first = begins_of(rows.thread)
+        self.thread_first = np.flatnonzero(is_first)
+        # The rows that say time and CPU for those behind them.
+        sets_time = self.is_timed | is_first
+        self.cpu_is_unknown = is_event & (rows.cpu == NO_CPU) & (rows.number >= 0)
+        self._fill_cpus(sets_time, is_first)
+        setter_before = shifted(latest(sets_time))
+        self.base = rows.tsc[setter_before]
+        self.clock = np.full(count, NO_CLOCK, np.int8)
+        may_wrap = self.is_timed & ~is_first
+        is_far = far_times(rows.tsc, self.base, form.version)
+        if self.has_own_time.any():
+            # llvm-xray reads half of the time of a typed event as a delta: a TSCWrap corrects it.
+            is_typed = self.has_own_time & (kind == TYPED)
+            typed = np.cumsum(is_typed) - is_typed
+            is_far |= typed > typed[setter_before]
+        self.clock[may_wrap & is_far] = TSC_WRAP
+        self.clock[may_wrap & (rows.cpu != rows.cpu[setter_before])] = NEW_CPU
+        self.nbytes = np.full(count, FUNCTION_BYTES)
+        self.nbytes[self.is_argument] = METADATA_BYTES
+        if is_event.any():
+            self.nbytes[is_event] = METADATA_BYTES + rows.size[is_event].astype(np.int64)
+        self.ends = np.cumsum(self.nbytes + METADATA_BYTES * (self.clock != NO_CLOCK))
+        """Where each row ends in the endless buffer."""
+        clocked = np.flatnonzero(self.clock != NO_CLOCK)
+        is_cut = looks_cut(self.clock[clocked], rows.tsc[clocked], self.base[clocked])
+        self.breaks = clocked[is_cut]
+        """Rows that have to begin a buffer, as their clocks would look cut in half."""
+        self.is_lost = np.zeros(count, np.bool_)
+
+    @cached_property
+    def call(self) -> I64:
+        """The call that each argument belongs to."""
+        return latest(self.rows.kind <= ENTER_ARG)
+
+    @cached_property
+    def next_timed(self) -> I64:
+        """The first row behind each that sets the time for those behind it."""
+        return following(self.is_timed)
+
+    @cached_property
+    def next_other(self) -> I64:
+        """The first row behind each that is not an argument."""
+        return following(~self.is_argument)
+
+    def _fill_cpus(self, sets_time: Bools, is_first: Bools) -> None:
+        """Let events of unknown CPUs have that of their thread, which is 0 where it begins."""
+        unknown = np.flatnonzero(self.cpu_is_unknown)
+        if unknown.size:
+            known_before = latest(sets_time & ~self.cpu_is_unknown)[unknown]
+            is_here = known_before >= latest(is_first)[unknown]
+            self.rows.cpu[unknown] = np.where(is_here, self.rows.cpu[known_before], 0)
+
+    def divide(self) -> Buffers:
+        """Return the buffers."""
+        buffers_found: list[tuple[int, int, int, int]] = []
+        thread_ends = np.append(self.thread_first, self.rows.kind.size)[1:].tolist()
+        for start, stop in zip(self.thread_first.tolist(), thread_ends, strict=False):
+            end = start
+            while end < stop:
+                start = end
+                end, ended_by = self._end_of(start, stop)
+                # An argument that does not fit takes its call along, but not the clock before it.
+                last_clock = NO_CLOCK
+                if ended_by > end:
+                    last_clock = int(self.clock[end])
+                buffers_found.append((start, end, ended_by, last_clock))
+        first_rows, ends, ending_rows, last_clocks = (
+            np.array(buffers_found, np.int64).reshape(-1, 4).T
+        )
+        self.clock[first_rows] = NO_CLOCK
+        # The time of a buffer is that of its first row.
+        says_time = self.clock != NO_CLOCK
+        says_time[first_rows] = True
+        self.base[says_time] = self.rows.tsc[says_time]
+        self.nbytes[self.is_lost] = 0
+        return Buffers(
+            first=first_rows,
+            end=ends,
+            ended_by=ending_rows,
+            last_clock=last_clocks,
+            clock=self.clock,
+            base=self.base,
+            nbytes=self.nbytes,
+            is_lost=self.is_lost,
+        )
+
+    def _end_of(self, start: int, stop: int) -> tuple[int, int]:
+        """Return where the buffer ends that begins with a row, and the row that ends it.
+
+        ``stop`` is the end of the thread; if it comes first, no row ends the buffer, which is -1.
+        """
+        full_at = int(self.ends[start] - self.nbytes[start]) + self.room
+        if self.has_own_time[start]:
+            row = self._own_time_end(start, stop, full_at)
+        else:
+            row = self._first_beyond(start, full_at)
+            if self.breaks.size:
+                row = min(row, self._next_break(start, stop))
+        if row >= stop:
+            return stop, -1
+        if not self.is_argument[row]:
+            return row, row
+        call = int(self.call[row])
+        if call > start:
+            return call, row
+        # The buffer has nothing but a call, whose arguments do not fit.
+        next_row = min(int(self.next_other[row]), stop)
+        if self.form.version < EXTENTS_VERSION:
+            self.is_lost[row:next_row] = True
+            full_at += int(self.ends[next_row - 1] - self.ends[row - 1])
+            beyond = max(next_row, self._first_beyond(start, full_at))
+            next_row = min(beyond, self._next_break(start, stop), stop)
+            if next_row < stop and self.is_argument[next_row]:
+                return int(self.call[next_row]), next_row
+        return (stop, -1) if next_row == stop else (next_row, next_row)
+
+    def _next_break(self, row: int, stop: int) -> int:
+        """Return the first row behind one that has to begin a buffer, ``stop`` if there is none."""
+        place = int(self.breaks.searchsorted(row, "right"))
+        return int(self.breaks[place]) if place < self.breaks.size else stop
+
+    def _first_beyond(self, start: int, full_at: int) -> int:
+        """Return the first row behind ``start`` that ends beyond a place of the endless buffer."""
+        return max(start + 1, int(self.ends.searchsorted(full_at, "right")))
+
+    def _own_time_end(self, start: int, stop: int, full_at: int) -> int:
+        """Return the row that ends a buffer which begins with an event with a time of its own.
+
+        Such an event sets time and CPU only because the buffer begins with it. So the clock of the
+        next call, and the CPUs that are not known up to there, are decided again.
+        """
+        rows = self.rows
+        call = min(int(self.next_timed[start]), stop)
+        unknown = start + np.flatnonzero(self.cpu_is_unknown[start:call])
+        rows.cpu[unknown] = rows.cpu[start]
+        beyond = self._first_beyond(start, full_at)
+        if beyond < call or call == stop:
+            return beyond
+        old_bytes = int(self.ends[call] - self.ends[call - 1] - self.nbytes[call])
+        tsc = rows.tsc[call : call + 1]
+        base = rows.tsc[start : start + 1]
+        self.base[call] = base[0]
+        self.clock[call] = NO_CLOCK
+        if rows.cpu[call] != rows.cpu[start]:
+            self.clock[call] = NEW_CPU
+        elif far_times(tsc, base, self.form.version)[0] or TYPED in rows.kind[start:call]:
+            self.clock[call] = TSC_WRAP
+        new_bytes = 0
+        if self.clock[call] != NO_CLOCK:
+            new_bytes = METADATA_BYTES
+            if looks_cut(self.clock[call : call + 1], tsc, base)[0]:
+                return call
+        beyond = self._first_beyond(start, full_at + old_bytes - new_bytes)
+        return min(max(call, beyond), self._next_break(call, stop))
