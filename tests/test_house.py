@@ -224,6 +224,60 @@ def test_bare_bits_are_found() -> None:
         assert not bare_bits(ast.parse(text))
 
 
+DECLARE_OR_WRITE = {
+    "log": {
+        "format.py", "sample.py", "write/arguments.py", "write/sinks.py", "write/writer.py",
+    },
+}  # fmt: skip
+"""Modules of a plugin that say where bits lie, and those that make words of values."""
+FROM_BYTES = re.compile(r"(^struct\.\w+|\bint\.from_bytes|\.bits)$")
+"""What is called to take words apart."""
+
+
+def words_taken(tree: ast.Module, bits: Collection[str] = ()) -> list[str]:
+    """What takes numbers out of bytes, or ``bits``, by the names of fields, out of numbers."""
+    taken = []
+    for node in ast.walk(tree):
+        text = ast.unparse(node) if isinstance(node, ast.expr) else ""
+        is_taking = False
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift | ast.LShift):
+            is_taking = not isinstance(node.left, ast.Constant)
+        elif isinstance(node, ast.Name | ast.Attribute):
+            is_taking = text.rpartition(".")[2] in bits
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            # A type with a byte order is one of a file's words; others are of columns.
+            is_view = called.endswith((".view", ".frombuffer")) and re.search("['\"][<>]", text)
+            is_taking = bool(is_view or FROM_BYTES.search(called))
+        if is_taking:
+            taken.append(f"{getattr(node, 'lineno', 0)}: {text}")
+    return taken
+
+
+@pytest.mark.parametrize("plugin", DECLARE_OR_WRITE)
+def test_words_are_taken_by_wire_alone(plugin: str) -> None:
+    root = f"plugins/{plugin}/fx_{plugin}/"
+    bits = re.findall(r"^(\w+) = \w+\.layout\.bits", shipped()[f"{root}format.py"], re.MULTILINE)
+    assert bits
+    found = [
+        f"{name}:{each}"
+        for name in modules()
+        if name.startswith(root) and name.removeprefix(root) not in DECLARE_OR_WRITE[plugin]
+        for each in words_taken(parsed(name), bits)
+    ]
+    assert not found
+
+
+def test_words_that_are_taken_are_found() -> None:
+    for text in (
+        "SIZE.get(word)", "wire.SIZE.mask", "word >> low", "int.from_bytes(head, 'little')",
+        "data.view('<i8')", "np.frombuffer(data, '<u4')", "struct.unpack('<Q', data)",
+    ):  # fmt: skip
+        assert words_taken(ast.parse(text), ["SIZE"]), text
+    for text in ("place.get(data, 8)", "1 << kind", "ts.view(np.uint64)", "len(data).to_bytes(8)"):
+        assert not words_taken(ast.parse(text), ["SIZE"]), text
+
+
 def test_literal_codes_are_found() -> None:
     codes = {"FXT0104": "STRING_NOT_REGISTERED"}
     for text in ('find("FXT0104")', "    STRING_NOT_REGISTERED = 104\n", "self.notes.add(104, 0)"):

@@ -71,7 +71,9 @@ class Place:
         """The byte behind the word."""
         return self.offset + self.nbytes
 
-    def get(self, data: memoryview, at: int, big: bool, mirrored: bool = False) -> int:
+    def get(
+        self, data: bytes | memoryview, at: int, big: bool = False, mirrored: bool = False
+    ) -> int:
         """Return the integer of the record at byte ``at``, which has these bytes."""
         at += self.offset
         word = int.from_bytes(data[at : at + self.nbytes], order_of(big))

@@ -633,9 +633,14 @@ def doubts(many: Many) -> Iterator[Mask]:
             continue
         index = index_of(field)
         indexes = many.full(index.column(many))
-        with_field = has_field(many, field)
-        for leaf in index.leaves():
-            if isinstance(leaf, Number) and leaf is not index:
-                yield with_field & (columns[leaf] != indexes)
+        masks = [
+            columns[leaf] != indexes
+            for leaf in index.leaves()
+            if isinstance(leaf, Number) and leaf is not index
+        ]
         if field.inline and field.empty == 0:
-            yield with_field & (indexes == field.inline)  # an empty text is written as 0
+            masks.append(indexes == field.inline)  # an empty text is written as 0
+        for is_doubtful in masks:
+            # Other kinds of a choice use the number otherwise.
+            if is_doubtful.any():
+                yield is_doubtful & has_field(many, field)

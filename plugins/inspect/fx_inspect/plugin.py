@@ -39,18 +39,22 @@ def sniff(probe: Probe) -> Confidence:
         return Confidence.NONE
     from fx_inspect import format as wire
 
-    by_suffix = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
-    by_own_suffix = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES[:1]) else Confidence.NONE
+    def by_suffix(suffixes: tuple[str, ...]) -> Confidence:
+        return Confidence.POSSIBLE if probe.has_suffix(suffixes) else Confidence.NONE
+
+    own_suffix = SUFFIXES[:1]
+    if not probe.size:
+        return by_suffix(SUFFIXES)
     if len(head) < 8:
-        return by_own_suffix if probe.size else by_suffix
+        return by_suffix(own_suffix)
     legacy = wire.is_legacy(head)
     is_header = legacy or head[1] == wire.BlockType.HEADER
     magic = head[4:8]
     if magic != wire.MAGIC and not (legacy and magic == wire.SWAPPED_MAGIC):
-        return by_suffix if is_header else by_own_suffix
+        return by_suffix(SUFFIXES if is_header else own_suffix)
     if not is_header:
         # Text may contain these letters at this place.
-        return by_suffix
+        return by_suffix(SUFFIXES)
     return Confidence.CERTAIN if magic == wire.MAGIC and _sound(head) else Confidence.LIKELY
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
 
-INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
+INFO = Severity.INFO
+WARNING = Severity.WARNING
+DATA_LOSS = Severity.DATA_LOSS
 ERROR = Severity.ERROR
 
 BOTH = "Rust: {} C++: {}"

@@ -43,11 +43,17 @@ NAMES = (
 STATE = b"waiting for the peer"
 URL = b"fuchsia-pkg://fuchsia.com/n-0000000#meta/netstack.cm"
 HEAD = HEADS["new"]
-NODE, INT, UINT = BlockType.NODE_VALUE, BlockType.INT_VALUE, BlockType.UINT_VALUE
-DOUBLE, BUFFER, ARRAY = BlockType.DOUBLE_VALUE, BlockType.BUFFER_VALUE, BlockType.ARRAY_VALUE
-BOOL, STRING = BlockType.BOOL_VALUE, BlockType.STRING_REFERENCE
+NODE = BlockType.NODE_VALUE
+INT = BlockType.INT_VALUE
+UINT = BlockType.UINT_VALUE
+DOUBLE = BlockType.DOUBLE_VALUE
+BUFFER = BlockType.BUFFER_VALUE
+ARRAY = BlockType.ARRAY_VALUE
+BOOL = BlockType.BOOL_VALUE
+STRING = BlockType.STRING_REFERENCE
 STRING_FORMAT = BUFFER_FORMAT.put(BUFFER_STRING_REFERENCE)
-BUCKETS, LATENCIES = 40, 30
+BUCKETS = 40
+LATENCIES = 30
 
 
 def sample(nbytes: int) -> bytes:

@@ -55,7 +55,7 @@ class Content:
         """Return the content of a TOML value. Raises ValueError for an unsupported value."""
         if isinstance(value, dict) and set(value) == {"hex"} and isinstance(value["hex"], str):
             return cls(bytes.fromhex(value["hex"]))
-        if isinstance(value, list) and all(isinstance(each, int | float | str) for each in value):
+        if isinstance(value, list) and all(isinstance(item, int | float | str) for item in value):
             return cls(value)
         if isinstance(value, bool | int | float | str):
             return cls(value)
@@ -103,12 +103,12 @@ class Tree:
         disposition: str = "child",
     ) -> None:
         """Create a value."""
-        above, _, name = path.rpartition("/")
-        node = self.value(above)
+        parent_path, _, name = path.rpartition("/")
+        node = self.value(parent_path)
         if path in self.values:
             raise UsageError(f"{path!r} exists already", remedy="delete it first")
         if not isinstance(node, Node):
-            raise UsageError(f"{above!r} is not a node")
+            raise UsageError(f"{parent_path!r} is not a node")
         if link is not None:
             inline = disposition == "inline"
             make = node.create_lazy_values if inline else node.create_lazy_child
@@ -116,14 +116,14 @@ class Tree:
         elif kind == "node":
             self.values[path] = node.create_child(name)
         else:
-            given = content if "histogram" in kind else [content]
-            if content is None or not isinstance(given, list):
+            arguments = content if "histogram" in kind else [content]
+            if content is None or not isinstance(arguments, list):
                 raise UsageError(f"{path!r}: a value is needed for a {kind}")
             try:
-                self.values[path] = getattr(node, f"create_{kind}")(name, *given)
+                self.values[path] = getattr(node, f"create_{kind}")(name, *arguments)
             except TypeError:
                 raise UsageError(
-                    f"{path!r}: {given!r} is not a value of a {kind}", remedy=_VALUE
+                    f"{path!r}: {arguments!r} is not a value of a {kind}", remedy=_VALUE
                 ) from None
 
     def value(self, path: str) -> Any:
@@ -131,20 +131,20 @@ class Tree:
         try:
             return self.values[path]
         except KeyError:
-            known = [each for each in self.values if each]
+            known_paths = [known_path for known_path in self.values if known_path]
             raise UsageError(
-                f"no value {path!r}{did_you_mean(path, known)}",
+                f"no value {path!r}{did_you_mean(path, known_paths)}",
                 remedy="make it with inspect.create",
             ) from None
 
     def call(self, path: str, method: str, *given: Any) -> None:
         """Call a method of a value. Raises UsageError if the value does not have it."""
         value = self.value(path)
-        found = getattr(value, method, None)
-        if found is None:
+        bound_method = getattr(value, method, None)
+        if bound_method is None:
             raise UsageError(f"{path!r} is a {type(value).__name__}, which has no {method}")
         try:
-            found(*given)
+            bound_method(*given)
         except TypeError:
             raise UsageError(
                 f"{path!r} is a {type(value).__name__}: {method} needs other arguments",
@@ -154,20 +154,21 @@ class Tree:
     def add(self, path: str, by: float, slot: int | None) -> None:
         """Add to a number, or subtract from it."""
         method, amount = ("subtract", -by) if by < 0 else ("add", by)
-        self.call(path, method, *([] if slot is None else [slot]), amount)
+        self.call(path, method, *_slot(slot), amount)
 
     def delete(self, path: str) -> None:
         """Delete a value, and forget the paths below it, which become invisible."""
         if not path:
             raise UsageError("the root cannot be deleted", remedy="delete what is below it")
         self.call(path, "delete")
-        for below in [each for each in self.values if each.startswith(f"{path}/")]:
-            del self.values[below]
+        for deeper_path in [known for known in self.values if known.startswith(f"{path}/")]:
+            del self.values[deeper_path]
         del self.values[path]
 
     def move(self, path: str, to: str) -> None:
         """Move a value, and all below it, to another node."""
-        value, node = self.value(path), self.value(to)
+        value = self.value(path)
+        node = self.value(to)
         name = path.rpartition("/")[2]
         new = f"{to}/{name}" if to else name
         if new in self.values:
@@ -175,8 +176,15 @@ class Tree:
         if not isinstance(node, Node):
             raise UsageError(f"{to!r} is not a node")
         value.reparent(node)
-        for each in [each for each in self.values if f"{each}/".startswith(f"{path}/")]:
-            self.values[new + each[len(path) :]] = self.values.pop(each)
+        for old_path in list(self.values):
+            if f"{old_path}/".startswith(f"{path}/"):
+                new_path = new + old_path[len(path) :]
+                self.values[new_path] = self.values.pop(old_path)
+
+
+def _slot(slot: int | None) -> list[int]:
+    """Return a slot as an argument, of which values without slots have none."""
+    return [] if slot is None else [slot]
 
 
 def tree_of(run: Run, device: str) -> Tree:
@@ -196,7 +204,7 @@ def _given(stage: ActionContext, content: Content, *, texts: bool) -> Any:
     if not texts:
         return stage.value(value)
     if isinstance(value, list):
-        return [_given(stage, Content(each), texts=True) for each in value]
+        return [_given(stage, Content(item), texts=True) for item in value]
     return stage.text(value) if isinstance(value, str) else value
 
 
@@ -211,7 +219,9 @@ class Create:
     def do(self, stage: ActionContext) -> None:
         """Create the value."""
         texts = self.kind in {"string", "string_array"}
-        content = None if self.value is None else Content(_given(stage, self.value, texts=texts))
+        content = None
+        if self.value is not None:
+            content = Content(_given(stage, self.value, texts=texts))
         _create(stage.writer, stage.text(self.create), self.kind, content)
 
 
@@ -226,7 +236,7 @@ class Set:
     def do(self, stage: ActionContext) -> None:
         """Set the value."""
         path = stage.text(self.set)
-        slot = [] if self.slot is None else [self.slot]
+        slot = _slot(self.slot)
         texts = isinstance(stage.writer.value(path), StringProperty | StringArray)
         stage.writer.call(path, "set", *slot, _given(stage, self.value, texts=texts))
 
@@ -327,9 +337,10 @@ class _OfDevice:
     def _changed(self, run: Run, path: str, change: Callable[[Tree], None]) -> Outcome:
         """Change a value; say where the VMO has no room, so that the value is not there."""
         tree = tree_of(run, self.device)
-        before = tree.failed
+        failed_before = tree.failed
         change(tree)
-        failed, value = tree.failed - before, tree.values.get(path)
+        failed = tree.failed - failed_before
+        value = tree.values.get(path)
         if value is not None and not value.exists:
             message = "no effect: the VMO had no room for this value"
             return Outcome.ok(message, failed_allocations=failed, exists=False)
@@ -409,7 +420,7 @@ class InspectSet(_OfValue):
 
     def do(self, run: Run) -> Outcome:
         """Set the value."""
-        slot = [] if self.slot is None else [self.slot]
+        slot = _slot(self.slot)
         return self._changed(
             run,
             self.path,
@@ -492,11 +503,11 @@ class InspectSnapshot(_OfDevice):
     def do(self, run: Run) -> Outcome:
         """Copy the VMO as a reader does; fails during a change."""
         try:
-            taken = Snapshot.take(run.device(self.device), attempts=1)
+            snapshot = Snapshot.take(run.device(self.device), attempts=1)
         except UnreadableError as error:
             return Outcome.failed(str(error), code=error.code)
-        run.put(self.as_, taken.data)
-        return Outcome.ok(generation=taken.generation, bytes=len(taken.data))
+        run.put(self.as_, snapshot.data)
+        return Outcome.ok(generation=snapshot.generation, bytes=len(snapshot.data))
 
 
 @attrs.frozen
@@ -520,8 +531,8 @@ class InspectTrees(_OfDevice):
 
     def do(self, run: Run) -> Outcome:
         """Request all trees, and save them as FOLDER/CONTENT."""
-        kept = 0
+        trees_saved = 0
         for content, inspector in tree_of(run, self.device).inspector.trees().items():
             run.put(f"{self.as_}/{content}", Snapshot.take(inspector.memory, attempts=1).data)
-            kept += 1
-        return Outcome.ok(trees=kept)
+            trees_saved += 1
+        return Outcome.ok(trees=trees_saved)

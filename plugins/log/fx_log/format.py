@@ -134,8 +134,9 @@ class Argument(
     @property
     def bits(self) -> int | None:
         """The 64 bits of a NaN that is not the canonical one."""
-        given = isinstance(self.value, Nan) and self.value.bits != CANONICAL_NAN
-        return self.value.bits if given else None
+        if isinstance(self.value, Nan) and self.value.bits != CANONICAL_NAN:
+            return self.value.bits
+        return None
 
     def to_json(self) -> dict[str, Any]:
         """Return the argument's object in record JSON."""
@@ -151,20 +152,27 @@ class Argument(
         if form.given.get("type") != DAMAGED:
             return None
         form.used.add("type")
-        value, code = form.octets("value"), form.text("code")
-        return {"name": form.text("name"), "type": DAMAGED, "value": value, "code": code}
+        return {
+            "name": form.text("name"),
+            "type": DAMAGED,
+            "value": form.octets("value"),
+            "code": form.text("code"),
+        }
 
     @classmethod
     def recover(cls, c: Cursor, problem: ShortError) -> Self:
         """Return the words of an argument that cannot be decoded: its stated size, or the rest."""
-        at, rule = c.at, RULES.numbered(problem.number)
-        size = WORD * ARG_SIZE.get(int.from_bytes(c.data[at : at + WORD], "little"))
-        c.at = at + size if 0 < size <= c.limit - at else c.limit
-        data = c.data[at : c.at].tobytes()
-        c.stretch(DAMAGED, at, rule.title)
-        made = cls(name="", type=DAMAGED, value=data, code=rule.code)
-        made.offset = at
-        return made
+        start = c.at
+        rule = RULES.numbered(problem.number)
+        size = WORD * cls.layout.place("_size_words").get(c.data, start, big=False)
+        c.at = c.limit
+        if 0 < size <= c.limit - start:
+            c.at = start + size
+        data = c.data[start : c.at].tobytes()
+        c.stretch(DAMAGED, start, rule.title)
+        damaged = cls(name="", type=DAMAGED, value=data, code=rule.code)
+        damaged.offset = start
+        return damaged
 
     def put(self, b: Builder) -> None:
         """Write the argument. Raises RefusalError for a value that does not fit."""
@@ -294,9 +302,9 @@ class LegacyPacket(Packed, Record, section=PACKETS):
 
     def show(self, out: dict[str, Any]) -> None:
         """Put the fields into a JSON object."""
-        shown: dict[str, Any] = {}
-        super().show(shown)
-        for key, value in shown.items():
+        fields: dict[str, Any] = {}
+        super().show(fields)
+        for key, value in fields.items():
             out[key] = value
             if key == "severity":
                 out["raw_severity"] = self.raw_severity
@@ -415,35 +423,38 @@ class RingFrame(
 
 RING_ENTRY: Final = RingFrame.layout.least
 
-# --- Bits of words, for walks and kernels ---------------------------------------------------------
+
+def argument_size(data: bytes, offset: int) -> int:
+    """Return the bytes of the argument at a byte, by its type and strings.
+
+    0 for a type that logs do not have, and for a reserved string reference.
+    """
+    place = Argument.layout.place
+    type_of_value = place("type").get(data, offset)
+    if type_of_value not in ARG_NAMES:
+        return 0
+    names = ["_name_ref"]
+    if type_of_value == ArgType.STRING:
+        names.append("_value_ref")
+    size = 2 * WORD if type_of_value in NUMBERS else WORD
+    for name in names:
+        reference = place(name).get(data, offset)
+        nbytes = reference & MAX_STRING
+        if reference and not reference & INLINE:
+            return 0
+        size += nbytes + padding(nbytes)
+    return size
+
+
+# --- Bits of words, for writers of programs -------------------------------------------------------
 
 TYPE = LogRecord.layout.bits("_type")
 SIZE = LogRecord.layout.bits("_size_words")
 HEADER_TAG = LogRecord.layout.bits("tag_bits")
 HEADER_SEVERITY = LogRecord.layout.bits("severity")
-RESERVED = LogRecord.layout.bits("_reserved")
-ARG_TYPE = Argument.layout.bits("type")
 ARG_SIZE = Argument.layout.bits("_size_words")
 NAME_REF = Argument.layout.bits("_name_ref")
 VALUE_REF = Argument.layout.bits("_value_ref")
-
-
-def argument_size(header: int) -> int:
-    """Return the bytes of the argument with this header, by its type and strings.
-
-    0 for a type that logs do not have, and for a reserved string reference.
-    """
-    kind = ARG_TYPE.get(header)
-    if kind not in ARG_NAMES:
-        return 0
-    size = 16 if kind in NUMBERS else 8
-    for reference in (NAME_REF, VALUE_REF) if kind == ArgType.STRING else (NAME_REF,):
-        value = reference.get(header)
-        if value and not value & INLINE:
-            return 0
-        size += (value & MAX_STRING) + padding(value & MAX_STRING)
-    return size
-
 
 # --- Well-known arguments ------------------------------------------------------
 
@@ -467,6 +478,14 @@ WELL_KNOWN: Final[Mapping[str, ArgType]] = {
     "verbosity": ArgType.INT64,
 }
 """Arguments with their own columns, and the type that each must have."""
+ATTRIBUTION: Final[Mapping[str, ArgType]] = {
+    MONIKER: ArgType.STRING,
+    URL: ArgType.STRING,
+    ROLLED_OUT: ArgType.UINT64,
+}
+"""What the archivist appends to the arguments of a log."""
+LOSSES: Final = ("num_dropped", "dropped_logs")
+"""Names of counts of dropped logs."""
 PRINTF: Final = "printf"
 """Name of the first argument of a structured printf of 2022."""
 

@@ -100,10 +100,13 @@ def is_level(severity: I64) -> Mask:
 
 
 class Report(Protocol):
-    """Takes the findings by one rule about some records of a block."""
+    """Takes the findings by one rule about some rows of a block."""
 
-    def __call__(self, rule: Rule, record: I64, offset: I64, value: Any = 0) -> None:
-        """Report findings about records, by their numbers in the block; all of one shape."""
+    def __call__(self, rule: Rule, rows: I64, record: I64, offset: I64, value: Any = None) -> None:
+        """Report findings about rows of these columns: numbers of records in the block, offsets.
+
+        ``value`` is a column of what they show; None is 0 for all.
+        """
 
 
 # --- What is read of a block ----------------------------------------------------------------------
@@ -151,17 +154,10 @@ class Arguments:
     nbytes: I64
     """Bytes of a message."""
 
-    def where(self, rows: Mask | I64) -> Arguments:
+    def take(self, rows: I64) -> Arguments:
         """Return some of the arguments."""
-        index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return Arguments(
-            record=self.record.take(index),
-            offset=self.offset.take(index),
-            type=self.type.take(index),
-            name=self.name.take(index),
-            value=self.value.take(index),
-            nbytes=self.nbytes.take(index),
-        )
+        columns = (getattr(self, field.name) for field in attrs.fields(Arguments))
+        return Arguments(*(column.take(rows) for column in columns))
 
 
 @attrs.frozen
@@ -225,11 +221,11 @@ class Components:
         numbers: I64 = self.tags.enter(tags)
         missing = int(self.tags.count) - self.moniker.size
         if missing > 0:
-            room = max(missing, self.moniker.size)
-            nothing = np.full(room, tables.NO_STRING, np.int32)
-            self.moniker = np.concatenate((self.moniker, nothing))
-            self.url = np.concatenate((self.url, nothing))
-            self.reported = np.concatenate((self.reported, np.zeros(room, np.bool_)))
+            new_room = max(missing, self.moniker.size)
+            no_codes = np.full(new_room, tables.NO_STRING, np.int32)
+            self.moniker = np.concatenate((self.moniker, no_codes))
+            self.url = np.concatenate((self.url, no_codes))
+            self.reported = np.concatenate((self.reported, np.zeros(new_room, np.bool_)))
         return numbers
 
     def named(self, tags: I64, records: I64, manifests: Manifests) -> tuple[Codes, Codes]:
@@ -237,6 +233,10 @@ class Components:
 
         ``records`` are numbers in the block; ``manifests`` are those of the same block.
         """
+        if not (self.tags.count or manifests.record.size or tags.any()):
+            # No record of the file has had a tag so far.
+            no_codes = np.full(tags.size, tables.NO_STRING, np.int32)
+            return no_codes, no_codes.copy()
         number = self.numbers_of(tags)
         moniker = self.moniker[number]
         url = self.url[number]
@@ -281,13 +281,14 @@ class JoinedTags:
     def codes(self, record: I64, tag: Codes, records: int) -> Codes:
         """Return the code of each of so many records (-1: no tag); ``record`` ascends."""
         count = np.bincount(record, minlength=records)
-        first = np.cumsum(count) - count
+        first_tag = np.cumsum(count) - count
         joined = np.full(records, tables.NO_STRING, np.int32)
-        tagged = np.flatnonzero(count)
-        joined[tagged] = tag[first[tagged]]  # one tag is its own text
-        several = np.flatnonzero(count > 1)
-        if several.size:
-            joined[several] = self.codes_of_several(first[several], count[several], tag)
+        tagged_records = np.flatnonzero(count)
+        joined[tagged_records] = tag[first_tag[tagged_records]]  # one tag is its own text
+        with_several = np.flatnonzero(count > 1)
+        if with_several.size:
+            first_of_several = first_tag[with_several]
+            joined[with_several] = self.codes_of_several(first_of_several, count[with_several], tag)
         return joined
 
     def codes_of_several(self, first: I64, count: I64, tag: Codes) -> Codes:
@@ -296,15 +297,15 @@ class JoinedTags:
         unfinished = np.arange(first.size)
         position = 0
         while unfinished.size:
-            pairs = (sequence[unfinished] + 1) * PAIR + tag[first[unfinished] + position]
-            sequence[unfinished] = self.sequences.enter(pairs)
+            longer_sequences = (sequence[unfinished] + 1) * PAIR + tag[first[unfinished] + position]
+            sequence[unfinished] = self.sequences.enter(longer_sequences)
             position += 1
             unfinished = unfinished[count[unfinished] > position]
         missing = int(self.sequences.count) - self.code.size
         if missing > 0:
             self.code = np.append(self.code, np.full(missing, tables.NO_STRING, np.int32))
-        new = np.flatnonzero(self.code[sequence] < 0)
-        for row in new[np.unique(sequence[new], return_index=True)[1]].tolist():
+        new_sequences = np.flatnonzero(self.code[sequence] < 0)
+        for row in new_sequences[np.unique(sequence[new_sequences], return_index=True)[1]].tolist():
             tags = tag[first[row] : first[row] + count[row]].tolist()
             text = b",".join(map(self.strings.bytes_of, tags))
             self.code[sequence[row]] = self.strings.intern(text)
@@ -341,7 +342,7 @@ class Meaning:
         """Return the rows of a block of legacy packets."""
         severity, verbosity = self.severities(packets.severity)
         count = packets.offset.size
-        nothing = np.broadcast_to(np.int64(0), count)
+        no_values = np.broadcast_to(np.int64(0), count)
         no_text = np.broadcast_to(np.int32(tables.NO_STRING), count)
         columns: dict[str, NDArray[Any]] = {
             "offset": packets.offset,
@@ -351,24 +352,27 @@ class Meaning:
             "tid": packets.tid,
             "component": no_text,
             "log_url": no_text,
-            "log_tag": nothing,
+            "log_tag": no_values,
             "message_start": packets.message_start,
             "message_length": packets.message_length,
             "file": no_text,
-            "line": nothing.astype(np.uint32),
+            "line": no_values.astype(np.uint32),
             "dropped": packets.dropped,
-            "log_rolled_out": nothing,
+            "log_rolled_out": no_values,
             "log_verbosity": verbosity,
             "log_given": np.broadcast_to(np.uint8(PACKET_GIVES), count),
         }
         self.complete(columns, packets.tags, np.arange(count), report)
-        no_rows = packets.tags.where(np.zeros(0, np.int64))
+        no_rows = packets.tags.take(np.zeros(0, np.int64))
         return LogRows(columns, no_rows, packets.tags, no_rows)
 
     def severities(self, severity: I64) -> tuple[NDArray[np.uint8], I64]:
         """Return severity bytes and verbosities of the severities of packets."""
-        numbers = range(LEAST_SEVERITY, MOST_SEVERITY + 1)
-        pairs = [legacy_level(n) if self.era_2022 else (max(n, 0), 0) for n in numbers]
+        pairs: list[tuple[int, int]] = [
+            legacy_level(number) for number in range(LEAST_SEVERITY, MOST_SEVERITY + 1)
+        ]
+        if not self.era_2022:
+            pairs = [(max(number, 0), 0) for number in range(LEAST_SEVERITY, MOST_SEVERITY + 1)]
         levels, verbosities = np.array(pairs, np.int64).T
         number = np.clip(severity, LEAST_SEVERITY, MOST_SEVERITY) - LEAST_SEVERITY
         return levels[number].astype(np.uint8), verbosities[number]
@@ -386,16 +390,14 @@ class Meaning:
         ts = columns["ts"]
         columns["tags"] = self.joined_tags.codes(tags.record, tags.name, offset.size)
         lost = np.where(columns["dropped"] != 0, columns["dropped"], columns["log_rolled_out"])
-        rows = np.flatnonzero(lost)
-        if rows.size:
-            report(rules.LOGS_LOST, record[rows], offset[rows], lost[rows])
+        report(rules.LOGS_LOST, np.flatnonzero(lost), record, offset, lost)
         if not offset.size:
             return
-        first_ts = ts[0] if self.last_ts is None else np.int64(self.last_ts)
-        earlier_ts = np.concatenate(([first_ts], ts[:-1]))
-        rows = np.flatnonzero(ts < earlier_ts)
-        if rows.size:
-            report(rules.TIME_DECREASES, record[rows], offset[rows], earlier_ts[rows])
+        earlier_ts = np.append(ts[:1], ts[:-1])
+        if self.last_ts is not None:
+            earlier_ts[0] = self.last_ts
+        is_earlier = ts < earlier_ts
+        report(rules.TIME_DECREASES, np.flatnonzero(is_earlier), record, offset, earlier_ts)
         self.last_ts = int(ts[-1])
 
 
@@ -407,6 +409,7 @@ class Records:
         self.logs = logs
         self.arguments = arguments
         self.report = report
+        self.every_record = np.arange(logs.offset.size)
         self.name = np.minimum(arguments.name, NO_MEANING).astype(np.uint8)
         self.control = (logs.tag_bits & wire.CONTROL) != 0
         self.role = ROLE.take(self.name)
@@ -424,14 +427,15 @@ class Records:
         arguments = self.arguments
         appended = self.appended()
         printf_markers, printf_values = self.printf()
-        well_known = self.well_known()
-        meant_name = np.where(well_known, self.name, np.uint8(NO_MEANING))
-        is_other = ~well_known
+        is_well_known = self.well_known()
+        meant_name = np.where(is_well_known, self.name, np.uint8(NO_MEANING))
+        is_other = ~is_well_known
         is_other &= arguments.type != DAMAGED_TYPE
         for rows in (appended, printf_markers, printf_values, self.counts_losses):
             is_other[rows] = False
-        others = np.flatnonzero(is_other)
-        manifests = self.manifests(others[~self.is_log[arguments.record[others]]])
+        ordinary = np.flatnonzero(is_other)
+        of_manifests = ordinary[~self.is_log[arguments.record[ordinary]]]
+        manifests = self.manifests(of_manifests)
         columns = self.columns(meant_name)
         columns["log_given"][arguments.record[printf_markers]] |= tables.IS_PRINTF
         self.attribute(columns, appended, manifests)
@@ -445,27 +449,26 @@ class Records:
         def rows_of(rows: I64) -> Arguments:
             """Return these arguments of logs, with the rows of `logs` that they belong to."""
             if all_are_logs:
-                return arguments.where(rows)
-            chosen = arguments.where(rows[self.is_log[arguments.record[rows]]])
+                return arguments.take(rows)
+            chosen = arguments.take(rows[self.is_log[arguments.record[rows]]])
             return attrs.evolve(chosen, record=row_of_record[chosen.record])
 
         tags = rows_of(np.flatnonzero(meant_name == tables.TAG))
         tags = attrs.evolve(tags, name=tags.value.astype(np.int32))
         self.meaning.complete(columns, tags, record, self.report)
-        return LogRows(columns, rows_of(others), tags, rows_of(printf_values))
+        return LogRows(columns, rows_of(ordinary), tags, rows_of(printf_values))
 
     def report_names(self, rule: Rule, rows: I64) -> None:
         """Report arguments of logs by their names. Those of a manifest need not mean anything."""
         arguments = self.arguments
         rows = rows[self.is_log[arguments.record[rows]]]
-        if rows.size:
-            self.report(rule, arguments.record[rows], arguments.offset[rows], arguments.name[rows])
+        self.report(rule, rows, arguments.record, arguments.offset, arguments.name)
 
     def appended(self) -> I64:
         """Return the rows of arguments that are the attribution at the end of their record."""
         record = self.arguments.record
-        named = self.role == IS_ATTRIBUTION
-        if not named.any():
+        has_own_name = self.role == IS_ATTRIBUTION
+        if not has_own_name.any():
             return np.zeros(0, np.int64)
         is_typed = ATTRIBUTION_TYPE[self.name] == self.arguments.type
         # An argument is at the end if as many others lie before it as its record has in all.
@@ -473,7 +476,7 @@ class Records:
         others_in_all = others_so_far[last_of_each(record)]
         number_of_record = np.cumsum(first_of_each(record)) - 1
         at_the_end = is_typed & (others_so_far == others_in_all[number_of_record])
-        self.report_names(rules.ATTRIBUTION_NOT_LAST, np.flatnonzero(named & ~at_the_end))
+        self.report_names(rules.ATTRIBUTION_NOT_LAST, np.flatnonzero(has_own_name & ~at_the_end))
         return np.flatnonzero(at_the_end)
 
     def printf(self) -> tuple[I64, I64]:
@@ -490,26 +493,26 @@ class Records:
         values = [np.zeros(0, np.int64)]
         ends = np.searchsorted(arguments.record, arguments.record[markers], side="right")
         for marker, end in zip(markers.tolist(), ends.tolist(), strict=True):
-            sound = np.arange(marker + 1, end)
-            sound = sound[arguments.type[sound] != DAMAGED_TYPE]
-            nameless = self.name[sound] == tables.EMPTY
-            first = int(nameless.argmax()) if nameless.any() else sound.size
-            named_behind = np.flatnonzero(~nameless[first:])
-            last = first + int(named_behind[0]) if named_behind.size else sound.size
-            values.append(sound[first:last])
+            sound_rows = np.arange(marker + 1, end)
+            sound_rows = sound_rows[arguments.type[sound_rows] != DAMAGED_TYPE]
+            is_nameless = self.name[sound_rows] == tables.EMPTY
+            # Where names end and begin again: the first run of values lies between two of them.
+            bounds = np.flatnonzero(np.diff(is_nameless, prepend=False, append=False))
+            if bounds.size:
+                values.append(sound_rows[bounds[0] : bounds[1]])
         return markers, np.concatenate(values)
 
     def well_known(self) -> Mask:
         """Return which arguments have a well-known name and the type that belongs to it."""
         arguments = self.arguments
         fits: Mask = WELL_KNOWN_TYPE.take(self.name) == arguments.type
-        lines = np.flatnonzero(self.name == tables.LINE)
-        too_large = (arguments.value[lines] < 0) | (arguments.value[lines] > tables.LOW32)
-        fits[lines[too_large]] = False
-        is_known = self.role == IS_WELL_KNOWN
-        if np.count_nonzero(is_known) > np.count_nonzero(fits):
-            others = np.flatnonzero(is_known & ~fits)
-            self.report_names(rules.WELL_KNOWN_OF_OTHER_TYPE, others)
+        line_rows = np.flatnonzero(self.name == tables.LINE)
+        too_large = (arguments.value[line_rows] < 0) | (arguments.value[line_rows] > tables.LOW32)
+        fits[line_rows[too_large]] = False
+        has_name = self.role == IS_WELL_KNOWN
+        if np.count_nonzero(has_name) > np.count_nonzero(fits):
+            of_other_type = np.flatnonzero(has_name & ~fits)
+            self.report_names(rules.WELL_KNOWN_OF_OTHER_TYPE, of_other_type)
         return fits
 
     def columns(self, meant_name: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
@@ -520,11 +523,11 @@ class Records:
         logs = self.logs
         arguments = self.arguments
         count = logs.offset.size
-        nothing = np.zeros(count, np.int64)
-        given = np.zeros(count, np.uint8)
-        fields = dict.fromkeys(FIELD_TYPES, nothing)
+        no_values = np.zeros(count, np.int64)
+        given_bits = np.zeros(count, np.uint8)
+        fields = dict.fromkeys(FIELD_TYPES, no_values)
         fields[tables.FILE] = np.full(count, tables.NO_STRING, np.int64)
-        message_length = nothing
+        message_length = no_values
         for field in FIELD_TYPES:
             rows = np.flatnonzero(meant_name == field)
             if not rows.size:
@@ -536,17 +539,20 @@ class Records:
                 rows = rows[is_last]
                 record = record[is_last]
             # Most fields are there in all records, whose values then need no places.
-            where: slice | I64 = slice(None) if record.size == count else record
+            where: slice | I64 = record
+            if record.size == count:
+                where = slice(None)
             fields[field] = put(arguments.value[rows], where, fields[field])
-            given[where] |= GIVEN_BITS.get(field, 0)
+            given_bits[where] |= GIVEN_BITS.get(field, 0)
             if field == tables.MESSAGE:
-                message_length = put(arguments.nbytes[rows], where, nothing)
+                message_length = put(arguments.nbytes[rows], where, no_values)
             elif field == tables.VERBOSITY and self.meaning.era_2022:
-                given[where] |= tables.HAS_VERBOSITY
+                given_bits[where] |= tables.HAS_VERBOSITY
         losses = np.flatnonzero(IS_LOSS.take(meant_name))
         losses = losses[arguments.value[losses] != 0]
         severity = logs.severity.astype(np.uint8)
-        severity[(given & tables.HAS_VERBOSITY) != 0] = Level.DEBUG
+        if self.meaning.era_2022:
+            severity[(given_bits & tables.HAS_VERBOSITY) != 0] = Level.DEBUG
         return {
             "offset": logs.offset,
             "ts": logs.ts,
@@ -560,35 +566,34 @@ class Records:
             "dropped": self.last_loss(losses),
             "log_tag": logs.tag,
             "log_verbosity": fields[tables.VERBOSITY],
-            "log_given": given,
+            "log_given": given_bits,
         }
 
     def last_loss(self, rows: I64) -> I64:
         """Return the last of the values in these rows of each record; 0 for records without."""
         losses = np.zeros(self.logs.offset.size, np.int64)
-        chosen = rows[last_of_each(self.arguments.record[rows])]
-        losses[self.arguments.record[chosen]] = self.arguments.value[chosen]
+        last_rows = rows[last_of_each(self.arguments.record[rows])]
+        losses[self.arguments.record[last_rows]] = self.arguments.value[last_rows]
         return losses
 
     def manifests(self, rows: I64) -> Manifests:
         """Return the manifests of the block; ``rows`` are the arguments of control records."""
         arguments = self.arguments
         logs = self.logs
-        controls = np.flatnonzero(~self.is_log)
+        control_records = np.flatnonzero(~self.is_log)
         moniker = np.full(logs.offset.size, tables.NO_STRING, np.int32)
         url = moniker.copy()
-        texts = rows[arguments.type[rows] == ArgType.STRING]
+        text_rows = rows[arguments.type[rows] == ArgType.STRING]
         for column, name in ((moniker, tables.MONIKER), (url, tables.URL)):
-            named = texts[self.name[texts] == name]
-            named = named[last_of_each(arguments.record[named])]
-            column[arguments.record[named]] = arguments.value[named]
-        is_whole = (moniker[controls] >= 0) & (url[controls] >= 0)
-        partial = controls[~is_whole]
-        whole = controls[is_whole]
-        if partial.size:
-            self.report(rules.MANIFEST_INCOMPLETE, partial, logs.spot[partial])
-        tag = logs.tag_bits[whole] & wire.COMPONENT
-        return Manifests(whole, tag, moniker[whole], url[whole])
+            named_rows = text_rows[self.name[text_rows] == name]
+            named_rows = named_rows[last_of_each(arguments.record[named_rows])]
+            column[arguments.record[named_rows]] = arguments.value[named_rows]
+        is_whole = (moniker[control_records] >= 0) & (url[control_records] >= 0)
+        incomplete_records = control_records[~is_whole]
+        self.report(rules.MANIFEST_INCOMPLETE, incomplete_records, self.every_record, logs.spot)
+        complete_records = control_records[is_whole]
+        tag = logs.tag_bits[complete_records] & wire.COMPONENT
+        return Manifests(complete_records, tag, moniker[complete_records], url[complete_records])
 
     def attribute(
         self, columns: dict[str, NDArray[Any]], appended: I64, manifests: Manifests
@@ -616,9 +621,9 @@ class Records:
             rows = rows[last_of_each(arguments.record[rows])]
             column[arguments.record[rows]] = arguments.value[rows]
         self.look_up(moniker, url, manifests)
-        counting = np.flatnonzero(self.is_log & self.control)
-        if counting.size:
-            rolled_out[counting] = self.last_loss(self.counts_losses)[counting]
+        counting_records = np.flatnonzero(self.is_log & self.control)
+        if counting_records.size:
+            rolled_out[counting_records] = self.last_loss(self.counts_losses)[counting_records]
         columns["component"] = moniker
         columns["log_url"] = url
         columns["log_rolled_out"] = rolled_out
@@ -640,9 +645,10 @@ class Records:
         moniker[rows] = named_moniker
         url[rows] = np.where(url[rows] < 0, named_url, url[rows])
         nameless_rows = np.flatnonzero(by_tag_alone)
-        first = nameless_rows[components.newly_nameless(tag[nameless_rows])]
-        if first.size:
-            self.report(rules.TAG_NOT_NAMED, rows[first], logs.offset[rows[first]], tag[first])
+        if nameless_rows.size:
+            newly_nameless = nameless_rows[components.newly_nameless(tag[nameless_rows])]
+            offset = logs.offset[rows]
+            self.report(rules.TAG_NOT_NAMED, newly_nameless, rows, offset, tag)
 
 
 def first_of_each(record: I64) -> Mask:

@@ -44,58 +44,55 @@ def sniff(probe: Probe) -> Confidence:
     record. Never CERTAIN: logs have no magic number, and traces have records of type 9 too, with
     severity byte 0.
     """
-    named = probe.has_suffix(SUFFIXES)
+    is_named = probe.has_suffix(SUFFIXES)
     if not probe.size:
-        return Confidence.POSSIBLE if named else Confidence.NONE
+        return Confidence.POSSIBLE if is_named else Confidence.NONE
     # Other files are refused without the declared format: the first byte has the record type.
-    if not named and probe.head[0] % 16 != RECORD_TYPE:
+    if not is_named and probe.head[0] % 16 != RECORD_TYPE:
         return Confidence.NONE
-    at = found = 0
-    while found < ENOUGH:
-        size = _sound_record_size(probe.head, at, probe.size)
-        if not size:
+    offset = 0
+    for _ in range(ENOUGH):
+        nbytes = _sound_record_size(probe, offset)
+        offset += nbytes
+        if not nbytes or offset == probe.size:
             break
-        found += 1
-        at += size
-        if at == probe.size:
-            return Confidence.LIKELY
-    if found == ENOUGH:
+    if nbytes:
         return Confidence.LIKELY
-    near = range(0, min(len(probe.head), NEAR), 8) if named else ()
-    return Confidence.POSSIBLE if any(_is_header(probe, at) for at in near) else Confidence.NONE
+    if is_named:
+        near = range(0, min(len(probe.head), NEAR), 8)
+        if any(_record_size(probe, offset) for offset in near):
+            return Confidence.POSSIBLE
+    return Confidence.NONE
 
 
-def _is_header(probe: Probe, at: int) -> bool:
-    """Return whether the word at byte ``at`` could be a record's header, by its type and size."""
-    from fx_log import format as wire
+def _record_size(probe: Probe, offset: int) -> int:
+    """Return the bytes of the record that may begin at a byte, by its type and size; 0 if none."""
+    from fx_log.format import LogRecord
 
-    word = int.from_bytes(probe.head[at : at + 8], "little")
-    nbytes = 8 * wire.SIZE.get(word)
-    return wire.TYPE.get(word) == wire.RECORD_TYPE and 16 <= nbytes <= probe.size - at
+    layout = LogRecord.layout
+    nbytes = 8 * layout.place("_size_words").get(probe.head, offset)
+    is_record = layout.place("_type").get(probe.head, offset) == RECORD_TYPE
+    return nbytes if is_record and 16 <= nbytes <= probe.size - offset else 0
 
 
-def _sound_record_size(head: bytes, at: int, size: int) -> int:
-    """Return the bytes of the sound record at byte ``at``; 0 if there is none that fits the file.
+def _sound_record_size(probe: Probe, offset: int) -> int:
+    """Return the bytes of the sound record at a byte; 0 if there is none that fits the file.
 
-    The arguments must fit too, as far as ``head`` contains them.
+    The arguments must fit too, as far as the bytes at hand contain them.
     """
-    from fx_log import format as wire
+    from fx_log.format import LogRecord, argument_size
 
-    word = int.from_bytes(head[at : at + 8], "little")
-    nbytes = 8 * wire.SIZE.get(word)
-    if (
-        len(head) < at + 8
-        or wire.TYPE.get(word) != wire.RECORD_TYPE
-        or not 16 <= nbytes <= size - at
-        or wire.RESERVED.get(word)
-        or not 1 <= wire.HEADER_SEVERITY.get(word) <= 0x7F
-    ):
+    layout = LogRecord.layout
+    head = probe.head
+    nbytes = _record_size(probe, offset)
+    if not nbytes or offset + 8 > len(head) or layout.place("_reserved").get(head, offset):
         return 0
-    argument, end = at + 16, at + nbytes
-    while argument < end:
-        if argument + 8 > len(head):
-            break
-        step = wire.argument_size(int.from_bytes(head[argument : argument + 8], "little"))
+    if not 1 <= layout.place("severity").get(head, offset) <= 0x7F:
+        return 0
+    argument = offset + 16
+    end = offset + nbytes
+    while argument < end and argument + 8 <= len(head):
+        step = argument_size(head, argument)
         if not step or argument + step > end:
             return 0
         argument += step
@@ -108,32 +105,36 @@ def sniff_ring(probe: Probe) -> Confidence:
     The first page must hold a valid head and tail and zeros, and the ring must have a legal size.
     POSSIBLE for at least a page with the suffix.
     """
-    named = probe.has_suffix(RING_SUFFIXES)
-    if not named and any(probe.head[16 : 16 + SOME]):
+    is_named = probe.has_suffix(RING_SUFFIXES)
+    if not is_named and any(probe.head[16 : 16 + SOME]):
         return Confidence.NONE
+    if _holds_log(probe):
+        return Confidence.LIKELY
+    from fx_log.format import RING_PAGE
+
+    has_page = probe.size >= RING_PAGE
+    return Confidence.POSSIBLE if is_named and (has_page or not probe.size) else Confidence.NONE
+
+
+def _holds_log(probe: Probe) -> bool:
+    """Return whether the first page is that of a ring whose oldest entry has a log record."""
     from fx_log import format as wire
 
     capacity = probe.size - wire.RING_PAGE
-    head = int.from_bytes(probe.head[:8], "little")
-    tail = int.from_bytes(probe.head[8:16], "little")
-    sound = (
-        capacity >= wire.RING_MINIMUM
-        and not capacity % wire.RING_PAGE
-        and not (head % 8 or tail % 8)
-        and 0 <= head - tail <= capacity
-        and not any(probe.head[16 : wire.RING_PAGE])
-    )
-    if sound and head > tail:
-        entry = wire.RING_PAGE + tail % capacity
-        words = probe.head[entry : entry + 24]
-        length = int.from_bytes(words[8:16], "little")
-        word = int.from_bytes(words[16:24], "little")
-        complete = len(words) == 24
-        fits = length <= head - tail - wire.RING_ENTRY
-        if complete and fits and wire.TYPE.get(word) == wire.RECORD_TYPE:
-            return Confidence.LIKELY
-    has_page = probe.size >= wire.RING_PAGE
-    return Confidence.POSSIBLE if named and (has_page or not probe.size) else Confidence.NONE
+    if len(probe.head) < wire.RING_PAGE or capacity < wire.RING_MINIMUM:
+        return False
+    page = memoryview(probe.head)[: wire.RING_PAGE]
+    header, _ = wire.RingHeader.unpack(page, 0, len(page), wire.STATE)
+    used = header.head - header.tail
+    if header.raw is not None or capacity % wire.RING_PAGE or not header.sound(capacity):
+        return False
+    entry = wire.RING_PAGE + header.tail % capacity
+    record = entry + wire.RING_ENTRY
+    if not used or len(probe.head) < record + 8:
+        return False
+    length = wire.RingFrame.layout.place("_length").get(probe.head, entry)
+    type_of_record = wire.LogRecord.layout.place("_type").get(probe.head, record)
+    return length <= used - wire.RING_ENTRY and type_of_record == RECORD_TYPE
 
 
 def sniff_packet(probe: Probe) -> Confidence:
@@ -148,19 +149,11 @@ def sniff_packet(probe: Probe) -> Confidence:
 
     if not wire.MIN_PACKET < len(head) <= wire.MAX_PACKET:
         return Confidence.NONE
-    if int.from_bytes(head[24:28], "little", signed=True) not in wire.LEGACY_SEVERITIES:
+    packet = wire.LegacyPacket.decoded(head, wire.STATE)
+    if packet is None or not any(head[:24]):
         return Confidence.NONE
-    at, tags = wire.PACKET_HEADER, 0
-    while at < len(head) and head[at]:
-        if head[at] > wire.MAX_TAG_BYTES or tags == wire.MAX_TAGS:
-            return Confidence.NONE
-        at += 1 + head[at]
-        tags += 1
-    # The tags are followed by a text with a zero byte at its end, and no other zero byte.
-    text = head[at + 1 : -1]
-    if at + 1 >= len(head) or 0 in text or not any(head[:24]):
-        return Confidence.NONE
-    return Confidence.POSSIBLE
+    is_plausible = packet.severity in wire.LEGACY_SEVERITIES
+    return Confidence.POSSIBLE if is_plausible else Confidence.NONE
 
 
 def sniff_stream(probe: Probe) -> Confidence:
@@ -176,9 +169,8 @@ def sniff_stream(probe: Probe) -> Confidence:
 
     if not probe.head.startswith(wire.STREAM_MAGIC):
         return Confidence.NONE
-    version = int.from_bytes(probe.head[8:16].ljust(8, b"\0"), "little")
-    sound = len(probe.head) >= wire.STREAM_HEADER and version == wire.STREAM_VERSION
-    return Confidence.CERTAIN if sound else Confidence.LIKELY
+    header = wire.StreamHeader().pack()
+    return Confidence.CERTAIN if probe.head.startswith(header) else Confidence.LIKELY
 
 
 # --- Options -----------------------------------------------------------------------------

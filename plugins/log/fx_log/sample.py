@@ -35,25 +35,25 @@ def sample(nbytes: int) -> bytes:
     shapes, starts, numbers, keys = _shapes()
     rounds = max(1, round(nbytes / (8 * shapes.size)))
     words = np.tile(shapes, rounds)
-    begin = np.repeat(np.arange(rounds) * shapes.size, SHAPES)
-    number = np.arange(rounds * SHAPES, dtype=np.int64)
-    words[begin + np.tile(starts, rounds) + 1] = 1_000_000_000 + STEP_NS * number
-    words[begin + np.tile(numbers, rounds)] = decimal_text(number, len(NUMBER))
-    words[begin + np.tile(keys, rounds)] = number * 7919 % 100_003
+    round_begin = np.repeat(np.arange(rounds) * shapes.size, SHAPES)
+    record_number = np.arange(rounds * SHAPES, dtype=np.int64)
+    words[round_begin + np.tile(starts, rounds) + 1] = 1_000_000_000 + STEP_NS * record_number
+    words[round_begin + np.tile(numbers, rounds)] = decimal_text(record_number, len(NUMBER))
+    words[round_begin + np.tile(keys, rounds)] = record_number * 7919 % 100_003
     if 8 * shapes.size <= nbytes:
         return words.tobytes()
     # Fewer records than shapes, but at least one.
-    ends = [*starts[1:].tolist(), shapes.size]
-    return words[: next((end for end in ends if 8 * end >= nbytes), shapes.size)].tobytes()
+    shape_ends = [*starts[1:].tolist(), shapes.size]
+    return words[: next((end for end in shape_ends if 8 * end >= nbytes), shapes.size)].tobytes()
 
 
 @cache
 def _shapes() -> tuple[NDArray[np.int64], ...]:
     """Return the words of all shapes; start, message number and key's value of each shape."""
-    pieces: list[bytes] = []
-    writer = LogWriter(SimpleNamespace(put=pieces.append))
+    records_written: list[bytes] = []
+    writer = LogWriter(SimpleNamespace(put=records_written.append))
     places: list[tuple[int, int, int]] = []
-    at = 0
+    words_so_far = 0
     for shape in range(SHAPES):
         text = f"request {NUMBER} {VERBS[shape % len(VERBS)]} {'a peer ' * (shape % 2)}"
         arguments = [
@@ -64,11 +64,13 @@ def _shapes() -> tuple[NDArray[np.int64], ...]:
             (KEYS[shape % len(KEYS)], ArgType.INT64, 0),
         ]
         writer.put(LEVELS[shape % len(LEVELS)], arguments, time=0)
-        words = len(pieces[-1]) // 8
-        places.append((at, at + pieces[-1].index(NUMBER.encode()) // 8, at + words - 1))
-        at += words
+        record_words = len(records_written[-1]) // 8
+        number_word = records_written[-1].index(NUMBER.encode()) // 8
+        key_word = record_words - 1
+        places.append((words_so_far, words_so_far + number_word, words_so_far + key_word))
+        words_so_far += record_words
     starts, numbers, keys = np.array(places, np.int64).T
-    return np.frombuffer(b"".join(pieces), "<i8"), starts, numbers, keys
+    return np.frombuffer(b"".join(records_written), "<i8"), starts, numbers, keys
 
 
 SCENARIO = """

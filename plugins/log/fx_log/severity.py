@@ -11,10 +11,7 @@ from typing import Final
 
 from fxframework.errors import UsageError, did_you_mean
 
-__all__ = ["ERAS", "Level", "legacy_level", "level_of", "otel_number", "parse_level"]
-
-ERAS: Final = ("current", "2022")
-"""Conversions of legacy packets' severities: clamped to a byte, or as readers of 2022 did."""
+__all__ = ["Level", "legacy_level", "level_of", "otel_number", "parse_level"]
 
 
 class Level(IntEnum):

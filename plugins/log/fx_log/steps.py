@@ -83,13 +83,16 @@ class Log:
         """Write the record."""
         logger = stage.writer
         pid, tid = stage.ids
+        file = None
+        if self.file is not None:
+            file = stage.text(self.file)
         logger.writer.write(
             self.severity,
             stage.text(self.log),
             stage.args(self.keys),
             time=logger.now(),
             tags=[stage.text(tag) for tag in (*self.tags, *logger.tags)],
-            file=None if self.file is None else stage.text(self.file),
+            file=file,
             line=self.line,
             pid=pid,
             tid=tid,
@@ -149,13 +152,8 @@ class LogThread(workload.ThreadParameters):
             ("fx_log.write.writer", self.socket, self.process),
             lambda: LogWriter(socket, clock=clock, always_file_line=True),
         )
-        logger = Logger(
-            writer,
-            socket,
-            tuple(self.tags),
-            self.tag,
-            clock.boot_ns if self.clock == "boot" else clock.monotonic_ns,
-        )
+        now = clock.boot_ns if self.clock == "boot" else clock.monotonic_ns
+        logger = Logger(writer, socket, tuple(self.tags), self.tag, now)
         pid, tid = workload.start(self, run, self.socket, logger, self.script).ids
         return Outcome.ok(pid=pid, tid=tid)
 
@@ -226,11 +224,9 @@ def _pieces(records: Iterator[LogFileRecord]) -> Iterator[_Piece]:
     """Yield the pieces of a log in order."""
     encoder = RecordEncoder("log")
     for record in records:
-        data = encoder.encode(record)
-        if isinstance(record, LogRecord):
-            yield _Piece(data, log=True, ns=None if record.control else record.ns)
-        else:
-            yield _Piece(data, log=False)
+        is_log = isinstance(record, LogRecord)
+        ns = record.ns if isinstance(record, LogRecord) and not record.control else None
+        yield _Piece(encoder.encode(record), log=is_log, ns=ns)
 
 
 def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
@@ -242,11 +238,11 @@ def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     sent = [piece for piece in pieces if piece.log]
     socket = target.log_socket(sum(len(piece.data) for piece in sent))
     lost = workload.replay(run, sent, lambda piece: socket.send(piece.data))["dropped"]
-    out = bytearray()
+    log_bytes = bytearray()
     for piece in pieces:
-        out += (socket.receive() or b"") if piece.log else piece.data
-    run.put(name, bytes(out))
-    facts = {"records": len(sent), "bytes": len(out)}
+        log_bytes += (socket.receive() or b"") if piece.log else piece.data
+    run.put(name, bytes(log_bytes))
+    facts = {"records": len(sent), "bytes": len(log_bytes)}
     if lost:
         return Outcome.failed(f"the target dropped {lost:,} of {len(sent):,} records", **facts)
     return Outcome.ok(f"{len(sent):,} records", **facts)
@@ -259,15 +255,15 @@ def _into_socket(name: str, pieces: list[_Piece], run: Run) -> Outcome:
 
     def send(piece: _Piece) -> bool:
         nonlocal uncounted
-        edited = None
+        counting_record = None
         if uncounted and piece.ns is not None:
-            edited = add_dropped_count(piece.data, uncounted)
-        taken = socket.send(piece.data if edited is None else edited)
-        if not taken:
+            counting_record = add_dropped_count(piece.data, uncounted)
+        is_sent = socket.send(counting_record or piece.data)
+        if not is_sent:
             uncounted += 1
-        elif edited is not None:
+        elif counting_record is not None:
             uncounted = 0
-        return taken
+        return is_sent
 
     counts = workload.replay(run, [piece for piece in pieces if piece.log], send)
     del counts["refused"]

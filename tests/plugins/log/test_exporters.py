@@ -508,13 +508,13 @@ def test_no_more_is_held_than_a_batch_and_a_log(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(presentation, "ROWS", 8)
     capture = hand_made(*many(200))
     held: list[int] = []
-    made = presentation.ChildColumns.made
+    rendered = presentation.ChildColumns.rendered
 
     def watched(children: Any, *given: Any) -> Any:
         held.append(len(children._parents))
-        return made(children, *given)
+        return rendered(children, *given)
 
-    monkeypatch.setattr(presentation.ChildColumns, "made", watched)
+    monkeypatch.setattr(presentation.ChildColumns, "rendered", watched)
     batches = list(presentation.walk(capture, lambda args: [1] * len(args), Counter()))
     assert sum(map(len, batches)) == 200
     assert max(map(len, batches)) <= 8

@@ -63,25 +63,28 @@ class JsonExport(TreeExport):
             f'{{"data_source":"Inspect","metadata":{orjson.dumps(metadata).decode()},'
             f'"moniker":{quoted(moniker)},"payload":'
         )
-        long = self._long_texts(capture)
-        names = Texts(strings_of(capture.strings), lambda data: quoted(long.of(data)))
+        long_texts = self._long_texts(capture)
+        names = Texts(strings_of(capture.strings), lambda data: quoted(long_texts.of(data)))
         depth = -1
-        filled = False
-        inside: list[set[int]] = []
-        for node in walk(capture, self._render(long)):
+        has_members = False
+        open_names: list[set[int]] = []
+        for node in walk(capture, self._render(long_texts)):
             closing = "}" * (depth - node.depth + 1)
-            del inside[node.depth :]
-            if inside:
-                self._count_same(inside[-1], node.name)
-            mine: set[int] = set()
-            inside.append(mine)
+            del open_names[node.depth :]
+            if open_names:
+                self._count_same(open_names[-1], node.name)
+            own_names: set[int] = set()
+            open_names.append(own_names)
             # A comma follows a sibling or a property, but not the opening of a node.
-            comma = "," if closing or (depth >= 0 and filled) else ""
-            yield f"{closing}{comma}{'' if depth >= 0 else '{'}{names[node.name]}:{{"
-            filled = False
+            opening = "{"
+            if depth >= 0:
+                opening = "," if closing or has_members else ""
+            yield f"{closing}{opening}{names[node.name]}:{{"
+            has_members = False
             for key, value in node.properties:
-                self._count_same(mine, key)
-                comma, filled = "," if filled else "", True
+                self._count_same(own_names, key)
+                comma = "," if has_members else ""
+                has_members = True
                 if isinstance(value, str):
                     yield f"{comma}{names[key]}:{value}"
                 else:
@@ -123,9 +126,9 @@ class JsonExport(TreeExport):
     def _numbers(self, values: Sequence[Bound]) -> str:
         return numbers(values) or f"[{','.join(map(self._number, values))}]"
 
-    def _histogram(self, one: Histogram) -> str:
+    def _histogram(self, histogram: Histogram) -> str:
         members = []
-        for name, value in one.condensed().items():
+        for name, value in histogram.condensed().items():
             if isinstance(value, list):
                 members.append(f'"{name}":{self._numbers(value)}')
             else:

@@ -40,7 +40,9 @@ def plain(text: str) -> str:
     """Return the text with escapes for unprintable characters."""
     if not text or text.isprintable():
         return text
-    return "".join(each if each.isprintable() else escape(each) for each in text)
+    return "".join(
+        character if character.isprintable() else escape(character) for character in text
+    )
 
 
 def escape(character: str) -> str:
@@ -57,16 +59,16 @@ def debugged(text: str) -> str:
 
 def rust_double(value: float) -> str:
     """Return the double as Rust prints it: no exponent, and no fraction if it is whole."""
-    shown = repr(value)
-    if "e" in shown:
-        return f"{Decimal(shown):f}"
-    return "NaN" if shown == "nan" else shown.removesuffix(".0")
+    digits = repr(value)
+    if "e" in digits:
+        return f"{Decimal(digits):f}"
+    return "NaN" if digits == "nan" else digits.removesuffix(".0")
 
 
 def numbers(values: Sequence[Bound]) -> str:
     """Return an array of numbers as JSON; the empty string if one of them is NaN or infinite."""
-    shown = orjson.dumps(values).decode()
-    return "" if "null" in shown else shown
+    array_json = orjson.dumps(values).decode()
+    return "" if "null" in array_json else array_json
 
 
 def string_list(codes: Sequence[int], strings: Mapping[int, str]) -> Iterator[str]:
@@ -97,8 +99,8 @@ class LongTexts:
         """Return the short form to write for a string; None to write it in full."""
         if len(data) < LONG:
             return None
-        shown = self._known.get(data)
-        if shown is None:
+        short_form = self._known.get(data)
+        if short_form is None:
             beginning = data[: 4 * BEGINNING].decode("utf-8", "replace")[:BEGINNING]
             self._known[data] = f"{beginning}… ({len(data)} bytes, in full above)"
             return None
@@ -106,12 +108,12 @@ class LongTexts:
             self._left -= len(data)
             return None
         self._dropped[REPEATED] += 1
-        return shown
+        return short_form
 
     def of(self, data: bytes) -> str:
         """Return the text of a string, perhaps shortened."""
-        shown = self.in_part(data)
-        return decoded(data, self._dropped) if shown is None else shown
+        short_form = self.in_part(data)
+        return decoded(data, self._dropped) if short_form is None else short_form
 
 
 class Texts(dict[int, str]):

@@ -42,40 +42,44 @@ class SeriesExport(TreeExport):
         self._dropped[UNORDERED] += self._last is not None and count < self._last
         self._last = count
         head = f"{self._number},{_cell(capture.name)},{count},"
-        known, now = self._known, {}
+        known_cells = self._known
+        cells_now = {}
         times: Counter[str] = Counter()
-        long = self._long_texts(capture)
+        long_texts = self._long_texts(capture)
         for path, kind, value, _offset in entries(capture):
             if kind == "node":
                 continue
             key = (path, times[path])
             times[path] += 1
-            now[key] = found = (kind, self._cell(value))
-            before = known.get(key)
-            change = "first" if not self._number else "added" if before is None else "changed"
-            if before == found:
+            cell = self._cell(value)
+            cells_now[key] = (kind, cell)
+            # Of the first snapshot all is new; later ones are compared with the one before.
+            change = "changed"
+            if not self._number:
+                change = "first"
+            elif key not in known_cells:
+                change = "added"
+            elif known_cells[key] == cells_now[key]:
                 if not self._all:
                     continue
                 change = "same"
-            cell = found[1]
             if isinstance(value, str) and value in self._cells:
-                cell = long.in_part(self._cells[value][1]) or cell
+                cell = long_texts.in_part(self._cells[value][1]) or cell
             yield head + _row(change, path, kind, cell)
-        for key, (kind, _) in known.items():
-            if key not in now:
+        for key, (kind, _) in known_cells.items():
+            if key not in cells_now:
                 yield head + _row(GONE, key[0], kind, "")
-        self._known = now
+        self._known = cells_now
         self._number += 1
 
     def _cell(self, value: Any) -> str:
         """Return the cell of a value."""
         if not isinstance(value, str) or len(value) < LONG:
             return _csv_value(value)
-        known = self._cells.get(value)
-        if known is None:
+        if value not in self._cells:
             cell = _csv_value(value)
-            known = self._cells[value] = (cell, cell.encode())
-        return known[0]
+            self._cells[value] = (cell, cell.encode())
+        return self._cells[value][0]
 
 
 def _generation(capture: Capture) -> int:
@@ -90,12 +94,12 @@ def _row(change: str, path: str, kind: str, value: str) -> str:
 
 def split_property(path: str) -> tuple[str, str]:
     """Split the path of a property into the path of its node and its name."""
-    at = len(path)
+    colon = len(path)
     while True:  # the last unescaped colon ends the node's path
-        at = path.rindex(":", 0, at)
-        behind = len(path[:at]) - len(path[:at].rstrip("\\"))
-        if behind % 2 == 0:
-            return path[:at], unescaped(path[at + 1 :])
+        colon = path.rindex(":", 0, colon)
+        backslashes = len(path[:colon]) - len(path[:colon].rstrip("\\"))
+        if backslashes % 2 == 0:
+            return path[:colon], unescaped(path[colon + 1 :])
 
 
 def _csv_value(value: Any) -> str:

@@ -43,10 +43,10 @@ ROW: Final = 16
 def _hex_rows(data: bytes) -> str:
     """Return the lines of a hex dump."""
     rows = []
-    for at in range(0, len(data), ROW):
-        piece = data[at : at + ROW]
-        letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in piece)
-        rows.append(f"{at:08x}\t{piece.hex(' '):<{3 * ROW - 1}} \t{letters}\n")
+    for start in range(0, len(data), ROW):
+        row_bytes = data[start : start + ROW]
+        letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row_bytes)
+        rows.append(f"{start:08x}\t{row_bytes.hex(' '):<{3 * ROW - 1}} \t{letters}\n")
     return "".join(rows).strip()
 
 
@@ -54,8 +54,8 @@ def _bound(type: str) -> Callable[[Bound], str]:
     """Return the function that formats bounds of buckets."""
     if type == "double":
         return lambda value: rust_double(float(value))
-    least, most = RANGES[type]
-    edges = {most: "<max>"} | ({least: "<min>"} if least else {})
+    least, greatest = RANGES[type]
+    edges = {greatest: "<max>"} | ({least: "<min>"} if least else {})
     return lambda value: edges.get(value) or str(value)
 
 
@@ -74,25 +74,26 @@ class TreeTextExport(TreeExport):
         strings = strings_of(capture.strings)
         names = Texts(strings, lambda data: plain(long.of(data)))
         texts = Texts(strings, long.of)
-        root = True
+        is_root = True
         for node in walk(capture, self._render(long)):
-            if root:
+            if is_root:
                 yield "  payload:\n"
-                root = False
+                is_root = False
             if node.depth > DEEPEST:
                 self._dropped[DEEP] += 1
             indent = INDENT * (min(node.depth, DEEPEST) + 2)
             yield f"{indent}{names[node.name]}:\n"
             for code, value in node.properties:
-                shown = (
-                    value if isinstance(value, str) else _strings([texts[slot] for slot in value])
-                )
-                if MARGIN in shown:
-                    shown = shown.replace(MARGIN, indent + INDENT)
-                yield f"{indent}{INDENT}{names[code]}{shown}\n"
+                if isinstance(value, str):
+                    value_text = value
+                else:
+                    value_text = _strings([texts[slot] for slot in value])
+                if MARGIN in value_text:
+                    value_text = value_text.replace(MARGIN, indent + INDENT)
+                yield f"{indent}{INDENT}{names[code]}{value_text}\n"
             for link in node.links:
                 self._count_link(link)
-        if root:
+        if is_root:
             yield "  payload: null\n"
 
     def _head(self, capture: Capture) -> str:
@@ -128,9 +129,9 @@ class TreeTextExport(TreeExport):
     def _double(self, value: float) -> str:
         if special_double(value):
             return f" = {rust_double(value)}"
-        shown = f"{value:.6f}"
-        self._dropped[ROUNDED] += float(shown) != value
-        return f" = {shown}"
+        rounded = f"{value:.6f}"
+        self._dropped[ROUNDED] += float(rounded) != value
+        return f" = {rounded}"
 
 
 def _array(type: str, slots: Sequence[Bound], _format: int) -> str:
@@ -139,15 +140,15 @@ def _array(type: str, slots: Sequence[Bound], _format: int) -> str:
     return f" = {list(slots)}"
 
 
-def _histogram(one: Histogram) -> str:
-    show = _bound(one.type)
-    count: Callable[[Any], str] = rust_double if one.type == "double" else str
+def _histogram(histogram: Histogram) -> str:
+    show = _bound(histogram.type)
+    count: Callable[[Any], str] = rust_double if histogram.type == "double" else str
     buckets = ", ".join(
-        f"[{show(least)},{show(most)})={count(value)}"
-        for (least, most), value in zip(one.bounds(), one.counts, strict=True)
+        f"[{show(least)},{show(greatest)})={count(value)}"
+        for (least, greatest), value in zip(histogram.bounds(), histogram.counts, strict=True)
         if value > 0
     )
-    lines = [f"type = {one.kind}", f"size = {one.size}", f"buckets = [{buckets}]"]
+    lines = [f"type = {histogram.kind}", f"size = {histogram.size}", f"buckets = [{buckets}]"]
     return "".join([":", *(f"\n{MARGIN}{INDENT}{line}" for line in lines)])
 
 
@@ -178,25 +179,25 @@ class SelectorExport(TreeExport):
 
     def _pieces(self, capture: Capture) -> Iterator[str]:
         """Yield the selectors in the order of the tree, without repeats."""
-        seen: set[str] = set()
-        empty = None
+        written: set[str] = set()
+        empty_node = None
         for path, kind, _, _ in entries(capture):
             if kind.endswith(" link"):
                 self._dropped[LINKS] += 1
                 continue
-            if empty is not None and not path.startswith((f"{empty}/", f"{empty}:")):
-                yield self._once(empty, seen)
-            empty = path if kind == "node" else None
-            if empty is None:
-                yield self._once(path, seen)
-        if empty is not None:
-            yield self._once(empty, seen)
+            if empty_node is not None and not path.startswith((f"{empty_node}/", f"{empty_node}:")):
+                yield self._once(empty_node, written)
+            empty_node = path if kind == "node" else None
+            if empty_node is None:
+                yield self._once(path, written)
+        if empty_node is not None:
+            yield self._once(empty_node, written)
 
-    def _once(self, selector: str, seen: set[str]) -> str:
-        if selector in seen:
+    def _once(self, selector: str, written: set[str]) -> str:
+        if selector in written:
             return ""
         if not _NAMES.fullmatch(selector):
             self._dropped[NAMELESS] += 1
             return ""
-        seen.add(selector)
+        written.add(selector)
         return f"{printable(selector)}\n"

@@ -44,11 +44,11 @@ class TreeJsonExport(TreeExport):
 
     def _pieces(self, capture: Capture) -> Iterator[str]:
         """Yield each node's name and properties, its children, and then its links."""
-        pooled = strings_of(capture.strings)
-        names = Texts(pooled, partial(self._member, "name"))
-        contents = Texts(pooled, partial(self._member, "content"))
+        pooled_strings = strings_of(capture.strings)
+        names = Texts(pooled_strings, partial(self._member, "name"))
+        contents = Texts(pooled_strings, partial(self._member, "content"))
         self._long = self._long_texts(capture)
-        strings = Texts(pooled, lambda data: quoted(self._long.of(data)))
+        strings = Texts(pooled_strings, lambda data: quoted(self._long.of(data)))
         closing: list[Sequence[str]] = []
         for node in walk(capture, self._render(names)):
             comma = ""
@@ -66,12 +66,12 @@ class TreeJsonExport(TreeExport):
                     yield "}"
                 comma = ","
             yield '],"children":['
-            left = [link for link in node.links if link.state != EXPANDED]
-            if not left:
+            links_left = [link for link in node.links if link.state != EXPANDED]
+            if not links_left:
                 closing.append(("]}",))
                 continue
             ending = ['],"links":']
-            for comma, link in zip(["[", *"," * (len(left) - 1)], left, strict=True):
+            for comma, link in zip(["[", *"," * (len(links_left) - 1)], links_left, strict=True):
                 ending += [
                     comma, "{", names[link.name], ",", contents[link.content],
                     f',"disposition":"{link.disposition}"}}',
@@ -105,10 +105,10 @@ class TreeJsonExport(TreeExport):
         def render(batch: Table, slots: Slots) -> list[tuple[str, Shown]]:
             codes = batch.array("name").tolist()
             types = batch.array("type").tolist()
-            shown = values.of(batch, slots)
+            rendered_values = values.of(batch, slots)
             return [
                 (f"{{{names[code]}{keys[number]}", value)
-                for code, number, value in zip(codes, types, shown, strict=True)
+                for code, number, value in zip(codes, types, rendered_values, strict=True)
             ]
 
         return render
@@ -121,24 +121,24 @@ class TreeJsonExport(TreeExport):
         try:
             return f'"{key}":{quoted(data.decode())}'
         except UnicodeDecodeError:
-            shown = f'"{key}":{quoted(data.decode("utf-8", "replace"))}'
+            member_json = f'"{key}":{quoted(data.decode("utf-8", "replace"))}'
             if self._lossless:
-                return f'{shown},"{key}_bytes_hex":"{data.hex()}"'
+                return f'{member_json},"{key}_bytes_hex":"{data.hex()}"'
             self._dropped[NOT_UTF8] += 1
-            return shown
+            return member_json
 
     def _double(self, value: float) -> str:
         special = special_double(value)
         if not special:
             return f'"double":{value!r}'
-        shown = f'"double":"{special}"'
+        member_json = f'"double":"{special}"'
         bits = bits_of(value)
         if special != "NaN" or bits == CANONICAL_NAN:
-            return shown
+            return member_json
         if self._lossless:
-            return f'{shown},"double_bits":"0x{bits:016x}"'
+            return f'{member_json},"double_bits":"0x{bits:016x}"'
         self._dropped[PAYLOADS] += 1
-        return shown
+        return member_json
 
     def _number(self, value: Bound) -> str:
         if not isinstance(value, float):
@@ -152,12 +152,14 @@ class TreeJsonExport(TreeExport):
         return numbers(values) or f"[{','.join(map(self._number, values))}]"
 
     def _array(self, type: str, slots: Sequence[Bound], format: int) -> str:
-        display = (
-            f',"display":"{ARRAY_FORMATS[format]}"' if format and format in ARRAY_FORMATS else ""
-        )
+        display = ""
+        if format and format in ARRAY_FORMATS:
+            display = f',"display":"{ARRAY_FORMATS[format]}"'
         return f'"{type}_array":{self._numbers(slots)}{display}'
 
-    def _histogram(self, one: Histogram) -> str:
-        members = [f'"{name}":{self._number(value)}' for name, value in one.parameters().items()]
-        members += [f'"size":{one.size}', f'"counts":{self._numbers(one.counts)}']
-        return f'"{one.type}_{one.kind}_histogram":{{{",".join(members)}}}'
+    def _histogram(self, histogram: Histogram) -> str:
+        members = [
+            f'"{name}":{self._number(value)}' for name, value in histogram.parameters().items()
+        ]
+        members += [f'"size":{histogram.size}', f'"counts":{self._numbers(histogram.counts)}']
+        return f'"{histogram.type}_{histogram.kind}_histogram":{{{",".join(members)}}}'

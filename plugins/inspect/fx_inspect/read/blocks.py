@@ -93,11 +93,11 @@ class Noted:
 
     def in_order(self) -> I64:
         """Return the same by record. Those of one record keep the order in which they came."""
-        found = self.as_added()
-        records = found[:, 2]
+        findings = self.as_added()
+        records = findings[:, 2]
         if (records[1:] >= records[:-1]).all():
-            return found
-        return found[np.argsort(records, kind="stable")]
+            return findings
+        return findings[np.argsort(records, kind="stable")]
 
 
 class Gathered:
@@ -114,8 +114,8 @@ class Gathered:
 
     def joined(self, name: str) -> NDArray[Any]:
         """Return a column, which is not kept here any longer."""
-        pieces = self._pieces.pop(name)
-        return np.concatenate([np.zeros(0, self._kinds[name]), *pieces])
+        column_pieces = self._pieces.pop(name)
+        return np.concatenate([np.zeros(0, self._kinds[name]), *column_pieces])
 
 
 class Columns:
@@ -220,12 +220,14 @@ class Run:
             words = self.blocks.numbers.integers(starts + WORD * place, WORD, big=False)
             stray = words & mask != 0
             self._note(rules.RESERVED_BITS_SET, rows[stray], words[stray])
-            rows, starts = rows[~stray], starts[~stray]
+            rows = rows[~stray]
+            starts = starts[~stray]
 
     def _note_header(self) -> None:
         """Note what is wrong with the header, which is the first record."""
         data = self.blocks.data
-        header, size = self.header, wire.ORDER_SIZE(int(self.orders[0]))
+        header = self.header
+        size = wire.ORDER_SIZE(int(self.orders[0]))
 
         def note(rule: Rule, value: int) -> None:
             self.noted.add(rule, 0, value, 0)
@@ -241,15 +243,16 @@ class Run:
             note(rules.LOCKED, to_i64(header.generation))
         elif header.generation == wire.FROZEN_GENERATION:
             note(rules.FROZEN_VMO, 0)
-        claimed = header.vmo_size
-        if claimed is None:
+        # Only a header of more than one unit has it.
+        claimed_size = header.vmo_size
+        if claimed_size is None:
             return
-        if claimed < size or claimed > wire.MAX_VMO or claimed % wire.UNIT:
-            note(rules.NO_SIZE, claimed)
-        elif claimed > data.size:
-            note(rules.SHORTER_THAN_ITS_SIZE, claimed)
-        elif claimed < data.size:
-            note(rules.LONGER_THAN_ITS_SIZE, claimed)
+        if claimed_size < size or claimed_size > wire.MAX_VMO or claimed_size % wire.UNIT:
+            note(rules.NO_SIZE, claimed_size)
+        elif claimed_size > data.size:
+            note(rules.SHORTER_THAN_ITS_SIZE, claimed_size)
+        elif claimed_size < data.size:
+            note(rules.LONGER_THAN_ITS_SIZE, claimed_size)
 
 
 class _Found:
@@ -296,58 +299,60 @@ class Blocks:
         self._room = min(ROOM, max(LEAST_ROOM, self.units // PART))
         self._max_record = limits.max_record or data.size
         base = wire.FAMILIES[self.layout]
-        whole = data[: wire.UNIT * self.units]
-        self._frames = frames_of_records(whole, base, room=self._room)
+        whole_units = data[: wire.UNIT * self.units]
+        self._frames = frames_of_records(whole_units, base, room=self._room)
         self._frames.asking = 1  # where damage ends, the reader knows
 
     def runs(self) -> Iterator[Run]:
         """Yield all records, up to some ``ROOM`` of them together, or a few more."""
-        unit, first = 0, 0
+        unit = 0
+        first_record = 0
         while wire.UNIT * unit < self.data.size:
-            run, unit = self._run(unit, first)
-            first += run.types.size
+            run, unit = self._run(unit, first_record)
+            first_record += run.types.size
             yield run
 
-    def _run(self, unit: int, first: int) -> tuple[Run, int]:
+    def _run(self, unit: int, first_record: int) -> tuple[Run, int]:
         """Return the records from a unit on, of which the first one has a number.
 
         The unit behind them is returned, too.
         """
-        found = _Found()
-        behind = self._end_of_zeros(unit)
-        if behind > unit + 1:
+        records = _Found()
+        end_of_zeros = self._end_of_zeros(unit)
+        if end_of_zeros > unit + 1:
             # Megabytes of zeros are not looked at unit by unit.
-            found.add_stretch(unit, wire.PADDING)
-            unit = behind
-        while unit < self.units and found.count < self._room:
+            records.add_stretch(unit, wire.PADDING)
+            unit = end_of_zeros
+        while unit < self.units and records.count < self._room:
             frames = self._frames
-            count, why = frames.read(
-                wire.UNIT * unit, self._room - found.count, wire.UNIT * self.units
+            count, stop_reason = frames.read(
+                wire.UNIT * unit, self._room - records.count, wire.UNIT * self.units
             )
             kinds = frames.kinds_found[:count].copy()
             types = kinds.astype(np.uint8)
             types[frames.entries[:count] < 0] = wire.UNKNOWN_BLOCK
             sizes = frames.sizes[:count] // wire.UNIT
-            found.add(frames.places[:count] // wire.UNIT, types, kinds, sizes)
+            records.add(frames.places[:count] // wire.UNIT, types, kinds, sizes)
             unit = frames.next // wire.UNIT
-            if why == ASKS:
-                unit = self._add_tail(unit, found)
+            if stop_reason == ASKS:
+                unit = self._add_tail(unit, records)
         if unit == self.units and wire.UNIT * unit < self.data.size:
-            trailing = np.full(1, self.data.size - wire.UNIT * unit)
-            found.damage.append((np.full(1, unit), rules.TRAILING_BYTES, trailing))
-            found.add_stretch(unit, wire.DAMAGED)
+            trailing_bytes = np.full(1, self.data.size - wire.UNIT * unit)
+            records.damage.append((np.full(1, unit), rules.TRAILING_BYTES, trailing_bytes))
+            records.add_stretch(unit, wire.DAMAGED)
             unit += 1
-        units, types, kinds, sizes = found.joined()
+        units, types, kinds, sizes = records.joined()
         is_zero = self._zeros(units, types, sizes)
         if is_zero[-1] and unit < self.units:
             # More zeros may follow, so these are left to the next run.
-            whole = int(np.flatnonzero(~is_zero)[-1]) + 1
-            unit = int(units[whole])
-            is_zero[whole:] = False
-            units, types, kinds, sizes = (
-                units[:whole], types[:whole], kinds[:whole], sizes[:whole]
-            )  # fmt: skip
-            is_zero = is_zero[:whole]
+            settled_records = int(np.flatnonzero(~is_zero)[-1]) + 1
+            unit = int(units[settled_records])
+            is_zero[settled_records:] = False
+            units = units[:settled_records]
+            types = types[:settled_records]
+            kinds = kinds[:settled_records]
+            sizes = sizes[:settled_records]
+            is_zero = is_zero[:settled_records]
         if is_zero.any():
             follows = np.append(False, is_zero[:-1])
             precedes = np.append(is_zero[1:], False)
@@ -355,36 +360,39 @@ class Blocks:
             types[begins_padding] = wire.PADDING
             sizes[begins_padding] = 0
             stays = ~(is_zero & follows)
-            units, types, kinds, sizes = units[stays], types[stays], kinds[stays], sizes[stays]
+            units = units[stays]
+            types = types[stays]
+            kinds = kinds[stays]
+            sizes = sizes[stays]
         noted = Noted()
 
         def note(rule: Rule, where: NDArray[np.bool_], values: I64) -> None:
             rows = np.flatnonzero(where)
-            noted.add(rule, units[rows], values[rows], first + rows)
+            noted.add(rule, units[rows], values[rows], first_record + rows)
 
-        for damaged, numbers, values in found.damage:
-            noted.add(numbers, damaged, values, first + np.searchsorted(units, damaged))
-        largest = int(sizes.max())
-        if wire.UNIT * largest > self._max_record:
+        for damaged, numbers, values in records.damage:
+            noted.add(numbers, damaged, values, first_record + np.searchsorted(units, damaged))
+        largest_size = int(sizes.max())
+        if wire.UNIT * largest_size > self._max_record:
             is_over = wire.UNIT * sizes > self._max_record
             note(rules.BLOCK_OVER_LIMIT, is_over, wire.UNIT * sizes)
             types[is_over] = wire.DAMAGED
             sizes[is_over] = 0
-        if largest > LARGEST_SOUND:
+        if largest_size > LARGEST_SOUND:
             note(rules.LARGE_BLOCK, sizes > LARGEST_SOUND, wire.UNIT * sizes)
         note(rules.UNKNOWN_TYPE, types == wire.UNKNOWN_BLOCK, kinds)
         end = min(wire.UNIT * unit, self.data.size)
-        return Run(self, first, units, types, ORDERS[sizes], end, noted), unit
+        return Run(self, first_record, units, types, ORDERS[sizes], end, noted), unit
 
     def _end_of_zeros(self, unit: int) -> int:
         """Return the unit behind the units of zeros from a unit on."""
         while unit < self.units:
             stop = min(unit + SEARCHED, self.units)
             words = self.data[wire.UNIT * unit : wire.UNIT * stop].view("<i8")
-            there = words != 0
-            first = int(there.argmax())
-            if there[first]:
-                return unit + first // (wire.UNIT // WORD)
+            is_used = words != 0
+            first_word = int(is_used.argmax())
+            if is_used[first_word]:
+                return unit + first_word // (wire.UNIT // WORD)
             unit = stop
         return unit
 
@@ -396,15 +404,15 @@ class Blocks:
         rows = np.flatnonzero(is_zero & (sizes == 1))
         is_zero[:] = False
         starts = wire.UNIT * units[rows]
-        first, second = (
+        first_words, second_words = (
             self.numbers.integers(starts + place, WORD, big=False) for place in (0, WORD)
         )
-        is_zero[rows] = first | second == 0
+        is_zero[rows] = first_words | second_words == 0
         return is_zero
 
     # --- Damage -----------------------------------------------------------------------------------
 
-    def _add_tail(self, unit: int, found: _Found) -> int:
+    def _add_tail(self, unit: int, records: _Found) -> int:
         """Add all records from a unit on where no block can begin. Return the unit behind them.
 
         Only a block that is larger than what is left asks for this, so that is not much. A block
@@ -418,48 +426,52 @@ class Blocks:
         orders = wire.ORDER.get(words)
         kinds = wire.HEADS[self.layout].type.get(words)
         sizes = 1 << orders
-        is_known = (orders <= wire.MAX_ORDER) & (kinds < len(self.classes))
+        is_of_known_type = (orders <= wire.MAX_ORDER) & (kinds < len(self.classes))
         is_cut = sizes > end - places
-        fits = is_known & ~is_cut
+        fits = is_of_known_type & ~is_cut
         if self.layout != "v0":
             fits &= wire.RESERVED_BITS.get(words) == 0
-        following, fitting = _next_of(_followed(fits, sizes, words != 0)), _next_of(fits)
-        resumed = np.where(following < end, following, fitting)[1:]
-        behind = np.where(is_cut, np.where(is_known, end, resumed), places + sizes)
-        path = _path(np.append(behind, end))
-        damaged = path[is_cut[path]]
+        followed_places = _next_of(_followed(fits, sizes, words != 0))
+        fitting_places = _next_of(fits)
+        resume_places = np.where(followed_places < end, followed_places, fitting_places)[1:]
+        place_behind = np.where(
+            is_cut, np.where(is_of_known_type, end, resume_places), places + sizes
+        )
+        path = _path(np.append(place_behind, end))
+        damaged_places = path[is_cut[path]]
         types = np.where(kinds[path] < len(self.classes), kinds[path], wire.UNKNOWN_BLOCK)
         types[is_cut[path]] = wire.DAMAGED
-        found.add(
+        records.add(
             unit + path, types.astype(np.uint8), kinds[path], np.where(is_cut, 0, sizes)[path]
         )
-        past, no_block = int(rules.BLOCK_PAST_THE_END), int(rules.NO_BLOCK)
-        numbers = np.where(is_known[damaged], past, no_block)
-        found.damage.append((unit + damaged, numbers, orders[damaged]))
+        past = int(rules.BLOCK_PAST_THE_END)
+        no_block = int(rules.NO_BLOCK)
+        numbers = np.where(is_of_known_type[damaged_places], past, no_block)
+        records.damage.append((unit + damaged_places, numbers, orders[damaged_places]))
         # The bytes after the last unit belong to a block past the end.
-        return self.units + int(is_cut[path[-1]] and is_known[path[-1]])
+        return self.units + int(is_cut[path[-1]] and is_of_known_type[path[-1]])
 
 
 def _followed(fits: NDArray[np.bool_], sizes: I64, is_used: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return from which units blocks follow: to the end, or ``FOLLOWING`` of those in use."""
     end = fits.size
     nowhere = end + 1
-    behind = np.append(np.where(fits, np.arange(end) + sizes, nowhere), [nowhere, nowhere])
+    unit_behind = np.append(np.where(fits, np.arange(end) + sizes, nowhere), [nowhere, nowhere])
     runs = np.append((fits & is_used).astype(np.int64), [FOLLOWING, 0])
     # Runs of one block become runs of two, of four, and so on.
     for _ in range(end.bit_length()):
-        runs = np.minimum(runs + runs[behind], FOLLOWING)
-        behind = behind[behind]
+        runs = np.minimum(runs + runs[unit_behind], FOLLOWING)
+        unit_behind = unit_behind[unit_behind]
     return runs[:end] >= FOLLOWING
 
 
-def _path(behind: I64) -> I64:
+def _path(place_behind: I64) -> I64:
     """Return the places from 0 on that follow one another, up to the last one, the end."""
-    end = behind.size - 1
+    end = place_behind.size - 1
     path = np.zeros(1, np.int64)
     while path[-1] < end:
-        path = np.append(path, behind[path])
-        behind = behind[behind]
+        path = np.append(path, place_behind[path])
+        place_behind = place_behind[place_behind]
     return path[path < end]
 
 

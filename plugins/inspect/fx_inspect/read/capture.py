@@ -40,7 +40,8 @@ FAILURES = "failed_allocations"
 
 def _check_links(options: Mapping[str, Any], path: str) -> None:
     """Check the options for links. Raises UsageError for a missing folder or negative depth."""
-    folder, depth = options.get("links"), options.get("link_depth", 0)
+    folder = options.get("links")
+    depth = options.get("link_depth", 0)
     if isinstance(folder, str) and folder and not Path(folder).is_dir():
         there = Path(folder).exists()
         raise UsageError(
@@ -146,7 +147,8 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
 
     def _batches(self, name: str, rows: int) -> Iterator[Table]:
         tree = self.first_pass().whole
-        count, at = tree.count(name), 0
+        count = tree.count(name)
+        at = 0
         while at < count:
             stop = tree.stop(name, at, min(at + rows, count))
             yield self._table_of(name, Batch(at, *tree.rows(name, at, stop)))
@@ -202,7 +204,8 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
 
     def _names(self, vmo: Vmo) -> list[dict[str, Any]]:
         """Return the longest strings among names, contents of links, and slots."""
-        uses, lengths = vmo.values.uses, vmo.texts.lengths
+        uses = vmo.values.uses
+        lengths = vmo.texts.lengths
         pooled = np.flatnonzero(uses)
         longest = pooled[np.argsort(-lengths[pooled], kind="stable")][:LISTED]
         return [

@@ -55,56 +55,61 @@ class Chains:
     """The numbers of the extents of each, in order."""
 
 
-def follow(extents: Extents, first_units: I64, first: I32, wanted: I64, most: int) -> Chains:
+def follow(
+    extents: Extents, first_units: I64, first_extents: I32, wanted: I64, most_bytes: int
+) -> Chains:
     """Follow chains that begin at extents (``first``, or their count), for as many bytes.
 
     All arrays have a row for each chain; ``most`` is how many bytes all of them may give.
     """
-    walk = _Walk(extents, first, wanted, most)
+    walk = _Walk(extents, first_extents, wanted, most_bytes)
     walk.go()
-    counts, visits = walk.counts, walk.joined()
+    counts = walk.counts
+    visits = walk.joined()
     bounds = bounds_of(counts)
-    given = walk.given
-    before = np.cumsum(given) - given
-    has_extent = first < extents.count
+    chain_bytes = walk.given
+    bytes_before = np.cumsum(chain_bytes) - chain_bytes
+    has_extent = first_extents < extents.count
     # From the one that goes over, only its first bytes count, and of later ones none.
-    over = has_extent & (wanted > 0) & (before + given > most)
-    cut = np.flatnonzero(over & (before < most))
-    given[over] = np.maximum(most - before, 0)[over]
-    kept = np.where(over, np.minimum(counts, 1), counts)
-    for chain in cut.tolist():  # there is one at most
-        mine = visits[bounds[chain] : bounds[chain + 1]]
-        sums = np.cumsum(extents.capacities[mine], dtype=np.int64)
-        kept[chain] = min(mine.size, int(np.searchsorted(sums, given[chain], "right")) + 1)
-    if (kept < counts).any():
+    is_over = has_extent & (wanted > 0) & (bytes_before + chain_bytes > most_bytes)
+    cut_chains = np.flatnonzero(is_over & (bytes_before < most_bytes))
+    chain_bytes[is_over] = np.maximum(most_bytes - bytes_before, 0)[is_over]
+    extents_counted = np.where(is_over, np.minimum(counts, 1), counts)
+    for chain in cut_chains.tolist():  # there is one at most
+        extents_of_chain = visits[bounds[chain] : bounds[chain + 1]]
+        sums = np.cumsum(extents.capacities[extents_of_chain], dtype=np.int64)
+        extents_counted[chain] = min(
+            extents_of_chain.size, int(np.searchsorted(sums, chain_bytes[chain], "right")) + 1
+        )
+    if (extents_counted < counts).any():
         index = np.arange(visits.size) - np.repeat(bounds[:-1], counts)
-        visits = visits[index < np.repeat(kept, counts)]
-        bounds = bounds_of(kept)
+        visits = visits[index < np.repeat(extents_counted, counts)]
+        bounds = bounds_of(extents_counted)
     goes_on = first_units.copy()
-    visited = kept > 0
+    visited = extents_counted > 0
     goes_on[visited] = extents.following[visits[bounds[1:][visited] - 1]]
-    nowhere = np.append(extents.next, extents.count)
-    last = np.where(visited, visits[np.maximum(bounds[1:] - 1, 0)] if visits.size else 0, 0)
-    next_extent = np.where(visited, nowhere[last], first)
+    following_extents = np.append(extents.next, extents.count)
+    last_extents = np.where(visited, visits[np.maximum(bounds[1:] - 1, 0)] if visits.size else 0, 0)
+    next_extent = np.where(visited, following_extents[last_extents], first_extents)
     faults = np.where(
         next_extent < extents.count, int(rules.CHAIN_CYCLE), int(rules.CHAIN_WITHOUT_EXTENT)
     )
     faults[goes_on == 0] = int(rules.CHAIN_TOO_SHORT)
-    faults[given >= wanted] = 0
-    faults[over] = int(rules.CHAINS_OVER_THE_FILE)
-    return Chains(given, faults, goes_on, bounds, visits)
+    faults[chain_bytes >= wanted] = 0
+    faults[is_over] = int(rules.CHAINS_OVER_THE_FILE)
+    return Chains(chain_bytes, faults, goes_on, bounds, visits)
 
 
 class _Walk:
     """Chains that are followed for 1 extent, then for 2, 4, 8 and so on."""
 
-    def __init__(self, extents: Extents, first: I32, wanted: I64, most: int) -> None:
+    def __init__(self, extents: Extents, first: I32, wanted: I64, most_bytes: int) -> None:
         self.none = extents.count
         self.next = np.append(extents.next, np.int32(self.none)).astype(np.int32)
         self.capacities = np.append(extents.capacities, np.int32(0))
         self.reach = _reach(self.next)
         self.wanted = wanted
-        self.most = most
+        self.most = most_bytes
         self.first = first
         self.counts = np.zeros(first.size, np.int64)
         self.given = np.zeros(first.size, np.int64)
@@ -113,49 +118,59 @@ class _Walk:
     def go(self) -> None:
         """Follow all chains to their ends."""
         chains = np.flatnonzero((self.first < self.none) & (self.wanted > 0))
-        known = self.first[chains].reshape(-1, 1)
-        total = self.capacities[known[:, 0]].astype(np.int64)
+        extents = self.first[chains].reshape(-1, 1)
+        total = self.capacities[extents[:, 0]].astype(np.int64)
         self.given[chains] = np.minimum(total, self.wanted[chains])
-        going = total < self.wanted[chains]
-        self._end(chains, known, np.ones(chains.size, np.int64), ~going)
-        chains, known, total = chains[going], known[going], total[going]
+        goes_on = total < self.wanted[chains]
+        self._end(chains, extents, np.ones(chains.size, np.int64), ~goes_on)
+        chains = chains[goes_on]
+        extents = extents[goes_on]
+        total = total[goes_on]
         jump = self.next
         while chains.size:
-            width = known.shape[1]
-            more = jump[known]
-            sums = np.cumsum(self.capacities[more], axis=1, dtype=np.int64) + total[:, None]
+            width = extents.shape[1]
+            next_extents = jump[extents]
+            running_bytes = (
+                np.cumsum(self.capacities[next_extents], axis=1, dtype=np.int64) + total[:, None]
+            )
             wanted = self.wanted[chains]
-            there = np.count_nonzero(more < self.none, axis=1)
-            steps = np.minimum(there, np.clip(self.reach[known[:, 0]] - width, 0, width))
-            needed = np.count_nonzero(sums < wanted[:, None], axis=1) + 1
-            steps = np.minimum(steps, needed)
-            behind = np.take_along_axis(sums, np.maximum(steps - 1, 0)[:, None], 1)[:, 0]
-            total = np.where(steps > 0, behind, total)
+            extents_there = np.count_nonzero(next_extents < self.none, axis=1)
+            steps = np.minimum(extents_there, np.clip(self.reach[extents[:, 0]] - width, 0, width))
+            steps_needed = np.count_nonzero(running_bytes < wanted[:, None], axis=1) + 1
+            steps = np.minimum(steps, steps_needed)
+            bytes_so_far = np.take_along_axis(running_bytes, np.maximum(steps - 1, 0)[:, None], 1)[
+                :, 0
+            ]
+            total = np.where(steps > 0, bytes_so_far, total)
             self.given[chains] = np.minimum(total, wanted)
             ends = (steps < width) | (total >= wanted)
             # A chain that begins behind as many bytes as all may give is cut, whatever follows.
-            before = np.cumsum(self.given) - self.given
-            is_cut = before[chains] >= self.most
+            bytes_before = np.cumsum(self.given) - self.given
+            is_cut = bytes_before[chains] >= self.most
             ends |= is_cut
-            known = np.concatenate((known, more), axis=1)
-            self._end(chains, known, np.where(is_cut, 1, width + steps), ends)
-            chains, known, total = chains[~ends], known[~ends], total[~ends]
+            extents = np.concatenate((extents, next_extents), axis=1)
+            self._end(chains, extents, np.where(is_cut, 1, width + steps), ends)
+            chains = chains[~ends]
+            extents = extents[~ends]
+            total = total[~ends]
             jump = jump[jump]
 
-    def _end(self, chains: I64, known: I32, counts: I64, ends: Mask) -> None:
+    def _end(self, chains: I64, extents: I32, extent_counts: I64, ends: Mask) -> None:
         """Keep the first ``counts`` extents of the chains that end."""
-        counts = counts[ends]
-        self.counts[chains[ends]] = counts
-        is_mine = np.arange(known.shape[1]) < counts[:, None]
-        self._pieces.append((chains[ends], counts, known[ends][is_mine]))
+        extent_counts = extent_counts[ends]
+        self.counts[chains[ends]] = extent_counts
+        is_mine = np.arange(extents.shape[1]) < extent_counts[:, None]
+        self._pieces.append((chains[ends], extent_counts, extents[ends][is_mine]))
 
     def joined(self) -> I32:
         """Return the extents of all chains, in the order of the chains."""
         starts = bounds_of(self.counts)
         visits = np.empty(int(starts[-1]), np.int32)
-        for chains, counts, known in self._pieces:
-            before = np.cumsum(counts) - counts
-            visits[np.arange(known.size) + np.repeat(starts[chains] - before, counts)] = known
+        for chains, counts, extents in self._pieces:
+            places_before = np.cumsum(counts) - counts
+            visits[np.arange(extents.size) + np.repeat(starts[chains] - places_before, counts)] = (
+                extents
+            )
         return visits
 
 
@@ -166,7 +181,8 @@ def _reach(next_of: I32) -> I64:
     """
     none = next_of.size - 1
     endless = np.full(next_of.size, next_of.size, np.int64)
-    jump, steps = next_of, 1
+    jump = next_of
+    steps = 1
     while (jump != none).any():
         if steps > none:
             break
@@ -180,7 +196,8 @@ def _reach(next_of: I32) -> I64:
     in_cycle[none] = False
     entry = np.where(in_cycle, np.arange(next_of.size), next_of)
     to_entry = np.where(in_cycle, 0, 1)
-    least, around = np.arange(next_of.size), next_of
+    least = np.arange(next_of.size)
+    around = next_of
     for _ in range(steps.bit_length()):
         to_entry = to_entry + to_entry[entry]
         entry = entry[entry]

@@ -95,7 +95,8 @@ class Objects:
 
     def record(self, row: int) -> InspectRecord:
         """Return a record."""
-        start, end = self._bounds[row], self._bounds[row + 1]
+        start = self._bounds[row]
+        end = self._bounds[row + 1]
         type = int(self.run.types[row])
         if type == wire.PADDING:
             return Padding(offset=start, nbytes=end - start)

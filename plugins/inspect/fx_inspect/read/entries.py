@@ -49,7 +49,7 @@ LONG: Final = 256
 def escaped(name: str) -> str:
     """Return a name in the form of selectors: with a backslash before each special character."""
     if any(character in name for character in SPECIAL):
-        return "".join(f"\\{each}" if each in SPECIAL else each for each in name)
+        return "".join(f"\\{mark}" if mark in SPECIAL else mark for mark in name)
     return name
 
 
@@ -70,7 +70,7 @@ class Value(NamedTuple):
 def exact(pool: StringPool, *, distinct: bool) -> Callable[[Table, Slots], list[Value]]:
     """Return the function that converts a batch of properties to Values (as ``entries``)."""
     texts = _texts(pool, _bounded_text, distinct=distinct)
-    known: dict[bytes, Any] = {}
+    shared_texts: dict[bytes, Any] = {}
 
     def number(value: float) -> Any:
         special = special_double(value)
@@ -82,10 +82,9 @@ def exact(pool: StringPool, *, distinct: bool) -> Callable[[Table, Slots], list[
         if len(data) < LONG:
             return text(data)
         # Many properties may share a long string; their entries share it too.
-        found = known.get(data)
-        if found is None:
-            found = known[data] = text(data)
-        return found
+        if data not in shared_texts:
+            shared_texts[data] = text(data)
+        return shared_texts[data]
 
     def text(data: bytes) -> Any:
         try:
@@ -156,17 +155,18 @@ def entries(capture: Capture, *, distinct: bool = False) -> Iterator[Entry]:
 
 def _texts(pool: StringPool, make: Callable[[str], str], *, distinct: bool) -> Mapping[int, str]:
     """Return the results of ``make`` for the strings of a pool, by code (see ``entries``)."""
-    strings, shown = strings_of(pool), texts_of(pool, make)
+    strings = strings_of(pool)
+    text_of_code = texts_of(pool, make)
     if not distinct:
-        return shown
+        return text_of_code
 
     def text(code: int) -> str:
         data = strings[code]
         try:
             data.decode()
         except UnicodeDecodeError:
-            return f"{shown[code]}…{_digest(data).hex()}…"
-        return shown[code]
+            return f"{text_of_code[code]}…{_digest(data).hex()}…"
+        return text_of_code[code]
 
     return Memo(text, 0)
 
@@ -203,14 +203,17 @@ class _PathBuilder:
         """Return the path of the next node, given its depth and name."""
         del self._names[depth:], self._lengths[depth:], self._digests[depth:]
         self._names.append(name)
-        before = self._digests[-1] if self._digests else b""
-        length = (self._lengths[-1] if self._lengths else 0) + len(name) + 1
+        digest = b""
+        length = len(name) + 1
+        if self._digests:
+            digest = self._digests[-1]
+            length += self._lengths[-1]
         self._lengths.append(length)
-        self._digests.append(_digest(before + name.encode() + b"/"))
+        self._digests.append(_digest(digest + name.encode() + b"/"))
         if depth <= DEEPEST and length <= LONGEST_PATH:
             return "/".join(self._names)
-        shown = self._names[: min(SHOWN, depth)]
-        return f"{'/'.join(shown)}/…{before.hex()}…/{name}"
+        first_names = "/".join(self._names[: min(SHOWN, depth)])
+        return f"{first_names}/…{digest.hex()}…/{name}"
 
 
 # --- Plain values --------------------------------------------------------------------------------
@@ -244,11 +247,12 @@ def plain_values(capture: Capture) -> Any:
 
 def add_member(node: dict[str, Any], name: bytes, value: Any) -> None:
     """Add a member; a name that occurs again gets ``#2`` and so on behind it."""
-    shown = name.decode("utf-8", "replace")
-    key, number = shown, 1
+    text = name.decode("utf-8", "replace")
+    key = text
+    number = 1
     while key in node:
         number += 1
-        key = f"{shown}#{number}"
+        key = f"{text}#{number}"
     node[key] = value
 
 
@@ -262,8 +266,8 @@ def plain_tree(capture: Capture) -> dict[str, Any]:
         del open_nodes[node.depth :]
         if open_nodes:
             add_member(open_nodes[-1], strings[node.name], members)
-        for name, found in node.properties:
-            add_member(members, strings[name], found)
+        for name, value in node.properties:
+            add_member(members, strings[name], value)
         open_nodes.append(members)
     return root
 
@@ -274,11 +278,12 @@ def plain_value(capture: Capture, selector: str) -> Any:
     Raises UsageError if it selects none, or several.
     """
     chosen = capture.choose([selector])
-    found = [each for node in walk(chosen, plain_values(capture)) for _, each in node.properties]
-    if len(found) != 1:
+    nodes = walk(chosen, plain_values(capture))
+    values = [value for node in nodes for _, value in node.properties]
+    if len(values) != 1:
         raise UsageError(
-            f"{selector!r} selects {len(found) or 'no'} properties, not one",
+            f"{selector!r} selects {len(values) or 'no'} properties, not one",
             path=capture.name,
             remedy="`fxf selectors FILE` lists the selectors of all properties",
         )
-    return found[0]
+    return values[0]

@@ -40,7 +40,8 @@ class _Explainer(Explainer):
 
     def views(self, record: InspectRecord, layout: str) -> Iterator[FieldView]:
         """Yield all fields."""
-        start, end = record.offset, record.offset + record.nbytes
+        start = record.offset
+        end = record.offset + record.nbytes
         if isinstance(record, Block):
             views: list[FieldView] = []
             type(record).unpack(self.data, start, end, STATE, views, self.wanted)

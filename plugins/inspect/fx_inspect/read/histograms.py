@@ -9,7 +9,8 @@ import attrs
 
 __all__ = ["EXPONENTIAL", "LINEAR", "Bound", "Histogram"]
 
-LINEAR, EXPONENTIAL = 1, 2
+LINEAR = 1
+EXPONENTIAL = 2
 """Array formats of histograms (`inspect_format` of `properties`)."""
 PARAMETERS: Final = {LINEAR: 2, EXPONENTIAL: 3}
 """Slots before the buckets: floor and step; floor, initial step and step multiplier."""
@@ -44,11 +45,11 @@ class Histogram:
     @classmethod
     def of(cls, type: str, format: int, slots: Sequence[Bound]) -> Histogram | None:
         """Return the histogram of an array's slots; None for a flat array or too few slots."""
-        first = PARAMETERS.get(format)
-        if first is None or len(slots) < first + LEAST_BUCKETS:
+        first_bucket = PARAMETERS.get(format)
+        if first_bucket is None or len(slots) < first_bucket + LEAST_BUCKETS:
             return None
         multiplier = slots[2] if format == EXPONENTIAL else None
-        return cls(type, slots[0], slots[1], multiplier, slots[first:])
+        return cls(type, slots[0], slots[1], multiplier, slots[first_bucket:])
 
     @property
     def size(self) -> int:
@@ -65,7 +66,7 @@ class Histogram:
 
         An edge beyond the range of the type is clamped to it.
         """
-        least, most = RANGES[self.type]
+        least, greatest = RANGES[self.type]
         edges = [self.floor]
         width: Bound = self.step
         for number in range(1, self.size - 1):
@@ -76,21 +77,21 @@ class Histogram:
                 width *= self.multiplier
                 if isinstance(width, int):  # bounds the powers of a hostile multiplier
                     width = max(min(width, 1 << 65), -(1 << 65))
-            edges.append(min(max(edge, least), most))
+            edges.append(min(max(edge, least), greatest))
         return edges
 
     def bounds(self) -> list[tuple[Bound, Bound]]:
         """Return the bounds of each bucket: the lower one included, the upper one excluded."""
-        least, most = RANGES[self.type]
+        least, greatest = RANGES[self.type]
         edges = self.edges()
-        return list(zip([least, *edges], [*edges, most], strict=True))
+        return list(zip([least, *edges], [*edges, greatest], strict=True))
 
     def slots(self) -> list[Bound]:
         """Return the array's slots."""
-        before = [self.floor, self.step]
+        parameter_slots = [self.floor, self.step]
         if self.multiplier is not None:
-            before.append(self.multiplier)
-        return [*before, *self.counts]
+            parameter_slots.append(self.multiplier)
+        return [*parameter_slots, *self.counts]
 
     def parameters(self) -> dict[str, Bound]:
         """Return the slots before the buckets, by their names in JSON."""
@@ -108,8 +109,12 @@ class Histogram:
         If at most half of the buckets (rounded down) are not empty, only these counts are included,
         with their ``indexes``.
         """
-        shown: dict[str, Any] = {"size": self.size, **self.parameters()}
-        indexes = [at for at, count in enumerate(self.counts) if count]
+        members: dict[str, Any] = {"size": self.size, **self.parameters()}
+        indexes = [bucket for bucket, count in enumerate(self.counts) if count]
         if len(indexes) > self.size // 2:
-            return {**shown, "counts": list(self.counts)}
-        return {**shown, "counts": [self.counts[at] for at in indexes], "indexes": indexes}
+            return {**members, "counts": list(self.counts)}
+        return {
+            **members,
+            "counts": [self.counts[bucket] for bucket in indexes],
+            "indexes": indexes,
+        }

@@ -47,7 +47,9 @@ class LineWriter:
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield lines, and the byte of the file up to which their records are."""
         for run in self.blocks.runs():
-            objects, bounds, first = Objects(run), run.bounds(), 0
+            objects = Objects(run)
+            bounds = run.bounds()
+            first = 0
             while first < run.types.size:
                 fitting = int(np.searchsorted(bounds, bounds[first] + BLOCK_BYTES))
                 stop = min(max(fitting, first + 1), run.types.size)
@@ -60,7 +62,8 @@ class LineWriter:
             noted = objects.with_findings
             for row in noted[bisect_left(noted, part.start) : bisect_left(noted, part.stop)]:
                 objects.report(row, self.diagnostics)
-        starts, sizes = bounds[part.start : part.stop], np.diff(bounds[part.start : part.stop + 1])
+        starts = bounds[part.start : part.stop]
+        sizes = np.diff(bounds[part.start : part.stop + 1])
         types = objects.run.types[part.start : part.stop]
         for type in np.flatnonzero(np.bincount(types)).tolist():
             rows = np.flatnonzero(types == type)

@@ -39,7 +39,8 @@ SUFFIXES = ("", ".inspect", ".vmo")
 MOST_ROWS = 1 << 22
 MOST_TIMES = 16
 """Most rows that links may add: this number, or this multiple of the tree's own rows."""
-NOT_EXPANDED, EXPANDED = "not expanded", "expanded"
+NOT_EXPANDED = "not expanded"
+EXPANDED = "expanded"
 _FINDINGS = {
     "not found": rules.LINK_NOT_FOUND,
     "not readable": rules.LINK_UNREADABLE,
@@ -121,12 +122,12 @@ class _Follower:
             waiting.extend(self._follow(waiting.popleft()))
 
     def _tables(self, tree: TreeRows) -> dict[str, Table]:
-        found = {}
+        tables_by_name = {}
         for name, schema in tables.SCHEMAS.items():
             rows, columns = tree.rows(name, 0, tree.count(name))
             columns["row"] = np.arange(rows)
-            found[name] = Table(schema, rows, columns, self.strings)
-        return found
+            tables_by_name[name] = Table(schema, rows, columns, self.strings)
+        return tables_by_name
 
     def _states(self, own: Mapping[str, Table]) -> I32:
         code = self.strings.intern(NOT_EXPANDED.encode())
@@ -134,18 +135,18 @@ class _Follower:
 
     # --- Following --------------------------------------------------------------------------------
 
-    def _follow(self, part: _JoinedTree) -> list[_JoinedTree]:
+    def _follow(self, tree: _JoinedTree) -> list[_JoinedTree]:
         """Follow the links of a part. Return the parts that they lead to."""
-        table = part.tables["inspect_links"]
+        table = tree.tables["inspect_links"]
         names = ("node", "name", "content", "disposition", *_ORIGIN)
         rows = zip(*(table.array(name).tolist() for name in names), strict=True)
-        found = []
+        linked_trees = []
         for row, (node, name, content, disposition, offset, block) in enumerate(rows):
             if disposition > INLINE:
                 continue
-            origin = part.origin or {"offset": offset, "inspect_block": block}
+            origin = tree.origin or {"offset": offset, "inspect_block": block}
             wanted = self.strings.bytes_of(content).decode(errors="surrogateescape")
-            reached = self._reached(wanted, part.contents)
+            reached = self._reached(wanted, tree.contents)
             if isinstance(reached, str):
                 state = reached
                 self.diagnostics.add(_FINDINGS[state], origin["offset"], value=wanted)
@@ -153,36 +154,38 @@ class _Follower:
                 state = EXPANDED
                 if wanted in self.damaged:
                     self.diagnostics.add(rules.LINKED_TREE_DAMAGED, origin["offset"], value=wanted)
-                above = int(part.numbers[node])
-                named = name if disposition == CHILD else None
-                found.append(self._enter(reached, above, named, (*part.contents, wanted), origin))
-            part.states[row] = self.strings.intern(state.encode())
-        self.parts += found
-        return found
+                node_above = int(tree.numbers[node])
+                child_name = name if disposition == CHILD else None
+                linked_trees.append(
+                    self._enter(reached, node_above, child_name, (*tree.contents, wanted), origin)
+                )
+            tree.states[row] = self.strings.intern(state.encode())
+        self.parts += linked_trees
+        return linked_trees
 
     def _enter(
         self,
         own: Mapping[str, Table],
-        above: int,
+        node_above: int,
         name: int | None,
         contents: tuple[str, ...],
         origin: Mapping[str, int],
     ) -> _JoinedTree:
         """Number the nodes of a tree below node ``above``, or as that node if there is no name."""
         nodes = own["nodes"]
-        first = 0 if name is not None else 1
-        numbers = np.arange(len(nodes), dtype=np.int32) + np.int32(self.count - first)
+        first_node = 0 if name is not None else 1
+        numbers = np.arange(len(nodes), dtype=np.int32) + np.int32(self.count - first_node)
         names = nodes.array("name").copy()
         if name is None:
-            numbers[0] = above
+            numbers[0] = node_above
         else:
             names[0] = name
         parents = numbers[nodes.array("parent")]
-        parents[0] = above
-        self.parents.append(parents[first:])
-        self.names.append(names[first:])
-        self.count += len(nodes) - first
-        return _JoinedTree(own, numbers, first, contents, origin, self._states(own))
+        parents[0] = node_above
+        self.parents.append(parents[first_node:])
+        self.names.append(names[first_node:])
+        self.count += len(nodes) - first_node
+        return _JoinedTree(own, numbers, first_node, contents, origin, self._states(own))
 
     def _reached(self, wanted: str, contents: tuple[str, ...]) -> Mapping[str, Table] | str:
         """Return the tables of the tree that a link leads to, or the state of the link."""
@@ -201,13 +204,15 @@ class _Follower:
         return reached
 
     def _read(self, wanted: str) -> Mapping[str, Table] | str:
-        given = self._given(wanted)
-        if given is None:
+        link_source = self._given(wanted)
+        if link_source is None:
             return "not found"
         try:
-            source = given.source if isinstance(given, Capture) else Source.open(given)
+            source = (
+                link_source.source if isinstance(link_source, Capture) else Source.open(link_source)
+            )
             vmo = Vmo(source.data, self.strings, self.limits)
-            found = self._tables(TreeRows(vmo, self.limits.max_memory))
+            linked_tables = self._tables(TreeRows(vmo, self.limits.max_memory))
             source.check()
         except FxError:
             return "not readable"
@@ -216,7 +221,7 @@ class _Follower:
         notes = listed_notes(vmo.findings, rules.RULES)
         if any(note.rule.severity >= Severity.DATA_LOSS for note in notes):
             self.damaged.add(wanted)
-        return found
+        return linked_tables
 
     def _given(self, wanted: str) -> Any:
         """Return the source of that name: bytes, a path or a capture; None if there is none."""
@@ -270,34 +275,36 @@ class _Follower:
 
     def _column(self, name: str, key: str, rows: NDArray[Any]) -> ColumnData:
         """Return some rows of a column of all parts, which follow one another."""
-        found: list[Any] = []
-        for part in self.parts:
-            column: Any = part.tables[name][key]
+        columns: list[Any] = []
+        for tree in self.parts:
+            column: Any = tree.tables[name][key]
             if name == "nodes":
-                column = column[part.first :]
-            if part.origin is not None and key in _ORIGIN:
-                column = np.full(len(column), part.origin[key], column.dtype)
-            found.append(column)
-        if isinstance(found[0], TextColumn):
-            data = np.concatenate([column.data for column in found])
-            starts, before = [], 0
-            for column in found:
-                starts.append(column.offsets[:-1] + before)
-                before += column.data.size
-            lengths = np.concatenate([np.diff(column.offsets) for column in found])
+                column = column[tree.first :]
+            if tree.origin is not None and key in _ORIGIN:
+                column = np.full(len(column), tree.origin[key], column.dtype)
+            columns.append(column)
+        if isinstance(columns[0], TextColumn):
+            data = np.concatenate([column.data for column in columns])
+            starts = []
+            bytes_before = 0
+            for column in columns:
+                starts.append(column.offsets[:-1] + bytes_before)
+                bytes_before += column.data.size
+            lengths = np.concatenate([np.diff(column.offsets) for column in columns])
             return TextColumn.gather(data, np.concatenate(starts)[rows], lengths[rows])
-        picked: NDArray[Any] = np.concatenate(found)[rows]
-        return picked
+        arranged: NDArray[Any] = np.concatenate(columns)[rows]
+        return arranged
 
     def _nodes(self, order: TreeOrder, link_owners: I32) -> dict[str, ColumnData]:
-        numbers, above = order.nodes, order.parents
+        numbers = order.nodes
+        parents = order.parents
         names = np.concatenate(self.names)[numbers]
         return {
             "offset": self._column("nodes", "offset", numbers),
             "id": np.arange(numbers.size, dtype=np.int32),
-            "parent": above,
+            "parent": parents,
             "name": names,
-            "path": paths(self.strings, self.nbytes, names, above),
+            "path": paths(self.strings, self.nbytes, names, parents),
             "links": np.bincount(order.places[link_owners], minlength=numbers.size).astype(
                 np.int32
             ),
@@ -309,10 +316,11 @@ class _Follower:
         counts = np.concatenate(
             [part.tables["properties"].array("array")[:, 1] for part in self.parts]
         )
-        first = np.cumsum(counts) - counts
-        counts, first = counts[rows], first[rows]
+        first_slots = np.cumsum(counts) - counts
+        counts = counts[rows]
+        first_slots = first_slots[rows]
         starts = np.cumsum(counts) - counts
-        order = np.arange(int(counts.sum())) + np.repeat(first - starts, counts)
+        order = np.arange(int(counts.sum())) + np.repeat(first_slots - starts, counts)
         slots = {
             key: self._column("inspect_slots", key, order) for key in self._keys("inspect_slots")
         }

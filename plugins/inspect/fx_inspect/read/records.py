@@ -123,7 +123,8 @@ def from_json(given: Any) -> InspectRecord:
 def _class_of(given: Mapping[str, Any]) -> type[Block]:
     """Return the class of a block, given as JSON."""
     form = JsonFields("block", given, rules.REFUSALS)
-    layout, name = given.get("layout", "new"), form.need("type")
+    layout = given.get("layout", "new")
+    name = form.need("type")
     if layout not in ("new", "v0"):
         raise form.wrong("layout", "new or v0")
     classes = wire.BLOCKS[layout]
@@ -143,7 +144,8 @@ def block_of(data: memoryview, layout: str, *, index: int = 0) -> Block | Unknow
     writes.
     """
     word = int.from_bytes(data[:WORD], "little")
-    order, type = wire.ORDER.get(word), wire.HEADS[layout].type.get(word)
+    order = wire.ORDER.get(word)
+    type = wire.HEADS[layout].type.get(word)
     offset = index * wire.UNIT
     cls = wire.BLOCKS[layout].get(type)
     if cls is None:

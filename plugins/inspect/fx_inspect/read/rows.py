@@ -91,11 +91,12 @@ class SharedTexts(TextColumn):
         if nbytes < LONG:
             return super().bytes_of(row)
         text = int(self._values.bits[self._rows[row]])
-        found = self._shared.get(text)
-        if found is None or len(found) != nbytes:
+        shared_bytes = self._shared.get(text)
+        if shared_bytes is None or len(shared_bytes) != nbytes:
             copied = self._copied(slice(row, row + 1), np.array([nbytes]))
-            found = self._shared[text] = copied.tobytes()
-        return found
+            shared_bytes = copied.tobytes()
+            self._shared[text] = shared_bytes
+        return shared_bytes
 
 
 class TreeRows:
@@ -135,15 +136,15 @@ class TreeRows:
 
     # --- Batches ----------------------------------------------------------------------------------
 
-    def stop(self, name: str, at: int, stop: int) -> int:
+    def stop(self, name: str, start: int, stop: int) -> int:
         """Return the end of a batch from ``at``, at most ``stop``, with strings of bounded size."""
         if name not in self._weights:
             self._weights[name] = self._weigh(name)
         weights = self._weights[name]
         if weights is None:
             return stop
-        fitting = np.searchsorted(weights, weights[at] + TEXT_AT_ONCE, "right") - 1
-        return min(stop, max(at + 1, int(fitting)))
+        fitting = np.searchsorted(weights, weights[start] + TEXT_AT_ONCE, "right") - 1
+        return min(stop, max(start + 1, int(fitting)))
 
     def _weigh(self, name: str) -> I64 | None:
         """Return the bytes of strings before each row; None if all strings are short."""
@@ -166,9 +167,9 @@ class TreeRows:
         codes = self._slots(0, int(self.first_slot[-1]))["str"]()
         return bounds_of(np.where(codes < 0, 0, lengths[codes]))
 
-    def rows(self, name: str, at: int, stop: int) -> tuple[int, Columns]:
+    def rows(self, name: str, start: int, stop: int) -> tuple[int, Columns]:
         """Return the number of rows from ``at`` to ``stop``, and their columns except `row`."""
-        return stop - at, MAKERS[name](self, at, stop)
+        return stop - start, MAKERS[name](self, start, stop)
 
     def _names(self, rows: NDArray[Any]) -> I32:
         """Return the codes of the names of values."""
@@ -182,22 +183,22 @@ class TreeRows:
 
     # --- Nodes ------------------------------------------------------------------------------------
 
-    def _nodes(self, at: int, stop: int) -> Columns:
+    def _nodes(self, start: int, stop: int) -> Columns:
         def links() -> I32:
             owners = self._owners(self.rows_of_links)
-            return np.bincount(owners, minlength=self.order.count)[at:stop].astype(np.int32)
+            return np.bincount(owners, minlength=self.order.count)[start:stop].astype(np.int32)
 
         def units() -> I32:
-            found = self.values.units[self.values.node_rows[self.order.nodes[at:stop]]]
-            found[: max(0, 1 - at)] = 0  # the root
-            return found
+            node_units = self.values.units[self.values.node_rows[self.order.nodes[start:stop]]]
+            node_units[: max(0, 1 - start)] = 0  # the root
+            return node_units
 
         return {
             "offset": lambda: offsets_of(units()),
-            "id": lambda: np.arange(at, stop, dtype=np.int32),
-            "parent": lambda: self.order.parents[at:stop],
-            "name": lambda: self.node_names()[at:stop],
-            "path": lambda: self.paths()[at:stop],
+            "id": lambda: np.arange(start, stop, dtype=np.int32),
+            "parent": lambda: self.order.parents[start:stop],
+            "name": lambda: self.node_names()[start:stop],
+            "path": lambda: self.paths()[start:stop],
             "links": links,
             "inspect_block": lambda: units().view(np.uint32),
         }
@@ -218,10 +219,10 @@ class TreeRows:
 
     # --- Properties -------------------------------------------------------------------------------
 
-    def _properties(self, at: int, stop: int) -> Columns:
+    def _properties(self, start: int, stop: int) -> Columns:
         values = self.values
-        rows = self.rows_of_values[at:stop]
-        types = self.types[at:stop]
+        rows = self.rows_of_values[start:stop]
+        types = self.types[start:stop]
 
         def numbers(column: str) -> I64:
             wanted = NUMBERS[column]
@@ -235,9 +236,9 @@ class TreeRows:
             return bits
 
         def arrays() -> I64:
-            starts = self.first_slot[at : stop + 1]
-            first = starts[:-1] * (types >= tables.INT_ARRAY)
-            return np.stack((first, np.diff(starts)), axis=1)
+            starts = self.first_slot[start : stop + 1]
+            first_slots = starts[:-1] * (types >= tables.INT_ARRAY)
+            return np.stack((first_slots, np.diff(starts)), axis=1)
 
         return {
             "offset": lambda: offsets_of(values.units[rows]),
@@ -247,80 +248,80 @@ class TreeRows:
             "int": lambda: numbers("int"),
             "uint": lambda: numbers("uint").view(np.uint64),
             "float": lambda: numbers("float").view(np.float64),
-            "text": lambda: self._text(at, stop),
+            "text": lambda: self._text(start, stop),
             "array": arrays,
             "inspect_block": lambda: values.units[rows].view(np.uint32),
             "inspect_format": lambda: values.formats[rows],
         }
 
-    def _text(self, at: int, stop: int) -> TextColumn:
-        offsets = self.first_text[at : stop + 1] - self.first_text[at]
+    def _text(self, start: int, stop: int) -> TextColumn:
+        offsets = self.first_text[start : stop + 1] - self.first_text[start]
         total = int(offsets[-1])
         if total > self.text_bound:
             raise LimitError(
-                f"the values of {stop - at} properties, many of which share a string, take "
+                f"the values of {stop - start} properties, many of which share a string, take "
                 f"{total} bytes together",
                 remedy="read the table in batches, or raise the limit with -o max_memory=BYTES",
             )
-        rows = self.rows_of_values[at:stop]
+        rows = self.rows_of_values[start:stop]
         return SharedTexts(offsets, rows, self.values, self.vmo.texts, self._shared)
 
     # --- Slots ------------------------------------------------------------------------------------
 
-    def _slots(self, at: int, stop: int) -> Columns:
-        first = int(np.searchsorted(self.first_slot, at, "right")) - 1
-        last = int(np.searchsorted(self.first_slot, stop, "left"))
-        starts = self.first_slot[first : last + 1]
-        bounds = np.clip(starts, at, stop)
+    def _slots(self, start: int, stop: int) -> Columns:
+        first_array = int(np.searchsorted(self.first_slot, start, "right")) - 1
+        last_array = int(np.searchsorted(self.first_slot, stop, "left"))
+        starts = self.first_slot[first_array : last_array + 1]
+        bounds = np.clip(starts, start, stop)
         counts = np.diff(bounds)
         """The slots of each property that are in the stretch."""
-        types = self.types[first:last]
-        units = self.values.units[self.rows_of_values[first:last]]
+        types = self.types[first_array:last_array]
+        units = self.values.units[self.rows_of_values[first_array:last_array]]
 
         def slots() -> I32:
             # Counted from the first slot here, so that 32 bits hold it.
-            before = (starts[:-1] - at).astype(np.int32)
-            return np.arange(stop - at, dtype=np.int32) - np.repeat(before, counts)
+            slots_before = (starts[:-1] - start).astype(np.int32)
+            return np.arange(stop - start, dtype=np.int32) - np.repeat(slots_before, counts)
 
         def of_type(type: int) -> tuple[Any, I64]:
             """Return which slots are of arrays of a type, and the numbers in them."""
             arrays = np.flatnonzero((types == type) & (counts > 0))
             lengths = counts[arrays]
             steps = np.arange(int(lengths.sum()))
-            before = np.cumsum(lengths) - lengths
+            slots_before = np.cumsum(lengths) - lengths
             nbytes = SLOT_BYTES[type]
-            skipped = bounds[arrays] - starts[arrays] - before
+            skipped = bounds[arrays] - starts[arrays] - slots_before
             places = offsets_of(units[arrays]) + wire.SLOTS_AT + nbytes * skipped
             numbers = self.vmo.numbers.integers(
                 np.repeat(places, lengths) + nbytes * steps, nbytes, big=False
             )
-            if steps.size == stop - at:
+            if steps.size == stop - start:
                 return slice(None), numbers
-            return np.repeat(bounds[arrays] - at - before, lengths) + steps, numbers
+            return np.repeat(bounds[arrays] - start - slots_before, lengths) + steps, numbers
 
         def numbers(wanted: int) -> I64:
             if wanted not in self._seen:
-                return np.broadcast_to(np.int64(0), stop - at)
-            mine, bits = of_type(wanted)
-            if bits.size == stop - at:
+                return np.broadcast_to(np.int64(0), stop - start)
+            slots_of_type, bits = of_type(wanted)
+            if bits.size == stop - start:
                 return bits
-            found = np.zeros(stop - at, np.int64)
-            found[mine] = bits
-            return found
+            column = np.zeros(stop - start, np.int64)
+            column[slots_of_type] = bits
+            return column
 
         def codes() -> I32:
             if tables.STRING_ARRAY not in self._seen:
-                return np.broadcast_to(np.int32(-1), stop - at)
-            found = np.full(stop - at, -1, np.int32)
-            mine, targets = of_type(tables.STRING_ARRAY)
+                return np.broadcast_to(np.int32(-1), stop - start)
+            column = np.full(stop - start, -1, np.int32)
+            slots_of_type, targets = of_type(tables.STRING_ARRAY)
             # What refers to no string is the empty one, of code 0.
             strings = self.vmo.strings_at(targets)
-            found[mine] = np.where(strings < 0, 0, self.vmo.texts.codes[strings])
-            return found
+            column[slots_of_type] = np.where(strings < 0, 0, self.vmo.texts.codes[strings])
+            return column
 
         return {
             "offset": lambda: np.repeat(offsets_of(units), counts),
-            "parent": lambda: np.repeat(np.arange(first, last), counts),
+            "parent": lambda: np.repeat(np.arange(first_array, last_array), counts),
             "slot": slots,
             "int": lambda: numbers(tables.INT_ARRAY),
             "uint": lambda: numbers(tables.UINT_ARRAY).view(np.uint64),
@@ -330,10 +331,11 @@ class TreeRows:
 
     # --- Links ------------------------------------------------------------------------------------
 
-    def _links(self, at: int, stop: int) -> Columns:
-        values, codes = self.values, self.vmo.texts.codes
-        rows = self.rows_of_links[at:stop]
-        links = self.vmo.link_places[at:stop]
+    def _links(self, start: int, stop: int) -> Columns:
+        values = self.values
+        codes = self.vmo.texts.codes
+        rows = self.rows_of_links[start:stop]
+        links = self.vmo.link_places[start:stop]
         state = self.vmo.pool.intern(b"not expanded")
         return {
             "offset": lambda: offsets_of(values.units[rows]),

@@ -84,17 +84,18 @@ class Pattern:
         """Return whether a name matches."""
         if len(self.parts) == 1:
             return name == self.parts[0]
-        first, *middle, last = self.parts
-        if len(name) < len(first) + len(last):
+        start_text, *middle, end_text = self.parts
+        if len(name) < len(start_text) + len(end_text):
             return False
-        if not (name.startswith(first) and name.endswith(last)):
+        if not (name.startswith(start_text) and name.endswith(end_text)):
             return False
-        at, stop = len(first), len(name) - len(last)
-        for part in middle:
-            at = name.find(part, at, stop)
-            if at < 0:
+        position = len(start_text)
+        stop = len(name) - len(end_text)
+        for middle_text in middle:
+            position = name.find(middle_text, position, stop)
+            if position < 0:
                 return False
-            at += len(part)
+            position += len(middle_text)
         return True
 
 
@@ -127,25 +128,24 @@ def parse(text: str) -> Selector:
     """
     start = len(text) - len(text.lstrip(BLANKS))
     inner = _stripped(text)
-    quoted = len(inner) >= 2 and inner[0] == inner[-1] == '"'
-    if quoted:
-        inner, start = inner[1:-1], start + 1
-    reader = _Reader(text, blanks=quoted)
-    parts = [(at + start, part) for at, part in _split(inner, ":", brackets=True)]
+    is_quoted = len(inner) >= 2 and inner[0] == inner[-1] == '"'
+    if is_quoted:
+        inner = inner[1:-1]
+        start = start + 1
+    reader = _Reader(text, blanks=is_quoted)
+    parts = [(at + start, part_text) for at, part_text in _split(inner, ":", brackets=True)]
     if len(parts) > 3:
         raise SelectorError(text, "too-many-parts", "it has more than two colons", parts[3][0] - 1)
     component: tuple[int, str] | None = None
     if len(parts) == 3 or (len(parts) == 2 and _is_component(parts[0][1], parts[1][1])):
         component, *parts = parts
-    where, tree = parts[0]
-    trees, where, tree = reader.trees(where, tree)
-    return Selector(
-        source=text,
-        path=reader.path(where, tree),
-        property=reader.pattern(*parts[1], "property") if len(parts) > 1 else None,
-        component=None if component is None else reader.component(*component),
-        trees=trees,
-    )
+    trees, path_start, path = reader.trees(*parts[0])
+    selector = Selector(source=text, path=reader.path(path_start, path), trees=trees)
+    if len(parts) > 1:
+        selector = attrs.evolve(selector, property=reader.pattern(*parts[1], "property"))
+    if component is not None:
+        selector = attrs.evolve(selector, component=reader.component(*component))
+    return selector
 
 
 def parse_lines(lines: Iterable[str]) -> list[Selector]:
@@ -184,22 +184,24 @@ def _split(text: str, mark: str, *, brackets: bool = False) -> Iterator[tuple[in
 
     With ``brackets``, marks within brackets do not count; brackets open at the start of a part.
     """
-    begin = at = 0
-    inside = quoted = False
-    while at < len(text):
-        character = text[at]
+    begin = 0
+    position = 0
+    is_inside = False
+    is_quoted = False
+    while position < len(text):
+        character = text[position]
         if character == "\\":
-            at += 2
+            position += 2
             continue
-        if inside:
-            quoted ^= character == '"'
-            inside = quoted or character != "]"
-        elif brackets and at == begin and _OPENS.match(text, at):
-            inside = True
+        if is_inside:
+            is_quoted ^= character == '"'
+            is_inside = is_quoted or character != "]"
+        elif brackets and position == begin and _OPENS.match(text, position):
+            is_inside = True
         elif character == mark:
-            yield begin, text[begin:at]
-            begin = at + 1
-        at += 1
+            yield begin, text[begin:position]
+            begin = position + 1
+        position += 1
     yield begin, text[begin:]
 
 
@@ -218,28 +220,31 @@ class _Reader:
         """Return the filter of trees, the start of the path, and the path."""
         if not _OPENS.match(tree):
             return (ROOT,), at, tree
-        whole = _BRACKETS.match(tree)
-        if whole is None:
+        brackets = _BRACKETS.match(tree)
+        if brackets is None:
             raise self.wrong("open-filter", "the bracket is not closed", at)
-        inner, behind, rest = whole[1], at + whole.end(), tree[whole.end() :]
+        inner = brackets[1]
+        path_start = at + brackets.end()
+        path = tree[brackets.end() :]
         if inner.strip() == ALL_TREES:
-            return None, behind, rest
-        names, place = [], 0
+            return None, path_start, path
+        names = []
+        position = 0
         while True:
-            found = _FILTER.match(inner, place)
-            if found is None:
+            tree_filter = _FILTER.match(inner, position)
+            if tree_filter is None:
                 raise self.wrong(
-                    "bad-filter", "expected name=NAME or ... between brackets", at + 1 + place
+                    "bad-filter", "expected name=NAME or ... between brackets", at + 1 + position
                 )
-            names.append(found[1] if found[1] is not None else found[2])
-            place = found.end()
-            if place == len(inner):
-                return tuple(names), behind, rest
-            if inner[place] != ",":
+            names.append(tree_filter[1] if tree_filter[1] is not None else tree_filter[2])
+            position = tree_filter.end()
+            if position == len(inner):
+                return tuple(names), path_start, path
+            if inner[position] != ",":
                 raise self.wrong(
-                    "bad-filter", "names of trees must be separated by commas", at + 1 + place
+                    "bad-filter", "names of trees must be separated by commas", at + 1 + position
                 )
-            place += 1
+            position += 1
 
     def path(self, at: int, path: str) -> tuple[Pattern, ...]:
         """Return the patterns of a path."""
@@ -254,29 +259,30 @@ class _Reader:
         """Return the pattern of a segment."""
         if not raw:
             raise self.wrong("empty", f"a {what} is empty", at)
-        parts, place = [""], 0
-        starred = False
-        while place < len(raw):
-            character = raw[place]
-            star = character == WILD
+        texts = [""]
+        position = 0
+        was_star = False
+        while position < len(raw):
+            character = raw[position]
+            is_star = character == WILD
             if character == "\\":
-                found, place = self.escaped(at, raw, place + 1)
-                parts[-1] += found
-            elif star and starred:
+                escaped_text, position = self.escaped(at, raw, position + 1)
+                texts[-1] += escaped_text
+            elif is_star and was_star:
                 raise self.wrong(
-                    "recursive", "** is not allowed in a path or property", at + place - 1
+                    "recursive", "** is not allowed in a path or property", at + position - 1
                 )
-            elif star:
-                parts.append("")
+            elif is_star:
+                texts.append("")
             elif character in ":/" or (character in BLANKS and not self.blanks):
                 raise self.wrong(
-                    "unescaped", f"{character!r} needs a backslash before it", at + place
+                    "unescaped", f"{character!r} needs a backslash before it", at + position
                 )
             else:
-                parts[-1] += character
-            starred = star
-            place += 1
-        return Pattern(raw, tuple(parts))
+                texts[-1] += character
+            was_star = is_star
+            position += 1
+        return Pattern(raw, tuple(texts))
 
     def escaped(self, at: int, raw: str, place: int) -> tuple[str, int]:
         """Return the character of an escape, and the position of the escape's last character.
@@ -288,9 +294,9 @@ class _Reader:
             return character, place
         if character in CONTROLS:
             return CONTROLS[character], place
-        found = _CODE_POINT.match(raw, place)
-        if found is not None and int(found[1], 16) < 0x110000:
-            return chr(int(found[1], 16)), found.end() - 1
+        code_point = _CODE_POINT.match(raw, place)
+        if code_point is not None and int(code_point[1], 16) < 0x110000:
+            return chr(int(code_point[1], 16)), code_point.end() - 1
         raise self.wrong(
             "bad-escape",
             "a backslash must be followed by a space, tab, colon, slash, star or backslash, by n, "
@@ -335,9 +341,11 @@ class _Named:
 
     def __call__(self, codes: NDArray[np.integer[Any]]) -> Bools:
         """Return a mask of codes, bool of their shape."""
-        each, where = np.unique(codes, return_inverse=True)
-        fits = np.fromiter(map(self._fits.__getitem__, each.tolist()), np.bool_, each.size)
-        return np.asarray(fits[where.reshape(-1)])
+        distinct_codes, code_places = np.unique(codes, return_inverse=True)
+        fits = np.fromiter(
+            map(self._fits.__getitem__, distinct_codes.tolist()), np.bool_, distinct_codes.size
+        )
+        return np.asarray(fits[code_places.reshape(-1)])
 
 
 class _Marks:
@@ -377,9 +385,9 @@ class _Marks:
         nodes = batch.array("node")
         mask: Bools = self.whole[nodes]
         for fitting, named in self.some:
-            mine = fitting[nodes]
-            if mine.any():
-                mask |= mine & named(batch.array("name"))
+            fitting_rows = fitting[nodes]
+            if fitting_rows.any():
+                mask |= fitting_rows & named(batch.array("name"))
         return mask
 
     def _fitting(self, path: Sequence[Pattern], pool: StringPool) -> Bools:
@@ -387,30 +395,31 @@ class _Marks:
         fitting = np.zeros(self.whole.size, np.bool_)
         fitting[-1] = True
         for pattern in path:
-            below = np.flatnonzero(fitting[self._parents])
-            named = _Named(pattern, pool)(self._names[below])
+            child_rows = np.flatnonzero(fitting[self._parents])
+            is_named = _Named(pattern, pool)(self._names[child_rows])
             fitting = np.zeros(self.whole.size, np.bool_)
-            fitting[self._ids[below[named]]] = True
+            fitting[self._ids[child_rows[is_named]]] = True
         return fitting
 
     def _spread(self) -> None:
         """Select everything below the nodes that are selected whole."""
         if self.whole.any():
-            whole = self.whole.tolist()
+            is_whole = self.whole.tolist()
             for node, parent in zip(self._ids.tolist(), self._parents.tolist(), strict=True):
-                if whole[parent]:
-                    whole[node] = True
-            self.whole = np.array(whole, np.bool_)
+                if is_whole[parent]:
+                    is_whole[node] = True
+            self.whole = np.array(is_whole, np.bool_)
 
     def _rise(self) -> None:
         """Keep all nodes above kept ones."""
-        kept = self.kept.tolist()
-        ids, parents = self._ids[::-1].tolist(), self._parents[::-1].tolist()
+        is_in_result = self.kept.tolist()
+        ids = self._ids[::-1].tolist()
+        parents = self._parents[::-1].tolist()
         for node, parent in zip(ids, parents, strict=True):
-            if kept[node]:
-                kept[parent] = True
-        kept[-1] = False
-        self.kept = np.array(kept, np.bool_)
+            if is_in_result[node]:
+                is_in_result[parent] = True
+        is_in_result[-1] = False
+        self.kept = np.array(is_in_result, np.bool_)
 
 
 class Chosen(View):
@@ -436,11 +445,11 @@ class Chosen(View):
 
     def records(self) -> Iterator[Record]:
         """Yield the blocks of the selected parts."""
-        parts = [np.zeros(0, np.int64)]
+        offsets_of_rows = [np.zeros(0, np.int64)]
         for name in ("nodes", "properties", "inspect_links"):
             if name in self.schemas:
-                parts += [batch.array("offset") for batch in self.batches(name)]
-        offsets = set(np.concatenate(parts).tolist())
+                offsets_of_rows += [batch.array("offset") for batch in self.batches(name)]
+        offsets = set(np.concatenate(offsets_of_rows).tolist())
         return (record for record in self.whole.records() if record.offset in offsets)
 
     def summary(self) -> Summary:

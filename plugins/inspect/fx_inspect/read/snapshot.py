@@ -236,7 +236,8 @@ def _check_header(head: bytes, path: str | None) -> None:
     """Raise UnreadableError for anything but a header of a known version."""
     if len(head) < HEADER_BYTES:
         raise _failed(rules.MEMORY_TOO_SMALL, f"{len(head)} bytes are too few for a header", path)
-    magic, version = head[4:8], version_of(head)
+    magic = head[4:8]
+    version = version_of(head)
     legacy = is_legacy(head)
     is_header = legacy or head[1] == BlockType.HEADER
     if not is_header or (magic != MAGIC and not (legacy and magic == SWAPPED_MAGIC)):

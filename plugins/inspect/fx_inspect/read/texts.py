@@ -56,48 +56,55 @@ class GatheredTexts:
         rows = np.flatnonzero(is_text)
         if not rows.size:
             return
-        places = np.cumsum(is_text) - 1
+        place_of_row = np.cumsum(is_text) - 1
         """The place of each text among those of the run, by row."""
         units = run.units[rows]
         lengths = np.zeros(rows.size, np.int64)
         claims = np.zeros(rows.size, np.int64)
-        first, wanted = np.zeros(rows.size, np.int64), np.zeros(rows.size, np.int64)
+        first_extents = np.zeros(rows.size, np.int64)
+        bytes_in_chains = np.zeros(rows.size, np.int64)
         is_bytes = np.zeros(rows.size, bool)
         for type, columns in run.columns.items():
             if not IS_TEXT[type]:
                 continue
-            mine = places[columns.rows]
+            text_places = place_of_row[columns.rows]
             if type == BlockType.BUFFER_VALUE:
                 in_extents = columns["format"] < wire.BUFFER_STRING_REFERENCE
-                first[mine] = columns["extent"] * in_extents
-                wanted[mine] = columns["total_length"] * in_extents
-                is_bytes[mine] = columns["format"] == wire.BUFFER_BYTES
+                first_extents[text_places] = columns["extent"] * in_extents
+                bytes_in_chains[text_places] = columns["total_length"] * in_extents
+                is_bytes[text_places] = columns["format"] == wire.BUFFER_BYTES
                 continue
             room = columns.sizes - wire.PAYLOAD_AT[type]
             if type == BlockType.NAME:
-                stated = columns["length"]
+                stated_lengths = columns["length"]
                 # A name that says more than there is has a length below 0, which tells how much.
-                lengths[mine] = np.where(stated > room, ~stated, stated)
+                lengths[text_places] = np.where(
+                    stated_lengths > room, ~stated_lengths, stated_lengths
+                )
             else:
-                stated = columns["total_length"]
-                lengths[mine] = np.minimum(stated, room)
-                first[mine] = columns["next_extent"]
-                wanted[mine] = stated - lengths[mine]
-                claims[mine] = columns["reference_count"]
-            whole = mine[(wanted[mine] == 0) & (lengths[mine] > 0)]
-            begins = wire.UNIT * units[whole] + wire.PAYLOAD_AT[type]
-            wrong = whole[not_utf8(self.data, begins, lengths[whole])]
-            self.not_utf8.append(self.count + wrong[units[wrong] > 0])
+                stated_lengths = columns["total_length"]
+                lengths[text_places] = np.minimum(stated_lengths, room)
+                first_extents[text_places] = columns["next_extent"]
+                bytes_in_chains[text_places] = stated_lengths - lengths[text_places]
+                claims[text_places] = columns["reference_count"]
+            in_one_block = text_places[
+                (bytes_in_chains[text_places] == 0) & (lengths[text_places] > 0)
+            ]
+            begins = wire.UNIT * units[in_one_block] + wire.PAYLOAD_AT[type]
+            wrong_texts = in_one_block[not_utf8(self.data, begins, lengths[in_one_block])]
+            self.not_utf8.append(self.count + wrong_texts[units[wrong_texts] > 0])
         if not units[0]:
-            first[0] = wanted[0] = 0  # index 0 has no chain, whatever its block is
+            # Index 0 has no chain, whatever its block is.
+            first_extents[0] = 0
+            bytes_in_chains[0] = 0
         types = run.types[rows]
         self.columns.add(units=units, types=types, lengths=lengths, claims=claims)
-        linked = np.flatnonzero((first != 0) | (wanted > 0))
+        with_chain = np.flatnonzero((first_extents != 0) | (bytes_in_chains > 0))
         self.chained.add(
-            texts=self.count + linked,
-            first=first[linked],
-            wanted=wanted[linked],
-            is_text=~is_bytes[linked],
+            texts=self.count + with_chain,
+            first=first_extents[with_chain],
+            wanted=bytes_in_chains[with_chain],
+            is_text=~is_bytes[with_chain],
         )
         self.count += rows.size
 
@@ -132,36 +139,42 @@ class Texts:
         self._is_text = gathered.chained.joined("is_text")
         self._not_utf8 = gathered.not_utf8
 
-    def settle(self, extents: Extents, first: I32, noted: Noted) -> None:
+    def settle(self, extents: Extents, first_extents: I32, noted: Noted) -> None:
         """Follow all chains, and report findings about texts.
 
         ``first`` has the number of the first extent of each chain, or their count.
         """
         self.extents = extents
         units = self.first.astype(np.int64)
-        self.chains = chains = follow(extents, units, first, self._wanted, self.data.size)
-        linked, given = self.chained, chains.given
-        self.lengths[linked] += given
+        chains = follow(extents, units, first_extents, self._wanted, self.data.size)
+        self.chains = chains
+        chained = self.chained
+        chain_bytes = chains.given
+        self.lengths[chained] += chain_bytes
 
         def note(rule: Any, texts: I64, values: Any) -> None:
             noted.add(rule, self.units[texts], values)
 
-        broken = np.flatnonzero(chains.faults)
+        broken_chains = np.flatnonzero(chains.faults)
         goes_on = (int(rules.CHAIN_WITHOUT_EXTENT), int(rules.CHAIN_CYCLE))
-        missing = self._wanted[broken] - given[broken]
-        values = np.where(np.isin(chains.faults[broken], goes_on), chains.goes_on[broken], missing)
-        note(chains.faults[broken], linked[broken], values)
+        missing_bytes = self._wanted[broken_chains] - chain_bytes[broken_chains]
+        values = np.where(
+            np.isin(chains.faults[broken_chains], goes_on),
+            chains.goes_on[broken_chains],
+            missing_bytes,
+        )
+        note(chains.faults[broken_chains], chained[broken_chains], values)
         is_whole = chains.faults == 0
-        joined = linked[is_whole & self._is_text & (given > 0)]
-        for part, texts in self.parts(joined, self.lengths[joined]):
+        joined_texts = chained[is_whole & self._is_text & (chain_bytes > 0)]
+        for some_texts, texts in self.parts(joined_texts, self.lengths[joined_texts]):
             starts = texts.offsets[:-1]
-            self._not_utf8.append(part[not_utf8(texts.data, starts, np.diff(texts.offsets))])
-        note(rules.NOT_UTF8, np.sort(np.concatenate([linked[:0], *self._not_utf8])), 0)
+            self._not_utf8.append(some_texts[not_utf8(texts.data, starts, np.diff(texts.offsets))])
+        note(rules.NOT_UTF8, np.sort(np.concatenate([chained[:0], *self._not_utf8])), 0)
         too_long = np.flatnonzero(is_whole & (chains.goes_on != 0))
-        note(rules.CHAIN_TOO_LONG, linked[too_long], chains.goes_on[too_long])
-        over = np.flatnonzero((self.lengths > self.max_string) & self._has_limit())
-        note(rules.STRING_OVER_LIMIT, over, self.lengths[over])
-        self.lengths[over] = self.max_string
+        note(rules.CHAIN_TOO_LONG, chained[too_long], chains.goes_on[too_long])
+        over_limit = np.flatnonzero((self.lengths > self.max_string) & self._has_limit())
+        note(rules.STRING_OVER_LIMIT, over_limit, self.lengths[over_limit])
+        self.lengths[over_limit] = self.max_string
 
     def _has_limit(self) -> Mask:
         """Return which texts the limit applies to: not to a string at index 0."""
@@ -187,14 +200,14 @@ class Texts:
         """Return the first bytes of texts, as many as ``lengths`` says."""
         offsets = bounds_of(lengths)
         data: U8 = arena.empty(int(offsets[-1]), np.uint8)
-        at = 0
-        while at < lengths.size:
-            fitting = int(np.searchsorted(offsets, offsets[at] + TOGETHER, "right")) - 1
-            stop = max(at + 1, fitting)
-            starts, pieces = self.stretches(texts[at:stop], lengths[at:stop])
-            part = TextColumn.gather(self.data, starts, pieces).data
-            data[offsets[at] : offsets[stop]] = part
-            at = stop
+        start = 0
+        while start < lengths.size:
+            fitting_stop = int(np.searchsorted(offsets, offsets[start] + TOGETHER, "right")) - 1
+            stop = max(start + 1, fitting_stop)
+            piece_starts, piece_lengths = self.stretches(texts[start:stop], lengths[start:stop])
+            bytes_of_texts = TextColumn.gather(self.data, piece_starts, piece_lengths).data
+            data[offsets[start] : offsets[stop]] = bytes_of_texts
+            start = stop
         return TextColumn(offsets, data)
 
     def stretches(self, texts: NDArray[Any], lengths: I64) -> tuple[I64, I64]:
@@ -202,40 +215,45 @@ class Texts:
         begins = self.begins(texts)
         if not self.chained.size:
             return begins, lengths
-        found = np.minimum(np.searchsorted(self.chained, texts), self.chained.size - 1)
-        is_chained = self.chained[found] == texts
+        chain_numbers = np.minimum(np.searchsorted(self.chained, texts), self.chained.size - 1)
+        is_chained = self.chained[chain_numbers] == texts
         bounds = self.chains.bounds
-        in_chain = np.where(is_chained, bounds[found + 1] - bounds[found], 0)
-        inline = np.where(is_chained, np.minimum(self.inline[found], lengths), lengths)
+        in_chain = np.where(is_chained, bounds[chain_numbers + 1] - bounds[chain_numbers], 0)
+        inline_lengths = np.where(
+            is_chained, np.minimum(self.inline[chain_numbers], lengths), lengths
+        )
         counts = 1 + in_chain
-        first = np.cumsum(counts) - counts
-        starts, pieces = np.empty((2, int(counts.sum())), np.int64)
-        starts[first] = begins
-        pieces[first] = inline
+        own_pieces = np.cumsum(counts) - counts
+        starts, piece_lengths = np.empty((2, int(counts.sum())), np.int64)
+        starts[own_pieces] = begins
+        piece_lengths[own_pieces] = inline_lengths
         is_extent = np.ones(starts.size, bool)
-        is_extent[first] = False
-        steps = np.arange(int(in_chain.sum()))
+        is_extent[own_pieces] = False
+        extent_steps = np.arange(int(in_chain.sum()))
         """The extents of all, counted from those of each."""
-        before_each = np.cumsum(in_chain) - in_chain
-        extents = self.chains.visits[steps + np.repeat(bounds[found] - before_each, in_chain)]
+        extents_before = np.cumsum(in_chain) - in_chain
+        extents = self.chains.visits[
+            extent_steps + np.repeat(bounds[chain_numbers] - extents_before, in_chain)
+        ]
         capacities = self.extents.capacities[extents].astype(np.int64)
-        passed = np.cumsum(capacities) - capacities
-        begun = np.append(passed, 0)[np.minimum(before_each, passed.size)]
-        left = np.repeat(lengths - inline + begun, in_chain) - passed
+        capacity_before = np.cumsum(capacities) - capacities
+        chain_begins = np.append(capacity_before, 0)[
+            np.minimum(extents_before, capacity_before.size)
+        ]
+        bytes_left = np.repeat(lengths - inline_lengths + chain_begins, in_chain) - capacity_before
         starts[is_extent] = wire.UNIT * self.extents.units[extents].astype(np.int64) + PAYLOAD
-        pieces[is_extent] = np.clip(left, 0, capacities)
-        return starts, pieces
+        piece_lengths[is_extent] = np.clip(bytes_left, 0, capacities)
+        return starts, piece_lengths
 
     def parts(self, texts: I64, lengths: I64) -> Iterator[tuple[I64, TextColumn]]:
         """Yield texts with their bytes, some ``TOGETHER`` at a time."""
-        behind = np.cumsum(lengths)
-        at = 0
-        while at < texts.size:
-            before = int(behind[at - 1]) if at else 0
-            stop = int(np.searchsorted(behind, before + TOGETHER, "right"))
-            stop = min(max(stop, at + 1), at + AT_ONCE)
-            yield texts[at:stop], self.column(texts[at:stop], lengths[at:stop])
-            at = stop
+        bounds = bounds_of(lengths)
+        start = 0
+        while start < texts.size:
+            stop = int(np.searchsorted(bounds[1:], bounds[start] + TOGETHER, "right"))
+            stop = min(max(stop, start + 1), start + AT_ONCE)
+            yield texts[start:stop], self.column(texts[start:stop], lengths[start:stop])
+            start = stop
 
     def enter(self, uses: NDArray[Any], pool: StringPool) -> None:
         """Give codes of a pool to the texts that have uses, in the order of the file."""
@@ -245,10 +263,11 @@ class Texts:
             with pool.lock:
                 self.codes[used] = codes_of(pool.pool, self.data, self.begins(used), lengths)
             return
-        for part, texts in self.parts(used, self.lengths[used]):
+        for some_texts, texts in self.parts(used, self.lengths[used]):
             with pool.lock:
-                starts, lengths = texts.offsets[:-1], np.diff(texts.offsets)
-                self.codes[part] = codes_of(pool.pool, texts.data, starts, lengths)
+                starts = texts.offsets[:-1]
+                lengths = np.diff(texts.offsets)
+                self.codes[some_texts] = codes_of(pool.pool, texts.data, starts, lengths)
 
 
 PAYLOAD = wire.PAYLOAD_AT[BlockType.EXTENT]

@@ -69,57 +69,57 @@ def _jumps(parents: I32) -> I32:
 def tree_order(parents: I32) -> TreeOrder:
     """Return the order of nodes with these parents (-1: none); node 0 is the root."""
     none = parents.size
-    jump = _jumps(parents)
+    jump_target = _jumps(parents)
     sizes = np.ones(none + 1, np.int32)
     """Nodes below each, with itself, up to as many steps away as a jump has."""
     steps = 1
-    while ((jump > 0) & (jump < none)).any() and steps <= none:
-        np.add.at(sizes, jump, sizes.copy())
-        jump = jump.take(jump)
+    while ((jump_target > 0) & (jump_target < none)).any() and steps <= none:
+        np.add.at(sizes, jump_target, sizes.copy())
+        jump_target = jump_target.take(jump_target)
         steps *= 2
-    has_cycles = bool(((jump > 0) & (jump < none)).any())
-    is_below = jump[:-1] == 0
-    below = np.flatnonzero(is_below)[1:]
-    order = stable_order(parents[below].astype(np.int64))
-    siblings = below if order is None else below[order]
+    has_cycles = bool(((jump_target > 0) & (jump_target < none)).any())
+    is_below = jump_target[:-1] == 0
+    nodes_below_root = np.flatnonzero(is_below)[1:]
+    order = stable_order(parents[nodes_below_root].astype(np.int64))
+    siblings = nodes_below_root if order is None else nodes_below_root[order]
     """All children, by parent."""
     owners = parents[siblings]
-    below_each = sizes[siblings]
-    before = np.cumsum(below_each, dtype=np.int32) - below_each
+    subtree_sizes = sizes[siblings]
+    nodes_before = np.cumsum(subtree_sizes, dtype=np.int32) - subtree_sizes
     is_first = np.append(True, owners[1:] != owners[:-1])[: owners.size]
-    firsts = np.flatnonzero(is_first)
-    counts = np.diff(np.append(firsts, owners.size))
+    first_siblings = np.flatnonzero(is_first)
+    counts = np.diff(np.append(first_siblings, owners.size))
     places = np.zeros(none + 1, np.int32)
     """The number of each node, counted from the node that its jump leads to."""
-    places[siblings] = 1 + before - np.repeat(before[firsts], counts)
-    jump = _jumps(parents)
+    places[siblings] = 1 + nodes_before - np.repeat(nodes_before[first_siblings], counts)
+    jump_target = _jumps(parents)
     while steps > 1:
-        places += places.take(jump)
-        jump = jump.take(jump)
+        places += places.take(jump_target)
+        jump_target = jump_target.take(jump_target)
         steps //= 2
     places = places[:-1]
     places[~is_below] = -1
-    nodes = np.zeros(below.size + 1, np.int32)
-    nodes[places[below]] = below
-    above = np.full(nodes.size, -1, np.int32)
-    above[1:] = places[parents[nodes[1:]]]
-    return TreeOrder(places, nodes, above, has_cycles)
+    nodes = np.zeros(nodes_below_root.size + 1, np.int32)
+    nodes[places[nodes_below_root]] = nodes_below_root
+    parent_numbers = np.full(nodes.size, -1, np.int32)
+    parent_numbers[1:] = places[parents[nodes[1:]]]
+    return TreeOrder(places, nodes, parent_numbers, has_cycles)
 
 
 def cycles_of(parents: I32) -> I64:
     """Return the first node of each cycle of parents, in the order in which nodes lead to them."""
     none = parents.size
     jump = _jumps(parents)
-    least = np.arange(none + 1, dtype=np.int32)
+    least_node = np.arange(none + 1, dtype=np.int32)
     """The least node that is met on the way of a jump."""
     for _ in range(none.bit_length()):
-        least = np.minimum(least, least.take(jump))
+        least_node = np.minimum(least_node, least_node.take(jump))
         jump = jump.take(jump)
     leading = np.flatnonzero((jump > 0) & (jump < none))
     # So many steps from a node lead into its cycle, and around it.
-    firsts = least[jump[leading]]
-    _, at = np.unique(firsts, return_index=True)
-    return firsts[np.sort(at)].astype(np.int64)
+    cycle_nodes = least_node[jump[leading]]
+    _, first_rows = np.unique(cycle_nodes, return_index=True)
+    return cycle_nodes[np.sort(first_rows)].astype(np.int64)
 
 
 def repeated(owners: I64, codes: I32, different: int, most: int) -> tuple[I64, int]:
@@ -128,27 +128,28 @@ def repeated(owners: I64, codes: I32, different: int, most: int) -> tuple[I64, i
     Rows of one owner follow one another; codes are less than ``different``. Of the rows, which are
     in order, those behind the first ``most`` may be left out.
     """
-    found: list[I64] = [np.zeros(0, np.int64)]
-    count, at = 0, 0
-    while at < owners.size:
-        stop = min(at + TOGETHER, owners.size)
+    repeated_rows: list[I64] = [np.zeros(0, np.int64)]
+    count = 0
+    start = 0
+    while start < owners.size:
+        stop = min(start + TOGETHER, owners.size)
         if stop < owners.size:
             # To where another owner begins, before or behind.
-            ends = np.flatnonzero(owners[at + 1 : stop + 1] != owners[at:stop])
+            ends = np.flatnonzero(owners[start + 1 : stop + 1] != owners[start:stop])
             if ends.size:
-                stop = at + 1 + int(ends[-1])
+                stop = start + 1 + int(ends[-1])
             else:
-                stop = at + int(np.searchsorted(owners[at:], owners[at], "right"))
-        keys = owners[at:stop] * different + codes[at:stop]
+                stop = start + int(np.searchsorted(owners[start:], owners[start], "right"))
+        keys = owners[start:stop] * different + codes[start:stop]
         in_order = np.sort(keys)
-        again = int(np.count_nonzero(in_order[1:] == in_order[:-1]))
-        if again and count < most:
+        repeat_count = int(np.count_nonzero(in_order[1:] == in_order[:-1]))
+        if repeat_count and count < most:
             order = np.argsort(keys, kind="stable")
             is_again = keys[order[1:]] == keys[order[:-1]]
-            found.append(at + np.sort(order[1:][is_again]))
-        count += again
-        at = stop
-    return np.concatenate(found)[:most], count
+            repeated_rows.append(start + np.sort(order[1:][is_again]))
+        count += repeat_count
+        start = stop
+    return np.concatenate(repeated_rows)[:most], count
 
 
 def paths_of(pool: StringPool, names: I32, parents: I32, longest: int, most: int) -> I32:
@@ -167,23 +168,23 @@ def paths_of(pool: StringPool, names: I32, parents: I32, longest: int, most: int
         jump = jump[jump]
     del jump
     lengths = lengths[:-1] - 1
-    chosen = _within(lengths, longest, most)
+    chosen_nodes = _within(lengths, longest, most)
     codes = np.full(names.size, -1, np.int32)
     ranks = np.full(names.size, -1, np.int32)
-    ranks[chosen] = np.arange(chosen.size)
-    behind = np.cumsum(lengths[chosen], dtype=np.int64)
-    at = 0
-    while at < chosen.size:
-        before = int(behind[at - 1]) if at else 0
-        stop = max(at + 1, int(np.searchsorted(behind, before + PATH_BYTES, "right")))
-        nodes = chosen[at:stop]
-        above = parents[nodes]
-        has_parent = above >= 0
+    ranks[chosen_nodes] = np.arange(chosen_nodes.size)
+    path_bounds = bounds_of(lengths[chosen_nodes])
+    start = 0
+    while start < chosen_nodes.size:
+        fitting_stop = np.searchsorted(path_bounds[1:], path_bounds[start] + PATH_BYTES, "right")
+        stop = max(start + 1, int(fitting_stop))
+        nodes = chosen_nodes[start:stop]
+        parents_of_nodes = parents[nodes]
+        has_parent = parents_of_nodes >= 0
         # The path of a parent is shorter, so it was chosen before: here, or in an earlier part.
-        places = ranks[above] - at
+        places = ranks[parents_of_nodes] - start
         is_here = has_parent & (places >= 0)
         is_earlier = has_parent & ~is_here
-        column = pool.column(np.concatenate((names[nodes], codes[above[is_earlier]])))
+        column = pool.column(np.concatenate((names[nodes], codes[parents_of_nodes[is_earlier]])))
         texts = np.concatenate((np.frombuffer(b"/", np.uint8), column.data))
         bounds = texts.size + bounds_of(lengths[nodes])
         # The path of the parent, a slash, and the name: copied one path after the other, so that
@@ -191,29 +192,29 @@ def paths_of(pool: StringPool, names: I32, parents: I32, longest: int, most: int
         starts, sizes = np.zeros((2, nodes.size, 3), np.int64)
         starts[is_here, 0] = bounds[places[is_here]]
         starts[is_earlier, 0] = 1 + column.offsets[nodes.size : -1]
-        sizes[:, 0] = np.where(has_parent, lengths[above], 0)
+        sizes[:, 0] = np.where(has_parent, lengths[parents_of_nodes], 0)
         sizes[:, 1] = has_parent
         starts[:, 2] = 1 + column.offsets[: nodes.size]
         sizes[:, 2] = np.diff(column.offsets[: nodes.size + 1])
-        out = np.empty(int(bounds[-1]), np.uint8)
-        out[: texts.size] = texts
+        path_bytes = np.empty(int(bounds[-1]), np.uint8)
+        path_bytes[: texts.size] = texts
         offsets = texts.size + bounds_of(sizes.reshape(-1))
-        copied(out, starts.reshape(-1), offsets, out)
+        copied(path_bytes, starts.reshape(-1), offsets, path_bytes)
         with pool.lock:
-            codes[nodes] = codes_of(pool.pool, out, bounds[:-1], np.diff(bounds))
-        at = stop
+            codes[nodes] = codes_of(pool.pool, path_bytes, bounds[:-1], np.diff(bounds))
+        start = stop
     return codes
 
 
-def _within(lengths: I32, longest: int, most: int) -> I64:
+def _within(lengths: I32, longest: int, bytes_left: int) -> I64:
     """Return the rows whose lengths fit what is left, one after the other."""
     rows = np.flatnonzero(lengths <= longest)
-    found: list[I64] = [np.zeros(0, np.int64)]
+    fitting_rows: list[I64] = [np.zeros(0, np.int64)]
     while rows.size:
-        taken = np.cumsum(lengths[rows], dtype=np.int64)
-        stop = int(np.searchsorted(taken, most, "right"))
-        found.append(rows[:stop])
-        most -= int(taken[stop - 1]) if stop else 0
+        bytes_so_far = np.cumsum(lengths[rows], dtype=np.int64)
+        stop = int(np.searchsorted(bytes_so_far, bytes_left, "right"))
+        fitting_rows.append(rows[:stop])
+        bytes_left -= int(bytes_so_far[stop - 1]) if stop else 0
         # Those that are longer than what is left do not fit any more.
-        rows = rows[stop:][lengths[rows[stop:]] <= most]
-    return np.concatenate(found)
+        rows = rows[stop:][lengths[rows[stop:]] <= bytes_left]
+    return np.concatenate(fitting_rows)

@@ -16,6 +16,7 @@ from fx_inspect import rules
 from fx_inspect.format import BlockType
 from fx_inspect.read import tables
 from fx_inspect.read.blocks import Gathered, Noted, Run
+from fx_inspect.read.chains import bounds_of
 from fx_inspect.read.texts import IS_TEXT, Texts
 from fxframework.errors import Rule
 from fxframework.wire.many import FileNumbers
@@ -128,30 +129,31 @@ class GatheredValues:
                 continue
             columns = run.columns[type]
             is_mine: Any = slice(None) if run.first else is_value[columns.rows]
-            mine = places[columns.rows[is_mine]]
-            parents[mine] = columns["parent"][is_mine]
-            names[mine] = columns["name"][is_mine]
-            found = {"rows": self.count + mine}
+            value_places = places[columns.rows[is_mine]]
+            parents[value_places] = columns["parent"][is_mine]
+            names[value_places] = columns["name"][is_mine]
+            more_columns = {"rows": self.count + value_places}
             if number:
                 values = columns[number][is_mine]
-                bits[mine] = values != 0 if type == BlockType.BOOL_VALUE else values
+                bits[value_places] = values != 0 if type == BlockType.BOOL_VALUE else values
             elif type == BlockType.BUFFER_VALUE:
                 texts = first_text + np.cumsum(IS_TEXT[run.types]) - 1
-                found["formats"] = columns["format"][is_mine]
-                found["targets"] = columns["extent"][is_mine]
-                found["texts"] = texts[columns.rows[is_mine]]
-                self.buffers.add(**found)
+                more_columns["formats"] = columns["format"][is_mine]
+                more_columns["targets"] = columns["extent"][is_mine]
+                more_columns["texts"] = texts[columns.rows[is_mine]]
+                self.buffers.add(**more_columns)
             elif type == BlockType.ARRAY_VALUE:
-                found["entries"] = columns["entry_type"][is_mine]
-                found["formats"] = columns["format"][is_mine]
-                found["counts"] = columns["count"][is_mine]
-                found["room"] = columns.sizes[is_mine] - wire.SLOTS_AT
-                self.arrays.add(**found)
+                more_columns["entries"] = columns["entry_type"][is_mine]
+                more_columns["formats"] = columns["format"][is_mine]
+                more_columns["counts"] = columns["count"][is_mine]
+                more_columns["room"] = columns.sizes[is_mine] - wire.SLOTS_AT
+                self.arrays.add(**more_columns)
             else:
-                found["targets"] = columns["content"][is_mine]
-                found["dispositions"] = columns["disposition"][is_mine]
-                self.links.add(**found)
-        units, types = run.units[rows], run.types[rows]
+                more_columns["targets"] = columns["content"][is_mine]
+                more_columns["dispositions"] = columns["disposition"][is_mine]
+                self.links.add(**more_columns)
+        units = run.units[rows]
+        types = run.types[rows]
         self.columns.add(units=units, types=types, parents=parents, names=names, bits=bits)
         self.count += rows.size
 
@@ -202,9 +204,9 @@ class Values:
         self._read_buffers(gathered.buffers)
         self._read_arrays(gathered.arrays)
         self._read_links(gathered.links)
-        kept = np.flatnonzero(self.names >= 0)
-        for part in parts_of(kept.size):
-            np.add.at(self.uses, self.names[kept[part]], 1)
+        named_values = np.flatnonzero(self.names >= 0)
+        for some_rows in parts_of(named_values.size):
+            np.add.at(self.uses, self.names[named_values[some_rows]], 1)
         self.kinds[self.names < 0] = 0
 
     def _note(self, rule: Rule | I64, rows: I64, values: Any) -> None:
@@ -222,16 +224,16 @@ class Values:
         """Find the text that is the name of each value."""
         deleted = np.flatnonzero(self.types == BlockType.TOMBSTONE)
         self._note(rules.DELETED_WITH_VALUES, deleted, self.bits[deleted])
-        for part in parts_of(self.count):
-            targets = self.names[part].copy()
+        for some_rows in parts_of(self.count):
+            targets = self.names[some_rows].copy()
             texts = self._named(targets)
-            texts[self.types[part] == BlockType.TOMBSTONE] = -1
-            wrong = np.flatnonzero(texts < 0)
-            self.names[part] = texts
-            if wrong.size:
-                rows = part.start + wrong
-                nameless = self.types[rows] != BlockType.TOMBSTONE
-                self._note_names(rows[nameless], targets[wrong[nameless]])
+            texts[self.types[some_rows] == BlockType.TOMBSTONE] = -1
+            without_name = np.flatnonzero(texts < 0)
+            self.names[some_rows] = texts
+            if without_name.size:
+                rows = some_rows.start + without_name
+                is_nameless = self.types[rows] != BlockType.TOMBSTONE
+                self._note_names(rows[is_nameless], targets[without_name[is_nameless]])
 
     def _named(self, targets: I32) -> I32:
         """Return the texts that are the names at units; -1 where there is none.
@@ -262,7 +264,8 @@ class Values:
         Whatever text is there counts as referred to.
         """
         units = targets.astype(np.intp, copy=False)
-        types, texts = self._places.types_at(units), self._places.numbers_at(units)
+        types = self._places.types_at(units)
+        texts = self._places.numbers_at(units)
         np.add.at(self.references, texts[IS_NAME.take(types)], 1)
         return np.where((types == BlockType.STRING_REFERENCE) & (units > 0), texts, NOTHING)
 
@@ -270,15 +273,17 @@ class Values:
 
     def _read_buffers(self, gathered: Gathered) -> None:
         """Read strings and bytes."""
-        rows, formats = gathered.joined("rows"), gathered.joined("formats")
-        targets, texts = gathered.joined("targets"), gathered.joined("texts")
+        rows = gathered.joined("rows")
+        formats = gathered.joined("formats")
+        targets = gathered.joined("targets")
+        texts = gathered.joined("texts")
         in_string = np.flatnonzero(formats == wire.BUFFER_STRING_REFERENCE)
         texts[in_string] = self._strings(targets[in_string])
         is_named = self.names[rows] >= 0
-        unknown = np.flatnonzero(is_named & (formats > wire.BUFFER_STRING_REFERENCE))
-        missing = np.flatnonzero(is_named & (texts < 0))
-        self._drop(rules.UNKNOWN_FORMAT, rows[unknown], formats[unknown])
-        self._drop(rules.NO_STRING, rows[missing], targets[missing])
+        of_unknown_format = np.flatnonzero(is_named & (formats > wire.BUFFER_STRING_REFERENCE))
+        without_text = np.flatnonzero(is_named & (texts < 0))
+        self._drop(rules.UNKNOWN_FORMAT, rows[of_unknown_format], formats[of_unknown_format])
+        self._drop(rules.NO_STRING, rows[without_text], targets[without_text])
         self.kinds[rows] = np.where(formats == wire.BUFFER_BYTES, tables.BYTES, tables.STRING)
         self.formats[rows] = formats
         self.bits[rows] = texts
@@ -286,75 +291,84 @@ class Values:
 
     def _read_arrays(self, gathered: Gathered) -> None:
         """Read arrays, which may be histograms."""
-        rows, entries = gathered.joined("rows"), gathered.joined("entries")
-        formats, counts = gathered.joined("formats"), gathered.joined("counts")
+        rows = gathered.joined("rows")
+        entries = gathered.joined("entries")
+        formats = gathered.joined("formats")
+        counts = gathered.joined("counts")
         room = gathered.joined("room")
         of_strings = entries == BlockType.STRING_REFERENCE
-        is_known = ARRAYS[entries] > 0
-        too_many = is_known & (counts > room // np.where(of_strings, 4, 8))
-        is_empty = is_known & ~too_many & (counts == 0) & (formats != wire.ARRAY_FLAT)
+        has_entries = ARRAYS[entries] > 0
+        too_many = has_entries & (counts > room // np.where(of_strings, 4, 8))
+        is_empty = has_entries & ~too_many & (counts == 0) & (formats != wire.ARRAY_FLAT)
         is_named = self.names[rows] >= 0
         numbers = np.select(
-            [~is_known, too_many, is_empty],
+            [~has_entries, too_many, is_empty],
             [int(rules.UNKNOWN_ENTRIES), int(rules.TOO_MANY_SLOTS), int(rules.EMPTY_HISTOGRAM)],
         )
-        wrong = np.flatnonzero(is_named & (numbers > 0))
-        self._drop(numbers[wrong], rows[wrong], np.where(is_known, counts, entries)[wrong])
+        wrong_arrays = np.flatnonzero(is_named & (numbers > 0))
+        self._drop(
+            numbers[wrong_arrays],
+            rows[wrong_arrays],
+            np.where(has_entries, counts, entries)[wrong_arrays],
+        )
         self._look_up_slots(rows, np.where(of_strings & ~too_many, counts, 0))
-        kept = self.names[rows] >= 0
-        odd = (formats > wire.ARRAY_EXPONENTIAL) | (of_strings & (formats != wire.ARRAY_FLAT))
-        few = (formats == wire.ARRAY_LINEAR) & (counts < wire.LINEAR_SLOTS)
-        few |= (formats == wire.ARRAY_EXPONENTIAL) & (counts < wire.EXPONENTIAL_SLOTS)
-        unknown, short = np.flatnonzero(kept & odd), np.flatnonzero(kept & few & ~odd)
-        self._note(rules.UNKNOWN_ARRAY_FORMAT, rows[unknown], formats[unknown])
-        self._note(rules.FEW_SLOTS, rows[short], counts[short])
+        is_left = self.names[rows] >= 0
+        is_odd = (formats > wire.ARRAY_EXPONENTIAL) | (of_strings & (formats != wire.ARRAY_FLAT))
+        has_few_slots = (formats == wire.ARRAY_LINEAR) & (counts < wire.LINEAR_SLOTS)
+        has_few_slots |= (formats == wire.ARRAY_EXPONENTIAL) & (counts < wire.EXPONENTIAL_SLOTS)
+        of_unknown_format = np.flatnonzero(is_left & is_odd)
+        short_arrays = np.flatnonzero(is_left & has_few_slots & ~is_odd)
+        self._note(rules.UNKNOWN_ARRAY_FORMAT, rows[of_unknown_format], formats[of_unknown_format])
+        self._note(rules.FEW_SLOTS, rows[short_arrays], counts[short_arrays])
         self.kinds[rows] = ARRAYS[entries]
-        self.formats[rows] = np.where(odd, wire.ARRAY_FLAT, formats)
+        self.formats[rows] = np.where(is_odd, wire.ARRAY_FLAT, formats)
         self.lengths[rows] = counts
 
     def _look_up_slots(self, rows: I64, counts: I64) -> None:
         """Count what the slots of arrays of strings refer to, and report those of nothing."""
-        behind = np.cumsum(counts)
-        at = 0
-        while at < rows.size:
-            before = int(behind[at - 1]) if at else 0
-            stop = max(at + 1, int(np.searchsorted(behind, before + ROWS, "right")))
-            arrays, lengths = rows[at:stop], counts[at:stop]
-            first = behind[at:stop] - lengths - before
+        slot_bounds = bounds_of(counts)
+        start = 0
+        while start < rows.size:
+            fitting_stop = np.searchsorted(slot_bounds[1:], slot_bounds[start] + ROWS, "right")
+            stop = max(start + 1, int(fitting_stop))
+            arrays = rows[start:stop]
+            lengths = counts[start:stop]
+            first_slots = slot_bounds[start:stop] - slot_bounds[start]
             """The first slot of each, counted from those that are looked at here."""
             starts = wire.UNIT * self.units[arrays].astype(np.int64) + wire.SLOTS_AT
-            steps = np.arange(int(lengths.sum()))
-            places = np.repeat(starts - 4 * first, lengths) + 4 * steps
+            slot_steps = np.arange(int(lengths.sum()))
+            places = np.repeat(starts - 4 * first_slots, lengths) + 4 * slot_steps
             targets = self._numbers.integers(places, 4, big=False)
             strings = self._strings(targets)
-            is_kept = np.repeat(self.names[arrays] >= 0, lengths)
+            is_of_named = np.repeat(self.names[arrays] >= 0, lengths)
             is_string = strings >= 0
-            np.add.at(self.uses, strings[is_kept & is_string], 1)
-            wrong = np.flatnonzero(is_kept & ~is_string & (targets != 0))
+            np.add.at(self.uses, strings[is_of_named & is_string], 1)
+            wrong_slots = np.flatnonzero(is_of_named & ~is_string & (targets != 0))
             # Of each array, the first slot of nothing.
-            owners = np.searchsorted(first, wrong, "right") - 1
+            owners = np.searchsorted(first_slots, wrong_slots, "right") - 1
             owners, nearest = np.unique(owners, return_index=True)
-            slots = wrong[nearest] - first[owners]
+            slots = wrong_slots[nearest] - first_slots[owners]
             self._note(rules.SLOT_WITHOUT_STRING, arrays[owners], slots)
-            at = stop
+            start = stop
 
     # --- Links ------------------------------------------------------------------------------------
 
     def _read_links(self, gathered: Gathered) -> None:
         """Read links."""
-        rows, targets = gathered.joined("rows"), gathered.joined("targets")
+        rows = gathered.joined("rows")
+        targets = gathered.joined("targets")
         dispositions = gathered.joined("dispositions")
         contents = self._named(targets)
         is_named = self.names[rows] >= 0
-        missing = np.flatnonzero(is_named & (contents < 0))
-        self._drop(rules.NO_CONTENT, rows[missing], targets[missing])
-        kept = np.flatnonzero(is_named & (contents >= 0))
-        odd = kept[dispositions[kept] > wire.INLINE]
-        self._note(rules.UNKNOWN_DISPOSITION, rows[odd], dispositions[odd])
-        np.add.at(self.uses, contents[kept], 1)
-        self.link_rows: I64 = rows[kept]
-        self.link_contents: I32 = contents[kept]
-        self.link_dispositions: U8 = dispositions[kept]
+        without_content = np.flatnonzero(is_named & (contents < 0))
+        self._drop(rules.NO_CONTENT, rows[without_content], targets[without_content])
+        sound_links = np.flatnonzero(is_named & (contents >= 0))
+        odd_links = sound_links[dispositions[sound_links] > wire.INLINE]
+        self._note(rules.UNKNOWN_DISPOSITION, rows[odd_links], dispositions[odd_links])
+        np.add.at(self.uses, contents[sound_links], 1)
+        self.link_rows: I64 = rows[sound_links]
+        self.link_contents: I32 = contents[sound_links]
+        self.link_dispositions: U8 = dispositions[sound_links]
 
     # --- Nodes ------------------------------------------------------------------------------------
 
@@ -367,31 +381,33 @@ class Values:
         self.node_rows: I32 = np.append(np.int32(-1), nodes)
         is_node = self.names[self.node_rows] >= 0
         is_node[0] = True
-        known = np.where(is_node, np.arange(is_node.size, dtype=np.int32), NO_NODE)
-        known = np.append(known, np.int32(NO_NODE))
+        node_of_number = np.where(is_node, np.arange(is_node.size, dtype=np.int32), NO_NODE)
+        node_of_number = np.append(node_of_number, np.int32(NO_NODE))
         self.nodes = np.full(self.units.size, NO_NODE, np.int32)
         orphans: list[I64] = [np.zeros(0, np.int64)]
         deleted = np.count_nonzero(self.types == BlockType.TOMBSTONE)
         self.node_children = np.zeros(self.node_rows.size, np.int64)
         self.deleted_children = np.zeros(deleted, np.int64)
-        for part in parts_of(self.count):
-            parents = self.parents[part].astype(np.intp)
-            types, numbers = self._places.types_at(parents), self._places.numbers_at(parents)
+        for some_rows in parts_of(self.count):
+            parents = self.parents[some_rows].astype(np.intp)
+            types = self._places.types_at(parents)
+            numbers = self._places.numbers_at(parents)
             is_root = parents == 0
             is_node = (types == BlockType.NODE_VALUE) & ~is_root
             is_deleted = (types == BlockType.TOMBSTONE) & ~is_root
             np.add.at(self.node_children, numbers[is_node], 1)
             np.add.at(self.deleted_children, numbers[is_deleted], 1)
-            nodes = known.take(np.where(is_node, numbers, NO_NODE))
+            nodes = node_of_number.take(np.where(is_node, numbers, NO_NODE))
             nodes[is_root] = 0
-            is_dropped = self.names[part] < 0
+            is_dropped = self.names[some_rows] < 0
             nodes[is_dropped] = NO_NODE
-            self.nodes[part] = nodes
+            self.nodes[some_rows] = nodes
             is_lost = ~(is_root | is_node | is_deleted | is_dropped)
-            orphans.append(part.start + np.flatnonzero(is_lost))
-        lost = np.concatenate(orphans)
-        is_node, is_property = self.types[lost] == BlockType.NODE_VALUE, self.kinds[lost] > 0
-        return lost[is_node], lost[is_property], lost[~(is_node | is_property)]
+            orphans.append(some_rows.start + np.flatnonzero(is_lost))
+        lost_values = np.concatenate(orphans)
+        is_node = self.types[lost_values] == BlockType.NODE_VALUE
+        is_property = self.kinds[lost_values] > 0
+        return lost_values[is_node], lost_values[is_property], lost_values[~(is_node | is_property)]
 
     def node_parents(self) -> I32:
         """Return the node that each node belongs to."""
@@ -406,5 +422,5 @@ class Values:
 
 def parts_of(count: int) -> Iterator[slice]:
     """Yield slices of so many rows, ``ROWS`` at a time."""
-    for at in range(0, count, ROWS):
-        yield slice(at, min(at + ROWS, count))
+    for start in range(0, count, ROWS):
+        yield slice(start, min(start + ROWS, count))

@@ -145,19 +145,21 @@ class Vmo:
 
     def _follow_free(self) -> None:
         """Report free blocks whose list continues with a block that is not free, or larger."""
-        units, following = self._free.joined("units"), self._free.joined("following")
+        units = self._free.joined("units")
+        following = self._free.joined("following")
         orders = self._free.joined("orders")
-        begins, ends = self._padding.joined("begins"), self._padding.joined("ends")
+        begins = self._padding.joined("begins")
+        ends = self._padding.joined("ends")
         is_free = self._places.types_at(following) == BlockType.FREE
         is_free &= self._places.numbers_at(following) == orders
         if begins.size:
             # Padding is free units of the smallest order.
-            nearest = np.maximum(np.searchsorted(begins, following, "right") - 1, 0)
-            is_inside = (following >= begins[nearest]) & (following < ends[nearest])
+            nearest_padding = np.maximum(np.searchsorted(begins, following, "right") - 1, 0)
+            is_inside = (following >= begins[nearest_padding]) & (following < ends[nearest_padding])
             is_free |= is_inside & (orders == 0)
-        wrong = np.flatnonzero(~is_free & (units > 0))
+        wrong_blocks = np.flatnonzero(~is_free & (units > 0))
         noted = self._noted()
-        noted.add(rules.FREE_LIST, units[wrong], following[wrong])
+        noted.add(rules.FREE_LIST, units[wrong_blocks], following[wrong_blocks])
         self._report(noted)
 
     def _noted(self) -> Noted:
@@ -182,9 +184,9 @@ class Vmo:
             self._extents_at(following, self._numbered[BlockType.EXTENT]),
         )
         self.texts = Texts(self._gathered_texts, limits.max_string)
-        first = self._extents_at(self.texts.first, extents.count)
+        first_extents = self._extents_at(self.texts.first, extents.count)
         noted = self._noted()
-        self.texts.settle(extents, first, noted)
+        self.texts.settle(extents, first_extents, noted)
         self._report(noted)
 
     def _extents_at(self, units: I32, none: int) -> I32:
@@ -195,9 +197,8 @@ class Vmo:
     def _settle_values(self) -> None:
         """Look up names and parents, and compare what blocks say of each other."""
         noted = self._noted()
-        self.values = values = Values(
-            self._gathered_values, self._places, self.texts, self.numbers, noted
-        )
+        values = Values(self._gathered_values, self._places, self.texts, self.numbers, noted)
+        self.values = values
         self._report(noted)
         for orphans in values.attach():
             noted = self._noted()
@@ -216,26 +217,28 @@ class Vmo:
         """Report what only the inspect validator looks at: counts, double use, unused blocks."""
         noted = self._noted()
         note = noted.add
-        values, texts = self.values, self.texts
-        deleted = np.flatnonzero(values.types == BlockType.TOMBSTONE)
+        values = self.values
+        texts = self.texts
+        tombstone_rows = np.flatnonzero(values.types == BlockType.TOMBSTONE)
         nodes = values.node_rows[1:]
         for rows, counts in (
-            (nodes, values.node_children[1:]), (deleted, values.deleted_children)
+            (nodes, values.node_children[1:]), (tombstone_rows, values.deleted_children)
         ):  # fmt: skip
-            wrong = rows[values.bits[rows] != counts]
-            note(rules.NODE_COUNT, values.units[wrong], values.bits[wrong])
+            wrong_rows = rows[values.bits[rows] != counts]
+            note(rules.NODE_COUNT, values.units[wrong_rows], values.bits[wrong_rows])
         references = values.references
         is_name = texts.types[:-1] == BlockType.NAME
         is_string = texts.types[:-1] == BlockType.STRING_REFERENCE
         is_named = (is_name | is_string) & (texts.units[:-1] > 0)
-        unused = np.flatnonzero(is_named & (references == 0))
-        note(rules.NOT_USED, texts.units[unused], 0)
-        twice = np.flatnonzero(is_named & is_name & (references > 1))
-        note(rules.NAME_USED_TWICE, texts.units[twice], references[twice])
+        unused_texts = np.flatnonzero(is_named & (references == 0))
+        note(rules.NOT_USED, texts.units[unused_texts], 0)
+        used_twice = np.flatnonzero(is_named & is_name & (references > 1))
+        note(rules.NAME_USED_TWICE, texts.units[used_twice], references[used_twice])
         differs = (references > 0) & (texts.claims[:-1] != references)
-        differing = np.flatnonzero(is_named & is_string & differs)
-        note(rules.STRING_COUNT, texts.units[differing], references[differing])
-        extents, visited = texts.extents, texts.visited()
+        of_other_count = np.flatnonzero(is_named & is_string & differs)
+        note(rules.STRING_COUNT, texts.units[of_other_count], references[of_other_count])
+        extents = texts.extents
+        visited = texts.visited()
         is_elsewhere = extents.units > 0
         note(rules.NOT_USED, extents.units[is_elsewhere & (visited == 0)], 0)
         note(rules.EXTENT_USED_TWICE, extents.units[is_elsewhere & (visited > 1)], 0)
@@ -245,7 +248,8 @@ class Vmo:
 
     def _order(self) -> None:
         """Order what is in the tree, and report children and properties of one name."""
-        values, order = self.values, self.order
+        values = self.values
+        order = self.order
         properties = np.flatnonzero(values.kinds)
         in_order = order.arranged(values.nodes[properties])
         self.value_rows: I32 = properties[in_order].astype(np.int32)
@@ -270,11 +274,11 @@ class Vmo:
     def _note_repeated(self, rule: Any, owners: I32, rows: NDArray[Any]) -> None:
         """Report the values that have a name again; their owners are in order."""
         codes = self.texts.codes[self.values.names[rows]]
-        most = self._most_findings or owners.size
-        again, count = repeated(owners.astype(np.int64), codes, len(self.pool), most)
+        most_notes = self._most_findings or owners.size
+        repeated_rows, count = repeated(owners.astype(np.int64), codes, len(self.pool), most_notes)
         noted = self._noted()
-        noted.add(rule, self.values.units[rows[again]], 0)
-        noted.beyond[int(rule)] += count - again.size
+        noted.add(rule, self.values.units[rows[repeated_rows]], 0)
+        noted.beyond[int(rule)] += count - repeated_rows.size
         self._report(noted, as_added=True)
 
     def strings_at(self, units: I64) -> I32:
@@ -290,9 +294,13 @@ class Vmo:
     def record_kinds(self) -> dict[str, int]:
         """Return the number of records of each kind, by the names of record JSON."""
         records = self.tally.sum(axis=1)
-        others = {"unknown": wire.UNKNOWN_BLOCK, "padding": wire.PADDING, "damaged": wire.DAMAGED}
+        other_kinds = {
+            "unknown": wire.UNKNOWN_BLOCK,
+            "padding": wire.PADDING,
+            "damaged": wire.DAMAGED,
+        }
         kinds = {"block": int(records[: wire.NEW_TYPES].sum())}
-        kinds |= {name: int(records[type]) for name, type in others.items()}
+        kinds |= {name: int(records[type]) for name, type in other_kinds.items()}
         return {name: count for name, count in kinds.items() if count}
 
     def header_facts(self) -> dict[str, Any] | None:
@@ -317,10 +325,10 @@ class Vmo:
         sizes = wire.UNIT << np.arange(16)
         free = tally[BlockType.FREE]
         free_bytes = int((free * sizes).sum())
-        total = int((tally * sizes).sum())
-        largest = int(sizes[free > 0].max(initial=0))
+        total_bytes = int((tally * sizes).sum())
+        largest_free = int(sizes[free > 0].max(initial=0))
         # Free blocks of the highest order are unfragmented space, smaller ones are fragments.
-        whole = int(free[wire.MAX_ORDER :] @ sizes[wire.MAX_ORDER :])
+        unfragmented_bytes = int(free[wire.MAX_ORDER :] @ sizes[wire.MAX_ORDER :])
         facts: dict[str, Any] = {
             "blocks_by_type": {
                 wire.TYPE_NAMES[type]: int(count)
@@ -328,11 +336,13 @@ class Vmo:
                 if count
             },
             "blocks_by_order": _by_order(tally.sum(axis=0)),
-            "bytes_used": total - free_bytes,
+            "bytes_used": total_bytes - free_bytes,
             "bytes_free": free_bytes + self.stretches.get(wire.PADDING, 0),
             "free_blocks_by_order": _by_order(free),
-            "largest_free_block": largest,
-            "fragmentation_percent": round(100 * (1 - whole / free_bytes), 1) if free_bytes else 0,
+            "largest_free_block": largest_free,
+            "fragmentation_percent": round(100 * (1 - unfragmented_bytes / free_bytes), 1)
+            if free_bytes
+            else 0,
         }
         for name, type in (("bytes_damaged", wire.DAMAGED), ("bytes_unknown", wire.UNKNOWN_BLOCK)):
             if type in self.stretches:

@@ -106,10 +106,10 @@ class Details(Generic[S]):
             if not len(batch):
                 continue
             keys = batch.array(column)
-            made = make(batch)
+            results = make(batch)
             starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(batch)]
-            for at, key in enumerate(keys[starts[:-1]].tolist()):
-                yield key, made[starts[at] : starts[at + 1]]
+            for group, key in enumerate(keys[starts[:-1]].tolist()):
+                yield key, results[starts[group] : starts[group + 1]]
 
     def groups(self, key: int) -> Iterator[S]:
         """Yield the results for the rows of a key, in pieces; rows of lesser keys are skipped."""
@@ -132,8 +132,12 @@ class Slots:
 
     def of(self, row: int, column: str) -> list[Any]:
         """Return the slots of an array in a column of `inspect_slots`."""
-        pieces = [piece.values(column) for piece in self._pieces.groups(row)]
-        return pieces[0] if len(pieces) == 1 else [*chain.from_iterable(pieces)]
+        values_of_pieces = [slot_rows.values(column) for slot_rows in self._pieces.groups(row)]
+        return (
+            values_of_pieces[0]
+            if len(values_of_pieces) == 1
+            else [*chain.from_iterable(values_of_pieces)]
+        )
 
 
 class _RowsOf:
@@ -263,23 +267,24 @@ class Values(Generic[V]):
         if number == BOOL:
             return map(self.truth, (batch.array("int")[rows] != 0).tolist())
         if number in _NUMBERS:
-            show = self.double if number == DOUBLE else self.integer
-            return map(show, batch.array(_NUMBERS[number])[rows].tolist())
+            show_number = self.double if number == DOUBLE else self.integer
+            return map(show_number, batch.array(_NUMBERS[number])[rows].tolist())
         column = batch["text"]
         assert isinstance(column, TextColumn)  # noqa: S101 (its kind is text)
-        shown = self.string if number == STRING else self.data
+        show_text = self.string if number == STRING else self.data
         lengths = column.offsets[1:] - column.offsets[:-1]
         if int(lengths.max(initial=0)) >= LONG:
             # Rows may share long strings, which are not copied for each row.
-            return (shown(column.bytes_of(row)) for row in rows.tolist())
-        first = int(column.offsets[0])
-        data = column.data[first : int(column.offsets[-1])].tobytes()
-        starts = (column.offsets[:-1][rows] - first).tolist()
-        stops = (column.offsets[1:][rows] - first).tolist()
-        return (shown(data[start:stop]) for start, stop in zip(starts, stops, strict=True))
+            return (show_text(column.bytes_of(row)) for row in rows.tolist())
+        first_byte = int(column.offsets[0])
+        data = column.data[first_byte : int(column.offsets[-1])].tobytes()
+        starts = (column.offsets[:-1][rows] - first_byte).tolist()
+        stops = (column.offsets[1:][rows] - first_byte).tolist()
+        return (show_text(data[start:stop]) for start, stop in zip(starts, stops, strict=True))
 
     def _arrays(self, batch: Table, slots: Slots, out: list[Any]) -> None:
-        types, formats = batch.array("type"), batch.array("inspect_format")
+        types = batch.array("type")
+        formats = batch.array("inspect_format")
         chosen = np.flatnonzero(types >= INT_ARRAY)
         places = zip(
             chosen.tolist(),

@@ -129,7 +129,8 @@ class NumberArray(_Numbers, Array[Number]):
 
     def set(self, index: int, value: Number) -> None:
         """Set a slot."""
-        slot, word = uint64(index, "a slot"), self._kind.word(self._kind.check(value))
+        slot = uint64(index, "a slot")
+        word = self._kind.word(self._kind.check(value))
         if slot < self._slots:
             self._within(lambda: self._state.store(self._place(slot), word))
 
@@ -204,7 +205,8 @@ class StringArray(Array[str]):
         self._enter(name, BlockType.ARRAY_VALUE, payload, order, rest)
 
     def _entered(self) -> None:
-        new, self._new = self._new, []
+        new = self._new
+        self._new = []
         for slot, (given, text) in enumerate(new):
             self._put(slot, given, text)
 

@@ -57,7 +57,8 @@ def _has_its_bytes(block: Block) -> bool:
 
 def _layout_of(given: Mapping[str, Any]) -> Layout | None:
     """Return the fields of a block, given as JSON; None if only objects know its bytes."""
-    name, order = given.get("type"), given.get("order")
+    name = given.get("type")
+    order = given.get("order")
     layout = given.get("layout", "new")
     if given.get("record") != "block" or type(name) is not str or layout not in ("new", "v0"):
         return None

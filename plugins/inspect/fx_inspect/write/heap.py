@@ -94,9 +94,11 @@ class Heap:
         """Number of blocks freed."""
         self.failed = 0
         """Number of allocations without room."""
-        self._load, self._store = memory.load_u64, memory.store_u64
+        self._load = memory.load_u64
+        self._store = memory.store_u64
         head = HEADS["v0" if version == 0 else "new"]
-        self._type_at, self._next_at = head.type.low, head.first.low
+        self._type_at = head.type.low
+        self._next_at = head.first.low
         self._blocks = bytearray()
         """For each 16 bytes, the order of the block that begins there."""
         self._heads = [NONE] * (MAX_ORDER + 1)
@@ -210,16 +212,16 @@ class Heap:
 
     def _make_header(self) -> None:
         order = 1 if self.version == 2 else 0
-        at = self.take(order) * UNIT
-        self._store(at + 8, 0)
+        header_at = self.take(order) * UNIT
+        self._store(header_at + 8, 0)
         if order:
             self._sized = True
-            self._store(at + SIZE_AT, self.size)
-            self._store(at + SIZE_AT + WORD, 0)
+            self._store(header_at + SIZE_AT, self.size)
+            self._store(header_at + SIZE_AT + WORD, 0)
         magic = int.from_bytes(MAGIC, "little")
         version = self.version << self._next_at
         word = order | BlockType.HEADER << self._type_at | version
-        self._store(at, word | HEADER_MAGIC.put(magic))
+        self._store(header_at, word | HEADER_MAGIC.put(magic))
 
     def _push(self, index: int, order: int) -> None:
         """Insert a free block at the head of its list."""
@@ -230,20 +232,19 @@ class Heap:
             self._before[head] = index
         self._heads[order] = index
         self._blocks[index] = _FREE | order
-        self._store(index * UNIT, order | (head << self._next_at if head > 0 else 0))
+        self._store(index * UNIT, order | max(head, 0) << self._next_at)
 
     def _unlink(self, index: int, order: int) -> None:
         """Remove a free block from its list."""
         following = self._next.pop(index)
-        before = self._before.pop(index)
+        previous = self._before.pop(index)
         if following != NONE:
-            self._before[following] = before
-        if before == NONE:
+            self._before[following] = previous
+        if previous == NONE:
             self._heads[order] = following
         else:
-            self._next[before] = following
-            link = following << self._next_at if following > 0 else 0
-            self._store(before * UNIT, order | link)
+            self._next[previous] = following
+            self._store(previous * UNIT, order | max(following, 0) << self._next_at)
 
     def _grow(self) -> bool:
         """Add blocks of the highest order. Return False if the heap cannot grow."""

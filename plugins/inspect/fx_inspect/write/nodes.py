@@ -58,9 +58,9 @@ class Node(Container):
 
     def create_child(self, name: str) -> Node:
         """Create a child node."""
-        made = Node(self._state, self)
-        made._enter(name, BlockType.NODE_VALUE, 0)
-        return made
+        child = Node(self._state, self)
+        child._enter(name, BlockType.NODE_VALUE, 0)
+        return child
 
     # --- scalars ---
 
@@ -68,40 +68,40 @@ class Node(Container):
         """Create an integer from -2^63 to 2^63-1."""
         if type(value) is not int or not LEAST <= value <= MOST:
             value = int64(value)
-        made = IntProperty(self._state, self)
-        made._enter(name, _INT_VALUE, value & U64_MAX)
-        return made
+        number = IntProperty(self._state, self)
+        number._enter(name, _INT_VALUE, value & U64_MAX)
+        return number
 
     def create_uint(self, name: str, value: int = 0) -> UintProperty:
         """Create an integer from 0 to 2^64-1."""
-        made = UintProperty(self._state, self)
-        made._enter(name, BlockType.UINT_VALUE, uint64(value))
-        return made
+        number = UintProperty(self._state, self)
+        number._enter(name, BlockType.UINT_VALUE, uint64(value))
+        return number
 
     def create_double(self, name: str, value: float = 0.0) -> DoubleProperty:
         """Create a double."""
-        made = DoubleProperty(self._state, self)
-        made._enter(name, BlockType.DOUBLE_VALUE, bits_of(double(value)))
-        return made
+        number = DoubleProperty(self._state, self)
+        number._enter(name, BlockType.DOUBLE_VALUE, bits_of(double(value)))
+        return number
 
     def create_bool(self, name: str, value: bool = False) -> BoolProperty:
         """Create a bool. Version 0 has none (UNSUPPORTED_VALUE)."""
         self._since("a bool", 1)
-        made = BoolProperty(self._state, self)
-        made._enter(name, BlockType.BOOL_VALUE, bool_word(value))
-        return made
+        flag = BoolProperty(self._state, self)
+        flag._enter(name, BlockType.BOOL_VALUE, bool_word(value))
+        return flag
 
     def create_string(self, name: str, value: str = "") -> StringProperty:
         """Create a text."""
-        made = StringProperty(self._state, self, value)
-        made._enter(name, BlockType.BUFFER_VALUE, 0)
-        return made
+        text = StringProperty(self._state, self, value)
+        text._enter(name, BlockType.BUFFER_VALUE, 0)
+        return text
 
     def create_bytes(self, name: str, value: bytes | bytearray | memoryview = b"") -> BytesProperty:
         """Create a property of bytes."""
-        made = BytesProperty(self._state, self, checked_bytes(value))
-        made._enter(name, BlockType.BUFFER_VALUE, wire.BUFFER_FORMAT.put(wire.BUFFER_BYTES))
-        return made
+        octets = BytesProperty(self._state, self, checked_bytes(value))
+        octets._enter(name, BlockType.BUFFER_VALUE, wire.BUFFER_FORMAT.put(wire.BUFFER_BYTES))
+        return octets
 
     # --- arrays ---
 
@@ -124,9 +124,9 @@ class Node(Container):
         """
         self._since("an array of strings", 2)
         count, values = checked_slots(slots, wire.MAX_SLOTS)
-        made = StringArray(self._state, self, count, values)
-        made._make(name)
-        return made
+        string_array = StringArray(self._state, self, count, values)
+        string_array._make(name)
+        return string_array
 
     # --- histograms ---
 
@@ -181,19 +181,19 @@ class Node(Container):
 
     # --- helpers ---
 
-    def _since(self, what: str, version: int) -> None:
+    def _since(self, kind_of_value: str, version: int) -> None:
         if self._state.version < version:
             raise refusal(
                 rules.UNSUPPORTED_VALUE,
-                f"{what} does not exist in version {self._state.version}",
+                f"{kind_of_value} does not exist in version {self._state.version}",
                 "write version 2",
             )
 
     def _numbers(self, kind: type[A], name: str, slots: int | Iterable[float]) -> A:
         count, values = checked_slots(slots, MOST_NUMBERS)
-        made = kind(self._state, self, count)
-        made._make(name, values)
-        return made
+        number_array = kind(self._state, self, count)
+        number_array._make(name, values)
+        return number_array
 
     def _lazy(self, name: str, callback: Callable[[], LinkedTree], disposition: int) -> Lazy:
         if not callable(callback):
@@ -205,28 +205,38 @@ class Node(Container):
         with state.lock:
             content = f"{name}-{state.link_number}"
             state.link_number += 1
-        made = Lazy(state, self, callback, content)
-        made._make(name, disposition)
-        return made
+        link = Lazy(state, self, callback, content)
+        link._make(name, disposition)
+        return link
 
     def _histogram(
-        self, made: type[H], kind: Kind, name: str, parameters: Sequence[Any], buckets: int
+        self,
+        histogram_class: type[H],
+        kind: Kind,
+        name: str,
+        parameters: Sequence[Any],
+        buckets: int,
     ) -> H:
         """Create a histogram with a floor, a step and, of an exponential one, a multiplier."""
-        floor, step, *factors = values = [kind.check(each) for each in parameters]
-        count = uint64(buckets, "a number of buckets")
-        most = MOST_NUMBERS - len(values) - 2
-        if not count:
-            raise refusal(rules.OUT_OF_RANGE, f"a histogram needs 1 to {most} buckets")
-        if count > most:
+        values = [kind.check(parameter) for parameter in parameters]
+        floor, step, *factors = values
+        bucket_count = uint64(buckets, "a number of buckets")
+        most_buckets = MOST_NUMBERS - len(values) - 2
+        if not bucket_count:
+            raise refusal(rules.OUT_OF_RANGE, f"a histogram needs 1 to {most_buckets} buckets")
+        if bucket_count > most_buckets:
             raise refusal(
-                rules.TOO_MANY, f"a histogram of {count} buckets is too large: at most {most}"
+                rules.TOO_MANY,
+                f"a histogram of {bucket_count} buckets is too large: at most {most_buckets}",
             )
         bounds = [floor]
-        for _ in range(count):
+        for _ in range(bucket_count):
             # Repeated addition, as in the reference, so that doubles are equal.
-            bounds.append((floor if factors else bounds[-1]) + step)
-            step *= factors[0] if factors else 1
-        histogram = made(self._state, self, kind, len(values), bounds)
+            if factors:
+                bounds.append(floor + step)
+                step *= factors[0]
+            else:
+                bounds.append(bounds[-1] + step)
+        histogram = histogram_class(self._state, self, kind, len(values), bounds)
         histogram._make(name, values)
         return histogram

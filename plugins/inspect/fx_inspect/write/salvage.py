@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -89,9 +89,11 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     capture.scan()
     worst = capture.diagnostics.worst
     if not capture.source.size or worst is None or worst < Severity.WARNING:
-        for piece in capture.source.pieces():
-            sink.write(piece)
+        for file_piece in capture.source.pieces():
+            sink.write(file_piece)
         return
+    # What the reader left out, then what the writer does; only if there is neither of them, what
+    # a sound copy lacks is what departed from the format.
     losses = 0
     for loss in _found(capture):
         losses += 1
@@ -106,17 +108,19 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         losses += 1
         message = f"{failed} blocks do not fit into a VMO of {MAX_VMO} bytes"
         yield Loss(0, 0, "block", message, rules.VMO_FULL.code)
-    for found in capture.diagnostics.sorted() if not losses else ():
-        if found.severity >= Severity.WARNING:
-            message = f"written again without what departs from the format: {found.message}"
-            yield Loss(found.offset or 0, 0, "block", message, found.code)
+    for finding in capture.diagnostics.sorted() if not losses else ():
+        if finding.severity >= Severity.WARNING:
+            message = f"written again without what departs from the format: {finding.message}"
+            yield Loss(finding.offset or 0, 0, "block", message, finding.code)
     sink.write(inspector.copy() or b"")
 
 
 def _version(capture: Capture) -> int:
     """Return the version to write: that of the capture, or 2 for an unknown one."""
     head = capture.source.read(0, 4)
-    return 0 if is_legacy(head) else 1 if version_of(head) == 1 else 2
+    if is_legacy(head):
+        return 0
+    return 1 if version_of(head) == 1 else 2
 
 
 def _found(capture: Capture) -> Iterator[Loss]:
@@ -134,11 +138,11 @@ def _found(capture: Capture) -> Iterator[Loss]:
     for finding in capture.diagnostics.sorted():
         if finding.severity < Severity.DATA_LOSS or finding.code not in RULES:
             continue
-        at = finding.offset or 0
+        offset = finding.offset or 0
         # Records, and so the stretches, are in the order of the file.
-        before = bisect_right(stretches, at, key=itemgetter(0))
-        if not before or at >= stretches[before - 1][1]:
-            yield Loss(at, 0, "block", finding.message, finding.code)
+        stretches_before = bisect_right(stretches, offset, key=itemgetter(0))
+        if not stretches_before or offset >= stretches[stretches_before - 1][1]:
+            yield Loss(offset, 0, "block", finding.message, finding.code)
 
 
 def _left_out(capture: Capture) -> Iterator[InspectRecord]:
@@ -159,46 +163,52 @@ def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
     for placed in walk(capture, _render(strings)):
         del nodes[placed.depth :]
         parent = nodes[-1] if nodes else None
+        # Below a node that could not be written, there is nothing to write to.
         if not nodes:
             nodes.append(root)
         elif parent is None:
             nodes.append(None)
         else:
             name = strings[placed.name]
-            losses, made = _made(texts, parent.create_child, name, placed.offset, "node")
+            losses, child = _created(texts, parent.create_child, name, placed.offset, "node")
             yield from losses
-            nodes.append(made)
+            nodes.append(child)
         node = nodes[-1]
         if node is None:
             continue
         for name, kind, offset, value in placed.properties:
-            losses, _ = _made(texts, _maker(texts, node, kind, value), name, offset, "property")
+            creator = _maker(texts, node, kind, value)
+            losses, _ = _created(texts, creator, name, offset, "property")
             yield from losses
-            shown = texts[name].text
-            values = [value] if kind == STRING else value if kind == STRING_ARRAY else []
-            if not all(texts[each].sound for each in values):
-                yield Loss(offset, 0, "property", f"value of {shown}: {NOT_UTF8}")
+            property_name = texts[name].text
+            strings_of_value: Sequence[bytes] = ()
+            if kind == STRING:
+                strings_of_value = [value]
+            elif kind == STRING_ARRAY:
+                strings_of_value = value
+            if not all(texts[string].sound for string in strings_of_value):
+                yield Loss(offset, 0, "property", f"value of {property_name}: {NOT_UTF8}")
             elif kind in NUMBERS and value[2]:
-                message = f"{shown} has too few slots for a histogram; kept as an array"
+                message = f"{property_name} has too few slots for a histogram; kept as an array"
                 yield Loss(offset, 0, "property", message, rules.FEW_SLOTS.code)
         for link in placed.links:
             if link.state != EXPANDED:
                 yield from _linked(strings, texts, node, link)
 
 
-def _made(
-    texts: _Texts, make: Callable[[str], Any], name: bytes, offset: int, what: str
+def _created(
+    texts: _Texts, make: Callable[[str], Any], name: bytes, offset: int, kind: str
 ) -> tuple[list[Loss], Any]:
     """Create a value by its name. Return the losses, and the value or None."""
     losses = []
-    shown, sound = texts[name]
-    if not sound:
-        losses.append(Loss(offset, 0, what, f"name {shown}: {NOT_UTF8}"))
+    value_name, is_sound = texts[name]
+    if not is_sound:
+        losses.append(Loss(offset, 0, kind, f"name {value_name}: {NOT_UTF8}"))
     try:
-        return losses, make(shown)
+        return losses, make(value_name)
     except WriteRefusedError as error:
-        message = f"{shown} cannot be written: {error.message}"
-        return [Loss(offset, 0, what, message, error.code)], None
+        message = f"{value_name} cannot be written: {error.message}"
+        return [Loss(offset, 0, kind, message, error.code)], None
 
 
 def _maker(texts: _Texts, node: Node, kind: int, value: Any) -> Callable[[str], Any]:
@@ -216,7 +226,8 @@ def _maker(texts: _Texts, node: Node, kind: int, value: Any) -> Callable[[str], 
 
         return make
     if kind == STRING_ARRAY:
-        return lambda name: node.create_string_array(name, [texts[each].text for each in value])
+        items = [texts[item].text for item in value]
+        return lambda name: node.create_string_array(name, items)
     if kind == STRING:
         return lambda name: node.create_string(name, texts[value].text)
     creators: Mapping[int, Callable[[str, Any], Any]] = {
@@ -231,7 +242,8 @@ def _maker(texts: _Texts, node: Node, kind: int, value: Any) -> Callable[[str], 
 
 def _linked(strings: Mapping[int, bytes], texts: _Texts, node: Node, link: Link) -> Iterator[Loss]:
     """Create a link again, with the same content. Yield the losses."""
-    name, content = strings[link.name], strings[link.content]
+    name = strings[link.name]
+    content = strings[link.content]
     if link.disposition not in DISPOSITIONS:
         yield Loss(
             link.offset, 0, "link", f"{texts[name].text} has an unknown disposition; left out"
@@ -240,19 +252,20 @@ def _linked(strings: Mapping[int, bytes], texts: _Texts, node: Node, link: Link)
 
     def make(name: str) -> Any:
         # The same content, so that its file is still found.
-        made = Lazy(node._state, node, Inspector, texts[content].text)  # noqa: SLF001
-        made._make(name, DISPOSITIONS[link.disposition])
-        return made
+        new_link = Lazy(node._state, node, Inspector, texts[content].text)  # noqa: SLF001
+        new_link._make(name, DISPOSITIONS[link.disposition])
+        return new_link
 
-    losses, _ = _made(texts, make, name, link.offset, "link")
+    losses, _ = _created(texts, make, name, link.offset, "link")
     yield from losses
 
 
 def _render(strings: Mapping[int, bytes]) -> Callable[[Table, Slots], list[Found]]:
     """Return the function that converts properties to the values needed to create them again."""
 
-    def histogram(one: Histogram) -> Any:
-        return one.slots(), LINEAR if one.multiplier is None else EXPONENTIAL, False
+    def histogram(value: Histogram) -> Any:
+        format = LINEAR if value.multiplier is None else EXPONENTIAL
+        return value.slots(), format, False
 
     values: Values[Any] = Values(
         array=lambda _type, slots, format: (slots, 0, format != 0),

@@ -36,7 +36,8 @@ __all__ = [
     "utf8",
 ]
 
-LEAST, MOST = -(1 << 63), (1 << 63) - 1
+LEAST = -(1 << 63)
+MOST = (1 << 63) - 1
 """Range of an int."""
 _MAX_REFERENCES = wire.MAX_REFERENCES - 1
 """One less than fits, because a value may use one string twice."""
@@ -148,10 +149,15 @@ class State:
         self.viewed = 0
         """Size of the heap when ``words`` was set."""
         self.view()
-        self.store, self.load, self.write = memory.store_u64, memory.load_u64, memory.write
-        self.take, self.free = self.heap.take, self.heap.free
+        self.store = memory.store_u64
+        self.load = memory.load_u64
+        self.write = memory.write
+        self.take = self.heap.take
+        self.free = self.heap.free
         head = wire.HEADS["v0" if version == 0 else "new"]
-        self.type_at, self.parent_at, self.name_at = head.type.low, head.first.low, head.second.low
+        self.type_at = head.type.low
+        self.parent_at = head.first.low
+        self.name_at = head.second.low
         self.parent_mask = head.first.mask
         self.strings: dict[str, Text] = {}
         """Shared strings (version 2), by text."""
@@ -217,21 +223,24 @@ class State:
         None if there is no room at all.
         """
         blocks: list[int] = []
-        done = 0
+        bytes_done = 0
         order = order_of(min(len(data) + 8, wire.MAX_BLOCK))
         index = self.take(order) if data else NONE
         while index != NONE:
             blocks.append(index)
-            part = data[done : done + wire.ORDER_SIZE(order) - 8]
-            done += len(part)
+            extent_bytes = data[bytes_done : bytes_done + wire.ORDER_SIZE(order) - 8]
+            bytes_done += len(extent_bytes)
             word = order | BlockType.EXTENT << self.type_at
-            at, index = index * wire.UNIT, NONE
-            if done < len(data):
-                order = order_of(min(len(data) - done + 8, wire.MAX_BLOCK))
+            block_at = index * wire.UNIT
+            index = NONE
+            if bytes_done < len(data):
+                order = order_of(min(len(data) - bytes_done + 8, wire.MAX_BLOCK))
                 index = self.take(order)
                 word |= max(index, 0) << self.parent_at
-            self.write(at, _WORD.pack(word) + part + bytes(padding(len(part))))
-        return None if data and not blocks else (blocks, done)
+            self.write(
+                block_at, _WORD.pack(word) + extent_bytes + bytes(padding(len(extent_bytes)))
+            )
+        return None if data and not blocks else (blocks, bytes_done)
 
     def free_all(self, blocks: Iterable[int]) -> None:
         """Free several blocks in order."""
@@ -259,8 +268,8 @@ class State:
 
     def shared(self, text: str, what: str) -> bytes | Text:
         """Return the existing shared string of a text, or the bytes of a new one."""
-        found = self.strings.get(text) if type(text) is str else None
-        if found is None:
+        shared_text = self.strings.get(text) if type(text) is str else None
+        if shared_text is None:
             data = utf8(text, what)
             if len(data) > wire.MAX_STRING:
                 raise refusal(
@@ -268,12 +277,12 @@ class State:
                     f"{what} of {len(data)} bytes is too long: at most {wire.MAX_STRING}",
                 )
             return data
-        if found.count >= _MAX_REFERENCES:
+        if shared_text.count >= _MAX_REFERENCES:
             raise refusal(
                 rules.OUT_OF_RANGE,
-                f"{what} is in use {found.count} times already, the most that can be counted",
+                f"{what} is in use {shared_text.count} times already, the most that can be counted",
             )
-        return found
+        return shared_text
 
     def take_name(self, given: bytes | Text, text: str) -> Text | None:
         """Add a user of a name. Return None without room for a new one."""
@@ -291,12 +300,14 @@ class State:
     def take_string(self, given: bytes | Text, text: str) -> Text | None:
         """Add a user of a shared string. Return None without room for a new one."""
         # Look it up again, because it may have changed before the lock was taken.
-        found = self.strings.get(text)
-        if found is None:
+        shared_text = self.strings.get(text)
+        if shared_text is None:
             return self.new_string(given if isinstance(given, bytes) else text.encode(), text)
-        found.count += 1
-        self.store(found.index * wire.UNIT, found.word | found.count << self.name_at)
-        return found
+        shared_text.count += 1
+        self.store(
+            shared_text.index * wire.UNIT, shared_text.word | shared_text.count << self.name_at
+        )
+        return shared_text
 
     def new_string(self, data: bytes, text: str) -> Text | None:
         """Create a shared string with one user. Return None without room."""
@@ -306,23 +317,26 @@ class State:
             return None
         word = order | _STRING_REFERENCE << self.type_at
         blocks: Sequence[int] = ()
-        done = len(data)
-        inline = data
-        if done > wire.MAX_BLOCK - 12:
-            inline = data[: wire.MAX_BLOCK - 12]
-            chain = self.extents(data[len(inline) :])
+        stored_bytes = len(data)
+        inline_bytes = data
+        if stored_bytes > wire.MAX_BLOCK - 12:
+            inline_bytes = data[: wire.MAX_BLOCK - 12]
+            chain = self.extents(data[len(inline_bytes) :])
             if chain is None:
                 self.free(index)
                 return None
-            blocks, done = chain
-            done += len(inline)
+            blocks, stored_bytes = chain
+            stored_bytes += len(inline_bytes)
             word |= blocks[0] << self.parent_at
         self.write(
             index * wire.UNIT,
-            _HEAD(word | 1 << self.name_at, done) + inline + bytes(padding(len(inline) + 12)),
+            _HEAD(word | 1 << self.name_at, stored_bytes)
+            + inline_bytes
+            + bytes(padding(len(inline_bytes) + 12)),
         )
-        entry = self.strings[text] = Text(index, text, word, blocks, 1)
-        return entry
+        shared_text = Text(index, text, word, blocks, 1)
+        self.strings[text] = shared_text
+        return shared_text
 
     def release(self, text: Text) -> None:
         """Remove a user of a string; free the string after its last user."""

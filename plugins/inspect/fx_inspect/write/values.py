@@ -108,22 +108,22 @@ class Value:
         if self._text is None or not (parent._at or parent is parent._parent):
             return
         with state:
-            above = parent
-            while above is not above._parent:
-                if above is self:
+            node_above = parent
+            while node_above is not node_above._parent:
+                if node_above is self:
                     raise refusal(
                         rules.INVALID_MOVE,
                         f"{reprlib.repr(self.name)} cannot be moved below itself",
                     )
-                above = above._parent
-            old = self._parent
+                node_above = node_above._parent
+            old_parent = self._parent
             if parent._at:
                 parent._count += 1
                 state.store(parent._at + 8, parent._count)
             word = state.load(self._at) & ~state.parent_mask
             state.store(self._at, word | parent._at // wire.UNIT << state.parent_at)
             self._parent = parent
-            old._child_left()
+            old_parent._child_left()
 
     def _within(self, change: Callable[[], object]) -> None:
         """Run a change in one period, if the value is in the tree."""
@@ -152,8 +152,9 @@ class Value:
         assert self._text is not None  # noqa: S101 (values in the tree have a name)
         state.release(self._text)
         self._text = None
-        at, self._at = self._at, 0
-        state.free(at // wire.UNIT)
+        block_at = self._at
+        self._at = 0
+        state.free(block_at // wire.UNIT)
 
     # --- called outside of a period ---
 
@@ -163,14 +164,14 @@ class Value:
         """Write the block: header, payload, and ``rest``. Takes a period of its own."""
         state = self._state
         parent = self._parent
-        given = state.named(name)
+        encoded_name = state.named(name)
         with state:
             if not (parent._at or parent is parent._parent):
                 return
             index = state.take(order)
             if index == NONE:
                 return
-            text = state.take_name(given, name)
+            text = state.take_name(encoded_name, name)
             if text is None:
                 state.free(index)
                 return
@@ -178,17 +179,17 @@ class Value:
                 parent._count += 1
                 state.store(parent._at + 8, parent._count)
             self._text = text
-            self._at = at = index * wire.UNIT
+            self._at = block_at = index * wire.UNIT
             state.store(
-                at,
+                block_at,
                 order
                 | type << state.type_at
                 | parent._at // wire.UNIT << state.parent_at
                 | text.index << state.name_at,
             )
-            state.store(at + 8, payload)
+            state.store(block_at + 8, payload)
             if rest:
-                state.write(at + 16, rest)
+                state.write(block_at + 16, rest)
             self._entered()
 
 
@@ -212,8 +213,9 @@ class Container(Value):
         if self._count or not self._tombstone:
             state.store(self._at + 8, self._count)
         else:
-            at, self._at = self._at, 0
-            state.free(at // wire.UNIT)
+            block_at = self._at
+            self._at = 0
+            state.free(block_at // wire.UNIT)
 
     def _remove(self) -> None:
         """Free block and name; with children the block becomes a tombstone instead."""
@@ -241,15 +243,15 @@ class _Scalar(Value):
         with state.lock:
             if self._text is None:
                 return
-            at = self._at + 8
+            word_at = self._at + 8
             words = state.words
             if words is None or state.depth:
                 state.begin()
-                state.store(at, word)
+                state.store(word_at, word)
                 state.end()
             else:
                 words[GENERATION] = state.generation + 1
-                words[at // WORD] = word
+                words[word_at // WORD] = word
                 generation = (state.generation + 2) & U64_MAX
                 words[GENERATION] = state.generation = generation
 
@@ -350,12 +352,14 @@ class _Buffer(Value):
         """Write the bytes, as many as fit. Called within a period."""
         state = self._state
         state.free_all(self._extents)
-        blocks, done = state.extents(data) or ([], 0)
+        blocks, stored_bytes = state.extents(data) or ([], 0)
         self._extents = blocks
-        first = blocks[0] if blocks else 0
+        first_extent = blocks[0] if blocks else 0
         state.store(
             self._at + 8,
-            done | wire.BUFFER_EXTENT.put(first) | wire.BUFFER_FORMAT.put(self._format),
+            stored_bytes
+            | wire.BUFFER_EXTENT.put(first_extent)
+            | wire.BUFFER_FORMAT.put(self._format),
         )
 
     def _release(self) -> None:
@@ -379,7 +383,8 @@ class BytesProperty(_Buffer):
         self._within(lambda: self._store(data))
 
     def _entered(self) -> None:
-        data, self._data = self._data, b""
+        data = self._data
+        self._data = b""
         if data:
             self._store(data)
 
@@ -416,37 +421,39 @@ class StringProperty(_Buffer):
 
     def set(self, value: str) -> None:
         """Set the value."""
-        given = self._given(value)
-        self._within(lambda: self._put(given, value))
+        encoded_text = self._given(value)
+        self._within(lambda: self._put(encoded_text, value))
 
     def _given(self, text: str) -> bytes | Text:
         if self._state.version == 2:
             return self._state.shared(text, "a string")
         return checked_bytes(utf8(text, "a string"))
 
-    def _put(self, given: bytes | Text, text: str) -> bool:
+    def _put(self, encoded_text: bytes | Text, text: str) -> bool:
         state = self._state
         if state.version != 2:
-            assert isinstance(given, bytes)  # noqa: S101 (strings of old versions are not shared)
-            self._store(given)
+            assert isinstance(encoded_text, bytes)  # noqa: S101 (strings of old versions are not shared)
+            self._store(encoded_text)
             return True
-        taken = state.take_string(given, text)
-        if taken is None:
+        shared_text = state.take_string(encoded_text, text)
+        if shared_text is None:
             return False
-        old, self._value = self._value, taken
+        old_text = self._value
+        self._value = shared_text
         state.store(
             self._at + 8,
-            wire.BUFFER_EXTENT.put(taken.index)
+            wire.BUFFER_EXTENT.put(shared_text.index)
             | wire.BUFFER_FORMAT.put(wire.BUFFER_STRING_REFERENCE),
         )
-        if old is not None:
-            state.release(old)
+        if old_text is not None:
+            state.release(old_text)
         return True
 
     def _entered(self) -> None:
         assert self._new is not None  # noqa: S101 (it is entered once)
-        (given, text), self._new = self._new, None
-        if not self._put(given, text):
+        (encoded_text, text) = self._new
+        self._new = None
+        if not self._put(encoded_text, text):
             self._remove()
 
     def _release(self) -> None:
@@ -489,25 +496,26 @@ class Lazy(Value):
 
     def _entered(self) -> None:
         state = self._state
-        taken = state.take_name(*self._new)
-        if taken is None:
+        content_name = state.take_name(*self._new)
+        if content_name is None:
             self._remove()
             return
-        if taken.index > wire.MAX_LINK_INDEX:
-            state.release(taken)
+        if content_name.index > wire.MAX_LINK_INDEX:
+            state.release(content_name)
             self._remove()
             raise refusal(
                 rules.INDEX_OUT_OF_RANGE,
-                f"a link cannot refer to block {taken.index}: at most {wire.MAX_LINK_INDEX}",
+                f"a link cannot refer to block {content_name.index}: at most {wire.MAX_LINK_INDEX}",
                 "make links before the VMO grows over 16 MiB",
             )
-        self._content = taken
-        state.store(self._at + 8, state.load(self._at + 8) | taken.index)
-        state.links[taken.text] = self.callback
+        self._content = content_name
+        state.store(self._at + 8, state.load(self._at + 8) | content_name.index)
+        state.links[content_name.text] = self.callback
 
     def _deleted(self) -> None:
         if self._content is not None:
             self._remove()
-            content, self._content = self._content, None
+            content = self._content
+            self._content = None
             self._state.links.pop(content.text, None)
             self._state.release(content)

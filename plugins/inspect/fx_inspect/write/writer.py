@@ -92,8 +92,11 @@ class Inspector:
             raise refusal(rules.OUT_OF_RANGE, f"unknown version {version!r}: use 0, 1 or 2")
         if growth not in {"step", "double"}:
             raise refusal(rules.WRONG_TYPE, f'unknown growth {growth!r}: use "step" or "double"')
-        has = 0 if memory is None else memory.size - memory.size % wire.PAGE
-        size = max(has, wire.DEFAULT_VMO) if max_size is None else uint64(max_size, "a size")
+        size = wire.DEFAULT_VMO
+        if max_size is not None:
+            size = uint64(max_size, "a size")
+        elif memory is not None:
+            size = max(size, memory.size - memory.size % wire.PAGE)
         size = max(size + -size % wire.PAGE, wire.MIN_VMO)
         if max_size is None:
             size = min(size, wire.MAX_VMO)

@@ -18,6 +18,7 @@ from fx_log.export.presentation import (
     Forms,
     Head,
     Messages,
+    bytes_by_code,
     left_out,
     nothing_to_write,
     shown_values,
@@ -102,8 +103,8 @@ class JournaldExport(Export):
         entries = _Entries(capture.strings, self._fields, self._dropped)
         count = 0
         for batch in walk(capture, entries.fields, self._dropped):
-            for piece in in_pieces(entries.of(batch, offset, self._origin)):
-                self._sink.write(piece)
+            for some_entries in in_pieces(entries.of(batch, offset, self._origin)):
+                self._sink.write(some_entries)
             count += len(batch)
         if not count:
             raise nothing_to_write(capture)
@@ -124,7 +125,8 @@ class _FieldNames:
         """Return the field of a key: its capitals and digits, with underscores for all else."""
         field = self._fields.get(key)
         if field is None:
-            field = self._fields[key] = self._new(key).encode()
+            field = self._new(key).encode()
+            self._fields[key] = field
         return field
 
     def _new(self, key: bytes) -> str:
@@ -146,9 +148,7 @@ class _Entries:
 
     def __init__(self, pool: StringPool, names: _FieldNames, dropped: Counter[str]) -> None:
         self._dropped = dropped
-        self._strings: Memo[int, bytes] = Memo(
-            lambda code: pool.bytes_of(code) if code >= 0 else b"", 0
-        )
+        self._strings = bytes_by_code(pool)
         self._names: Memo[int, bytes] = Memo(lambda code: names.of(self._strings[code]), 0)
         endings: Memo[int, bytes] = Memo(lambda code: _ending(self._strings[code]), 0)
         self._forms = Forms(
@@ -165,28 +165,27 @@ class _Entries:
     def fields(self, args: Table) -> list[bytes]:
         """Return the fields of arguments."""
         names = [self._names[code] for code in args.array("name").tolist()]
-        shown = shown_values(args, self._forms)
-        return [name + value for name, value in zip(names, shown, strict=True)]
+        values = shown_values(args, self._forms)
+        return [name + value for name, value in zip(names, values, strict=True)]
 
     def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> Iterator[bytes]:
         """Yield the entry of each row."""
         for ns, key, message, args, dropped, rolled_out, verbosity in batch.rows(
             batch.ts.tolist(), _messages(batch.messages)
         ):
-            own, count, given = self._heads[key]
-            real, boot = (ns + (offset or 0)) // 1000, ns // 1000
-            if not (1 <= real <= LATEST and boot >= 0):
+            head_fields, count, has_message = self._heads[key]
+            real_time = (ns + (offset or 0)) // 1000
+            boot_time = ns // 1000
+            if not (1 <= real_time <= LATEST and boot_time >= 0):
                 # Before 1970, or before boot: FUCHSIA_BOOT_TIME_NS has the unclamped time.
-                if offset is not None or boot < 0:
+                if offset is not None or boot_time < 0:
                     self._dropped[CLAMPED] += 1
-                real, boot = min(max(real, 1), LATEST), max(boot, 0)
-            entry = b"__REALTIME_TIMESTAMP=%d\n__MONOTONIC_TIMESTAMP=%d\n%b%b" % (
-                real,
-                boot,
-                origin,
-                own,
-            )
-            if given:
+                real_time = min(max(real_time, 1), LATEST)
+                boot_time = max(boot_time, 0)
+            entry = b"__REALTIME_TIMESTAMP=%d\n" % real_time
+            entry += b"__MONOTONIC_TIMESTAMP=%d\n" % boot_time
+            entry += origin + head_fields
+            if has_message:
                 entry += b"MESSAGE" + message
             entry += b"FUCHSIA_BOOT_TIME_NS=%d\n" % ns
             if dropped:
@@ -196,9 +195,10 @@ class _Entries:
             if verbosity:
                 entry += b"VERBOSITY=%d\n" % verbosity
             if count + len(args) > FIELDS or count > HEAD_FIELDS:
-                room = FIELDS - min(count, HEAD_FIELDS)
-                self._dropped[TOO_MANY] += max(count - HEAD_FIELDS, 0) + max(len(args) - room, 0)
-                args = args[:room]
+                fields_left = FIELDS - min(count, HEAD_FIELDS)
+                self._dropped[TOO_MANY] += max(count - HEAD_FIELDS, 0)
+                self._dropped[TOO_MANY] += max(len(args) - fields_left, 0)
+                args = args[:fields_left]
             yield b"%b%b\n" % (entry, b"".join(args))
 
     def _head(self, key: tuple[Any, ...]) -> tuple[bytes, int, bool]:
@@ -214,7 +214,9 @@ class _Entries:
             ]
             if head.severity != level:
                 fields.append((b"FUCHSIA_SEVERITY_RAW", b"%d" % head.severity))
-        identifier = head.tags[0] if head.tags else moniker.rpartition(b"/")[2]
+        identifier = moniker.rpartition(b"/")[2]
+        if head.tags:
+            identifier = head.tags[0]
         if identifier:
             fields.append((b"SYSLOG_IDENTIFIER", identifier))
         if head.pid is not None:
@@ -230,8 +232,9 @@ class _Entries:
         if head.url >= 0:
             fields.append((b"FUCHSIA_COMPONENT_URL", self._strings[head.url]))
         fields += [(b"FUCHSIA_TAG", tag) for tag in head.tags]
-        made = b"".join([_field(*field) for field in fields[: HEAD_FIELDS - ROW_FIELDS]])
-        return made, len(fields) + ROW_FIELDS, head.has_message
+        # Importers refuse entries of too many fields: of a head with many tags, the last ones.
+        written_fields = [_field(*field) for field in fields[: HEAD_FIELDS - ROW_FIELDS]]
+        return b"".join(written_fields), len(fields) + ROW_FIELDS, head.has_message
 
 
 def _field(name: bytes, value: bytes) -> bytes:

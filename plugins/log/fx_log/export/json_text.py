@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
@@ -48,53 +49,9 @@ class JsonExport(LineExport):
         self._names_of_specials = options["non_finite"] == "strings"
 
     def _pieces(self, capture: Capture) -> Iterator[bytes]:
-        render, lines = self._lines(capture)
-        for batch in walk(capture, render, self._dropped):
-            yield from in_pieces(lines(batch))
-
-    def _lines(
-        self, capture: Capture
-    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], Iterator[str]]]:
-        texts = Texts(capture.strings, self._dropped)
-        strings = texts.pooled(quoted)
-        heads: Memo[tuple[Any, ...], tuple[str, str, bool]] = Memo(
-            _HeadJson(strings, texts, self._before)
-        )
-        after = f'}}}},"version":1}}{self._after}'
-
-        forms = Forms(
-            string=strings,
-            integer=str,
-            double=self._double,
-            data=lambda data: f'"{data.hex()}"',
-            true="true",
-            false="false",
-            null="null",
-        )
-
-        def render(args: Table) -> list[Member]:
-            keys = [strings[code] for code in args.array("name").tolist()]
-            shown = shown_values(args, forms)
-            return [(key, f"{key}:{value}") for key, value in zip(keys, shown, strict=True)]
-
-        def lines(batch: Batch[Member]) -> Iterator[str]:
-            for ns, key, message, args, dropped, rolled_out, verbosity in batch.rows(
-                batch.ts.tolist(), batch.messages.shown(unquoted, texts, special='"\\')
-            ):
-                before, behind, given = heads[key]
-                errors = _errors(dropped, rolled_out) if dropped or rolled_out else ""
-                if verbosity:
-                    args = [(f'"{VERBOSITY}"', f'"{VERBOSITY}":{verbosity}'), *args]
-                if not args:
-                    keys = ""
-                elif len(args) == 1:
-                    keys = f'"keys":{{{args[0][1]}}},'
-                else:
-                    keys = f'"keys":{{{self._joined(args)}}},'
-                shown = f'{{"value":"{message}"}}' if given else "{}"
-                yield f'{before}{ns}{errors}{behind}{keys}"message":{shown}{after}\n'
-
-        return render, lines
+        objects = _Objects(capture, self._dropped, self._before, self._after, self._double)
+        for batch in walk(capture, objects.arguments, self._dropped):
+            yield from in_pieces(objects.of(batch))
 
     def _double(self, value: float) -> str:
         special = special_double(value)
@@ -102,8 +59,59 @@ class JsonExport(LineExport):
             return f'"{special}"' if self._names_of_specials else "null"
         return repr(value)
 
+
+class _Objects:
+    """Renders logs as objects, each on a line."""
+
+    def __init__(
+        self,
+        capture: Capture,
+        dropped: Counter[str],
+        before: str,
+        after: str,
+        double: Callable[[float], str],
+    ) -> None:
+        self._dropped = dropped
+        self._texts = Texts(capture.strings, dropped)
+        self._strings = self._texts.pooled(quoted)
+        self._heads: Memo[tuple[Any, ...], tuple[str, str, bool]] = Memo(
+            _HeadJson(self._strings, self._texts, before)
+        )
+        self._end = f'}}}},"version":1}}{after}\n'
+        self._forms = Forms(
+            string=self._strings,
+            integer=str,
+            double=double,
+            data=lambda data: f'"{data.hex()}"',
+            true="true",
+            false="false",
+            null="null",
+        )
+
+    def arguments(self, args: Table) -> list[Member]:
+        """Return the members that arguments become."""
+        keys = [self._strings[code] for code in args.array("name").tolist()]
+        values = shown_values(args, self._forms)
+        return [(key, f"{key}:{value}") for key, value in zip(keys, values, strict=True)]
+
+    def of(self, batch: Batch[Member]) -> Iterator[str]:
+        """Yield the line of each row."""
+        messages = batch.messages.shown(unquoted, self._texts, special='"\\')
+        for ns, key, message, args, dropped, rolled_out, verbosity in batch.rows(
+            batch.ts.tolist(), messages
+        ):
+            metadata, payload, has_message = self._heads[key]
+            errors = _errors(dropped, rolled_out) if dropped or rolled_out else ""
+            if verbosity:
+                args = [(f'"{VERBOSITY}"', f'"{VERBOSITY}":{verbosity}'), *args]
+            keys = f'"keys":{{{self._joined(args)}}},' if args else ""
+            value = f'"value":"{message}"' if has_message else ""
+            yield f'{metadata}{ns}{errors}{payload}{keys}"message":{{{value}}}{self._end}'
+
     def _joined(self, args: Members) -> str:
         """Join members sorted by name; of members with the same name, the first is kept."""
+        if len(args) == 1:
+            return args[0][1]
         members = dict(reversed(args))
         self._dropped[SAME_NAME] += len(args) - len(members)
         # Sorted by text, not by JSON, where escapes would change the order.
@@ -142,8 +150,9 @@ class _HeadJson:
             members.append(f'"file":{self._strings[head.file]}')
         if head.line is not None:
             members.append(f'"line":{head.line}')
-        # Readers of this format require a moniker.
-        moniker = quoted(UNKNOWN_COMPONENT) if head.component < 0 else self._strings[head.component]
+        moniker = self._strings[head.component]
+        if head.component < 0:  # readers of this format require one
+            moniker = quoted(UNKNOWN_COMPONENT)
         metadata = (
             f'{self._before}{{"data_source":"Logs","metadata":{{{",".join(members)},"timestamp":'
         )

@@ -27,11 +27,11 @@ class LineExport(Export):
 
         Raises WriteRefusedError if there are none.
         """
-        written = False
-        for piece in self._pieces(capture):
-            self._sink.write(piece)
-            written = True
-        if not written:
+        has_logs = False
+        for lines in self._pieces(capture):
+            self._sink.write(lines)
+            has_logs = True
+        if not has_logs:
             raise nothing_to_write(capture)
         self._dropped += left_out(capture)
 

@@ -91,7 +91,8 @@ class OtlpExport(Export):
         self._refusal: WriteRefusedError | None = None
         self._waiting: dict[str, list[str]] = {}
         """Records by the JSON of their resource."""
-        self._count = self._size = 0
+        self._count = 0
+        self._size = 0
 
     def write(self, capture: Capture) -> None:
         """Add the logs of one capture.
@@ -126,11 +127,14 @@ class OtlpExport(Export):
         Raises WriteRefusedError if the captures had only slices.
         """
         # Cleared, because the exception keeps its frames, and they keep this object.
-        refusal, self._refusal = self._refusal, None
+        refusal = self._refusal
+        self._refusal = None
         if refusal is not None and not self._logs:
             raise refusal
         self._flush()
-        self._sink.write(f"{self._comma if self._comma[0] == '{' else ''}]}}\n".encode())
+        if not self._logs:
+            self._sink.write(self._comma.encode())
+        self._sink.write(b"]}\n")
         return super().close()
 
     def _flush(self) -> None:
@@ -141,7 +145,8 @@ class OtlpExport(Export):
             self._sink.write(entry.encode())
             self._comma = ",\n"
         self._waiting.clear()
-        self._count = self._size = 0
+        self._count = 0
+        self._size = 0
 
 
 class _Records:
@@ -179,25 +184,29 @@ class _Records:
         messages = batch.messages.shown(_unquoted, self._texts, special='"\\')
         for row, span in zip(batch.rows(batch.ts.tolist(), messages), spans, strict=True):
             ns, key, message, args, dropped, rolled, verbosity = row
-            resource, level, own, given = self._heads[key]
-            moment = 0 if self.offset is None else ns + self.offset
-            if not 0 < moment <= U64_MAX:  # 0 means an unknown time
-                moment = 0
-                own += member(BOOT_TIME, integer(ns))
+            resource, level, own_attributes, has_message = self._heads[key]
+            moment = 0  # an unknown time
+            if self.offset is not None and 0 < ns + self.offset <= U64_MAX:
+                moment = ns + self.offset
+            else:
+                own_attributes += member(BOOT_TIME, integer(ns))
             if dropped:
-                own += member("fuchsia.dropped", integer(dropped))
+                own_attributes += member("fuchsia.dropped", integer(dropped))
             if rolled:
-                own += member("fuchsia.rolled_out", integer(rolled))
+                own_attributes += member("fuchsia.rolled_out", integer(rolled))
             if verbosity:
-                own += member(VERBOSITY, integer(verbosity))
+                own_attributes += member(VERBOSITY, integer(verbosity))
             if args:
                 if len(args) > 1:
                     args = _distinct(args)
-                own += "".join([f',{{"key":"{key}","value":{value}}}' for key, value in args])
-            body = f',"body":{{"stringValue":"{message}"}}' if given else ""
-            attributes = f',"attributes":[{own[1:]}]' if own else ""
-            record = f'{{"timeUnixNano":"{moment}{self._between}{level}{body}{attributes}{span}}}'
-            yield resource, record
+                attributes = [f',{{"key":"{key}","value":{value}}}' for key, value in args]
+                own_attributes += "".join(attributes)
+            log_record = f'{{"timeUnixNano":"{moment}{self._between}{level}'
+            if has_message:
+                log_record += f',"body":{{"stringValue":"{message}"}}'
+            if own_attributes:
+                log_record += f',"attributes":[{own_attributes[1:]}]'
+            yield resource, f"{log_record}{span}}}"
 
 
 class _SliceIndex:
@@ -218,19 +227,19 @@ def _identities(slices: Sequence[_SliceIndex], batch: Batch[Attribute]) -> list[
 
     If slices of several captures enclose a log, the first capture counts.
     """
-    found = [""] * len(batch)
+    members = [""] * len(batch)
     if not slices:
-        return found
+        return members
     heads = [Head.of(key) for key in batch.heads]
-    whose = [(head.pid, head.tid) for head in heads]
-    for each in slices:
-        threads = np.array([each.threads.get(who, -1) for who in whose], np.int32)
-        places = each.spans.enclosing(threads, batch.ts)
+    pids_and_tids = [(head.pid, head.tid) for head in heads]
+    for index in slices:
+        threads = np.array([index.threads.get(pair, -1) for pair in pids_and_tids], np.int32)
+        places = index.spans.enclosing(threads, batch.ts)
         for row in np.flatnonzero(places >= 0).tolist():
-            if not found[row]:
-                trace, span = each.spans.ids(int(places[row]))
-                found[row] = f',"traceId":"{trace}","spanId":"{span}"'
-    return found
+            if not members[row]:
+                trace, span = index.spans.ids(int(places[row]))
+                members[row] = f',"traceId":"{trace}","spanId":"{span}"'
+    return members
 
 
 class _HeadJson:
@@ -244,26 +253,26 @@ class _HeadJson:
 
     def __call__(self, key: tuple[Any, ...]) -> tuple[str, str, str, bool]:
         head = Head.of(key)
-        own = ""
+        own_attributes = ""
         if head.pid is not None:
-            own += member("process.pid", integer(head.pid))
+            own_attributes += member("process.pid", integer(head.pid))
         if head.tid is not None:
-            own += member("thread.id", integer(head.tid))
+            own_attributes += member("thread.id", integer(head.tid))
         if head.file >= 0:
-            own += member("code.file.path", self._strings[head.file])
+            own_attributes += member("code.file.path", self._strings[head.file])
         if head.line is not None:
-            own += member("code.line.number", integer(head.line))
+            own_attributes += member("code.line.number", integer(head.line))
         if head.tags:
             tags = ",".join(self._tags[tag] for tag in head.tags)
-            own += member("fuchsia.tags", f'{{"arrayValue":{{"values":[{tags}]}}}}')
+            own_attributes += member("fuchsia.tags", f'{{"arrayValue":{{"values":[{tags}]}}}}')
         severity = ""
         if head.level >= 0:
             level = LEVELS[head.severity]
             number = otel_number(head.severity)
             severity = f',"severityNumber":{number},"severityText":"{level.name}"'
             if head.severity != level:
-                own += member("fuchsia.severity.raw", integer(head.severity))
-        return self._resource(head), severity, own, head.has_message
+                own_attributes += member("fuchsia.severity.raw", integer(head.severity))
+        return self._resource(head), severity, own_attributes, head.has_message
 
     def _resource(self, head: Head) -> str:
         service = leaf(self._plain[head.component])
@@ -283,18 +292,18 @@ def _distinct(attributes: Sequence[Attribute]) -> Sequence[Attribute]:
     names = {name for name, _ in attributes}
     if len(names) == len(attributes):
         return attributes
-    again: dict[str, int] = {}
-    made = []
+    next_number: dict[str, int] = {}
+    distinct = []
     for name, value in attributes:
-        if name not in again:
-            again[name] = 2
-            made.append((name, value))
+        if name not in next_number:
+            next_number[name] = 2
+            distinct.append((name, value))
             continue
-        while (numbered := f"{name}#{again[name]}") in names:
-            again[name] += 1
-        names.add(numbered)
-        made.append((numbered, value))
-    return made
+        while (numbered_name := f"{name}#{next_number[name]}") in names:
+            next_number[name] += 1
+        names.add(numbered_name)
+        distinct.append((numbered_name, value))
+    return distinct
 
 
 def _key(name: str) -> str:

@@ -87,6 +87,18 @@ FIRST_PRINTABLE: Final = 0x20
 LAST_PRINTABLE: Final = 0x7E
 
 
+def bytes_by_code(pool: StringPool) -> Memo[int, bytes]:
+    """Return a memo of the bytes of pooled strings, by code; that of null is empty."""
+    return Memo(lambda code: pool.bytes_of(code) if code >= 0 else b"", 0)
+
+
+def compact(column: TextColumn) -> tuple[NDArray[np.uint8], I64]:
+    """Return the bytes of the texts of a column alone, and their bounds in these bytes."""
+    start = int(column.offsets[0])
+    stop = int(column.offsets[-1])
+    return column.data[start:stop], column.offsets - start
+
+
 class Texts:
     """Decodes strings of a capture; invalid UTF-8 becomes U+FFFD and is counted in ``dropped``.
 
@@ -95,9 +107,8 @@ class Texts:
 
     def __init__(self, pool: StringPool, dropped: Counter[str]) -> None:
         self._dropped = dropped
-        self._decoded: Memo[int, str] = Memo(
-            lambda code: self.decoded(pool.bytes_of(code)) if code >= 0 else "", 0
-        )
+        octets = bytes_by_code(pool)
+        self._decoded: Memo[int, str] = Memo(lambda code: self.decoded(octets[code]), 0)
 
     def decoded(self, data: bytes) -> str:
         """Return the text of some bytes."""
@@ -123,8 +134,8 @@ class Messages:
     @classmethod
     def of(cls, column: TextColumn) -> Messages:
         """Return the messages of a column."""
-        first, last = int(column.offsets[0]), int(column.offsets[-1])
-        return cls(column.data[first:last].tobytes(), (column.offsets - first).tolist())
+        data, bounds = compact(column)
+        return cls(data.tobytes(), bounds.tolist())
 
     def raw(self) -> list[bytes]:
         """Return the messages as bytes."""
@@ -136,13 +147,14 @@ class Messages:
 
         ``show`` must leave printable ASCII unchanged, except for the characters of ``special``.
         """
-        if self.data.isascii():  # characters and bytes have the same positions
-            whole = self.data.decode("ascii")
-            pieces = [whole[start:stop] for start, stop in itertools.pairwise(self.bounds)]
-            if whole.isprintable() and not any(character in whole for character in special):
-                return pieces
-            return list(map(show, pieces))
-        return [show(texts.decoded(data)) for data in self.raw()]
+        if not self.data.isascii():
+            return [show(texts.decoded(data)) for data in self.raw()]
+        # Characters and bytes have the same positions.
+        all_texts = self.data.decode("ascii")
+        messages = [all_texts[start:stop] for start, stop in itertools.pairwise(self.bounds)]
+        if all_texts.isprintable() and not any(character in all_texts for character in special):
+            return messages
+        return list(map(show, messages))
 
 
 class Head(NamedTuple):
@@ -167,11 +179,12 @@ class Head(NamedTuple):
     def of(cls, key: tuple[Any, ...]) -> Head:
         """Return the head of a key, with None for numbers that are not given (0 in the key)."""
         head = cls._make(key)
-        return head._replace(
-            pid=head.pid if head.given & GIVEN_PID else None,
-            tid=head.tid if head.given & GIVEN_TID else None,
-            line=head.line if head.given & GIVEN_LINE else None,
-        )
+        absent: dict[str, Any] = {
+            name: None
+            for name, bit in (("pid", GIVEN_PID), ("tid", GIVEN_TID), ("line", GIVEN_LINE))
+            if not head.given & bit
+        }
+        return head._replace(**absent)
 
     @property
     def has_message(self) -> bool:
@@ -214,11 +227,11 @@ def walk(
     Values that no exporter can write are counted in ``dropped``: columns of other plugins, and ids
     of unnamed components.
     """
-    for part in walk_columns(capture, dropped):
-        yield part.rows(0, len(part.logs), render)
+    for batch in walk_columns(capture, dropped):
+        yield batch.rows(render)
 
 
-def _parts(
+def _logs_with_children(
     capture: Capture, args: ChildColumns, tags: Tags, dropped: Counter[str]
 ) -> Iterator[Table]:
     """Yield rows of `logs` in order, once all their children are loaded."""
@@ -233,18 +246,6 @@ def _parts(
             start = stop
 
 
-def _batch(part: Table, tags: list[tuple[bytes, ...]], args: Sequence[Sequence[V]]) -> Batch[V]:
-    return Batch(
-        ts=part.array("ts"),
-        heads=_heads(part, tags),
-        messages=Messages.of(_text(part, "message")),
-        args=args,
-        dropped=part.array("dropped").tolist(),
-        rolled_out=_column(part, "log_rolled_out").tolist(),
-        verbosity=_column(part, "log_verbosity").tolist(),
-    )
-
-
 @attrs.frozen
 class ColumnBatch:
     """Some logs with their tags and arguments, as columns."""
@@ -254,34 +255,69 @@ class ColumnBatch:
     args: ChildColumns
 
     def given(self) -> NDArray[np.uint8]:
-        """Return the bits of `log_given` for each log."""
-        return _given(self.logs)
+        """Return the bits of `log_given` for each log, derived from the values if needed."""
+        logs = self.logs
+        if "log_given" in logs:
+            return np.asarray(logs.array("log_given"), np.uint8)
+        given_bits = np.full(len(logs), GIVEN_MESSAGE, np.uint8)
+        for name, bit in (("pid", GIVEN_PID), ("tid", GIVEN_TID), ("line", GIVEN_LINE)):
+            given_bits[logs.array(name) != 0] |= bit
+        return given_bits
 
-    def column(self, name: str) -> NDArray[Any]:
-        """Return a column of this plugin; zeros for `logs` of other formats."""
-        return _column(self.logs, name)
+    def column(self, name: str, absent: int = 0) -> NDArray[Any]:
+        """Return a column of this plugin, or ``absent`` for `logs` of other formats."""
+        logs = self.logs
+        return logs.array(name) if name in logs else np.full(len(logs), absent)
 
-    def rows(self, start: int, stop: int, render: Callable[[Table], Sequence[V]]) -> Batch[V]:
-        """Return rows ``start`` to ``stop`` as a batch, with arguments rendered by ``render``."""
-        part = self.logs.select(slice(start, stop))
-        return _batch(part, self.tags.of(part), self.args.made(part, render))
+    def rows(self, render: Callable[[Table], Sequence[V]]) -> Batch[V]:
+        """Return the logs as rows, with arguments rendered by ``render``."""
+        logs = self.logs
+        return Batch(
+            ts=logs.array("ts"),
+            heads=self.heads(),
+            messages=Messages.of(_text(logs, "message")),
+            args=self.args.rendered(logs, render),
+            dropped=logs.array("dropped").tolist(),
+            rolled_out=self.column("log_rolled_out").tolist(),
+            verbosity=self.column("log_verbosity").tolist(),
+        )
+
+    def heads(self) -> list[tuple[Any, ...]]:
+        """Return the fields of the ``Head`` of each log."""
+        logs = self.logs
+        columns = [
+            logs.array("severity"),
+            logs.array("severity_name"),
+            self.given(),
+            logs.array("pid"),
+            logs.array("tid"),
+            logs.array("line"),
+            logs.array("file"),
+            logs.array("component"),
+            self.column("log_url", -1),
+        ]
+        lists = [column.tolist() for column in columns]
+        return list(zip(*lists, self.tags.of(logs), strict=True))
 
 
 def walk_columns(capture: Capture, dropped: Counter[str]) -> Iterator[ColumnBatch]:
     """Yield the logs of a capture as ``walk`` does, but as columns."""
     args = ChildColumns(capture, "args", ("name", "type", "int", "uint", "float", "str"))
-    tags = _TagRows(capture) if "log_tags" in capture.schemas else _JoinedTags(capture.strings)
-    for part in _parts(capture, args, tags, dropped):
-        yield ColumnBatch(part, tags, args)
+    tags: Tags = _JoinedTags(capture.strings)
+    if "log_tags" in capture.schemas:
+        tags = _TagRows(capture)
+    for logs in _logs_with_children(capture, args, tags, dropped):
+        yield ColumnBatch(logs, tags, args)
 
 
 class ChildColumns:
     """Columns of a table whose rows are children of rows of `logs`, in the same order."""
 
     def __init__(self, capture: Capture, name: str, columns: Sequence[str]) -> None:
-        known = name in capture.schemas
-        self._batches = capture.batches(name, ROWS) if known else iter(())
-        self._schema = capture.schemas[name] if known else STANDARD_TABLES[name]
+        self._schema = {**STANDARD_TABLES, **capture.schemas}[name]
+        self._batches: Iterator[Table] = iter(())
+        if name in capture.schemas:
+            self._batches = capture.batches(name, ROWS)
         self._pool = capture.strings
         self._parents = np.zeros(0, np.int64)
         nothing = Table.of(self._schema, self._pool)
@@ -299,12 +335,13 @@ class ChildColumns:
                 self._more = False
                 break
             if "table" in batch:
-                mine = batch.array("table") == TABLE_CODES["logs"]
-                batch = batch if mine.all() else batch.select(mine)
-            done = int(np.searchsorted(self._parents, row))
-            self._parents = np.concatenate((self._parents[done:], batch.array("parent")))
+                is_of_logs = batch.array("table") == TABLE_CODES["logs"]
+                if not is_of_logs.all():
+                    batch = batch.select(is_of_logs)
+            first = int(np.searchsorted(self._parents, row))
+            self._parents = np.concatenate((self._parents[first:], batch.array("parent")))
             self.columns = {
-                name: np.concatenate((column[done:], batch.array(name)))
+                name: np.concatenate((column[first:], batch.array(name)))
                 for name, column in self.columns.items()
             }
         return int(self._parents[-1]) if self._more else ENDLESS
@@ -319,19 +356,20 @@ class ChildColumns:
         """Return for each row the number of its children, and the columns of all."""
         starts, stops = self.bounds(logs)
         counts = stops - starts
-        some: slice | I64 = slice(int(starts[0]), int(stops[-1]))
+        children: slice | I64 = slice(int(starts[0]), int(stops[-1]))
         if (starts[1:] != stops[:-1]).any():  # there are children of other rows
-            some = np.repeat(starts - np.cumsum(counts) + counts, counts)
-            some += np.arange(some.size)
-        return counts, {name: column[some] for name, column in self.columns.items()}
+            children = np.repeat(starts - np.cumsum(counts) + counts, counts)
+            children += np.arange(children.size)
+        return counts, {name: column[children] for name, column in self.columns.items()}
 
-    def made(self, logs: Table, make: Callable[[Table], Sequence[V]]) -> list[tuple[V, ...]]:
-        """Return for each row the results of ``make`` for its children."""
-        starts, stops = (bound.tolist() for bound in self.bounds(logs))
-        first, last = (starts[0], stops[-1]) if starts else (0, 0)
-        part = {name: column[first:last] for name, column in self.columns.items()}
-        made = tuple(make(Table.of(self._schema, self._pool, **part)))
-        return [made[i - first : j - first] for i, j in zip(starts, stops, strict=True)]
+    def rendered(self, logs: Table, render: Callable[[Table], Sequence[V]]) -> list[tuple[V, ...]]:
+        """Return for each row what ``render`` makes of its children."""
+        starts, stops = self.bounds(logs)
+        first = int(starts[0])
+        columns = {name: column[first : stops[-1]] for name, column in self.columns.items()}
+        values = tuple(render(Table.of(self._schema, self._pool, **columns)))
+        bounds = zip((starts - first).tolist(), (stops - first).tolist(), strict=True)
+        return [values[start:stop] for start, stop in bounds]
 
 
 class _TagRows(ChildColumns):
@@ -339,13 +377,11 @@ class _TagRows(ChildColumns):
 
     def __init__(self, capture: Capture) -> None:
         super().__init__(capture, "log_tags", ("name",))
-        self._names: Memo[int, bytes] = Memo(
-            lambda code: self._pool.bytes_of(code) if code >= 0 else b""
-        )
+        self._names = bytes_by_code(self._pool)
 
     def of(self, logs: Table) -> list[tuple[bytes, ...]]:
         """Return the tags of each row."""
-        return self.made(
+        return self.rendered(
             logs, lambda tags: [self._names[code] for code in tags.array("name").tolist()]
         )
 
@@ -358,43 +394,8 @@ class _TagRows(ChildColumns):
 _IS_NUMBER: Final = np.isin(np.arange(256), [*SIGNED, *UNSIGNED])
 _KINDS: Final = np.full(256, BLOB)
 _KINDS[[NULL, DOUBLE, STRING, BOOL]] = NULL, DOUBLE, STRING, BOOL
-_KINDS[list(SIGNED)], _KINDS[list(UNSIGNED)] = INT64, UINT64
-
-
-def _given(table: Table) -> NDArray[np.uint8]:
-    """Return the bits of `log_given` for each row, derived from the values if needed."""
-    if "log_given" in table:
-        return np.asarray(table.array("log_given"), np.uint8)
-    pid, tid, line = (table.array(name) for name in ("pid", "tid", "line"))
-    given = (
-        GIVEN_MESSAGE + GIVEN_PID * (pid != 0) + GIVEN_TID * (tid != 0) + GIVEN_LINE * (line != 0)
-    )
-    return np.asarray(given, np.uint8)
-
-
-def _heads(table: Table, tags: list[tuple[bytes, ...]]) -> list[tuple[Any, ...]]:
-    pid, tid, line = (table.array(name) for name in ("pid", "tid", "line"))
-    given = _given(table)
-    return list(
-        zip(
-            table.array("severity").tolist(),
-            table.array("severity_name").tolist(),
-            given.tolist(),
-            pid.tolist(),
-            tid.tolist(),
-            line.tolist(),
-            table.array("file").tolist(),
-            table.array("component").tolist(),
-            _column(table, "log_url", -1).tolist(),
-            tags,
-            strict=True,
-        )
-    )
-
-
-def _column(table: Table, name: str, absent: int = 0) -> NDArray[Any]:
-    """Return a column of this plugin, or ``absent`` for `logs` of other formats."""
-    return table.array(name) if name in table else np.full(len(table), absent)
+_KINDS[list(SIGNED)] = INT64
+_KINDS[list(UNSIGNED)] = UINT64
 
 
 def _text(table: Table, name: str) -> TextColumn:
@@ -422,9 +423,9 @@ class _JoinedTags:
 
     def numbers(self, logs: Table, number: TagNumbers) -> tuple[I64, NDArray[np.integer]]:
         """Return for each row the number of its tags, and the numbers of all."""
-        tags = self.of(logs)
-        numbers = [number.of_tag(tag) for each in tags for tag in each]
-        return np.array([len(each) for each in tags]), np.array(numbers, np.int64)
+        tags_of_rows = self.of(logs)
+        numbers = [number.of_tag(tag) for tags in tags_of_rows for tag in tags]
+        return np.array([len(tags) for tags in tags_of_rows]), np.array(numbers, np.int64)
 
 
 Tags = _TagRows | _JoinedTags
@@ -436,9 +437,8 @@ class TagNumbers:
     def __init__(self, templates: Templates, pool: StringPool, show: Mapping[bytes, str]) -> None:
         self._templates = templates
         self._show = show
-        self.of_codes = Numbered(
-            templates, lambda code: show[pool.bytes_of(code) if code >= 0 else b""]
-        )
+        names = bytes_by_code(pool)
+        self.of_codes = Numbered(templates, lambda code: show[names[code]])
 
     def of_tag(self, tag: bytes) -> int:
         """Return the number of a tag's text."""
@@ -465,24 +465,26 @@ class Forms(Generic[V]):
 
 def shown_values(args: Table, forms: Forms[V]) -> list[V]:
     """Return the value of each row of `args`, rendered by ``forms``."""
-    out: list[V] = []
-    string, integer = forms.string, forms.integer
+    rendered: list[V] = []
+    octets = bytes_by_code(args.pool)
     for kind, signed, unsigned, real, code in args.tuples("type", "int", "uint", "float", "str"):
+        # Numbers of a type that logs do not have are bytes, too; then they have a code.
         if kind == STRING:
-            out.append(string[code])
+            value = forms.string[code]
         elif kind in UNSIGNED and code < 0:
-            out.append(integer(unsigned))
+            value = forms.integer(unsigned)
         elif kind in SIGNED and code < 0:
-            out.append(integer(signed))
+            value = forms.integer(signed)
         elif kind == BOOL:
-            out.append(forms.true if signed else forms.false)
+            value = forms.true if signed else forms.false
         elif kind == DOUBLE:
-            out.append(forms.double(real))
+            value = forms.double(real)
         elif kind == NULL:
-            out.append(forms.null)
+            value = forms.null
         else:
-            out.append(forms.data(args.pool.bytes_of(code) if code >= 0 else b""))
-    return out
+            value = forms.data(octets[code])
+        rendered.append(value)
+    return rendered
 
 
 def value_kinds(args: Mapping[str, NDArray[Any]]) -> NDArray[np.integer]:
@@ -496,14 +498,13 @@ def message_texts(
 ) -> Cell:
     """Return the part of a template for messages; ``show`` renders those not in printable ASCII."""
     column = _text(logs, "message")
-    first, last = int(column.offsets[0]), int(column.offsets[-1])
-    data, bounds = column.data[first:last], column.offsets - first
+    data, bounds = compact(column)
     numbers = templates.column(data, bounds)
-    odd = np.flatnonzero((data < FIRST_PRINTABLE) | (data > LAST_PRINTABLE))
-    if odd.size:
-        rows = np.unique(np.searchsorted(bounds, odd, "right") - 1)
-        shown = [show(texts.decoded(column.bytes_of(row))).encode() for row in rows.tolist()]
-        numbers[rows] = column_of(templates, shown)
+    odd_bytes = np.flatnonzero((data < FIRST_PRINTABLE) | (data > LAST_PRINTABLE))
+    if odd_bytes.size:
+        rows = np.unique(np.searchsorted(bounds, odd_bytes, "right") - 1)
+        messages = map(texts.decoded, map(column.bytes_of, rows.tolist()))
+        numbers[rows] = column_of(templates, [show(message).encode() for message in messages])
     return COPIED, numbers
 
 
@@ -528,20 +529,22 @@ def utc_offset(options: Mapping[str, Any], capture: Capture) -> int | None:
 
     Raises UsageError for an option out of range.
     """
-    given = options["utc_offset_ns"]
-    if abs(given) > NS_MAX:
+    stated_offset = options["utc_offset_ns"]
+    if abs(stated_offset) > NS_MAX:
         raise UsageError(
-            f"invalid utc_offset_ns {given}: must be from -2^63+1 to 2^63-1",
+            f"invalid utc_offset_ns {stated_offset}: must be from -2^63+1 to 2^63-1",
             remedy="give the time since 1970 in UTC, less the time on the capture's clock",
         )
-    return given or capture.utc_offset_ns
+    return stated_offset or capture.utc_offset_ns
 
 
 def wall_moments(ts: I64, offset: int) -> tuple[NDArray[Any], I64]:
     """Return whole seconds since the epoch, and milliseconds, for times of a capture."""
     edges = (offset, int(ts.min()) + offset, int(ts.max()) + offset)
-    fits = NS_MIN <= min(edges) <= max(edges) <= NS_MAX
-    moments = (ts if fits else ts.astype(object)) + offset
+    moments: NDArray[Any] = ts
+    if min(edges) < NS_MIN or max(edges) > NS_MAX:
+        moments = ts.astype(object)  # of exact integers
+    moments = moments + offset
     return moments // NS_PER_SECOND, (moments % NS_PER_SECOND // 1_000_000).astype(np.int64)
 
 
@@ -580,18 +583,18 @@ def nothing_to_write(capture: Capture) -> WriteRefusedError:
 
 def left_out(capture: Capture) -> Counter[str]:
     """Count the parts of a capture other than logs, by name: damage, and rows of other tables."""
-    left: Counter[str] = Counter()
-    left["damaged stretches"] = capture.summary().kinds.get("damaged", 0)
-    if capture.schemas.keys() - OWN_TABLES:
-        for name, count in capture.row_counts().items():
-            if name not in OWN_TABLES:
-                left[f"rows of {name}"] = count
-        others = (
-            np.count_nonzero(batch.array("table") != TABLE_CODES["logs"])
-            for batch in (capture.batches("args") if "args" in capture.schemas else ())
-        )
-        left["rows of args"] = int(sum(others))
-    return left
+    counts_left_out: Counter[str] = Counter()
+    counts_left_out["damaged stretches"] = capture.summary().kinds.get("damaged", 0)
+    if capture.schemas.keys() <= OWN_TABLES:
+        return counts_left_out
+    for name, count in capture.row_counts().items():
+        if name not in OWN_TABLES:
+            counts_left_out[f"rows of {name}"] = count
+    if "args" in capture.schemas:
+        for batch in capture.batches("args"):
+            is_of_others = batch.array("table") != TABLE_CODES["logs"]
+            counts_left_out["rows of args"] += int(np.count_nonzero(is_of_others))
+    return counts_left_out
 
 
 def _count_placeless(logs: Table, dropped: Counter[str]) -> None:
@@ -600,9 +603,10 @@ def _count_placeless(logs: Table, dropped: Counter[str]) -> None:
         dropped[f"values of {name}"] += omitted_values(logs, name)
     if "log_tag" in logs:
         component = logs.array("component")
-        unknown = (component < 0) | (component == logs.pool.code(UNKNOWN_COMPONENT))
-        named = (logs.array("log_tag") & np.uint64(_ID)) != 0
-        dropped["ids of components that nothing names"] += int(np.count_nonzero(unknown & named))
+        is_unnamed = (component < 0) | (component == logs.pool.code(UNKNOWN_COMPONENT))
+        has_tag = (logs.array("log_tag") & np.uint64(_ID)) != 0
+        count = int(np.count_nonzero(is_unnamed & has_tag))
+        dropped["ids of components that nothing names"] += count
 
 
 _KNOWN_COLUMNS = frozenset(column.name for column in LOGS.all_columns)

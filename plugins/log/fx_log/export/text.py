@@ -17,6 +17,7 @@ from fx_log.export.presentation import (
     ColumnBatch,
     TagNumbers,
     Texts,
+    bytes_by_code,
     leaf,
     message_texts,
     rust_double,
@@ -53,6 +54,7 @@ from fxframework.kit.row_texts import (
     where,
 )
 from fxframework.model.capture import Capture
+from fxframework.model.table import Table
 
 __all__ = ["TextExport"]
 
@@ -101,8 +103,8 @@ class TextExport(LineExport):
             ts = batch.logs.array("ts")
             time: list[Cell] = [(CLOCK, ts)]
             if offset is not None:
-                whole, millis = wall_moments(ts, offset)
-                time = [seconds(whole), b".", lines.millis(millis)]
+                whole_seconds, millis = wall_moments(ts, offset)
+                time = [seconds(whole_seconds), b".", lines.millis(millis)]
             elif self._on_wall:  # ffx falls back to boot time too
                 self._dropped[NO_OFFSET] += ts.size
             yield from lines.of(batch, time)
@@ -139,10 +141,10 @@ class _Lines:
         return Numbered(self.templates, make, sparse=True)
 
     def _forms(self, capture: Capture) -> Mapping[int, Form]:
-        pool = capture.strings
+        octets = bytes_by_code(capture.strings)
 
         def blob(code: int) -> str:
-            return f"[{pool.bytes_of(code).hex() if code >= 0 else ''}]"
+            return f"[{octets[code].hex()}]"
 
         forms = value_forms(self.templates, string=self._names.__getitem__, blob=blob)
 
@@ -154,7 +156,8 @@ class _Lines:
     def _moniker(self, code: int) -> str:
         """Return the moniker as lines show it, truncated if it is long."""
         moniker = self._names[code]
-        moniker = moniker if self._full else leaf(moniker)
+        if not self._full:
+            moniker = leaf(moniker)
         if len(moniker) <= MONIKER:
             return moniker
         self._dropped[LONG_MONIKERS] += 1
@@ -162,79 +165,94 @@ class _Lines:
 
     def _loss(self, word: str, count: int) -> str:
         """Return how many logs are missing before one."""
+        if not count:
+            return ""
         colour = f"{RESET}{LOST}" if self._colour else ""
-        return f"{colour} [{word}={count}]" if count else ""
+        return f"{colour} [{word}={count}]"
 
     def _message(self, message: str) -> str:
-        shown, nul, rest = message.partition("\0")
-        if nul and rest:
+        start, _, behind_nul = message.partition("\0")
+        if behind_nul:
             self._dropped[CUT] += 1
-        return plain(shown)
+        return plain(start)
 
-    def _number(self, column: NDArray[np.integer], given: NDArray[np.bool_]) -> Cell:
+    def _number(self, column: NDArray[np.integer], is_given: NDArray[np.bool_]) -> Cell:
         """Return numbers, and nothing where they are not given."""
-        if given.all():
+        if is_given.all():
             return NATURAL, column
-        return where(self.templates, given, self._numbers(column)[1])
+        return where(self.templates, is_given, self._numbers(column)[1])
 
     def of(self, batch: ColumnBatch, time: Sequence[Cell]) -> Iterator[bytes]:
         """Yield the lines of a batch in pieces; ``time`` is their first part."""
         logs = batch.logs
         self._empty = self.templates.text(b"")
-        given = batch.given()
+        given_bits = batch.given()
         severity = logs.array("severity")
         counts = logs.array("dropped"), batch.column("log_rolled_out")
-        lost = [
+        losses = [
             numbered(count)
             for numbered, count in zip(self._lost, counts, strict=True)
             if count.any()
         ]
         moniker = self._monikers(logs.array("component"))
-        ranges = self._hold(batch, moniker[1])
-        parts: list[Cell] = [b"[", *time, b"]"]
+        tag_bounds, argument_bounds = self._hold(batch, moniker[1])
+        line_cells: list[Cell] = [b"[", *time, b"]"]
         if self._show_metadata:
             for name, bit in (("pid", GIVEN_PID), ("tid", GIVEN_TID)):
-                parts += [b"[", self._number(logs.array(name), given & bit != 0), b"]"]
-        parts += [b"[", moniker, b"]"]
+                line_cells += [b"[", self._number(logs.array(name), given_bits & bit != 0), b"]"]
+        line_cells += [b"[", moniker, b"]"]
         if self._show_tags:
-            parts += [(MEMBERS, ranges[0]), (MEMBERS_END, ranges[1])]
-        parts += [self._severities(severity)]
+            line_cells += [(MEMBERS, tag_bounds[0]), (MEMBERS_END, tag_bounds[1])]
+        line_cells.append(self._severities(severity))
         if self._show_file and logs.array("file").max() >= 0:
-            code = logs.array("file")
-            numbers = self._line_numbers(logs.array("line"))[1]
-            has_line = (code >= 0) & (given & GIVEN_LINE != 0)
-            parts += [self._files(code), where(self.templates, has_line, numbers)]
-            parts += [where(self.templates, code >= 0, "] ")]
-        parts += [
-            where(self.templates, given & GIVEN_MESSAGE == 0, NO_MESSAGE),
+            line_cells += self._places(logs, given_bits)
+        line_cells += [
+            where(self.templates, given_bits & GIVEN_MESSAGE == 0, NO_MESSAGE),
             message_texts(self.templates, logs, self._message, self._texts),
-            (ITEMS, ranges[2]),
-            (MEMBERS_END, ranges[3]),
-            *lost,
+            (ITEMS, argument_bounds[0]),
+            (MEMBERS_END, argument_bounds[1]),
+            *losses,
         ]
         if self._colour:
             colour = self._colours(severity)
-            reset = (colour[1] != self._empty) | (counts[0] != 0) | (counts[1] != 0)
-            parts = [colour, *parts, where(self.templates, reset, RESET)]
-        yield from self.templates.pieces(len(logs), *parts, b"\n")
+            is_coloured = (colour[1] != self._empty) | (counts[0] != 0) | (counts[1] != 0)
+            line_cells = [colour, *line_cells, where(self.templates, is_coloured, RESET)]
+        yield from self.templates.pieces(len(logs), *line_cells, b"\n")
 
-    def _hold(self, batch: ColumnBatch, monikers: NDArray[np.integer]) -> list[I64]:
+    def _places(self, logs: Table, given_bits: NDArray[np.uint8]) -> list[Cell]:
+        """Return source files and lines."""
+        code = logs.array("file")
+        numbers = self._line_numbers(logs.array("line"))[1]
+        has_line = (code >= 0) & (given_bits & GIVEN_LINE != 0)
+        return [
+            self._files(code),
+            where(self.templates, has_line, numbers),
+            where(self.templates, code >= 0, "] "),
+        ]
+
+    def _hold(
+        self, batch: ColumnBatch, monikers: NDArray[np.integer]
+    ) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
         """Set tags and arguments as members; return the bounds of both for each row."""
-        counts: I64 = np.zeros(len(batch.logs), np.int64)
-        tags: NDArray[np.integer] = counts[:0]
+        tag_counts: I64 = np.zeros(len(batch.logs), np.int64)
+        tags: NDArray[np.integer] = tag_counts[:0]
         if self._show_tags:
-            counts, tags = batch.tags.numbers(batch.logs, self._tags)
-            owners = np.repeat(np.arange(counts.size), counts)
-            others = tags != monikers[owners]  # the moniker is not shown twice
-            counts = np.bincount(owners[others], minlength=counts.size)
-            tags = tags[others]
-        tag_stops = np.cumsum(counts)
-        texts = np.full((4, tags.size), self._empty)
-        texts[0], texts[1] = tags, NOTHING
-        more, members = self._arguments_of(batch)
-        self.templates.hold(*np.concatenate((texts, members), axis=1))
-        stops = np.cumsum(more) + tags.size
-        return [tag_stops - counts, tag_stops, stops - more, stops]
+            tag_counts, tags = batch.tags.numbers(batch.logs, self._tags)
+            owners = np.repeat(np.arange(tag_counts.size), tag_counts)
+            is_shown = tags != monikers[owners]  # the moniker is not shown twice
+            tag_counts = np.bincount(owners[is_shown], minlength=tag_counts.size)
+            tags = tags[is_shown]
+        tag_members = np.full((4, tags.size), self._empty)
+        tag_members[0] = tags
+        tag_members[1] = NOTHING
+        argument_counts, argument_members = self._arguments_of(batch)
+        self.templates.hold(*np.concatenate((tag_members, argument_members), axis=1))
+        tag_ends = np.cumsum(tag_counts)
+        argument_ends = np.cumsum(argument_counts) + tags.size
+        return (
+            (tag_ends - tag_counts, tag_ends),
+            (argument_ends - argument_counts, argument_ends),
+        )
 
     def _arguments_of(self, batch: ColumnBatch) -> tuple[I64, list[I64]]:
         """Return for each row the number of its arguments, and members, sorted by name in a row."""
@@ -242,17 +260,18 @@ class _Lines:
         members = self._arguments.of(args, value_kinds(args))
         codes = args["name"]
         verbosity = batch.column("log_verbosity")
-        loud = np.flatnonzero(verbosity)
-        if loud.size:  # an argument too
-            at = np.cumsum(counts)[loud]
-            before = self.templates.text(f" {VERBOSITY}=".encode())
-            more: list[Any] = [before, SIGNED, verbosity[loud], self._empty]
+        loud_rows = np.flatnonzero(verbosity)
+        if loud_rows.size:  # an argument too, behind the others of its row
+            places = np.cumsum(counts)[loud_rows]
+            name = self.templates.text(f" {VERBOSITY}=".encode())
+            cells: list[Any] = [name, SIGNED, verbosity[loud_rows], self._empty]
             members = [
-                np.insert(column, at, value) for column, value in zip(members, more, strict=True)
+                np.insert(column, places, value)
+                for column, value in zip(members, cells, strict=True)
             ]
-            codes = np.insert(codes, at, LOUD)
+            codes = np.insert(codes, places, LOUD)
             counts = counts.copy()
-            counts[loud] += 1
+            counts[loud_rows] += 1
         if counts.max() > 1:
             owners = np.repeat(np.arange(counts.size), counts)
             order = stable_order(owners * codes.size + self._ranks(codes))

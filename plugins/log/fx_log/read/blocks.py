@@ -45,7 +45,7 @@ from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
-from fxframework.io.words import WORD, padding
+from fxframework.io.words import WORD
 from fxframework.kernels.pools import codes_of
 from fxframework.kernels.stretches import not_utf8
 from fxframework.kit.scanned import FINDING_FIELDS
@@ -85,7 +85,7 @@ RESERVED: Final = 105
 """The rule of wire for bits that are reserved."""
 GREATEST_REFERENCE: Final = np.zeros(16, np.int64)
 """The greatest number that a header may have where that of a string refers to it, by type."""
-GREATEST_REFERENCE[ArgType.STRING] = wire.VALUE_REF.limit
+GREATEST_REFERENCE[ArgType.STRING] = wire.INLINE | wire.MAX_STRING
 GREATEST_REFERENCE[ArgType.BOOL] = 1
 IS_FOREIGN: Final = ~np.isin(np.arange(16), list(ArgType))
 """Whether logs do not have a type."""
@@ -124,8 +124,8 @@ def exact_sum(numbers: I64) -> int:
     """Return the sum of numbers that have no sign, each of which may take all 64 bits."""
     if not numbers.any():
         return 0
-    high, low = np.divmod(numbers.view(np.uint64), np.uint64(HALF))
-    return int(low.sum()) + int(high.sum()) * HALF
+    high_halves, low_halves = np.divmod(numbers.view(np.uint64), np.uint64(HALF))
+    return int(low_halves.sum()) + int(high_halves.sum()) * HALF
 
 
 def added(counts: I64, more: I64) -> I64:
@@ -260,13 +260,16 @@ class BlockReader(abc.ABC):
     def read(self) -> LogRows:
         """Return the rows of the records that the framer has found."""
 
-    def report(self, rule: Rule, record: I64, offset: I64, value: Any = 0) -> None:
-        """Report findings about records, by their numbers in the block (``meaning.Report``)."""
-        findings = np.empty((record.size, FINDING_FIELDS), np.int64)
+    def report(self, rule: Rule, rows: I64, record: I64, offset: I64, value: Any = None) -> None:
+        """Report findings about rows of these columns (``meaning.Report``)."""
+        if not rows.size:
+            return
+        findings = np.zeros((rows.size, FINDING_FIELDS), np.int64)
         findings[:, 0] = int(rule)
-        findings[:, 1] = offset
-        findings[:, 2] = self.sound.index[record]
-        findings[:, 3] = value
+        findings[:, 1] = offset[rows]
+        findings[:, 2] = self.sound.index[record[rows]]
+        if value is not None:
+            findings[:, 3] = value[rows]
         self.notes.append(findings)
 
     def shown(self, rule: Rule, value: int) -> object:
@@ -288,7 +291,7 @@ class BlockReader(abc.ABC):
         codes: Codes = codes_of(self.strings.pool, self.data, starts, lengths)
         return codes
 
-    def valid(self, codes: Codes) -> Mask:
+    def valid(self, codes: NDArray[np.integer]) -> Mask:
         """Return which strings of the pool are UTF-8."""
         is_valid: Mask = self.strings.pool.array("valid")[codes] != 0
         return is_valid
@@ -340,12 +343,12 @@ class LogBlocks(BlockReader):
 
     def suffixes(self) -> Suffixes | None:
         """Return the attribution behind records, where suffixes are read."""
-        suffix = self.sound.suffix
         self.suffixes_read = None
         if not self.file.suffixed:
             return None
-        record = np.flatnonzero(suffix >= 0)
-        many = self.many(Attribution.layout, suffix[record], self.sound.end[record])
+        suffix_begin = self.sound.suffix
+        record = np.flatnonzero(suffix_begin >= 0)
+        many = self.many(Attribution.layout, suffix_begin[record], self.sound.end[record])
         Attribution.layout.read_many(many)
         if self.for_lines:
             self.suffixes_read = many
@@ -358,17 +361,17 @@ class LogBlocks(BlockReader):
     def check_headers(self, logs: Logs, records: Many) -> Mask:
         """Report what is odd in headers; return where reserved bits are set."""
         has_reserved_bits: Mask = records.known[LOG["_reserved"]] != 0
-        header = records.known[HEAD[0], HEADER]
-        for rule, mask, value in (
-            (rules.RESERVED_BITS, has_reserved_bits, header),
-            (rules.SEVERITY_NOT_A_LEVEL, ~is_level(logs.severity), logs.severity),
-        ):
-            record = np.flatnonzero(mask)
-            self.report(rule, record, logs.spot[record], value[record])
-        tagged = np.flatnonzero(logs.tag_bits)[:1]
-        if tagged.size and not self.tag_bits_reported:
+        header_words = records.known[HEAD[0], HEADER]
+        every_record = np.arange(logs.offset.size)
+        with_reserved_bits = np.flatnonzero(has_reserved_bits)
+        self.report(rules.RESERVED_BITS, with_reserved_bits, every_record, logs.spot, header_words)
+        odd_severities = np.flatnonzero(~is_level(logs.severity))
+        severities = logs.severity
+        self.report(rules.SEVERITY_NOT_A_LEVEL, odd_severities, every_record, logs.spot, severities)
+        first_tagged = np.flatnonzero(logs.tag_bits)[:1]
+        if first_tagged.size and not self.tag_bits_reported:
             self.tag_bits_reported = True
-            self.report(rules.TAG_BITS, tagged, logs.spot[tagged], logs.tag_bits[tagged])
+            self.report(rules.TAG_BITS, first_tagged, every_record, logs.spot, logs.tag_bits)
         return has_reserved_bits
 
 
@@ -380,7 +383,7 @@ class BlockArguments:
         places = reader.file.arguments(reader.sound)
         self.record = places.record
         self.fault = places.fault
-        self.is_sound = places.fault == 0
+        self.is_sound: Mask = places.fault == 0
         self.all_sound = bool(self.is_sound.all())
         starts = places.begin
         self.offset = reader.file.place(starts)
@@ -415,14 +418,15 @@ class BlockArguments:
         if self.all_sound:
             return self.is_sound
         nbytes = self.name_sizes()
-        name_end = self.many.start + WORD + nbytes + padding(nbytes)
+        name_end = self.many.start + WORD + nbytes + -nbytes % WORD
         is_reserved = (self.name_reference != 0) & (self.name_reference < wire.INLINE)
         fits: Mask = ~is_reserved & (name_end <= self.many.limit)
         return fits
 
     def name_sizes(self) -> I64:
         """Return the bytes of names, as headers say them."""
-        return np.maximum(self.name_reference - wire.INLINE, 0)
+        nbytes: I64 = np.maximum(self.name_reference - wire.INLINE, 0)
+        return nbytes
 
     def enter(self, codes: NDArray[np.integer], field: Any, rows: Mask) -> None:
         """Put the codes of the texts of a field into some rows."""
@@ -437,8 +441,8 @@ class BlockArguments:
         """Return places and lengths of the texts of a field; of other arguments, 0."""
         known = self.many.known
         if (field, START) not in known:
-            nothing = np.zeros(self.record.size, np.int64)
-            return nothing, nothing
+            no_places = np.zeros(self.record.size, np.int64)
+            return no_places, no_places
         return known[field, START], known[field, LENGTH]
 
     def columns(self) -> Arguments:
@@ -466,18 +470,16 @@ class BlockArguments:
         self.check_words(has_reserved_bits)
         self.check_texts()
         if not self.all_sound:
-            faulty = np.flatnonzero(self.fault)
-            for number in np.unique(self.fault[faulty]).tolist():
-                rows = faulty[self.fault[faulty] == number]
+            faulty_rows = np.flatnonzero(self.fault)
+            for number in np.unique(self.fault[faulty_rows]).tolist():
+                rows = faulty_rows[self.fault[faulty_rows] == number]
                 self.report(RULES.numbered(number), rows, self.type)
         if self.reader.with_limits:
             self.check_limits(spot)
 
     def report(self, rule: Rule, rows: I64, value: I64 | Codes | None = None) -> None:
         """Report a finding about some arguments; ``value`` is a column of all."""
-        if rows.size:
-            values = 0 if value is None else value[rows]
-            self.reader.report(rule, self.record[rows], self.offset[rows], values)
+        self.reader.report(rule, rows, self.record, self.offset, value)
 
     def first_in_record(self, rows: I64) -> I64:
         """Return those rows that are the first of their record."""
@@ -503,19 +505,21 @@ class BlockArguments:
         # Where the header of a string refers to its value, others have nothing, or a bool's bit.
         is_strange = self.value_reference > GREATEST_REFERENCE[self.type]
         is_strange[self.noted(RESERVED)] = True
-        strange = np.flatnonzero(is_strange)
-        strange = strange[~has_reserved_bits[self.record[strange]]]
-        word = known[ARGUMENT["type"], HEADER]
-        self.report(rules.RESERVED_BITS, self.first_in_record(strange), word)
+        strange_rows = np.flatnonzero(is_strange)
+        strange_rows = strange_rows[~has_reserved_bits[self.record[strange_rows]]]
+        header_words = known[ARGUMENT["type"], HEADER]
+        self.report(rules.RESERVED_BITS, self.first_in_record(strange_rows), header_words)
         of_traces = self.type[self.foreign] < ArgType.BOOL
         self.report(rules.UNKNOWN_TYPE, self.foreign[~of_traces], self.type)
         sound_foreign = self.foreign[of_traces & self.is_sound[self.foreign]]
         self.report(rules.TRACE_TYPE, sound_foreign, self.type)
         stated_words = known[ARGUMENT["_size_words"]]
         stated_end = self.many.start + stated_words * WORD
-        differs = np.flatnonzero(stated_end != self.many.at())
-        differs = differs[self.is_sound[differs] & (word[differs] != 0)]
-        self.report(rules.SIZE_DIFFERS, differs, stated_words)
+        of_other_size = np.flatnonzero(stated_end != self.many.at())
+        # Words of zeros at the end of a record read as arguments without a value.
+        is_argument = self.is_sound & (header_words != 0)
+        of_other_size = of_other_size[is_argument[of_other_size]]
+        self.report(rules.SIZE_DIFFERS, of_other_size, stated_words)
 
     def check_texts(self) -> None:
         """Report names and values that are empty, not UTF-8, or followed by more than zeros."""
@@ -542,22 +546,23 @@ class BlockArguments:
         """Report messages that are not UTF-8: of the first of a record, it is another finding."""
         starts, lengths = self.stretches(TEXT)
         rows = np.flatnonzero(self.is_message)
-        strange = rows[not_utf8(self.reader.data, starts[rows], lengths[rows])]
-        if strange.size:
+        strange_rows = rows[not_utf8(self.reader.data, starts[rows], lengths[rows])]
+        if strange_rows.size:
             is_first = np.zeros(self.record.size, np.bool_)
-            named = np.flatnonzero(self.has_name & (self.name == tables.MESSAGE))
-            is_first[self.first_in_record(named)] = True
-            self.report(rules.MESSAGE_NOT_UTF8, strange[is_first[strange]])
-            self.report(rules.NOT_UTF8, strange[~is_first[strange]])
+            named_message = np.flatnonzero(self.has_name & (self.name == tables.MESSAGE))
+            is_first[self.first_in_record(named_message)] = True
+            self.report(rules.MESSAGE_NOT_UTF8, strange_rows[is_first[strange_rows]])
+            self.report(rules.NOT_UTF8, strange_rows[~is_first[strange_rows]])
 
     def check_limits(self, spot: I64) -> None:
         """Report what the reference API refuses."""
-        nbytes = self.name_sizes()
-        is_long = self.is_sound & (nbytes > wire.FIDL_NAME_BYTES)
-        self.report(rules.LONG_NAME, np.flatnonzero(is_long), nbytes)
+        name_sizes = self.name_sizes()
+        is_long = self.is_sound & (name_sizes > wire.FIDL_NAME_BYTES)
+        self.report(rules.LONG_NAME, np.flatnonzero(is_long), name_sizes)
         counts = np.bincount(self.record, minlength=spot.size)
-        crowded = np.flatnonzero(counts > wire.FIDL_ARGUMENTS)
-        self.reader.report(rules.MANY_ARGUMENTS, crowded, spot[crowded], counts[crowded])
+        crowded_records = np.flatnonzero(counts > wire.FIDL_ARGUMENTS)
+        every_record = np.arange(spot.size)
+        self.reader.report(rules.MANY_ARGUMENTS, crowded_records, every_record, spot, counts)
 
 
 class PacketBlocks(BlockReader):
@@ -568,14 +573,16 @@ class PacketBlocks(BlockReader):
         starts = self.sound.start
         sizes = self.sound.size
         offset = self.sound.offset
-        many = self.many(LegacyPacket.layout, starts, starts + sizes)
-        LegacyPacket.layout.read_many(many)
+        packets_read = self.many(LegacyPacket.layout, starts, starts + sizes)
+        LegacyPacket.layout.read_many(packets_read)
         if self.for_lines:
-            self.records_read = many
-        columns = {name: many.known.get(field) for name, field in PACKET.items()}
-        message_start = many.known[PACKET["message"], START]
-        message_length = many.known[PACKET["message"], LENGTH]
-        tags = self.tags(many)
+            self.records_read = packets_read
+        columns: dict[str, Any] = {
+            name: packets_read.known.get(field) for name, field in PACKET.items()
+        }
+        message_start = packets_read.known[PACKET["message"], START]
+        message_length = packets_read.known[PACKET["message"], LENGTH]
+        tags = self.tags(packets_read)
         packets = Packets(
             offset=offset,
             ts=columns["timestamp"],
@@ -587,17 +594,17 @@ class PacketBlocks(BlockReader):
             message_length=message_length,
             tags=tags,
         )
-        strange = not_utf8(self.data, message_start, message_length)
-        strange[tags.record[~self.valid(tags.name)]] = True
-        trailing = starts + sizes - message_start - message_length - 1
+        is_strange = not_utf8(self.data, message_start, message_length)
+        is_strange[tags.record[~self.valid(tags.name)]] = True
+        bytes_behind = starts + sizes - message_start - message_length - 1
+        every_record = np.arange(sizes.size)
         for rule, mask, value in (
             (rules.OVER_A_DATAGRAM, sizes > wire.MAX_PACKET, sizes),
             (rules.SEVERITY_OF_ERAS, ~is_level(packets.severity), packets.severity),
-            (rules.TRAILING_BYTES, trailing > 0, trailing),
-            (rules.PACKET_NOT_UTF8, strange, np.zeros_like(sizes)),
+            (rules.TRAILING_BYTES, bytes_behind > 0, bytes_behind),
+            (rules.PACKET_NOT_UTF8, is_strange, None),
         ):
-            record = np.flatnonzero(mask)
-            self.report(rule, record, offset[record], value[record])
+            self.report(rule, np.flatnonzero(mask), every_record, offset, value)
         return self.meaning.of_packets(packets, self.report)
 
     def tags(self, packets: Many) -> Arguments:
@@ -605,20 +612,20 @@ class PacketBlocks(BlockReader):
         field = PACKET["tags"]
         # A group has the first tags of packets, the next one the second tags, and so on.
         groups = packets.own.lists.get(field, [])
-        nothing = np.zeros(0, np.int64)
-        record = np.concatenate([nothing, *(group.rows for group in groups)])
-        starts = np.concatenate([nothing, *(group.known[field, START] for group in groups)])
-        lengths = np.concatenate([nothing, *(group.known[field, LENGTH] for group in groups)])
+        no_rows = np.zeros(0, np.int64)
+        record = np.concatenate([no_rows, *(group.rows for group in groups)])
+        starts = np.concatenate([no_rows, *(group.known[field, START] for group in groups)])
+        lengths = np.concatenate([no_rows, *(group.known[field, LENGTH] for group in groups)])
         order = np.argsort(starts, kind="stable")
         starts = starts[order]
-        nowhere = np.broadcast_to(np.int64(0), starts.size)
+        no_values = np.broadcast_to(np.int64(0), starts.size)
         return Arguments(
             record=record[order],
             offset=starts - field.size.nbytes,
             type=np.broadcast_to(np.uint8(ArgType.STRING), starts.size),
             name=self.enter(starts, lengths[order]),
-            value=nowhere,
-            nbytes=nowhere,
+            value=no_values,
+            nbytes=no_values,
         )
 
 

@@ -79,12 +79,12 @@ class LogPass(BlockPass):
     @property
     def timeline(self) -> Timeline:
         """Number of logs per stretch of time, for each severity."""
-        first, last = self.range
-        if self.whole is None or first is None or last is None:
+        earliest, latest = self.range
+        if self.whole is None or earliest is None or latest is None:
             return ()
         _, logs = self.whole["logs"]
         labels = [(int(level), level.name) for level in reversed(Level)]
-        return sketch(logs["ts"], LEVEL_OF[logs["severity"]], (first, last), labels)
+        return sketch(logs["ts"], LEVEL_OF[logs["severity"]], (earliest, latest), labels)
 
 
 class LogCapture(BlockCapture):
@@ -125,8 +125,9 @@ class LogCapture(BlockCapture):
     def records(self) -> Iterator[Record]:
         """Yield every record, one at a time."""
         records = Records(self.framed())
-        diagnostics = self.record_diagnostics
-        return iter(records) if diagnostics is None else self.reporting(records, diagnostics)
+        if self.record_diagnostics is None:
+            return iter(records)
+        return self.reporting(records, self.record_diagnostics)
 
     def reporting(self, records: Records, diagnostics: Diagnostics) -> Iterator[Record]:
         """Yield records; report the findings about each, which the blocks of the file tell."""
@@ -136,14 +137,15 @@ class LogCapture(BlockCapture):
         records_read = 0
         for index, record in enumerate(records):
             while records_read <= index and (block := next(blocks, None)) is not None:
-                waiting += block[1].tolist()
+                _, findings = block
+                waiting += findings.tolist()
                 records_read = reader.records
-            found = []
+            findings_of_record = []
             while waiting and waiting[0][2] <= index:
                 number, offset, _, value = waiting.popleft()
                 rule = self.rules.numbered(number)
-                found.append(Found(rule, offset, reader.shown(rule, value)))
-            diagnostics.report(found, index)
+                findings_of_record.append(Found(rule, offset, reader.shown(rule, value)))
+            diagnostics.report(findings_of_record, index)
             yield record
 
     def records_json(self) -> Iterator[bytes]:
@@ -179,20 +181,20 @@ class LogCapture(BlockCapture):
         With suffixes, a record is whole only if its suffix is complete.
         """
         # Of equal control records, the last one is enough.
-        controls: dict[bytes, None] = {}
+        control_records: dict[bytes, None] = {}
         end = 0
         file = self.framed()
         for frames in file.blocks():
-            sound = frames.sound()
-            if self.request.options.get("suffix") and (sound.suffix[-1:] < 0).any():
-                sound = sound.take(slice(-1))
-            (tag_bits,) = file.numbers_of(LogRecord, sound.start, "tag_bits")
-            for row in sound.take(np.flatnonzero(tag_bits & wire.CONTROL)).rows():
-                record = self.source.read(row.begin, row.end - row.begin)
-                controls.pop(record, None)
-                controls[record] = None
-            end = int(sound.end[-1]) if sound.end.size else end
-        return end, b"".join(controls)
+            sound_frames = frames.sound()
+            if self.request.options.get("suffix") and (sound_frames.suffix[-1:] < 0).any():
+                sound_frames = sound_frames.take(slice(-1))
+            (tag_bits,) = file.numbers_of(LogRecord, sound_frames.start, "tag_bits")
+            for row in sound_frames.take(np.flatnonzero(tag_bits & wire.CONTROL)).rows():
+                record_bytes = self.source.read(row.begin, row.end - row.begin)
+                control_records.pop(record_bytes, None)
+                control_records[record_bytes] = None
+            end = max([end, *sound_frames.end[-1:].tolist()])
+        return end, b"".join(control_records)
 
     def framed(self, *, splits: bool = False) -> FramedFile:
         """Return where records are (``FramedFile``)."""
@@ -257,23 +259,30 @@ class LogCapture(BlockCapture):
 
     def _batch(self, name: str, passed: BlockPass, part: Tables) -> Batch:
         del passed
-        first, cells = part.get(name, (0, {}))
+        first_row, cells = part.get(name, (0, {}))
         if not cells:
-            return Batch.of(first, Table.of(self.schemas[name], self.strings))
-        columns_of = {"logs": log_columns, "args": argument_columns}.get(name)
-        columns: Columns = columns_of(cells, self._reader.file.data) if columns_of else dict(cells)
-        return Batch(first, cells["offset"].size, columns)
+            return Batch.of(first_row, Table.of(self.schemas[name], self.strings))
+        columns: Columns = dict(cells)
+        if name == "logs":
+            columns = log_columns(cells, self._reader.file.data)
+        elif name == "args":
+            columns = argument_columns(cells)
+        return Batch(first_row, cells["offset"].size, columns)
 
     def _facts(self, passed: BlockPass) -> dict[str, Any]:
         assert isinstance(passed, LogPass)  # noqa: S101 (``_run_pass`` makes no other)
         totals = passed.totals
-        clock = self.request.options.get("clock")
-        offset = self.utc_offset_ns
+        clock = self._unstated_clock
+        if self.request.options.get("clock"):
+            clock = f"{self.request.options['clock']} (stated)"
+        utc_offset: object = self.utc_offset_ns
+        if utc_offset is None:
+            utc_offset = "not known"
         components = self._most(totals.by_component, "component")
         tags = self._most(totals.by_tag, "tag")
         return {
-            "clock": f"{clock} (stated)" if clock else self._unstated_clock,
-            "utc_offset": "not known" if offset is None else offset,
+            "clock": clock,
+            "utc_offset": utc_offset,
             "severities": levels(totals.severities),
             "components": components,
             "tags": tags,
@@ -349,24 +358,24 @@ def log_columns(cells: Cells, data: U8) -> Columns:
     starts = cells["message_start"]
     lengths = cells["message_length"]
     severity = cells["severity"]
-    given = cells["log_given"]
+    given_bits = cells["log_given"]
     del columns["message_start"], columns["message_length"]
     for name in ("pid", "tid", "dropped", "log_tag", "log_rolled_out"):
         columns[name] = cells[name].view(np.uint64)
     columns["ticks"] = cells["ts"].view(np.uint64)
     columns["severity_name"] = lambda: LEVEL_CODES[severity]
-    columns["log_given"] = lambda: given & np.uint8(SHOWN)
+    columns["log_given"] = lambda: given_bits & np.uint8(SHOWN)
     columns.setdefault("message", lambda: TextColumn.gather(data, starts, lengths))
     return columns
 
 
-def argument_columns(cells: Cells, data: U8) -> Columns:
+def argument_columns(cells: Cells) -> Columns:
     """Return the columns of `args` for what was read of them."""
-    del data
     columns: Columns = dict(cells)
     types = cells["type"]
-    seen = int(np.bitwise_or.reduce(1 << np.flatnonzero(np.bincount(types, minlength=1))))
-    columns |= value_columns(types, cells["value"], seen, TEXTS, INTEGERS)
+    types_present = np.flatnonzero(np.bincount(types, minlength=1))
+    present = int(np.bitwise_or.reduce(1 << types_present))
+    columns |= value_columns(types, cells["value"], present, TEXTS, INTEGERS)
     del columns["value"]
     columns["table"] = np.broadcast_to(np.uint8(TABLE_CODES["logs"]), types.size)
     return columns
@@ -380,12 +389,13 @@ def messages(logs: Cells, data: U8, values: Arguments, pool: StringPool) -> Text
         return plain
     from fx_log.read.entries import render_printf
 
-    first = np.searchsorted(values.record, rows)
-    last = np.searchsorted(values.record, rows, side="right")
-    rendered = TextColumn.of(
-        render_printf(plain.bytes_of(row), [value_of(values, at, pool) for at in range(*bounds)])
-        for row, *bounds in zip(rows.tolist(), first.tolist(), last.tolist(), strict=True)
-    )
+    starts_of_values = np.searchsorted(values.record, rows).tolist()
+    ends_of_values = np.searchsorted(values.record, rows, side="right").tolist()
+    texts: list[bytes] = []
+    for row, start, end in zip(rows.tolist(), starts_of_values, ends_of_values, strict=True):
+        inserted = [value_of(values, index, pool) for index in range(start, end)]
+        texts.append(render_printf(plain.bytes_of(row), inserted))
+    rendered = TextColumn.of(texts)
     starts = plain.offsets[:-1].copy()
     lengths = np.diff(plain.offsets)
     starts[rows] = plain.data.size + rendered.offsets[:-1]
@@ -412,8 +422,8 @@ def value_of(values: Arguments, row: int, pool: StringPool) -> Any:
 
 def levels(severities: I64) -> dict[str, int]:
     """Return the number of logs by severity name, the most severe first, of those by severity."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for severity in np.flatnonzero(severities)[::-1].tolist():
         name = LEVELS[severity].name
-        found[name] = found.get(name, 0) + int(severities[severity])
-    return found
+        counts[name] = counts.get(name, 0) + int(severities[severity])
+    return counts

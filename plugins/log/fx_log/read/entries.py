@@ -7,7 +7,8 @@ scans compute the same in bulk, and tests compare the two.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -18,13 +19,17 @@ from fx_log.read.records import LegacyPacket, LogFileRecord, LogRecord, RingEntr
 from fx_log.severity import LEVELS, Level, legacy_level
 from fxframework.io.words import U64_MAX
 
-__all__ = ["Entry", "Meaning", "render_printf", "split_attribution"]
+__all__ = [
+    "Entry",
+    "Meaning",
+    "component_of",
+    "render_printf",
+    "rolled_out_of",
+    "split_attribution",
+]
 
-_ATTRIBUTION = {wire.MONIKER: "string", wire.URL: "string", wire.ROLLED_OUT: "uint64"}
-_TYPES = {name: type.name.lower() for name, type in wire.WELL_KNOWN.items()}
 MAX_LINE = (1 << 32) - 1
 """Greatest line that the column of `logs` holds."""
-_DROPPED = ("num_dropped", "dropped_logs")
 
 
 @attrs.define(kw_only=True)
@@ -52,6 +57,12 @@ class Entry:
     """All other arguments, in order, except damaged ones."""
 
 
+def has_type(argument: Argument, types: Mapping[str, wire.ArgType]) -> bool:
+    """Return whether an argument has the type that belongs to its name; False for other names."""
+    number = types.get(argument.name)
+    return number is not None and wire.ARG_NAMES[number] == argument.type
+
+
 def split_attribution(
     args: Sequence[Argument],
 ) -> tuple[Sequence[Argument], Mapping[str, Argument]]:
@@ -60,11 +71,33 @@ def split_attribution(
     Attribution arguments are taken from the end; of two with one name the last one counts.
     """
     stop = len(args)
-    found: dict[str, Argument] = {}
-    while stop and _ATTRIBUTION.get(args[stop - 1].name) == args[stop - 1].type:
+    appended: dict[str, Argument] = {}
+    while stop and has_type(args[stop - 1], wire.ATTRIBUTION):
         stop -= 1
-        found.setdefault(args[stop].name, args[stop])
-    return args[:stop], found
+        appended.setdefault(args[stop].name, args[stop])
+    return args[:stop], appended
+
+
+def last_value(args: Iterable[Argument], name: str, type: str) -> Any:
+    """Return the value of the last argument of a name and a type; None if there is none."""
+    value = None
+    for argument in args:
+        if argument.name == name and argument.type == type:
+            value = argument.value
+    return value
+
+
+def rolled_out_of(record: LogRecord) -> int | None:
+    """Return the count of lost logs of a control record; None for a manifest."""
+    count: int | None = last_value(record.args, wire.CONTROL_ROLLED_OUT, "uint64")
+    return count
+
+
+def component_of(record: LogRecord) -> tuple[str, str] | None:
+    """Return moniker and url of a manifest; None if it lacks one."""
+    moniker = last_value(record.args, wire.MANIFEST_MONIKER, "string")
+    url = last_value(record.args, wire.MANIFEST_URL, "string")
+    return None if moniker is None or url is None else (moniker, url)
 
 
 class Meaning:
@@ -107,8 +140,10 @@ class Meaning:
         )
 
     def _log(self, record: LogRecord, tag: int) -> Entry | None:
-        if record.control and not self._loses(record):
-            self._manifest(record)
+        if record.control and rolled_out_of(record) is None:
+            component = component_of(record)
+            if component is not None:
+                self.manifests[record.tag_bits & wire.COMPONENT] = component
             return None
         args, appended = split_attribution(record.args)
         entry = Entry(
@@ -118,9 +153,9 @@ class Meaning:
             tag=tag,
         )
         self._attribute(entry, record, appended)
-        positional = self._project(entry, args, record)
-        if positional is not None and entry.message is not None:
-            rendered = render_printf(_encoded(entry.message), [a.value for a in positional])
+        values = self._project(entry, args, record)
+        if values is not None and entry.message is not None:
+            rendered = render_printf(_encoded(entry.message), values)
             entry.message = rendered.decode(errors="surrogateescape")
         if self.is_2022 and entry.verbosity is not None:
             entry.severity = Level.DEBUG
@@ -129,21 +164,6 @@ class Meaning:
 
     # --- attribution ---
 
-    @staticmethod
-    def _loses(record: LogRecord) -> bool:
-        """Return whether a control record gives a count of lost logs."""
-        return any(_is(argument, wire.CONTROL_ROLLED_OUT, "uint64") for argument in record.args)
-
-    def _manifest(self, record: LogRecord) -> None:
-        found = {
-            argument.name: str(argument.value)
-            for argument in record.args
-            if argument.type == "string"
-        }
-        if wire.MANIFEST_MONIKER in found and wire.MANIFEST_URL in found:
-            tag = record.tag_bits & wire.COMPONENT
-            self.manifests[tag] = found[wire.MANIFEST_MONIKER], found[wire.MANIFEST_URL]
-
     def _attribute(self, entry: Entry, record: LogRecord, appended: Mapping[str, Argument]) -> None:
         """Set component and URL of an entry, from the record, its suffix, or a manifest."""
         suffix = record.suffix
@@ -151,73 +171,78 @@ class Meaning:
             entry.component = suffix.moniker
             entry.url = suffix.url
             entry.rolled_out = suffix.rolled_out
-        if wire.MONIKER in appended:
-            entry.component = str(appended[wire.MONIKER].value)
-        if wire.URL in appended:
-            entry.url = str(appended[wire.URL].value)
-        if wire.ROLLED_OUT in appended:
-            value = appended[wire.ROLLED_OUT].value
-            assert isinstance(value, int)  # noqa: S101 (follows from the type)
-            entry.rolled_out = value
+        values: dict[str, Any] = {name: argument.value for name, argument in appended.items()}
+        entry.component = values.get(wire.MONIKER, entry.component)
+        entry.url = values.get(wire.URL, entry.url)
+        entry.rolled_out = values.get(wire.ROLLED_OUT, entry.rolled_out)
         if entry.component is not None:
             return
+        # Entries of a ring have tags that need no manifest; other tags stand for a component.
         tag = entry.tag & wire.COMPONENT
-        named = self.manifests.get(tag)
-        if named is not None:
-            entry.component = named[0]
-            entry.url = named[1] if entry.url is None else entry.url
-        elif record.control or (tag and self.form == "log"):
-            entry.component = wire.UNKNOWN_COMPONENT
-            entry.url = "" if entry.url is None else entry.url
+        component = self.manifests.get(tag)
+        if component is None and (record.control or (tag and self.form == "log")):
+            component = wire.UNKNOWN_COMPONENT, ""
+        if component is not None:
+            entry.component, url = component
+            if entry.url is None:
+                entry.url = url
 
     # --- arguments ---
 
     def _project(
         self, entry: Entry, args: Sequence[Argument], record: LogRecord
-    ) -> list[Argument] | None:
-        """Put the well-known arguments into their fields.
+    ) -> list[Any] | None:
+        """Put the well-known arguments into their fields, others into ``args``.
 
-        Return those of a structured printf, or None.
+        Return the values of a structured printf, or None.
         """
-        positional: list[Argument] | None = None
-        open_printf = False
+        printf_values: list[Any] | None = None
+        # A printf of 2022 is a marker, anything with a name, and values without one; these end
+        # with the next argument that has a name.
+        is_open = False
         for argument in args:
             name = argument.name
-            if argument.type == "damaged":
+            if argument.type == wire.DAMAGED:
                 continue
-            if self.printf and positional is None and _is(argument, wire.PRINTF, "uint64"):
-                if argument.value == 0:
-                    positional = []
-                    open_printf = True
-                    continue
-            elif open_printf and not name and positional is not None:
-                positional.append(argument)
+            if self.printf and printf_values is None and _is_marker(argument):
+                printf_values = []
+                is_open = True
                 continue
-            if positional:
-                open_printf = False
-            if record.control and _is(argument, wire.CONTROL_ROLLED_OUT, "uint64"):
-                assert isinstance(argument.value, int)  # noqa: S101 (follows from the type)
+            if is_open and printf_values is not None and not name:
+                printf_values.append(argument.value)
+                continue
+            if printf_values:
+                is_open = False
+            is_count = name == wire.CONTROL_ROLLED_OUT and argument.type == "uint64"
+            if record.control and is_count:
                 entry.rolled_out = argument.value
-            elif argument.type == _TYPES.get(name) and not (
-                name == "line" and int(argument.value) > MAX_LINE
-            ):
-                self._place(entry, name, argument.value)
+            elif _is_well_known(argument):
+                _place(entry, name, argument.value)
             else:
                 entry.args.append(argument)
-        return positional
-
-    @staticmethod
-    def _place(entry: Entry, name: str, value: Any) -> None:
-        if name == "tag":
-            entry.tags.append(value)
-        elif name in _DROPPED:
-            entry.dropped = value or entry.dropped
-        else:
-            setattr(entry, name, value)
+        return printf_values
 
 
-def _is(argument: Argument, name: str, type: str) -> bool:
-    return argument.name == name and argument.type == type
+def _is_marker(argument: Argument) -> bool:
+    """Return whether an argument begins a structured printf."""
+    return argument.name == wire.PRINTF and argument.type == "uint64" and argument.value == 0
+
+
+def _is_well_known(argument: Argument) -> bool:
+    """Return whether a value belongs into the field that has the argument's name."""
+    if argument.name == "line" and argument.type == "uint64" and argument.value > MAX_LINE:
+        return False
+    return has_type(argument, wire.WELL_KNOWN)
+
+
+def _place(entry: Entry, name: str, value: Any) -> None:
+    """Put the value of a well-known argument into its field."""
+    if name == "tag":
+        entry.tags.append(value)
+    elif name in wire.LOSSES:
+        entry.dropped = value or entry.dropped
+    else:
+        setattr(entry, name, value)
 
 
 def _encoded(text: str) -> bytes:
@@ -238,21 +263,21 @@ def render_printf(format: bytes, values: Sequence[Any]) -> bytes:
     A conversion without a value, or with an unsuitable one, remains as text; values left over are
     appended, separated by spaces. Never raises.
     """
-    left = list(values)
+    values_left = deque(values)
 
-    def replaced(found: re.Match[bytes]) -> bytes:
-        if found[0] == b"%%":
+    def replaced(conversion: re.Match[bytes]) -> bytes:
+        if conversion[0] == b"%%":
             return b"%"
-        if not left:
-            return found[0]
-        shown = _converted(found, left[0])
-        if shown is None:
-            return found[0]
-        left.pop(0)
-        return shown
+        if not values_left:
+            return conversion[0]
+        text = _converted(conversion, values_left[0])
+        if text is None:
+            return conversion[0]
+        values_left.popleft()
+        return text
 
     text = _CONVERSION.sub(replaced, format)
-    return b" ".join([text, *(_plain(value) for value in left)]) if left else text
+    return b" ".join([text, *map(_plain, values_left)])
 
 
 def _plain(value: Any) -> bytes:
@@ -263,29 +288,31 @@ def _plain(value: Any) -> bytes:
     return value if isinstance(value, bytes) else _encoded(str(value))
 
 
-def _converted(found: re.Match[bytes], value: Any) -> bytes | None:
-    kind = found["kind"].decode()
-    width = int(found["width"] or b"0")
-    flags = found["flags"].decode()
-    precision = found["precision"]
-    convert: Callable[[str], bytes] | None = None
-    if kind in "diu" and isinstance(value, int):
-        convert = lambda spec: (f"%{spec}d" % value).encode()  # noqa: E731 (C's own)
-    elif kind in "oxX" and isinstance(value, int):
-        number = value & U64_MAX
-        convert = lambda spec: (f"%{spec}{kind}" % number).encode()  # noqa: E731
+def _converted(conversion: re.Match[bytes], value: Any) -> bytes | None:
+    """Return a value as C shows it by a conversion; None if it is not of that kind."""
+    kind = conversion["kind"].decode()
+    flags = conversion["flags"].decode()
+    width = int(conversion["width"] or b"0")
+    precision = conversion["precision"]
+    if kind in "diuoxX" and isinstance(value, int):
+        number: float = value & U64_MAX if kind in "oxX" else value
     elif kind in "eEfFgG" and isinstance(value, int | float):
-        convert = lambda spec: (f"%{spec}{kind}" % value).encode()  # noqa: E731
-    if convert is not None:
-        point = "" if precision is None else "." + precision.decode()
-        return convert(f"{flags}{width or ''}{point}")
-    if kind == "p" and isinstance(value, int):
-        data = f"{value & U64_MAX:#x}".encode()
+        number = value
+    elif kind == "p" and isinstance(value, int):
+        return _padded(f"{value & U64_MAX:#x}".encode(), flags, width)
     elif kind == "c" and isinstance(value, int) and 0 <= value < 256:
-        data = bytes([value])
+        return _padded(bytes([value]), flags, width)
     elif kind == "s":
         data = _plain(value)
-        data = data if precision is None else data[: int(precision or b"0")]
+        if precision is not None:
+            data = data[: int(precision or b"0")]
+        return _padded(data, flags, width)
     else:
         return None
+    point = "" if precision is None else f".{precision.decode()}"
+    # Python's own operator: its flags, widths and precisions are those of C.
+    return (f"%{flags}{width or ''}{point}{kind}" % number).encode()
+
+
+def _padded(data: bytes, flags: str, width: int) -> bytes:
     return data.ljust(width) if "-" in flags else data.rjust(width)

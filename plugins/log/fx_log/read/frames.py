@@ -42,7 +42,7 @@ from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, FieldView, padding, view_of
+from fxframework.io.words import WORD, FieldView, view_of
 from fxframework.kernels.frames import Items
 from fxframework.kernels.stretches import with_bits
 from fxframework.kit.explain import Explainer, check_offset
@@ -122,8 +122,8 @@ class Frames:
     @classmethod
     def none(cls) -> Frames:
         """Return no stretches."""
-        nothing = np.zeros(0, np.int64)
-        columns = dict.fromkeys(COLUMNS, nothing)
+        no_rows = np.zeros(0, np.int64)
+        columns = dict.fromkeys(COLUMNS, no_rows)
         return cls(**columns, notes=np.zeros((0, FINDING_FIELDS), np.int64))
 
     @classmethod
@@ -175,7 +175,8 @@ class Frames:
 
     def is_filled(self) -> NDArray[np.bool_]:
         """Return which entries of a ring have nothing but a record, whose size is in words."""
-        return self.end - self.start == self.size
+        is_filled: NDArray[np.bool_] = self.end - self.start == self.size
+        return is_filled
 
 
 COLUMNS: Final = tuple(field.name for field in attrs.fields(Frames) if field.name != "notes")
@@ -290,12 +291,12 @@ class FramedFile(abc.ABC):
         self.position = frames.next
         if reason == ASKS:
             # A length goes beyond the end: what is behind it, only salvage looks for.
-            damage = self.position
+            damage_begin = self.position
             self.position = frames.total
             if self.splits:
-                self.position = frames.next_fitting(damage + 1, damage)
-            begin = np.append(begin, damage)
-            size = np.append(size, self.position - damage)
+                self.position = frames.next_fitting(damage_begin + 1, damage_begin)
+            begin = np.append(begin, damage_begin)
+            size = np.append(size, self.position - damage_begin)
             entry = np.append(entry, CUT)
         odd_bytes = self.data.size - frames.total
         if odd_bytes and self.position == frames.total:
@@ -392,14 +393,14 @@ class StructuredFile(FramedFile):
 
     def with_lost_suffixes(self, frames: Frames) -> Frames:
         """Return them with findings about records whose suffix runs past the end."""
-        room = self.frames.total - frames.end
-        lacks_suffix = (frames.fault == 0) & (frames.suffix < 0) & (room >= SUFFIX_BYTES)
-        rows = np.flatnonzero(lacks_suffix)
-        begin = frames.end[rows]
-        nbytes = np.full(rows.size, SUFFIX_BYTES)
+        bytes_left = self.frames.total - frames.end
+        lacks_suffix = (frames.fault == 0) & (frames.suffix < 0) & (bytes_left >= SUFFIX_BYTES)
+        short_of_suffix = np.flatnonzero(lacks_suffix)
+        begin = frames.end[short_of_suffix]
+        nbytes = np.full(short_of_suffix.size, SUFFIX_BYTES)
         for length in self.numbers_of(Attribution, begin, "_moniker_bytes", "_url_bytes"):
-            nbytes += length + padding(length)
-        return frames.with_notes(rules.SUFFIX_TRUNCATED, rows, begin, nbytes)
+            nbytes += length + -length % WORD
+        return frames.with_notes(rules.SUFFIX_TRUNCATED, short_of_suffix, begin, nbytes)
 
 
 class RingFile(FramedFile):
@@ -440,15 +441,17 @@ class RingFile(FramedFile):
             "suffix": np.full(begin.size, -1), "fault": fault,
         }  # fmt: skip
         frames = self.framed(columns, length)
-        trailing = length - record_size
-        has_more = np.flatnonzero(is_record & (trailing > 0))
+        bytes_behind = length - record_size
+        has_more = np.flatnonzero(is_record & (bytes_behind > 0))
+        frames = frames.with_notes(
+            rules.ENTRY_TRAILING_BYTES, has_more, frames.offset[has_more], bytes_behind[has_more]
+        )
         padded = np.flatnonzero((entry >= 0) & (length % WORD != 0))
         payload_end = (start + length)[padded]
-        padded = padded[with_bits(self.data, payload_end, end[padded] - payload_end)]
-        nothing = np.zeros(padded.size, np.int64)
-        return frames.with_notes(
-            rules.ENTRY_TRAILING_BYTES, has_more, frames.offset[has_more], trailing[has_more]
-        ).with_notes(rules.ENTRY_PADDING_NOT_ZERO, padded, frames.offset[padded], nothing)
+        has_stray_bits = with_bits(self.data, payload_end, end[padded] - payload_end)
+        rows = padded[has_stray_bits]
+        no_values = np.zeros(rows.size, np.int64)
+        return frames.with_notes(rules.ENTRY_PADDING_NOT_ZERO, rows, frames.offset[rows], no_values)
 
 
 class PacketFile(FramedFile):

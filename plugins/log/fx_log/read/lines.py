@@ -62,7 +62,8 @@ class LineWriter:
         """Return the lines of the stretches that were just read."""
         frames = self.reader.frames
         sound = self.reader.sound
-        by_objects = self.structured(sound) if self.file.has_arguments else self.packets(sound)
+        write = self.structured if self.file.has_arguments else self.packets
+        by_objects = write(sound)
         # Stretches that are not records, and among the records those that columns do not say.
         needs_object = frames.fault != 0
         needs_object[~needs_object] = by_objects
@@ -76,7 +77,10 @@ class LineWriter:
         for row in frames.rows():
             for record in self.records.of_row(row):
                 # A suffix has a place of its own; entries that wrap have offsets before others'.
-                places.append(row.begin if self.file.ring is not None else record.offset)
+                place = record.offset
+                if self.file.ring is not None:
+                    place = row.begin
+                places.append(place)
                 lines.append(line_of(record))
         if places:
             cell = COPIED, column_of(self.texts.templates, lines)
@@ -95,8 +99,8 @@ class LineWriter:
             by_objects |= ~frames.is_filled()
         if suffixes is not None:
             record_of_suffix = np.flatnonzero(frames.suffix >= 0)
-            strange = in_doubt(suffixes)
-            by_objects[record_of_suffix[strange]] = True
+            strange_suffixes = in_doubt(suffixes)
+            by_objects[record_of_suffix[strange_suffixes]] = True
             rows = np.flatnonzero(~by_objects[record_of_suffix])
             self.put("attribution", suffixes, rows, suffixes.start, suffixes.limit)
         rows = np.flatnonzero(~by_objects)
@@ -124,13 +128,14 @@ class LineWriter:
         packets.keep_raw((packets.at() != frames.end) | (frames.size > wire.MAX_PACKET))
         by_objects = in_doubt(packets)
         by_objects |= packets.known.get((PACKET["message"], STRANGE), False)
-        tags = packets.own.parts[TAGS] = packets.own.lists.get(TAGS, [])
-        for turn in tags:
-            starts = turn.known[TAGS, START]
-            lengths = turn.known[TAGS, LENGTH]
-            by_objects[turn.rows_at(np.flatnonzero(not_utf8(self.file.data, starts, lengths)))] = (
-                True
-            )
+        tags = packets.own.lists.get(TAGS, [])
+        packets.own.parts[TAGS] = tags
+        # A group has the first tags of packets, the next one the second tags, and so on.
+        for group in tags:
+            starts = group.known[TAGS, START]
+            lengths = group.known[TAGS, LENGTH]
+            is_strange = not_utf8(self.file.data, starts, lengths)
+            by_objects[group.rows_at(np.flatnonzero(is_strange))] = True
         rows = np.flatnonzero(~by_objects)
         self.put("legacy_packet", packets, rows, frames.begin, frames.end, PacketRows)
         return by_objects
@@ -149,10 +154,11 @@ class LineWriter:
         """Write the lines of some records, which are these bytes of a file, not of a ring."""
         if not rows.size:
             return
-        begin, sizes = begin[rows], (end - begin)[rows]
+        offsets = begin[rows]
+        sizes = end[rows] - offsets
         fields = shows(self.texts, many, rows).fields()
-        raw = when(many.own.raw[rows], raw_of, begin, sizes)
-        self.texts.put(begin, *head_of(record, begin, sizes), *fields, *raw, b"}\n")
+        raw = when(many.own.raw[rows], raw_of, offsets, sizes)
+        self.texts.put(offsets, *head_of(record, offsets, sizes), *fields, *raw, b"}\n")
         self.texts.templates.forget_columns()
 
     def put_entries(self, frames: Frames, records: Many, rows: I64) -> None:
@@ -160,8 +166,8 @@ class LineWriter:
         if not rows.size:
             return
         (tag,) = self.file.numbers_of(RingFrame, frames.begin, "tag")
-        first, *fields = ShownRows(self.texts, records, rows).fields()
-        assert isinstance(first, bytes)  # noqa: S101 (a key)
+        first_key, *fields = ShownRows(self.texts, records, rows).fields()
+        assert isinstance(first_key, bytes)  # noqa: S101 (a key)
         self.texts.put(
             frames.begin,
             *head_of("ring_entry", frames.offset, frames.end - frames.begin),
@@ -169,7 +175,7 @@ class LineWriter:
             (NATURAL, tag),
             b',"length":',
             (NATURAL, frames.size),
-            b',"log":{' + first.removeprefix(b","),
+            b',"log":{' + first_key.removeprefix(b","),
             *fields,
             *when(records.own.raw[rows], raw_of, frames.start, frames.size),
             b"}}\n",

@@ -89,11 +89,11 @@ class RingEntry(LosslessRecord):
         if self.log is None:
             out["payload_hex"] = self.payload.hex()
             return
-        inner: dict[str, Any] = {}
-        self.log.show(inner)
+        log_json: dict[str, Any] = {}
+        self.log.show(log_json)
         if self.log.raw is not None:
-            inner["raw"] = self.log.raw.hex()
-        out["log"] = inner
+            log_json["raw"] = self.log.raw.hex()
+        out["log"] = log_json
         if self.payload:
             out["trailing_hex"] = self.payload.hex()
 
@@ -104,13 +104,15 @@ class RingEntry(LosslessRecord):
         values: dict[str, Any] = {"tag": form.number("tag")}
         if "log" not in form:
             return values | {"payload": form.octets("payload_hex")}
-        given = form.need("log")
-        if not isinstance(given, Mapping):
+        log_json = form.need("log")
+        if not isinstance(log_json, Mapping):
             raise form.wrong("log", "an object")
-        inner = JsonFields(f"{form.what}, log", given, rules.REFUSALS)
-        log = values["log"] = LogRecord(**LogRecord.parse(inner))
-        log.raw = inner.octets("raw") if "raw" in inner else None
-        inner.finish()
+        log_form = JsonFields(f"{form.what}, log", log_json, rules.REFUSALS)
+        log = LogRecord(**LogRecord.parse(log_form))
+        if "raw" in log_form:
+            log.raw = log_form.octets("raw")
+        log_form.finish()
+        values["log"] = log
         if "trailing_hex" in form:
             values["payload"] = form.octets("trailing_hex")
         return values

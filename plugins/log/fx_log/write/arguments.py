@@ -46,6 +46,7 @@ __all__ = [
     "shortened",
     "shown_value",
     "type_of",
+    "typed",
 ]
 
 
@@ -82,9 +83,13 @@ _PACKS = {
     ArgType.UINT64: struct.Struct("<Q").pack,
     ArgType.DOUBLE: struct.Struct("<d").pack,
 }
-NAME_AT, SIZE_AT, VALUE_AT = wire.NAME_REF.low, wire.ARG_SIZE.low, wire.VALUE_REF.low
-TAG_AT, SEVERITY_AT = wire.HEADER_TAG.low, wire.HEADER_SEVERITY.low
-"""Where fields of headers begin; the size of a record lies as that of an argument."""
+NAME_AT = wire.NAME_REF.low
+SIZE_AT = wire.ARG_SIZE.low
+"""The size of a record lies as that of an argument."""
+VALUE_AT = wire.VALUE_REF.low
+TAG_AT = wire.HEADER_TAG.low
+SEVERITY_AT = wire.HEADER_SEVERITY.low
+"""Where fields of headers begin."""
 PADDING = tuple(bytes(-n % 8) for n in range(8))
 """Padding of a text, by its length modulo 8."""
 
@@ -95,13 +100,26 @@ def type_of(value: Any) -> tuple[ArgType, Any] | None:
         return (ArgType(value.type), value.value) if value.type in wire.ARG_NAMES else None
     if value is None:
         return ArgType.STRING, NULL_TEXT
-    found = kind_of(value)
-    if found is None or found[0] == "blob":
-        return None
-    kind, plain = found
+    kind, plain = kind_of(value) or ("blob", value)
     if kind == "int":
-        kind = "uint64" if plain > _RANGES[ArgType.INT64][1] else "int64"
-    return _TYPES[kind], plain
+        return _type_of_int(plain), plain
+    return (_TYPES[kind], plain) if kind in _TYPES else None
+
+
+def _type_of_int(number: int) -> ArgType:
+    """Return the type of an int, of those that can hold it; uint64 is refused later if none can."""
+    return ArgType.UINT64 if number > _RANGES[ArgType.INT64][1] else ArgType.INT64
+
+
+def typed(name: Any, value: Any) -> tuple[ArgType, Any]:
+    """Return what ``type_of`` does. Raises WriteRefusedError for a value of another type."""
+    type_and_value = type_of(value)
+    if type_and_value is None:
+        raise refusal(
+            rules.UNSUPPORTED_VALUE,
+            f"the value of {reprlib.repr(name)} is a {type(value).__name__}",
+        )
+    return type_and_value
 
 
 def pairs(args: Arguments) -> list[tuple[str, Value]]:
@@ -142,13 +160,13 @@ def folded(
     message: str, file: str | None, line: int | None, keys: Iterable[tuple[str, Any]]
 ) -> str:
     """Return a message with place and keys, in the form of the FIDL listener."""
-    parts = []
+    words = []
     if file is not None:
-        parts.append(f"[{file}]" if line is None else f"[{file}({line})]")
+        words.append(f"[{file}]" if line is None else f"[{file}({line})]")
     if message:
-        parts.append(message)
-    parts += [f"{name}={shown_value(value)}" for name, value in keys]
-    return " ".join(parts)
+        words.append(message)
+    words += [f"{name}={shown_value(value)}" for name, value in keys]
+    return " ".join(words)
 
 
 def shown_value(value: Any) -> str:
@@ -186,8 +204,12 @@ def name_head(name: str | bytes) -> tuple[int, bytes]:
         raise refusal(
             rules.TOO_LARGE, f"a key has {length} bytes, which leaves it no room in a record"
         )
-    ref = wire.INLINE | length if length else 0
-    return ref << NAME_AT | size << SIZE_AT, data + PADDING[length % 8]
+    return reference(length) << NAME_AT | size << SIZE_AT, data + PADDING[length % 8]
+
+
+def reference(length: int) -> int:
+    """Return what a header has for an inline string of some bytes."""
+    return wire.INLINE | length if length else 0
 
 
 def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
@@ -242,8 +264,9 @@ def text_argument(head: int, name: bytes, value: bytes) -> bytes:
         raise refusal(
             rules.TOO_LARGE, f"{what}: with its name it needs {size} words of {MAX_VALUE_WORDS}"
         )
-    ref = wire.INLINE | length if length else 0
-    header = (head & ~wire.ARG_SIZE.mask) | size << SIZE_AT | ref << VALUE_AT | ArgType.STRING
+    # The head has the size of an argument without a value.
+    header = (head & ~wire.ARG_SIZE.mask) | size << SIZE_AT | ArgType.STRING
+    header |= reference(length) << VALUE_AT
     return b"".join((_WORD(header), name, value, PADDING[length % 8]))
 
 

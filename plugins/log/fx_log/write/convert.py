@@ -7,17 +7,22 @@ of the caller, by name.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
 from fx_log import format as wire
-from fx_log.export.presentation import SIGNED, UNSIGNED, Head, walk
+from fx_log.export.presentation import SIGNED, UNSIGNED, Head, bytes_by_code, walk
 from fx_log.format import ArgType, Argument
-from fx_log.read.entries import Entry, Meaning, split_attribution
+from fx_log.read.entries import (
+    Entry,
+    Meaning,
+    component_of,
+    rolled_out_of,
+    split_attribution,
+)
 from fx_log.read.records import (
     Attribution,
     Damaged,
@@ -52,13 +57,10 @@ __all__ = [
     "ATTRIBUTIONS",
     "AttributionConverter",
     "RowEncoder",
-    "component_of",
     "convert_attribution",
     "legacy",
     "only_rolled_out",
-    "rolled_out_of",
     "structured",
-    "tag_of_entry",
     "to_legacy",
     "to_structured",
 ]
@@ -69,11 +71,8 @@ ATTRIBUTIONS: Final = ("keep", "manifest", "in_record", "none")
 """Places of attribution; ``keep`` does not move it."""
 SEVERITIES: Final = "severities beyond a byte"
 TAGS: Final = "tags of entries"
-_ATTRIBUTION: Final = {
-    wire.MONIKER: ArgType.STRING, wire.URL: ArgType.STRING, wire.ROLLED_OUT: ArgType.UINT64,
-}  # fmt: skip
 KNOWN_TYPES: Final = {
-    name.encode(): int(kind) for name, kind in {**wire.WELL_KNOWN, **_ATTRIBUTION}.items()
+    name.encode(): int(kind) for name, kind in {**wire.WELL_KNOWN, **wire.ATTRIBUTION}.items()
 }
 """The type in which a name means something, so that a key of that name gets another one."""
 MESSAGE_HEAD: Final = name_head("message")
@@ -125,6 +124,32 @@ def to_legacy(
     """
     if redactor is not None:
         entry = redactor.entry(entry)
+    _count_lost(entry, lost, fold=fold)
+    message = entry.message or ""
+    if fold:
+        keys = [(argument.name, argument.value) for argument in entry.args]
+        message = folded(message, entry.file, entry.line, keys)
+        if redactor is not None:  # patterns also match numbers that became text
+            message = redactor.text(message)
+    whole_packet = LegacyPacket(
+        pid=entry.pid or 0,
+        tid=entry.tid or 0,
+        timestamp=entry.ts,
+        severity=entry.severity,
+        dropped_logs=min(entry.dropped, MAX_DROPPED),
+        tags=tuple(entry.tags),
+        message=message,
+    )
+    packet = fitted(whole_packet)
+    if packet is not whole_packet:
+        lost["tags, in part or left out"] += sum(tag not in packet.tags for tag in entry.tags)
+        lost["messages, in part"] += packet.message != message
+    return packet
+
+
+def _count_lost(entry: Entry, lost: Lost, *, fold: bool) -> None:
+    """Count what of an entry is not in the fields of a packet."""
+    where = "put into messages" if fold else "left out"
     if entry.component is not None and entry.component != wire.UNKNOWN_COMPONENT:
         lost["components"] += 1
     elif entry.tag & ~wire.CONTROL:
@@ -137,41 +162,19 @@ def to_legacy(
         lost["verbosities"] += 1
     if entry.dropped > MAX_DROPPED:
         lost["counts of dropped logs, in part"] += 1
-    message = entry.message or ""
-    where = "put into messages" if fold else "left out"
     if entry.file is not None:
         lost[f"files and lines ({where})"] += 1
     elif entry.line is not None:
         lost["lines without a file"] += 1
     if entry.args:
         lost[f"keys ({where})"] += len(entry.args)
-    if fold:
-        keys = [(argument.name, argument.value) for argument in entry.args]
-        message = folded(message, entry.file, entry.line, keys)
-        if redactor is not None:  # patterns also match numbers that became text
-            message = redactor.text(message)
-    whole = LegacyPacket(
-        pid=entry.pid or 0,
-        tid=entry.tid or 0,
-        timestamp=entry.ts,
-        severity=entry.severity,
-        dropped_logs=min(entry.dropped, MAX_DROPPED),
-        tags=tuple(entry.tags),
-        message=message,
-    )
-    packet = fitted(whole)
-    if packet is not whole:
-        lost["tags, in part or left out"] += sum(tag not in packet.tags for tag in whole.tags)
-        lost["messages, in part"] += packet.message != whole.message
-    return packet
 
 
 def only_rolled_out(entry: Entry) -> bool:
     """Return whether an entry is only a count of logs rolled out, as control records are."""
-    given = (entry.pid, entry.tid, entry.message, entry.line, entry.file)
-    return bool(entry.rolled_out) and not (
-        any(each is not None for each in given) or entry.args or entry.tags
-    )
+    fields = (entry.pid, entry.tid, entry.message, entry.line, entry.file)
+    has_fields = any(value is not None for value in fields)
+    return bool(entry.rolled_out) and not (has_fields or entry.args or entry.tags)
 
 
 def structured(
@@ -197,20 +200,16 @@ def structured(
 
 def _of_ring(log: LogRecord, tag: int, lost: Lost) -> LogRecord:
     """Return the record of a ring's entry as a record of a file."""
-    bits = log.tag_bits
-    if not log.control:
-        bits = tag_of_entry(tag, lost)
-    elif rolled_out_of(log) is not None:
-        bits = wire.CONTROL | tag_of_entry(tag, lost)
-    return log if bits == log.tag_bits else log.edited(tag_bits=bits)
-
-
-def tag_of_entry(tag: int, lost: Lost) -> int:
-    """Return the tag for a record of a ring's entry; 0, counted as lost, beyond 31 bits."""
+    if log.control and rolled_out_of(log) is None:
+        return log
+    tag_bits = 0
     if tag < wire.CONTROL:
-        return tag
-    lost[TAGS] += 1
-    return 0
+        tag_bits = tag
+    else:
+        lost[TAGS] += 1
+    if log.control:
+        tag_bits |= wire.CONTROL
+    return log if tag_bits == log.tag_bits else log.edited(tag_bits=tag_bits)
 
 
 def legacy(
@@ -232,21 +231,22 @@ def legacy(
         if isinstance(record, StreamHeader):
             continue
         if isinstance(record, LegacyPacket):
-            kept = record if redactor is None else redactor.redact(record)
-            if kept is not None:
-                yield kept
+            packet = record if redactor is None else redactor.redact(record)
+            if packet is not None:
+                yield packet
             continue
         if meaning is None:
             meaning = Meaning("log-ring" if isinstance(record, RingHeader) else "log", options)
         entry = meaning.entry(record)
         if entry is None:
             _leave(record, lost)
-        elif only_rolled_out(entry):
+            continue
+        if only_rolled_out(entry):
             lost["counts of logs rolled out"] += 1
-        else:
-            if isinstance(record, RingEntry) and record.payload:
-                lost[BEHIND] += 1
-            yield to_legacy(entry, lost, fold=fold, redactor=redactor)
+            continue
+        if isinstance(record, RingEntry) and record.payload:
+            lost[BEHIND] += 1
+        yield to_legacy(entry, lost, fold=fold, redactor=redactor)
 
 
 def _leave(record: LogFileRecord, lost: Lost) -> None:
@@ -262,6 +262,10 @@ def _leave(record: LogFileRecord, lost: Lost) -> None:
 
 
 # --- Attribution ----------------------------------------------------------------------------------
+
+
+Component = tuple[str, str]
+"""Moniker and url."""
 
 
 class AttributionConverter:
@@ -284,81 +288,92 @@ class AttributionConverter:
             )
         self.to = to
         self.lost: Lost = Counter() if lost is None else lost
-        self._held: LogRecord | None = None
+        self._waiting_log: LogRecord | None = None
         """A log held back until it is known whether a suffix follows."""
-        self._named: dict[int, tuple[str, str]] = {}
+        self._components: dict[int, Component] = {}
         """Components by tag in the input."""
-        self._tags: dict[tuple[str, str], int] = {}
+        self._new_tags: dict[Component, int] = {}
         """Tags that this converter assigned, by component."""
-        self._taken: dict[int, tuple[str, str]] = {}
-        self._free = wire.CONTROL - 1
-        self._rolled_out: dict[tuple[str, str], int] = {}
+        self._owners: dict[int, Component] = {}
+        """The same the other way round."""
+        self._next_tag = wire.CONTROL - 1
+        """They are assigned from the greatest down, since the system counts up."""
+        self._rolled_out: Counter[Component] = Counter()
         """Counts of logs rolled out that the component's next log will carry."""
 
     def feed(self, record: LogFileRecord) -> list[LogFileRecord]:
         """Convert a record. Return the records that can be written now."""
-        held, self._held = self._held, None
         if isinstance(record, Attribution):
-            if held is None:
+            if self._waiting_log is None:
                 self.lost["attributions of no log"] += 1
-                return []
-            return self._log(held, record)
-        out = [] if held is None else self._log(held, None)
+            return self._release_log(record)
+        records = self._release_log(None)
         if not isinstance(record, LogRecord):
-            out.append(record)
+            records.append(record)
         elif record.control:
-            out += self._control(record)
+            records += self._control(record)
         else:
-            self._held = record
-        return out
+            self._waiting_log = record
+        return records
 
     def finish(self) -> list[LogFileRecord]:
         """Return the records that are still held back."""
-        held, self._held = self._held, None
-        out = [] if held is None else self._log(held, None)
+        records = self._release_log(None)
         self.lost["counts of logs rolled out"] += len(self._rolled_out)
-        self._rolled_out = {}
+        self._rolled_out.clear()
         self.lost += Counter()  # removes counts of 0
-        return out
+        return records
+
+    def _release_log(self, suffix: Attribution | None) -> list[LogFileRecord]:
+        """Return what becomes of the log held back, if there is one, with the suffix behind it."""
+        log = self._waiting_log
+        self._waiting_log = None
+        return [] if log is None else self._log(log, suffix)
 
     def _control(self, record: LogRecord) -> list[LogFileRecord]:
         tag = record.tag_bits & wire.COMPONENT
-        rolled_out, component = rolled_out_of(record), component_of(record)
-        if rolled_out is None and component is not None:
-            self._named[tag] = component
-            mine = self._taken.pop(tag, None)
-            if mine is not None:  # the input uses this tag: assign another to our component
-                del self._tags[mine]
+        rolled_out = rolled_out_of(record)
+        if rolled_out is None:
+            self._take_manifest(tag, component_of(record))
+            return [record] if self.to == "manifest" else []
         if self.to == "manifest":
             return [record]
-        if rolled_out is None:
-            if component is None:
-                self.lost["control records"] += 1
+        component = self._components.get(tag)
+        if self.to == "in_record" and component is not None:
+            self._rolled_out[component] += rolled_out
             return []
-        if self.to == "in_record" and tag in self._named:
-            who = self._named[tag]
-            self._rolled_out[who] = self._rolled_out.get(who, 0) + rolled_out
-            return []
-        if tag or tag in self._named:
+        if tag or component is not None:
             self.lost["components"] += 1
         return [record.edited(tag_bits=wire.CONTROL)]
 
+    def _take_manifest(self, tag: int, component: Component | None) -> None:
+        """Remember the component that a manifest names, None for one that names none."""
+        if component is None:
+            if self.to != "manifest":
+                self.lost["control records"] += 1
+            return
+        self._components[tag] = component
+        # The input uses this tag: a component that was given it gets another one.
+        owner = self._owners.pop(tag, None)
+        if owner is not None:
+            del self._new_tags[owner]
+
     def _log(self, record: LogRecord, suffix: Attribution | None) -> list[LogFileRecord]:
         args, appended = split_attribution(record.args)
-        own = appended.get(wire.MONIKER)
-        url = appended.get(wire.URL)
-        count = appended.get(wire.ROLLED_OUT)
-        rolled_out: Any = 0 if count is None else count.value
-        who: tuple[str, str] | None = None
-        if own is not None:
-            who = str(own.value), "" if url is None else str(url.value)
+        values: dict[str, Any] = {name: argument.value for name, argument in appended.items()}
+        rolled_out: int = values.get(wire.ROLLED_OUT, 0)
+        named_by_tag = self._components.get(record.tag_bits)
+        component: Component | None = None
+        # The record's own arguments come before its suffix, and that before a manifest.
+        if wire.MONIKER in values:
+            component = values[wire.MONIKER], values.get(wire.URL, "")
             if suffix is not None:
                 self.lost["attributions of logs that have one"] += 1
         elif suffix is not None:
-            who, rolled_out = (suffix.moniker, suffix.url), suffix.rolled_out or rolled_out
-        elif appended and self.to == "in_record" and record.tag_bits in self._named:
-            moniker, named_url = self._named[record.tag_bits]
-            who = moniker, named_url if url is None else str(url.value)
+            component = suffix.moniker, suffix.url
+            rolled_out = suffix.rolled_out or rolled_out
+        elif appended and self.to == "in_record" and named_by_tag is not None:
+            component = named_by_tag[0], values.get(wire.URL, named_by_tag[1])
         elif appended and self.to != "none":
             self.lost["attributions without a moniker (kept as they are)"] += 1
             return [record]
@@ -367,72 +382,74 @@ class AttributionConverter:
                 self.lost["components"] += 1
             return self._bare(record, args, rolled_out)
         if self.to == "manifest":
-            return [record] if who is None else self._by_tag(record, args, who, rolled_out)
-        return self._in_record(record, args, who, rolled_out, has_own=own is not None)
+            if component is None:
+                return [record]
+            return self._by_tag(record, args, component, rolled_out)
+        if component is None:
+            component = named_by_tag
+        if component is None:
+            return [record]
+        if wire.MONIKER in values:
+            count = self._rolled_out.pop(component, 0)
+            if not count:
+                return [record]
+        else:
+            # A log with another url is of the component that its tag stands for, too.
+            owners = {component, named_by_tag or component}
+            count = sum(self._rolled_out.pop(owner, 0) for owner in owners)
+        return self._in_record(record, args, component, rolled_out + count)
 
     def _bare(
         self, record: LogRecord, args: Sequence[Argument], rolled_out: int
     ) -> list[LogFileRecord]:
-        out: list[LogFileRecord] = []
+        """Return a log without attribution, behind a count of logs rolled out."""
+        records: list[LogFileRecord] = []
         if rolled_out:
-            out.append(rolled_out_record(0, rolled_out, record.timestamp))
-        if len(args) == len(record.args) and not record.tag_bits:
-            return [*out, record]
-        return [*out, record.edited(args=tuple(args), tag_bits=0)]
+            records.append(rolled_out_record(0, rolled_out, record.timestamp))
+        if len(args) < len(record.args) or record.tag_bits:
+            record = record.edited(args=tuple(args), tag_bits=0)
+        return [*records, record]
 
     def _by_tag(
-        self, record: LogRecord, args: Sequence[Argument], who: tuple[str, str], rolled_out: int
+        self, record: LogRecord, args: Sequence[Argument], component: Component, rolled_out: int
     ) -> list[LogFileRecord]:
-        out: list[LogFileRecord] = []
-        tag = self._tags.get(who)
+        """Return a log with the tag of its component, behind a manifest if that is new."""
+        records: list[LogFileRecord] = []
+        tag = self._new_tags.get(component)
         if tag is None:
-            tag = self._tags[who] = self._give(who)
-            out.append(manifest_record(tag, *who))
+            tag = self._free_tag()
+            self._new_tags[component] = tag
+            self._owners[tag] = component
+            records.append(manifest_record(tag, *component))
         if rolled_out:
-            out.append(rolled_out_record(tag, rolled_out, record.timestamp))
-        out.append(record.edited(args=tuple(args), tag_bits=tag))
-        return out
+            records.append(rolled_out_record(tag, rolled_out, record.timestamp))
+        records.append(record.edited(args=tuple(args), tag_bits=tag))
+        return records
 
-    def _give(self, who: tuple[str, str]) -> int:
-        """Assign a tag to a component, from the greatest down, since the system counts up."""
-        while self._free in self._named or self._free in self._taken:
-            self._free -= 1
-        self._taken[self._free] = who
-        return self._free
+    def _free_tag(self) -> int:
+        """Return a tag that no component has."""
+        while self._next_tag in self._components or self._next_tag in self._owners:
+            self._next_tag -= 1
+        return self._next_tag
 
     def _in_record(
-        self,
-        record: LogRecord,
-        args: Sequence[Argument],
-        who: tuple[str, str] | None,
-        rolled_out: int,
-        *,
-        has_own: bool,
+        self, record: LogRecord, args: Sequence[Argument], component: Component, rolled_out: int
     ) -> list[LogFileRecord]:
-        named = self._named.get(record.tag_bits)
-        if who is None:
-            who = named
-        if who is None:
-            return [record]
-        before = self._rolled_out.pop(who, 0)
-        if named is not None and not has_own:  # a log with another url is still of the component
-            before += self._rolled_out.pop(named, 0)
-        if has_own and not before:
-            return [record]
-        rolled_out += before
-        tail = [
-            Argument(name=wire.MONIKER, type="string", value=who[0]),
-            Argument(name=wire.URL, type="string", value=who[1]),
+        """Return a log that ends with its component."""
+        moniker, url = component
+        appended = [
+            Argument(name=wire.MONIKER, type="string", value=moniker),
+            Argument(name=wire.URL, type="string", value=url),
         ]
         if rolled_out:
-            tail.append(Argument(name=wire.ROLLED_OUT, type="uint64", value=rolled_out))
-        made = record.edited(args=(*args, *tail), tag_bits=0)
+            appended.append(Argument(name=wire.ROLLED_OUT, type="uint64", value=rolled_out))
+        attributed = record.edited(args=(*args, *appended), tag_bits=0)
         try:
-            made.pack()
+            attributed.pack()
         except WriteRefusedError:
             self.lost["attributions of logs that have no room for them"] += 1
             return self._bare(record, args, rolled_out)
-        return [made]
+        return [attributed]
 
 
 def convert_attribution(
@@ -468,27 +485,6 @@ def rolled_out_record(tag: int, count: int, time: int) -> LogRecord:
     )
 
 
-def rolled_out_of(record: LogRecord) -> int | None:
-    """Return the count of lost logs of a control record; None for a manifest."""
-    count: int | None = _last(record.args, wire.CONTROL_ROLLED_OUT, "uint64")
-    return count
-
-
-def component_of(record: LogRecord) -> tuple[str, str] | None:
-    """Return moniker and url of a manifest; None if it lacks one."""
-    moniker = _last(record.args, wire.MANIFEST_MONIKER, "string")
-    url = _last(record.args, wire.MANIFEST_URL, "string")
-    return None if moniker is None or url is None else (moniker, url)
-
-
-def _last(args: Iterable[Argument], name: str, type: str) -> Any:
-    value = None
-    for argument in args:
-        if argument.name == name and argument.type == type:
-            value = argument.value
-    return value
-
-
 # --- Rows of any format ---------------------------------------------------------------------------
 
 
@@ -519,13 +515,10 @@ class RowEncoder:
 
     def __init__(self, capture: Capture, lost: Lost) -> None:
         self._capture = capture
-        self._pool = capture.strings
         self._lost = lost
         self._components: dict[tuple[bytes, bytes], int] = {}
         """Tags of components, by moniker and url."""
-        self._texts: Memo[int, bytes] = Memo(
-            lambda code: self._pool.bytes_of(code) if code >= 0 else b"", 0
-        )
+        self._texts = bytes_by_code(capture.strings)
         self._named = Memo(self._with_text)
         """The bytes of string arguments, by codes of their names and values."""
         self._common = Memo(self._common_of)
@@ -535,16 +528,8 @@ class RowEncoder:
     def pieces(self) -> Iterator[bytes]:
         """Yield the records, in pieces."""
         for batch in walk(self._capture, self._keys, self._lost):
-            yield b"".join(
-                map(
-                    self._record,
-                    np.asarray(batch.ts).tolist(),
-                    batch.heads,
-                    batch.messages.raw(),
-                    batch.args,
-                    zip(batch.dropped, batch.rolled_out, batch.verbosity, strict=True),
-                )
-            )
+            rows = batch.rows(batch.ts.tolist(), batch.messages.raw())
+            yield b"".join(itertools.starmap(self._record, rows))
 
     def _record(
         self,
@@ -552,14 +537,15 @@ class RowEncoder:
         head: tuple[Any, ...],
         message: bytes,
         keys: Sequence[bytes | None],
-        counts: tuple[int, int, int],
+        dropped: int,
+        rolled_out: int,
+        verbosity: int,
     ) -> bytes:
         """Return the record of a row, with those that it needs before it."""
         common = self._common[head]
         if common is None:
             self._lost["logs"] += 1
             return b""
-        dropped, rolled_out, verbosity = counts
         start = common.start
         if dropped:
             start += argument_bytes("num_dropped", ArgType.UINT64, dropped)
@@ -568,15 +554,17 @@ class RowEncoder:
             start += argument_bytes("verbosity", ArgType.INT64, verbosity)
         if rolled_out:
             self._lost["counts of logs rolled out"] += 1
-        before, self._manifests = self._manifests, b""
+        manifests = self._manifests
+        self._manifests = b""
         text = message if common.has_message else None
         for body in self._bodies(start, text, keys, common.tags):
             try:
-                return before + record_bytes(common.severity, ts, body, tag_bits=common.tag)
+                record = record_bytes(common.severity, ts, body, tag_bits=common.tag)
             except WriteRefusedError:  # logs of other formats may be larger than a record
                 continue
+            return manifests + record
         self._lost["logs"] += 1
-        return before
+        return manifests
 
     def _bodies(
         self, start: bytes, message: bytes | None, keys: Sequence[bytes | None], tags: bytes
@@ -585,37 +573,41 @@ class RowEncoder:
 
         That is with a shorter message, and then without the keys.
         """
-        sound = [key for key in keys if key is not None]
-        is_whole = len(sound) == len(keys)
+        sound_keys = [key for key in keys if key is not None]
+        is_whole = len(sound_keys) == len(keys)
         if is_whole and (message is None or len(message) <= LONGEST_MESSAGE):
             text = b"" if message is None else text_argument(*MESSAGE_HEAD, message)
-            yield b"".join((start, text, *sound, tags))
-        for kept in [sound, []] if is_whole else [[]]:
-            room = 8 * MAX_VALUE_WORDS - len(EMPTY_MESSAGE) - sum(map(len, (start, *kept, tags)))
-            if room >= 0:
+            yield b"".join((start, text, *sound_keys, tags))
+        for keys_left in [sound_keys, []] if is_whole else [[]]:
+            nbytes = sum(map(len, (start, *keys_left, tags)))
+            bytes_left = 8 * MAX_VALUE_WORDS - len(EMPTY_MESSAGE) - nbytes
+            if bytes_left >= 0:
                 self._lost["logs, in part"] += 1
-                self._lost["keys"] += len(keys) - len(kept)
-                shorter = shortened(message or b"", min(room, wire.MAX_STRING))
-                yield b"".join((start, text_argument(*MESSAGE_HEAD, shorter), *kept, tags))
+                self._lost["keys"] += len(keys) - len(keys_left)
+                shorter = shortened(message or b"", min(bytes_left, wire.MAX_STRING))
+                text = text_argument(*MESSAGE_HEAD, shorter)
+                yield b"".join((start, text, *keys_left, tags))
 
     def _common_of(self, key: tuple[Any, ...]) -> _Common | None:
         """Return what all logs with a head have; None where that is too large for a record."""
         head = Head.of(key)
-        start = place = b""
+        pids = ("pid", head.pid), ("tid", head.tid)
+        pid_and_tid = [
+            argument_bytes(name, ArgType.UINT64, number)
+            for name, number in pids
+            if number is not None
+        ]
+        file_and_line: list[bytes] = []
         try:
-            if head.pid is not None:
-                start += argument_bytes("pid", ArgType.UINT64, head.pid)
-            if head.tid is not None:
-                start += argument_bytes("tid", ArgType.UINT64, head.tid)
             if head.file >= 0:
-                place += argument_bytes("file", ArgType.STRING, self._texts[head.file])
+                file_and_line.append(argument_bytes("file", ArgType.STRING, self._texts[head.file]))
             if head.line is not None:
-                place += argument_bytes("line", ArgType.UINT64, head.line)
+                file_and_line.append(argument_bytes("line", ArgType.UINT64, head.line))
             return _Common(
                 severity=head.severity if head.level >= 0 else int(Level.INFO),
                 has_message=head.has_message,
-                start=start,
-                place=place,
+                start=b"".join(pid_and_tid),
+                place=b"".join(file_and_line),
                 tags=b"".join(argument_bytes("tag", ArgType.STRING, tag) for tag in head.tags),
                 tag=self._tag(head),
             )
@@ -626,12 +618,12 @@ class RowEncoder:
         """Return the tag of a component; that of a new one gets a manifest."""
         if head.component < 0:
             return 0
-        who = self._texts[head.component], self._texts[head.url]
-        if who not in self._components:
+        component = self._texts[head.component], self._texts[head.url]
+        if component not in self._components:
             tag = len(self._components) + 1
-            self._manifests += manifest_record(tag, *map(decoded, who)).pack()
-            self._components[who] = tag
-        return self._components[who]
+            self._manifests += manifest_record(tag, *map(decoded, component)).pack()
+            self._components[component] = tag
+        return self._components[component]
 
     # --- Keys
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar, Final, cast
 
 import numpy as np
@@ -26,8 +27,10 @@ from fx_log.format import (
     Structured,
 )
 from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
+from fx_log.read.entries import component_of, rolled_out_of
 from fx_log.read.frames import Arguments, FramedFile, Frames, PacketFile, behind_records
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingHeader, StreamHeader
+from fx_log.read.ring import Ring
 from fx_log.rules import RULES
 from fx_log.write.convert import (
     ATTRIBUTIONS,
@@ -36,10 +39,8 @@ from fx_log.write.convert import (
     SEVERITIES,
     TAGS,
     RowEncoder,
-    component_of,
     convert_attribution,
     legacy,
-    rolled_out_of,
     structured,
 )
 from fx_log.write.redaction import Redactor
@@ -85,7 +86,7 @@ REPORTED: Final = {
     rules.NO_ROOM_FOR_ATTRIBUTION.code: "logs without their component",
     rules.KEY_NOT_THERE.code: "keys to be redacted that were not there",
 }
-SIZE: Final = LogRecord.layout.place("_size_words")
+RECORD_WORDS: Final = LogRecord.layout.place("_size_words")
 TAG: Final = LogRecord.layout.place("tag_bits")
 LENGTH: Final = RingFrame.layout.place("_length")
 """Where numbers lie that change in copies of records and entries."""
@@ -106,11 +107,10 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     assert isinstance(capture, LogCapture)  # noqa: S101 (the host asks for no other)
 
     def salvaged(aligned: LogCapture) -> Iterator[Loss]:
-        found = Diagnostics(RULES)
-        yield from _written(
-            aligned, lambda out: _copy(aligned, out, mends=True), sink, options, found
-        )
-        for finding in found:
+        reports = Diagnostics(RULES)
+        copier = partial(_copy, aligned, mends=True)
+        yield from _written(aligned, copier, sink, options, reports)
+        for finding in reports:
             yield Loss(0, 0, "finding", finding.message, finding.code)
 
     if capture.format != "log":
@@ -133,20 +133,19 @@ def extract(
     the format's writer.
     """
     assert isinstance(capture, LogCapture)  # noqa: S101 (the host asks for no other)
-    left_out = Window(capture, selection).offsets_left_out()
-    found = Diagnostics(RULES)
-    losses = Counter(
-        BEHIND if loss.code == rules.ENTRY_TRAILING_BYTES.code else loss.what
-        for loss in _written(
-            capture, lambda out: _copy(capture, out, left_out), sink, options, found
-        )
-    )
+    offsets_left_out = Window(capture, selection).offsets_left_out()
+    copier = partial(_copy, capture, left_out=offsets_left_out)
+    reports = Diagnostics(RULES)
+    losses: Counter[str] = Counter()
+    for loss in _written(capture, copier, sink, options, reports):
+        is_behind = loss.code == rules.ENTRY_TRAILING_BYTES.code
+        losses[BEHIND if is_behind else loss.what] += 1
     counts = {
-        "logs": int(left_out.size),
+        "logs": int(offsets_left_out.size),
         "damaged stretches": losses["damaged"],
         BEHIND: losses[BEHIND],
     }
-    counts |= {what: found.counts.get(code, 0) for code, what in REPORTED.items()}
+    counts |= {name: reports.counts.get(code, 0) for code, name in REPORTED.items()}
     return {name: count for name, count in counts.items() if count}
 
 
@@ -155,7 +154,7 @@ def _written(
     copier: Copier,
     sink: Sink,
     options: Mapping[str, Any],
-    found: Diagnostics,
+    reports: Diagnostics,
 ) -> Iterator[Loss]:
     """Write what is copied, as the writer's options ask for. Yield the losses."""
     if is_plain(options):
@@ -164,9 +163,9 @@ def _written(
     with spool_file() as spool:
         yield from copier(Sink(spool, name=sink.name))
         copied = Source.spooled(spool, name=capture.name)
-    with type(capture)(copied, capture.request) as again:
-        writer = open_any_writer(capture.format, sink, options, found)
-        for record in again.checked_records():
+    with type(capture)(copied, capture.request) as copied_capture:
+        writer = open_any_writer(capture.format, sink, options, reports)
+        for record in copied_capture.checked_records():
             writer.write(cast("LogFileRecord", record))
         writer.close()
 
@@ -178,9 +177,9 @@ def _copy(
     capture: LogCapture, sink: Sink, left_out: I64 | None = None, *, mends: bool = False
 ) -> Iterator[Loss]:
     """Write the records but those at some offsets. Yield the losses."""
-    parts = _copies(capture, mends=mends)
+    copies = _copies(capture, mends=mends)
     if isinstance(capture, RingCapture):
-        yield from _ring(capture, sink, parts, left_out)
+        yield from _copy_ring(capture.ring, sink, copies, left_out)
         return
     if isinstance(capture, StreamCapture) and capture.source.size:
         header = capture.source.read(0, wire.STREAM_HEADER)
@@ -188,32 +187,32 @@ def _copy(
             yield _loss(rules.CONTAINER_HEADER, 0, len(header))
             header = StreamHeader().pack()
         sink.write(header)
-    yield from copy(parts, sink.write, left_out)
+    yield from copy(copies, sink.write, left_out)
 
 
-def _ring(
-    capture: RingCapture, sink: Sink, parts: Iterator[Copies], left_out: I64 | None
+def _copy_ring(
+    ring: Ring, sink: Sink, copies: Iterator[Copies], left_out: I64 | None
 ) -> Iterator[Loss]:
     """Write a ring with sound entries from its tail on, and zeros in its unused space."""
-    ring = capture.ring
-    page = ring.page.tobytes()
-    capacity = ring.capacity
-    if ring.used < 0:
-        if page:
-            start = min(ring.size, wire.RING_PAGE) if capacity else 0
-            yield _loss(rules.INVALID_RING, start, ring.size - start)
-            sink.write(RingHeader(head=0, tail=0).pack())
-            sink.write(bytes(wire.RING_MINIMUM))
+    if not ring.size:
         return
-    line = bytearray()
-    yield from copy(parts, line.extend, left_out)
-    header = RingHeader(head=ring.tail + len(line), tail=ring.tail).pack()
-    line += bytes(capacity - len(line))
-    # A part has nothing that is not understood; what is salvaged has what it had.
-    sink.write(header if left_out is not None else header[: 2 * WORD] + page[2 * WORD :])
-    turn = capacity - ring.start
-    sink.write(memoryview(line)[turn:])
-    sink.write(memoryview(line)[:turn])
+    if ring.used < 0:
+        start = wire.RING_PAGE if ring.capacity else 0
+        yield _loss(rules.INVALID_RING, start, ring.size - start)
+        sink.write(RingHeader(head=0, tail=0).pack())
+        sink.write(bytes(wire.RING_MINIMUM))
+        return
+    entry_bytes = bytearray()
+    yield from copy(copies, entry_bytes.extend, left_out)
+    header = RingHeader(head=ring.tail + len(entry_bytes), tail=ring.tail).pack()
+    if left_out is None:
+        # What is salvaged keeps what is behind head and tail, which nobody understands.
+        header = header[: 2 * WORD] + ring.page[2 * WORD :].tobytes()
+    sink.write(header)
+    entry_bytes += bytes(ring.capacity - len(entry_bytes))
+    turn_around = ring.capacity - ring.start
+    sink.write(memoryview(entry_bytes)[turn_around:])
+    sink.write(memoryview(entry_bytes)[:turn_around])
 
 
 def _copies(capture: LogCapture, *, mends: bool) -> Iterator[Copies]:
@@ -221,13 +220,13 @@ def _copies(capture: LogCapture, *, mends: bool) -> Iterator[Copies]:
     file = capture.framed(splits=mends)
     released = 0
     for frames in file.blocks():
-        sound = frames.sound()
+        sound_frames = frames.sound()
         damaged = None
         if mends and file.has_arguments:
-            arguments = file.arguments(sound)
+            arguments = file.arguments(sound_frames)
             damaged = arguments.take(arguments.fault != 0)
-        losses = _losses(file, frames, sound, damaged)
-        yield _mended(file, sound, damaged, losses, mends=mends)
+        losses = _losses(file, frames, sound_frames, damaged)
+        yield _mended(file, sound_frames, damaged, losses, mends=mends)
         if file.ring is None:  # whose bytes may be a copy
             capture.source.passed(released, file.position)
             released = file.position
@@ -238,30 +237,34 @@ def _losses(
 ) -> list[Loss]:
     """Return what is left out: stretches that are not frames, and parts of the ``sound`` ones."""
     gaps = frames.take(np.flatnonzero(frames.fault))
-    notes = frames.notes[np.isin(frames.notes[:, 0], OF_FRAMES)]
-    columns = [
-        (gaps.fault, gaps.offset, gaps.end - gaps.begin, gaps.index),
-        (notes[:, 0], notes[:, 1], notes[:, 3], notes[:, 2]),
+    is_lost = np.isin(frames.notes[:, 0], OF_FRAMES)
+    # Rows of rule, offset, number of the record, and bytes.
+    rows = [
+        np.column_stack((gaps.fault, gaps.offset, gaps.index, gaps.end - gaps.begin)),
+        frames.notes[is_lost],
     ]
     if arguments is not None:
+        offsets = file.place(arguments.begin)
         records = sound.index[arguments.record]
         nbytes = arguments.end - arguments.begin
-        columns.append((arguments.fault, file.place(arguments.begin), nbytes, records))
-    fault, offset, nbytes, index = map(np.concatenate, zip(*columns, strict=True))
-    is_part = np.arange(fault.size) >= gaps.fault.size
-    order = np.argsort(index, kind="stable")
+        rows.append(np.column_stack((arguments.fault, offsets, records, nbytes)))
+    losses = np.concatenate(rows)
+    is_part = np.arange(len(losses)) >= gaps.fault.size
+    order = np.argsort(losses[:, 2], kind="stable")
     return [
-        _loss(RULES.numbered(number), place, size, part=part)
-        for number, place, size, part in zip(
-            *(column[order].tolist() for column in (fault, offset, nbytes, is_part)), strict=True
+        _loss(RULES.numbered(number), offset, nbytes, part=part)
+        for (number, offset, _, nbytes), part in zip(
+            losses[order].tolist(), is_part[order].tolist(), strict=True
         )
     ]
 
 
 def _loss(rule: Rule, offset: int, nbytes: int, *, part: bool = False) -> Loss:
     what, message = LOSSES.get(rule, DAMAGE)
-    lost = 0 if rule == rules.SUFFIX_TRUNCATED else nbytes  # what is there is read as records
-    return Loss(offset, lost, what, message.format(nbytes), rule.code, part)
+    lost_bytes = nbytes
+    if rule == rules.SUFFIX_TRUNCATED:
+        lost_bytes = 0  # what is there of a suffix is read as records
+    return Loss(offset, lost_bytes, what, message.format(nbytes), rule.code, part)
 
 
 # --- Mending --------------------------------------------------------------------------------------
@@ -286,8 +289,8 @@ def _mended(
     if damaged is not None:
         is_broken[damaged.record] = True
     if mends and file.suffixed:
-        room = file.data.size // WORD * WORD - ends
-        lacks_suffix = (frames.suffix < 0) & (room >= wire.SUFFIX_BYTES)
+        bytes_behind = file.data.size // WORD * WORD - ends
+        lacks_suffix = (frames.suffix < 0) & (bytes_behind >= wire.SUFFIX_BYTES)
         is_broken |= lacks_suffix
     if not is_broken.any():
         sizes = frames.end - frames.begin
@@ -295,10 +298,12 @@ def _mended(
     copied, begin = _without_damage(file, frames, is_broken, lacks_suffix, mends=mends)
     sizes = np.diff(begin, append=copied.size)
     # What records say of their size, and the headers of entries before them, is that of now.
-    suffix_size = np.where(frames.suffix < 0, lacks_suffix * wire.SUFFIX_BYTES, frames.end - ends)
-    before = frames.start - frames.begin
-    record_sizes = (sizes - before - suffix_size)[is_broken]
-    SIZE.put_many(copied, (begin + before)[is_broken], record_sizes // WORD)
+    header_size = frames.start - frames.begin
+    suffix_size = frames.end - ends
+    suffix_size[frames.suffix < 0] = 0
+    suffix_size[lacks_suffix] = wire.SUFFIX_BYTES
+    record_sizes = (sizes - header_size - suffix_size)[is_broken]
+    RECORD_WORDS.put_many(copied, (begin + header_size)[is_broken], record_sizes // WORD)
     if file.ring is not None:
         LENGTH.put_many(copied, begin[is_broken], record_sizes)
     return Copies(copied, begin, sizes, frames.offset, losses)
@@ -309,30 +314,32 @@ def _without_damage(
 ) -> tuple[U8, I64]:
     """Return the bytes of records as they shall be, but for their sizes, and where each begins."""
     ends = frames.start + frames.size
-    # Pieces of the file: the place by which each is sorted, its begin and its end. A whole record
-    # is one; a broken one is its head, the arguments that are kept, and its suffix.
     head_end = frames.start + wire.MIN_RECORD_WORDS * WORD
-    pieces = [(frames.begin, frames.begin, np.where(is_broken, head_end, frames.end))]
     arguments = file.arguments(frames.take(is_broken))
     if mends:
         arguments = arguments.take(arguments.fault == 0)
-    pieces.append((arguments.begin, arguments.begin, arguments.end))
     has_suffix = is_broken & (frames.suffix >= 0)
-    pieces.append((ends[has_suffix], ends[has_suffix], frames.end[has_suffix]))
-    # An empty suffix is two words of zeros: those of the record's head stand for them.
-    pieces.append((ends[lacks_suffix], frames.start[lacks_suffix], head_end[lacks_suffix]))
-    place, start, end = map(np.concatenate, zip(*pieces, strict=True))
+    # Stretches of the file: the place by which each is sorted, its begin and its end. A whole
+    # record is one; a broken one is its head, the arguments that are kept, and its suffix. An
+    # empty suffix is two words of zeros: those of the record's head stand for them.
+    stretches = (
+        (frames.begin, frames.begin, np.where(is_broken, head_end, frames.end)),
+        (arguments.begin, arguments.begin, arguments.end),
+        (ends[has_suffix], ends[has_suffix], frames.end[has_suffix]),
+        (ends[lacks_suffix], frames.start[lacks_suffix], head_end[lacks_suffix]),
+    )
+    place, start, end = map(np.concatenate, zip(*stretches, strict=True))
     # What ends a record comes before the head of the next one, which has the same place.
     is_head = np.arange(place.size) < frames.begin.size
     order = np.lexsort((is_head, place))
     copied = TextColumn.gather(file.data, start[order], (end - start)[order])
-    place_of = np.empty(order.size, np.int64)
-    place_of[order] = copied.offsets[:-1]
-    empty_suffix = place_of[place.size - np.count_nonzero(lacks_suffix) :]
+    new_place = np.empty(order.size, np.int64)
+    new_place[order] = copied.offsets[:-1]
+    empty_suffix = new_place[place.size - np.count_nonzero(lacks_suffix) :]
     for name in ("_moniker_bytes", "_url_bytes", "rolled_out"):
         number = Attribution.layout.place(name)
         number.put_many(copied.data, empty_suffix, np.zeros_like(empty_suffix))
-    return copied.data, place_of[: frames.begin.size]
+    return copied.data, new_place[: frames.begin.size]
 
 
 # --- Merging --------------------------------------------------------------------------------------
@@ -354,9 +361,9 @@ class LogSession(MergeSession):
     def part(self, capture: Capture) -> MergedPart:
         """Return the records of a capture, in the form of the output."""
         prepared = self.prepared(capture)
-        whole = under_views(prepared)
-        assert isinstance(whole, LogCapture)  # noqa: S101 (`prepared` sees to it)
-        file = whole.framed()
+        log = under_views(prepared)
+        assert isinstance(log, LogCapture)  # noqa: S101 (`prepared` sees to it)
+        file = log.framed()
         frames = Frames.joined([block.sound() for block in file.blocks()])
         if isinstance(prepared, Window):
             is_selected = ~is_among(frames.offset, prepared.offsets_left_out())
@@ -368,8 +375,8 @@ class LogSession(MergeSession):
         """Count what a capture has that the output lacks."""
         self.lost += left_out(capture)
         capture.scan()
-        for code, what in self.losses.items():
-            self.lost[what] += capture.diagnostics.counts.get(code, 0)
+        for code, name in self.losses.items():
+            self.lost[name] += capture.diagnostics.counts.get(code, 0)
         if capture.utc_offset_ns is not None:
             self.lost["the offset from UTC"] += 1
 
@@ -398,8 +405,8 @@ class LogSession(MergeSession):
     def close(self) -> Mapping[str, int]:
         """Write the records; return the counts of what is not written, and of redactions."""
         if self.redactor is not None:
-            for what, count in self.redactor.counts.items():
-                self.lost[f"redacted: {what}"] += count
+            for name, count in self.redactor.counts.items():
+                self.lost[f"redacted: {name}"] += count
             for key in self.redactor.absent:
                 self.lost[f"to be redacted, but not there: {key}"] += 1
         return super().close()
@@ -412,7 +419,9 @@ def is_legacy(capture: Capture) -> bool:
 
 def sound_records(capture: Capture) -> Iterator[Any]:
     """Yield the records of a capture, without damage and padding."""
-    return (r for r in capture.checked_records() if not isinstance(r, Damaged | Padding))
+    for record in capture.checked_records():
+        if not isinstance(record, Damaged | Padding):
+            yield record
 
 
 class LogMerger(LogSession):
@@ -445,32 +454,33 @@ class LogMerger(LogSession):
         to = self.attribution
         if not isinstance(under_views(capture), LogCapture):
             capture = self.rows_of(capture)
-            to = "keep" if to == "manifest" else to
+            if to == "manifest":  # rows are encoded with manifests
+                to = "keep"
         options = capture.request.options
-        if to == "keep" and options.get("suffix"):
+        if to == "keep" and options.get("suffix"):  # which merged records cannot have
             to = "manifest"
-        packets = is_legacy(capture)
-        if to == "keep" and self.redactor is None and not packets:
+        has_packets = is_legacy(capture)
+        if to == "keep" and self.redactor is None and not has_packets:
             return capture
         lost: Counter[str] = Counter()
         records = sound_records(capture)
-        if packets or capture.format == "log-ring":
+        if has_packets or capture.format == "log-ring":
             records = structured(records, lost, era=options.get("severity_era", "current"))
         if to != "keep":
             records = convert_attribution(records, to, self.lost)
         if self.redactor is not None:
             records = filter(None, map(self.redactor.redact, records))
         converted = self.spooled(LogCapture, map(RecordEncoder("log").encode, records))
-        for what in (TAGS, SEVERITIES):
-            self.lost[what] += lost[what]
+        for name in (TAGS, SEVERITIES):
+            self.lost[name] += lost[name]
         return converted
 
     def placed(self, file: FramedFile, frames: Frames) -> MergedPart:
         """Return records with their tags; what manifests name is numbered (elsewhere NAMELESS)."""
-        tags, ts = file.numbers_of(LogRecord, frames.start, "tag_bits", "timestamp")
-        components = np.full(tags.size, NAMELESS)
-        is_manifest = np.zeros(tags.size, np.bool_)
-        for row in np.flatnonzero(tags & wire.CONTROL).tolist():
+        record_tags, ts = file.numbers_of(LogRecord, frames.start, "tag_bits", "timestamp")
+        components = np.full(record_tags.size, NAMELESS)
+        is_manifest = np.zeros(record_tags.size, np.bool_)
+        for row in np.flatnonzero(record_tags & wire.CONTROL).tolist():
             begin = int(frames.start[row])
             end = begin + int(frames.size[row])
             record, _ = LogRecord.unpack(file.data.data, begin, end, STATE)
@@ -484,17 +494,18 @@ class LogMerger(LogSession):
         if file.ring is not None:
             # A record of a ring has the tag of its entry, if that fits; a manifest has its own.
             (entry_tags,) = file.numbers_of(RingFrame, frames.begin, "tag")
-            fits = (entry_tags >= 0) & (entry_tags < wire.CONTROL)
-            self.lost[TAGS] += int(np.count_nonzero(~(is_manifest | fits)))
-            of_entries = np.where(fits, entry_tags, 0) | tags & wire.CONTROL
-            tags = np.where(is_manifest, tags, of_entries)
-        beside = {"tags": tags, "components": components}
+            entry_tag_fits = (entry_tags >= 0) & (entry_tags < wire.CONTROL)
+            self.lost[TAGS] += int(np.count_nonzero(~(is_manifest | entry_tag_fits)))
+            of_entries = np.where(entry_tag_fits, entry_tags, 0) | record_tags & wire.CONTROL
+            record_tags = np.where(is_manifest, record_tags, of_entries)
+        beside = {"tags": record_tags, "components": components}
         return MergedPart(file.data, frames.start, frames.size, ts, beside)
 
     def settle(self) -> None:
         """Change tags of later parts that are those of other components."""
-        for part in self.parts if len(self.parts) > 1 else []:
-            self._retag(part.beside)
+        if len(self.parts) > 1:
+            for part in self.parts:
+                self._retag(part.beside)
 
     def change(self, records: TextColumn, beside: Mapping[str, I64]) -> None:
         """Write the tags into the headers of records."""
@@ -504,19 +515,23 @@ class LogMerger(LogSession):
         """Change tags of a part that are those of other components."""
         tags = columns["tags"] & wire.COMPONENT
         named = columns["components"]
-        # A manifest holds up to the next one of its tag.
+        # A manifest holds up to the next one of its tag: in the order of tags, each record has
+        # the component of the last manifest before it, or of none.
         order = np.argsort(tags, kind="stable")
-        begins = np.diff(tags[order], prepend=-1) != 0
-        holding = np.where(begins | (named[order] >= 0), np.arange(tags.size), 0)
+        is_first_of_tag = np.diff(tags[order], prepend=-1) != 0
+        begins = is_first_of_tag | (named[order] >= 0)
+        last_begin = np.maximum.accumulate(np.where(begins, np.arange(tags.size), 0))
         components = np.empty_like(named)
-        components[order] = named[order][np.maximum.accumulate(holding)]
-        pairs, which = np.unique(components * wire.CONTROL + tags, return_inverse=True)
-        new_tag_of_pair = [self._tag(*divmod(pair, wire.CONTROL)) for pair in pairs.tolist()]
-        columns["tags"][:] += np.array(new_tag_of_pair, np.int64)[which] - tags
+        components[order] = named[order][last_begin]
+        pairs, pair_of_record = np.unique(components * wire.CONTROL + tags, return_inverse=True)
+        new_tags = [self._tag(*divmod(pair, wire.CONTROL)) for pair in pairs.tolist()]
+        columns["tags"][:] += np.array(new_tags, np.int64)[pair_of_record] - tags
 
     def _tag(self, component: int, tag: int) -> int:
         """Return the tag of a component: its own, unless that is another's."""
-        owner = (component, 0) if component != NAMELESS else (NAMELESS, tag)
+        owner = (component, 0)
+        if component == NAMELESS:
+            owner = (NAMELESS, tag)
         if self.owners.setdefault(tag, owner) == owner:
             return tag
         if owner not in self.moved:
@@ -561,8 +576,8 @@ class PacketMerger(LogSession):
         data = file.data
         sizes = frames.end - frames.begin
         if file.form == PacketFile.form:  # a container has the length of each
-            length = PacketLength(length=data.size).pack()
-            data = np.concatenate((np.frombuffer(length, np.uint8), data))
+            length_bytes = PacketLength(length=data.size).pack()
+            data = np.concatenate((np.frombuffer(length_bytes, np.uint8), data))
             sizes = sizes + wire.STREAM_LENGTH
         return MergedPart(data, frames.begin, sizes, times)
 

@@ -26,7 +26,7 @@ __all__ = ["LogHandler", "severity_of_level"]
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """Attributes of every record; all others come from the program's ``extra``."""
-_TAKEN = {*wire.WELL_KNOWN, wire.MONIKER, wire.URL, wire.ROLLED_OUT}
+_TAKEN = wire.WELL_KNOWN.keys() | wire.ATTRIBUTION.keys()
 """Names with a meaning of their own for readers."""
 _STEPS = sorted((python, level) for level, python in PYTHON.items())
 
@@ -38,15 +38,16 @@ def severity_of_level(level: int) -> int:
 
     Levels below 5 are TRACE, levels above 50 (CRITICAL) are FATAL.
     """
-    below, severity = _STEPS[0]
-    if level <= below:
+    lower, severity = _STEPS[0]
+    if level <= lower:
         return int(severity)
-    for above, next_severity in _STEPS[1:]:
-        if level <= above:
+    for upper, next_severity in _STEPS[1:]:
+        if level <= upper:
             # Rounded up, so that a filter at a level selects the same records by severity.
             step = int(next_severity) - int(severity)
-            return int(severity) + -(-step * (level - below) // (above - below))
-        below, severity = above, next_severity
+            return int(severity) + -(-step * (level - lower) // (upper - lower))
+        lower = upper
+        severity = next_severity
     return int(Level.FATAL)
 
 
@@ -82,7 +83,8 @@ class LogHandler(logging.Handler):
         self._file: _File | None = None
         target = where
         if isinstance(where, str | os.PathLike):
-            self._file = target = _File(where, append=append)
+            self._file = _File(where, append=append)
+            target = self._file
         self._pid = pid
         self._name_as_tag = name_as_tag
         try:
@@ -110,15 +112,17 @@ class LogHandler(logging.Handler):
         self._shut()
 
     def _write(self, record: logging.LogRecord) -> None:
-        tag = self._name_as_tag and record.name != "root" and record.name
+        tags = []
+        if self._name_as_tag and record.name and record.name != "root":
+            tags.append(_utf8(record.name))
         self.writer.write(
             severity_of_level(record.levelno or 0),
             _utf8(self._message(record)),
             {_free(name): _value(value) for name, value in _extra(record)},
-            tags=(_utf8(tag),) if tag else (),
+            tags=tags,
             file=_utf8(record.pathname) if record.pathname else None,
             line=max(record.lineno or 0, 0),
-            pid=self._pid if self._pid is not None else record.process,
+            pid=record.process if self._pid is None else self._pid,
             tid=_native_id(record.thread),
         )
 
@@ -140,20 +144,20 @@ class _File:
 
     def __init__(self, path: str | os.PathLike[str], *, append: bool) -> None:
         self._file = open(path, "ab" if append else "wb", buffering=0)  # noqa: PTH123, SIM115
-        odd = padding(os.fstat(self._file.fileno()).st_size)
-        if odd:  # a torn record: align the following ones, so that readers find them
-            self._file.write(bytes(odd))
+        odd_bytes = padding(os.fstat(self._file.fileno()).st_size)
+        if odd_bytes:  # a torn record: align the following ones, so that readers find them
+            self._file.write(bytes(odd_bytes))
 
     def write(self, record: bytes) -> None:
         """Write a record; if the file takes only a part of it, truncate that part."""
-        taken = self._file.write(record)
-        while taken is not None and taken < len(record):
+        written = self._file.write(record)
+        while written is not None and written < len(record):
             try:
-                taken += self._file.write(record[taken:]) or 0
+                written += self._file.write(record[written:]) or 0
             except OSError:
                 with contextlib.suppress(OSError):
                     size = os.fstat(self._file.fileno()).st_size
-                    self._file.truncate(size - taken)
+                    self._file.truncate(size - written)
                 raise
 
     def close(self) -> None:

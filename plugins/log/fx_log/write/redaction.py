@@ -43,7 +43,6 @@ _SYNONYMS: Final[Mapping[str, str]] = {
     wire.ROLLED_OUT: wire.CONTROL_ROLLED_OUT,
 }
 """Names of attribution arguments, mapped to those of control records."""
-_DROPPED: Final = ("num_dropped", "dropped_logs")
 _Mask = Callable[[str, str], str]
 
 
@@ -71,15 +70,15 @@ class Redactor:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Redactor | None:
         """Return the redactor for the options ``redact_keys`` and ``redact_pattern``, or None."""
-        given = str(options.get("redact_keys") or "").split(",")
-        keys = [key.strip() for key in given if key.strip()]
-        pattern = str(options.get("redact_pattern") or "")
-        return cls(keys, [pattern] if pattern else []) if keys or pattern else None
+        listed_keys = str(options.get("redact_keys") or "").split(",")
+        keys = list(filter(None, map(str.strip, listed_keys)))
+        patterns = list(filter(None, [str(options.get("redact_pattern") or "")]))
+        return cls(keys, patterns) if keys or patterns else None
 
     @property
     def absent(self) -> list[str]:
-        """The given keys that no record has had so far."""
-        return [given for name, given in self._keys.items() if name not in self._met]
+        """The keys to be redacted that no record has had so far."""
+        return [key for name, key in self._keys.items() if name not in self._met]
 
     def redact(self, record: LogFileRecord) -> LogFileRecord | None:
         """Return the redacted record; None if nothing of it can be kept."""
@@ -87,8 +86,9 @@ class Redactor:
             self.counts["damaged stretches left out"] += 1
             if record.code == rules.CONTAINER_HEADER.code:
                 return StreamHeader()
-            # The unused space of a ring keeps its size.
-            return Padding(nbytes=record.nbytes) if record.code == rules.STALE_BYTES.code else None
+            if record.code == rules.STALE_BYTES.code:  # the unused space of a ring keeps its size
+                return Padding(nbytes=record.nbytes)
+            return None
         if isinstance(record, RingEntry):
             return self._entry(record)
         if isinstance(record, Padding):
@@ -111,21 +111,20 @@ class Redactor:
 
     def entry(self, entry: Entry) -> Entry:
         """Return a redacted entry, before it is converted to another form."""
-        mask = self._value
         return attrs.evolve(
             entry,
             pid=self._optional(entry.pid, "pid"),
             tid=self._optional(entry.tid, "tid"),
             line=self._optional(entry.line, "line"),
             verbosity=self._optional(entry.verbosity, "verbosity"),
-            dropped=self._number(entry.dropped, *_DROPPED),
+            dropped=self._number(entry.dropped, *wire.LOSSES),
             rolled_out=self._number(entry.rolled_out, wire.CONTROL_ROLLED_OUT),
-            tags=[mask("tag", tag) for tag in entry.tags],
-            component=None if entry.component is None else mask("moniker", entry.component),
-            url=None if entry.url is None else mask("url", entry.url),
-            message=None if entry.message is None else mask("message", entry.message),
-            file=None if entry.file is None else mask("file", entry.file),
-            args=self._arguments(entry.args, mask),
+            tags=[self._value("tag", tag) for tag in entry.tags],
+            component=self._optional_value("moniker", entry.component),
+            url=self._optional_value("url", entry.url),
+            message=self._optional_value("message", entry.message),
+            file=self._optional_value("file", entry.file),
+            args=self._arguments(entry.args, self._value),
         )
 
     def text(self, text: str) -> str:
@@ -149,16 +148,16 @@ class Redactor:
         self, record: Any, change: Callable[[Any, _Mask], LogFileRecord]
     ) -> LogFileRecord | None:
         """Return the changed record, with whole texts masked if it would become too large."""
-        before = self.counts.copy()
+        counts_so_far = self.counts.copy()
         for mask in (self._value, self._whole):
-            self.counts = before.copy()
-            made = change(record, mask)
+            self.counts = counts_so_far.copy()
+            redacted = change(record, mask)
             try:
-                made.pack()
+                redacted.pack()
             except WriteRefusedError:
                 continue
-            return made
-        self.counts = before
+            return redacted
+        self.counts = counts_so_far
         self.counts["records left out, which masks make too large"] += 1
         return None
 
@@ -170,30 +169,30 @@ class Redactor:
         self, args: Iterable[Argument], mask: _Mask, *, control: bool = False
     ) -> list[Argument]:
         """Return redacted arguments; a count of logs rolled out stays a number."""
-        kept = []
+        redacted = []
         for argument in args:
             name = argument.name
             if isinstance(argument.value, bytes):
                 self.counts["arguments not understood, left out"] += 1
             elif argument.type == "string":
-                kept.append(attrs.evolve(argument, value=mask(name, str(argument.value))))
+                redacted.append(attrs.evolve(argument, value=mask(name, str(argument.value))))
             elif not self._named(name):
-                kept.append(argument)
+                redacted.append(argument)
             else:
                 self.counts["values"] += 1
                 counts = name == wire.ROLLED_OUT or (control and name == wire.CONTROL_ROLLED_OUT)
                 if counts and argument.type == "uint64":
-                    kept.append(attrs.evolve(argument, value=0))
+                    redacted.append(attrs.evolve(argument, value=0))
                 else:
-                    kept.append(Argument(name=name, type="string", value=MASK))
-        return kept
+                    redacted.append(Argument(name=name, type="string", value=MASK))
+        return redacted
 
     def _packet(self, packet: LegacyPacket, mask: _Mask) -> LegacyPacket:
         return attrs.evolve(
             packet,
             pid=self._number(packet.pid, "pid"),
             tid=self._number(packet.tid, "tid"),
-            dropped_logs=self._number(packet.dropped_logs, *_DROPPED),
+            dropped_logs=self._number(packet.dropped_logs, *wire.LOSSES),
             tags=tuple(mask("tag", tag) for tag in packet.tags),
             message=mask("message", packet.message),
         )
@@ -202,9 +201,9 @@ class Redactor:
         """Return whether the value of a key with these names is to be redacted."""
         if not self._keys:
             return False
-        found = {_SYNONYMS.get(name, name) for name in names} & self._keys.keys()
-        self._met |= found
-        return bool(found)
+        matching_keys = {_SYNONYMS.get(name, name) for name in names} & self._keys.keys()
+        self._met |= matching_keys
+        return bool(matching_keys)
 
     def _number(self, value: int, *names: str) -> int:
         """Return a number, or 0 if it is redacted, where no text can replace it."""
@@ -227,6 +226,10 @@ class Redactor:
             return MASK
         return self.text(text)
 
+    def _optional_value(self, name: str, text: str | None) -> str | None:
+        """Return the redacted text of a key; None for none."""
+        return None if text is None else self._value(name, text)
+
     def _whole(self, name: str, text: str) -> str:
         """Return the text of a key, or the mask if any part of it is redacted."""
         return text if self._value(name, text) == text else MASK
@@ -242,11 +245,12 @@ def redact(
     """Yield redacted records; see ``Redactor``. ``counts`` receives the number of changes."""
     redactor = Redactor(keys, patterns)
     try:
-        for given in records:
-            record = from_json(given) if isinstance(given, Mapping) else given
-            kept = redactor.redact(record)
-            if kept is not None:
-                yield kept
+        for record in records:
+            if isinstance(record, Mapping):
+                record = from_json(record)
+            redacted = redactor.redact(record)
+            if redacted is not None:
+                yield redacted
     finally:
         if counts is not None:
             counts.update(redactor.counts)

@@ -92,13 +92,15 @@ class RecordEncoder:
         """Return what packs many records at a time; None for a ring, which is placed at the end."""
         if self._ring is not None:
             return None
-        in_container = self.form == "log-legacy-stream"
         kinds = RECORDS[self.form] - {StreamHeader}  # a header has no length before it
         layouts = {cls.record: cls.layout for cls in kinds if issubclass(cls, Record)}
+        length_bytes = 0
+        if self.form == "log-legacy-stream":
+            length_bytes = wire.STREAM_LENGTH
         return Packer(
-            lambda given: layouts.get(str(given.get("record"))),
+            lambda json_object: layouts.get(str(json_object.get("record"))),
             STATE,
-            framed=wire.STREAM_LENGTH if in_container else 0,
+            framed=length_bytes,
         )
 
     def close(self) -> bytes:
@@ -123,19 +125,21 @@ class RecordEncoder:
 
     def decoded(self, record: LogFileRecord, data: bytes) -> LogFileRecord | None:
         """Return the record that these bytes are; None unless exactly one."""
-        before: list[LogFileRecord] = []
+        # They are read as a file is, behind what such a file begins with.
+        opening: list[LogFileRecord] = []
         if isinstance(record, Attribution):
-            before = [LogRecord(timestamp=0, severity=0)]
+            opening = [LogRecord(timestamp=0, severity=0)]
         elif isinstance(record, RingEntry):
-            before = [RingHeader(head=len(data), tail=0)]
+            opening = [RingHeader(head=len(data), tail=0)]
         elif isinstance(record, LegacyPacket) and self.form == "log-legacy-stream":
-            before = [StreamHeader()]
-        with_suffix = {"suffix": isinstance(record, Attribution)}
-        whole = b"".join(one.pack() for one in before) + data
-        file = framed_file(self.form, np.frombuffer(whole, np.uint8), Limits(), with_suffix)
-        found = list(islice(Records(file), 3))
-        is_one = len(found) == len(before) + 1 and found[-1].nbytes == len(data)
-        return found[-1] if is_one else None
+            opening = [StreamHeader()]
+        file_bytes = b"".join(record.pack() for record in opening) + data
+        options = {"suffix": isinstance(record, Attribution)}
+        file = framed_file(self.form, np.frombuffer(file_bytes, np.uint8), Limits(), options)
+        records = list(islice(Records(file), 3))
+        if len(records) == len(opening) + 1 and records[-1].nbytes == len(data):
+            return records[-1]
+        return None
 
 
 def with_own_raw(entry: RingEntry) -> RingEntry:
@@ -162,7 +166,8 @@ class RingImage:
         """Add a record and its bytes."""
         self._invalid |= isinstance(record, Damaged) and record.code == rules.INVALID_RING.code
         if isinstance(record, RingHeader):
-            self._header, self._page = record, data
+            self._header = record
+            self._page = data
         elif isinstance(record, Padding) or (
             isinstance(record, Damaged) and record.code == rules.STALE_BYTES.code
         ):
@@ -172,21 +177,26 @@ class RingImage:
 
     def image(self) -> bytes:
         """Return the image. A head that does not match the entries is corrected."""
-        used, unused = b"".join(self._used), b"".join(self._unused)
+        used = b"".join(self._used)
+        unused = b"".join(self._unused)
         header = self._header
         if header is None:
             return used + unused
         capacity = len(used) + len(unused)
-        ordered = header.tail <= header.head and not header.tail % WORD
-        edited = self._used or self._unused
-        if edited and ordered and not self._invalid and header.head - header.tail != len(used):
+        is_ordered = header.tail <= header.head and not header.tail % WORD
+        has_other_head = header.head - header.tail != len(used)
+        has_ring = bool(self._used or self._unused)
+        if has_ring and is_ordered and has_other_head and not self._invalid:
+            # Entries were edited: the ring begins at its tail, and has whole pages.
             header = header.edited(head=header.tail + len(used))
             self._page = header.pack()
-            pages = max(-(-capacity // wire.RING_PAGE) * wire.RING_PAGE, wire.RING_MINIMUM)
-            unused += bytes(pages - capacity)
-            capacity = pages
+            whole_pages = -(-capacity // wire.RING_PAGE)
+            unused += bytes(max(whole_pages * wire.RING_PAGE, wire.RING_MINIMUM) - capacity)
+            capacity = len(used) + len(unused)
         line = used + unused
-        start = header.tail % capacity if capacity and header.sound(capacity) else 0
+        start = 0
+        if capacity and header.sound(capacity):
+            start = header.tail % capacity
         return self._page + line[capacity - start :] + line[: capacity - start]
 
 
@@ -215,60 +225,53 @@ class LogRewriter(RecordRewriter):
         self._attribution = attribution
         self._redactor = redactor
 
-    @property
-    def lost(self) -> Mapping[str, int]:
-        """Counts of attribution that could not be kept."""
-        return {} if self._attribution is None else self._attribution.lost
-
-    @property
-    def redacted(self) -> Mapping[str, int]:
-        """Counts of redactions."""
-        return {} if self._redactor is None else self._redactor.counts
-
     def write(self, record: LogFileRecord | Mapping[str, Any]) -> None:
         """Write a record, or none of it: WriteRefusedError."""
         if isinstance(record, Mapping):
             record = from_json(record)
-        self._put([record] if self._attribution is None else self._attribution.feed(record))
+        if self._attribution is None:
+            self._put([record])
+        else:
+            self._put(self._attribution.feed(record))
 
     def packer(self) -> Packer | None:
         """Return what packs many records; None if they are changed, or placed at the end."""
-        changed = self._attribution is not None or self._redactor is not None
-        return None if changed or self._headless else self.encoder.packer()
+        is_changing = self._attribution is not None or self._redactor is not None
+        return None if is_changing or self._headless else self.encoder.packer()
 
     def close(self) -> None:
         """Write held-back records to the sink, which stays open, and report what was left out."""
         if self._attribution is not None:
             self._put(self._attribution.finish())
         super().close()
-        for what, count in self.redacted.items():
-            self._report(rules.REDACTED, f"{count} {what}", count)
-        for key in () if self._redactor is None else self._redactor.absent:
-            self._report(rules.KEY_NOT_THERE, key)
-        asked = self._attribution is not None and self._attribution.to == "none"
-        for what, count in self.lost.items():
-            self._report(
-                rules.NO_ROOM_FOR_ATTRIBUTION,
-                f"{count} {what}",
-                count,
-                Severity.WARNING if asked else None,
-            )
+        if self._redactor is not None:
+            for what, count in self._redactor.counts.items():
+                self._report(rules.REDACTED, f"{count} {what}", count)
+            for key in self._redactor.absent:
+                self._report(rules.KEY_NOT_THERE, key)
+        if self._attribution is not None:
+            severity = Severity.WARNING if self._attribution.to == "none" else None
+            for what, count in self._attribution.lost.items():
+                what_is_lost = f"{count} {what}"
+                self._report(rules.NO_ROOM_FOR_ATTRIBUTION, what_is_lost, count, severity)
 
     def _report(
-        self, rule: Rule, what: str, times: int = 1, severity: Severity | None = None
+        self, rule: Rule, value: str, times: int = 1, severity: Severity | None = None
     ) -> None:
         if times:
-            self._diagnostics.add(rule, value=what, times=times, severity=severity)
+            self._diagnostics.add(rule, value=value, times=times, severity=severity)
 
     def _put(self, records: Iterable[LogFileRecord]) -> None:
         for record in records:
-            kept = record if self._redactor is None else self._redactor.redact(record)
-            if kept is None:
+            redacted: LogFileRecord | None = record
+            if self._redactor is not None:
+                redacted = self._redactor.redact(record)
+            if redacted is None:
                 continue
-            data = self.encoder.encode(kept)
+            data = self.encoder.encode(redacted)
             if self._headless:
                 self._headless = False
-                if not isinstance(kept, StreamHeader | Damaged):
+                if not isinstance(redacted, StreamHeader | Damaged):
                     self.put(StreamHeader().pack())
             self.put(data)
 
@@ -283,13 +286,11 @@ def open_any_writer(
     for an invalid value.
     """
     to = options.get("attribution") or "keep"
-    return LogRewriter(
-        sink,
-        format,
-        diagnostics,
-        attribution=None if to == "keep" else AttributionConverter(to),
-        redactor=Redactor.of(options),
-    )
+    attribution = None
+    if to != "keep":
+        attribution = AttributionConverter(to)
+    redactor = Redactor.of(options)
+    return LogRewriter(sink, format, diagnostics, attribution=attribution, redactor=redactor)
 
 
 open_writer, open_legacy_writer, open_stream_writer, open_ring_writer = (

@@ -14,6 +14,7 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
@@ -30,7 +31,7 @@ from fx_log.write.arguments import (
     octets,
     pairs,
     shortened,
-    type_of,
+    typed,
     whole_number,
 )
 from fxframework.errors import UsageError, refusal
@@ -76,7 +77,6 @@ Where = str | os.PathLike[str] | Writable | Putting | DatagramSink
 
 BUFFER = 1 << 16
 """Bytes buffered before they are written to a file that the output opened."""
-_LEVEL_NAMES: dict[str, int] = {}
 _LENGTH = struct.Struct("<I").pack
 _ENTRY = struct.Struct("<QQ").pack
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -124,17 +124,15 @@ def time_of(clock: Clock | Callable[[], int] | None) -> Callable[[], int]:
 
 def severity_of(severity: Any) -> int:
     """Return the severity byte of a number or name. Raises WriteRefusedError for others."""
-    if isinstance(severity, str):
-        known = _LEVEL_NAMES.get(severity)
-        if known is None:
-            try:
-                known = parse_level(severity)
-            except UsageError as error:
-                raise refusal(rules.WRONG_TYPE, error.message) from None
-            if len(_LEVEL_NAMES) < 64:
-                _LEVEL_NAMES[severity] = known
-        return known
-    return whole_number("severity", severity, 0, 255)
+    if not isinstance(severity, str):
+        return whole_number("severity", severity, 0, 255)
+    try:
+        return _level_number(severity)
+    except UsageError as error:
+        raise refusal(rules.WRONG_TYPE, error.message) from None
+
+
+_level_number = lru_cache(64)(parse_level)
 
 
 def packet_severity_of(severity: Any) -> int:
@@ -174,17 +172,19 @@ class Output:
                 f"logs cannot go to {reprlib.repr(where)}",
                 remedy="give a path, a Sink, a file, or anything with send, put or write",
             )
-        if name == "write":
-            if head:
-                give(head)
-
-            def write(record: bytes) -> bool:
-                give(_LENGTH(len(record)) + record if framed else record)
-                return True
-
-            self._give = write
+        if name != "write":
+            self._give = lambda record: give(record) is not False
             return
-        self._give = lambda record: give(record) is not False
+        if head:
+            give(head)
+
+        def write(record: bytes) -> bool:
+            if framed:
+                record = _LENGTH(len(record)) + record
+            give(record)
+            return True
+
+        self._give = write
 
     def send(self, record: bytes) -> bool:
         """Send one record; return False if it was dropped. Raises UsageError once closed."""
@@ -385,39 +385,35 @@ class PacketWriter(Levels, Closing):
         if file is not None and (severity >= Level.ERROR or self._always_file_line):
             place = octets("file", file).decode(errors="surrogateescape").rpartition("../")[2]
             text = f"{place}({whole_number('line', line or 0, 0, U64_MAX)}): {text}"
-        every = (*self._tags, *texts(tags))
-        whole = LegacyPacket(
-            pid=self._pid if pid is None else whole_number("pid", pid, 0, U64_MAX),
-            tid=self._tid if tid is None else whole_number("tid", tid, 0, U64_MAX),
-            timestamp=whole_number(
-                "time", self._now() if time is None else time, -MAX_TIME - 1, MAX_TIME
-            ),
+        if time is None:
+            time = self._now()
+        whole_packet = LegacyPacket(
+            pid=whole_number("pid", self._pid if pid is None else pid, 0, U64_MAX),
+            tid=whole_number("tid", self._tid if tid is None else tid, 0, U64_MAX),
+            timestamp=whole_number("time", time, -MAX_TIME - 1, MAX_TIME),
             severity=severity,
-            tags=every,
+            tags=(*self._tags, *texts(tags)),
             message=text,
         )
-        packet = fitted(whole) if self._cut else whole
-        more = whole_number("dropped", dropped, 0, U64_MAX)
+        packet = whole_packet
+        if self._cut:
+            packet = fitted(whole_packet)
+        dropped_before = whole_number("dropped", dropped, 0, U64_MAX)
+        # Which packet counts those that were dropped, threads must agree about.
         with self._lock:
-            packet.dropped_logs = min(self.dropped + more, MAX_DROPPED)
+            packet.dropped_logs = min(self.dropped + dropped_before, MAX_DROPPED)
             if not self._output.send(packet.pack()):
-                self.dropped += more + 1
+                self.dropped += dropped_before + 1
                 return False
             self.dropped = 0
-            self.cut += packet is not whole
+            self.cut += packet is not whole_packet
             return True
 
 
 def _shown(key: tuple[Any, Any]) -> tuple[str, Any]:
     """Return name and value of a key as a message shows them."""
     name, value = key
-    typed = type_of(value)
-    if typed is None:
-        raise refusal(
-            rules.UNSUPPORTED_VALUE,
-            f"the value of {reprlib.repr(name)} is a {type(value).__name__}",
-        )
-    kind, plain = typed
+    kind, plain = typed(name, value)
     if kind == wire.ArgType.STRING:
         plain = octets("a value", plain).decode(errors="surrogateescape")
     return octets("a key", name).decode(errors="surrogateescape"), plain
@@ -436,9 +432,9 @@ def fitted(packet: LegacyPacket) -> LegacyPacket:
     tags = tuple(
         _shorter(tag, wire.MAX_TAG_BYTES, mark=b"") for tag in packet.tags[: wire.MAX_TAGS] if tag
     )
-    room = wire.MAX_PACKET - wire.PACKET_HEADER - len(tags) - 2
-    room -= sum(len(octets("a tag", tag)) for tag in tags)
-    message = _shorter(packet.message.replace("\0", REPLACEMENT), room)
+    message_room = wire.MAX_PACKET - wire.PACKET_HEADER - len(tags) - 2
+    message_room -= sum(len(octets("a tag", tag)) for tag in tags)
+    message = _shorter(packet.message.replace("\0", REPLACEMENT), message_room)
     if (tags, message) == (packet.tags, packet.message):
         return packet
     return packet.edited(tags=tags, message=message)
@@ -533,11 +529,11 @@ class RingWriter:
                 self._tail = tail
                 self._entries.popleft()
                 self.overwritten += 1
-            at = self._head % self.capacity
-            first = entry[: self.capacity - at]
-            self._memory.write(wire.RING_PAGE + at, first)
-            if len(first) < len(entry):
-                self._memory.write(wire.RING_PAGE, entry[len(first) :])
+            place = self._head % self.capacity
+            before_turn = entry[: self.capacity - place]
+            self._memory.write(wire.RING_PAGE + place, before_turn)
+            if len(before_turn) < len(entry):
+                self._memory.write(wire.RING_PAGE, entry[len(before_turn) :])
             head = self._head + len(entry)
             self._memory.store_u64(0, head)
             self._head = head

@@ -34,7 +34,7 @@ from fx_log.write.arguments import (
     record_bytes,
     shortened,
     text_argument,
-    type_of,
+    typed,
     whole_number,
 )
 from fx_log.write.sinks import (
@@ -67,7 +67,8 @@ _STRING = int(ArgType.STRING)
 _BOOL = int(ArgType.BOOL)
 _INT64_HEAD = ArgType.INT64 | 1 << SIZE_AT
 _DOUBLE_HEAD = ArgType.DOUBLE | 1 << SIZE_AT
-_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+_LEAST = -(1 << 63)
+_MOST = (1 << 63) - 1
 _TAG_BITS = (1 << 32) - 1
 _DROPPED_HEAD = argument_bytes("num_dropped", ArgType.UINT64, 0)[:-8]
 DROPPED_WORDS = len(_DROPPED_HEAD) // 8 + 1
@@ -166,8 +167,10 @@ class LogWriter(Levels, Closing):
         is ``target`` and ``tag_bits`` of an Origin. A key with the name and type of a well-known
         argument is read as that.
         """
-        known = Origin(**origin) if origin else _UNSTATED
-        target, tag_bits = known.target, known.tag_bits
+        written_by = Origin(**origin) if origin else _UNSTATED
+        target = written_by.target
+        tag_bits = written_by.tag_bits
+        # Numbers of the usual kind are taken as they are: a call costs more than all else here.
         if type(severity) is not int or not 0 <= severity <= 255:
             severity = severity_of(severity)
         if severity < self.minimum:
@@ -186,29 +189,29 @@ class LogWriter(Levels, Closing):
             tags = texts(tags)
         start = self._start(pid, tid)
         try:
-            parts = []
+            arguments = []
             if file is not None:
-                parts.append(_place(file, line))
+                arguments.append(_place(file, line))
             if target is not None:
-                parts.append(self._tag(target))
+                arguments.append(self._tag(target))
             if message is not None:
-                parts.append(self._message(message))
+                arguments.append(self._message(message))
             if keys:
-                self._keys(parts, keys)
+                self._keys(arguments, keys)
             if tags:
-                parts.extend(map(self._tag, tags))
-            parts.append(self._end)
-            return self._put(severity, time, tag_bits, start, b"".join(parts), dropped)
+                arguments.extend(map(self._tag, tags))
+            arguments.append(self._end)
+            return self._put(severity, time, tag_bits, start, b"".join(arguments), dropped)
         except WriteRefusedError as error:
             if not self._cut or error.code not in _TOO_LARGE:
                 raise
         always, keyed, tagged = self._collected(message, keys, file, line, target, tags)
-        room = MAX_VALUE_WORDS - len(start) // 8
-        body, left_out = _fitted(always, keyed, tagged, room)
-        done = self._put(severity, time, tag_bits, start, body, dropped)
+        words_left = MAX_VALUE_WORDS - len(start) // 8
+        body, left_out = _fitted(always, keyed, tagged, words_left)
+        is_sent = self._put(severity, time, tag_bits, start, body, dropped)
         self.cut += 1
         self.left_out += left_out
-        return done
+        return is_sent
 
     def put(
         self,
@@ -244,14 +247,14 @@ class LogWriter(Levels, Closing):
     # --- Bytes ----------------------------------------------------------------------------------
 
     def _put(
-        self, severity: int, time: int, tag_bits: int, start: bytes, rest: bytes, more: int
+        self, severity: int, time: int, tag_bits: int, start: bytes, end: bytes, dropped: int
     ) -> bool:
         """Send a record; the count of dropped ones is inserted after ``start``."""
-        size = wire.MIN_RECORD_WORDS + (len(start) + len(rest)) // 8
+        size = wire.MIN_RECORD_WORDS + (len(start) + len(end)) // 8
         head = wire.RECORD_TYPE | tag_bits << TAG_AT | severity << SEVERITY_AT
         counted = 0
         with self._lock:
-            count = self.dropped + more
+            count = self.dropped + dropped
             if count and size + DROPPED_WORDS <= wire.MAX_RECORD_WORDS:  # otherwise the next one
                 counted = count
                 start += _DROPPED_HEAD + _WORD(min(count, U64_MAX))
@@ -265,19 +268,20 @@ class LogWriter(Levels, Closing):
                 header = _HEADER(head | size << SIZE_AT, time)
             except struct.error:
                 raise _wrong_time(time) from None
-            if self._output.send(header + start + rest):
+            if self._output.send(header + start + end):
                 self.dropped = count - counted
                 return True
             self.dropped = count + 1
             return False
 
     def _emit(self, severity: int, time: int | None, tag_bits: int, body: bytes) -> bool:
-        when = self._now() if time is None else time
+        if time is None:
+            time = self._now()
         bits = whole_number("tag_bits", tag_bits, 0, _TAG_BITS)
         try:
-            record = record_bytes(severity, when, body, tag_bits=bits)
+            record = record_bytes(severity, time, body, tag_bits=bits)
         except struct.error:
-            raise _wrong_time(when) from None
+            raise _wrong_time(time) from None
         with self._lock:
             if self._output.send(record):
                 return True
@@ -305,28 +309,29 @@ class LogWriter(Levels, Closing):
     def _message(self, message: str) -> bytes:
         return text_argument(*_MESSAGE, octets("the message", message))
 
-    def _keys(self, parts: list[bytes], keys: Any) -> None:
-        """Append the bytes of keys to ``parts``."""
+    def _keys(self, arguments: list[bytes], keys: Any) -> None:
+        """Append the bytes of keys to ``arguments``."""
         names = self._names
-        for name, value in keys.items() if type(keys) is dict else keys:
-            known = names.get(name) if type(name) is str else None
-            if known is None:
-                known = self._name(name)
-                if known is None:
-                    parts.append(argument_bytes(name, *_typed(name, value)))
+        for name, value in _items(keys):
+            encoded_name = names.get(name) if type(name) is str else None
+            if encoded_name is None:
+                encoded_name = self._name(name)
+                if encoded_name is None:
+                    arguments.append(argument_bytes(name, *typed(name, value)))
                     continue
-            head, data = known
+            head, data = encoded_name
             kind = type(value)
+            # Plain values that fit in any case; ``argument_bytes`` does the same for all others.
             if kind is int and _LEAST <= value <= _MOST:
-                parts.append(_WORD(head + _INT64_HEAD) + data + _INT64(value))
+                arguments.append(_WORD(head + _INT64_HEAD) + data + _INT64(value))
             elif kind is str and len(value) < SHORT // 4:
-                parts.append(text_argument(head, data, octets("a value", value)))
+                arguments.append(text_argument(head, data, octets("a value", value)))
             elif kind is float:
-                parts.append(_WORD(head + _DOUBLE_HEAD) + data + _DOUBLE(value))
+                arguments.append(_WORD(head + _DOUBLE_HEAD) + data + _DOUBLE(value))
             elif kind is bool:
-                parts.append(_WORD(head | _BOOL | value << VALUE_AT) + data)
+                arguments.append(_WORD(head | _BOOL | value << VALUE_AT) + data)
             else:
-                parts.append(argument_bytes(name, *_typed(name, value)))
+                arguments.append(argument_bytes(name, *typed(name, value)))
 
     def _name(self, name: Any) -> tuple[int, bytes] | None:
         """Return and cache the encoded name; None for one so long that it must be checked."""
@@ -334,21 +339,21 @@ class LogWriter(Levels, Closing):
             raise refusal(rules.WRONG_TYPE, f"a key is a text, not {reprlib.repr(name)}")
         if len(name) > SHORT // 4:
             return None
-        known = name_head(name)
+        encoded_name = name_head(name)
         if len(self._names) < CACHED:
-            self._names[name] = known
-        return known
+            self._names[name] = encoded_name
+        return encoded_name
 
     def _tag(self, tag: str) -> bytes:
         try:
-            known = self._tag_bytes.get(tag)
+            argument = self._tag_bytes.get(tag)
         except TypeError:
-            known = None
-        if known is None:
-            known = argument_bytes("tag", _STRING, octets("a tag", tag))
-            if len(self._tag_bytes) < CACHED and len(known) < SHORT:
-                self._tag_bytes[tag] = known
-        return known
+            argument = None
+        if argument is None:
+            argument = argument_bytes("tag", _STRING, octets("a tag", tag))
+            if len(self._tag_bytes) < CACHED and len(argument) < SHORT:
+                self._tag_bytes[tag] = argument
+        return argument
 
     def _collected(
         self,
@@ -360,25 +365,30 @@ class LogWriter(Levels, Closing):
         tags: Iterable[str],
     ) -> tuple[list[Argument], list[Argument], list[Argument]]:
         """Return all arguments except pid and tid, unencoded: mandatory ones, keys, and tags."""
-        args: list[Argument] = []
+        always_written: list[Argument] = []
         if file is not None:
-            args.append(("file", _STRING, octets("file", file).rpartition(b"../")[2]))
+            always_written.append(("file", _STRING, octets("file", file).rpartition(b"../")[2]))
             if line is not None:
-                args.append(("line", ArgType.UINT64, line))
+                always_written.append(("line", ArgType.UINT64, line))
         if target is not None:
-            args.append(("tag", _STRING, octets("a tag", target)))
+            always_written.append(("tag", _STRING, octets("a tag", target)))
         if message is not None:
-            args.append(("message", _STRING, octets("the message", message)))
-        keyed: list[Argument] = []
-        for name, value in keys.items() if type(keys) is dict else keys:
-            kind, plain = _typed(name, value)
+            always_written.append(("message", _STRING, octets("the message", message)))
+        key_arguments: list[Argument] = []
+        for name, value in _items(keys):
+            kind, plain = typed(name, value)
             if kind == _STRING:
                 plain = octets("a value", plain)
-            keyed.append((shortened(octets("a key", name), MAX_NAME, b""), kind, plain))
-        tagged: list[Argument] = [
+            key_arguments.append((shortened(octets("a key", name), MAX_NAME, b""), kind, plain))
+        tag_arguments: list[Argument] = [
             ("tag", _STRING, octets("a tag", tag)) for tag in (*tags, *self._tags)
         ]
-        return args, keyed, tagged
+        return always_written, key_arguments, tag_arguments
+
+
+def _items(keys: Any) -> Iterable[tuple[Any, Any]]:
+    """Return names and values, of which there may be pairs already."""
+    return keys.items() if type(keys) is dict else keys
 
 
 _TOO_LARGE = (rules.STRING_TOO_LONG.code, rules.TOO_LARGE.code)
@@ -391,16 +401,6 @@ def _place(file: str, line: int | None) -> bytes:
     if line is not None:
         place += argument_bytes("line", ArgType.UINT64, line)
     return place
-
-
-def _typed(name: Any, value: Any) -> tuple[int, Any]:
-    typed = type_of(value)
-    if typed is None:
-        raise refusal(
-            rules.UNSUPPORTED_VALUE,
-            f"the value of {reprlib.repr(name)} is a {type(value).__name__}",
-        )
-    return typed
 
 
 def _listed(args: Iterable[Argument]) -> list[Argument]:
@@ -417,7 +417,7 @@ _TYPES = {name: kind for kind, name in wire.ARG_NAMES.items()}
 
 def _type(kind: int | str) -> int:
     """Return the number of an argument's type, given by number or name."""
-    number = _TYPES.get(kind) if isinstance(kind, str) else kind
+    number: int | None = _TYPES.get(kind) if isinstance(kind, str) else kind
     if number is None:
         raise refusal(
             rules.UNSUPPORTED_VALUE, f"logs have no arguments of type {reprlib.repr(kind)}"
@@ -450,22 +450,25 @@ def _fitted(
         for name, kind, value in (*always, *keys, *tags)
     ]
     sizes = [_words(*arg) for arg in args]
-    texts = [index for index, (_, kind, _) in enumerate(args) if kind == _STRING]
-    first = [index for index in texts if args[index][0] == "message"]
-    others = sorted((index for index in texts if index not in first), key=lambda i: -sizes[i])
     excess = sum(sizes) - room
-    for index in first + others:
+    text_indexes = [index for index, (_, kind, _) in enumerate(args) if kind == _STRING]
+    # Messages first (False is less than True), then the longest ones.
+    text_indexes.sort(key=lambda index: (args[index][0] != "message", -sizes[index]))
+    for index in text_indexes:
         if excess <= 0:
             break
         name, kind, value = args[index]
         limit = max(LEFT, 8 * ((len(value) + 7) // 8 - excess))
         args[index] = (name, kind, shortened(value, limit))
-        excess -= sizes[index]
-        sizes[index] = _words(*args[index])
-        excess += sizes[index]
-    end = len(always) + len(keys)
+        words = _words(*args[index])
+        excess -= sizes[index] - words
+        sizes[index] = words
+    first_key = len(always)
+    first_tag = first_key + len(keys)
+    keys_from_last = reversed(range(first_key, first_tag))
+    tags_from_last = reversed(range(first_tag, len(args)))
     left_out = set()
-    for index in (*range(end - 1, len(always) - 1, -1), *range(len(args) - 1, end - 1, -1)):
+    for index in (*keys_from_last, *tags_from_last):
         if excess <= 0:
             break
         excess -= sizes[index]
@@ -506,19 +509,20 @@ def add_dropped_count(record: bytes, count: int) -> bytes | None:
     size = wire.SIZE.get(header)
     if wire.TYPE.get(header) != wire.RECORD_TYPE or 8 * size != len(record):
         return None
-    at = 8 * wire.MIN_RECORD_WORDS
-    place = None
-    while at < len(record):
-        (word,) = _UNSIGNED(record, at)
-        end = at + 8 * wire.ARG_SIZE.get(word)
-        if not at < end <= len(record):
+    argument = 8 * wire.MIN_RECORD_WORDS
+    count_place = None
+    while argument < len(record):
+        (word,) = _UNSIGNED(record, argument)
+        argument_end = argument + 8 * wire.ARG_SIZE.get(word)
+        if not argument < argument_end <= len(record):
             return None
-        if place is None and record[at : end - 8] == _DROPPED_HEAD:
-            place = end - 8
-        at = end
-    if place is not None:
-        (before,) = _UNSIGNED(record, place)
-        return record[:place] + _WORD(min(before + count, U64_MAX)) + record[place + 8 :]
+        if count_place is None and record[argument : argument_end - 8] == _DROPPED_HEAD:
+            count_place = argument_end - 8
+        argument = argument_end
+    if count_place is not None:
+        (count_so_far,) = _UNSIGNED(record, count_place)
+        total = min(count_so_far + count, U64_MAX)
+        return record[:count_place] + _WORD(total) + record[count_place + 8 :]
     size += DROPPED_WORDS
     if size > wire.MAX_RECORD_WORDS:
         return None
