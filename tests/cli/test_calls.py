@@ -217,6 +217,19 @@ def test_a_picture_is_not_what_a_graph_is_written_as(
     assert not (tmp_path / name).exists()
 
 
+def test_what_replaces_graph_diff(host: Host, rows: Path, tmp_path: Path) -> None:
+    other, out = tmp_path / "other.toy", tmp_path / "x.dot"
+    other.write_bytes(toy.toy(toy.span("one", 0, 400), toy.span("three", 500, 1)))
+    gone = run_cli("graph-diff", rows, other, host=host)
+    assert gone.exit_code == ExitCode.USAGE
+    assert "fxf compare A B --out OUT.dot" in gone.stderr
+    run_cli("compare", rows, other, "--out", out, host=host)
+    text = out.read_text()
+    assert 'F1 [label="{one|-50.00%}" color="#A6DBA0"];' in text
+    assert '[label="{two|-100.00%}" color="#1B7837"];' in text
+    assert '[label="{three|new}" color="#B2182B"];' in text
+
+
 # --- Options of readers with flags -------------------------------------------------------------
 
 FLAGGED = Option(
@@ -273,13 +286,3 @@ def test_a_trace_is_not_cut_by_functions(tmp_path: Path) -> None:
     assert result.exit_code == ExitCode.USAGE
     assert "cannot be selected by functions" in result.stderr
     assert not out.exists()
-
-
-def test_compare_writes_how_call_graphs_differ(host: Host, rows: Path, tmp_path: Path) -> None:
-    other, out = tmp_path / "other.toy", tmp_path / "x.dot"
-    other.write_bytes(toy.toy(toy.span("one", 0, 400), toy.span("three", 500, 1)))
-    run_cli("compare", rows, other, "--out", out, host=host)
-    text = out.read_text()
-    assert 'F1 [label="{one|-50.00%}" color="#A6DBA0"];' in text
-    assert '[label="{two|-100.00%}" color="#1B7837"];' in text
-    assert '[label="{three|new}" color="#B2182B"];' in text

@@ -30,14 +30,18 @@ numpy = LazyModule("numpy")
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, str]
+    package: str, modules: Mapping[str, str], gone: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package; ``modules`` has names by module."""
+    """Return ``__getattr__`` and ``__dir__`` of a package; ``modules`` has names by module.
+
+    ``gone`` has what to do instead of using a name that was taken away.
+    """
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def get(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            remedy = f": {gone[name]}" if gone and name in gone else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{remedy}")
         return getattr(import_module(homes[name]), name)
 
     def names() -> list[str]:
