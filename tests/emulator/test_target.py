@@ -106,15 +106,14 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
 
 def test_other_processes_and_hash_seeds_give_the_same_bytes() -> None:
     code = (
-        "import sys, hashlib, importlib.util as u;"
-        f"s = u.spec_from_file_location('target_tests', {str(Path(__file__))!r});"
-        "m = u.module_from_spec(s); sys.modules['target_tests'] = m; s.loader.exec_module(m);"
-        "print(hashlib.sha256(m.run_once(1)).hexdigest())"
+        "import hashlib; from tests.emulator.test_target import run_once;"
+        "print(hashlib.sha256(run_once(1)).hexdigest())"
     )
     digests = {
         subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[2],
             check=True,
             capture_output=True,
             text=True,

@@ -354,6 +354,24 @@ def koids_of(octets: bytes, *, big: bool) -> tuple[int, int]:
     return process, thread
 
 
+class Details:
+    """What findings show that is not a small number: they are numbers, and have its place here."""
+
+    def __init__(self) -> None:
+        self.values: list[object] = []
+
+    def number_of(self, value: object) -> int:
+        """Return what a finding shows as a number."""
+        if isinstance(value, int) and 0 <= value < AS_IT_IS:
+            return value
+        self.values.append(value)
+        return -len(self.values)
+
+    def value_of(self, number: int) -> object:
+        """Return what a number of ``number_of`` shows."""
+        return self.values[-1 - number] if number < 0 else number
+
+
 class Objects:
     """Reads the record at ``at`` as an object, in place of ``fxframework.wire.walk.Walk``."""
 
@@ -363,8 +381,7 @@ class Objects:
         self.file = file
         self.frames = frames
         self.reader = RecordReader(big_endian=file.big_endian)
-        self.shown: Callable[[object], int] = id
-        """Returns what a finding shows as a number."""
+        self.details = Details()
         self.state: Any = None
         self.at = 0
         self.place = 0
@@ -376,7 +393,8 @@ class Objects:
         """Return the record, and rule, offset and value of its findings; go behind it."""
         self.reader.tables.row[0] = self.state.ordinal  # type: ignore[attr-defined]
         record, found = self.read()
-        return record, [(int(rule), offset, self.shown(value)) for rule, offset, value in found]
+        number_of = self.details.number_of
+        return record, [(int(rule), offset, number_of(value)) for rule, offset, value in found]
 
     def read(self) -> tuple[TraceRecord, list[Found]]:
         """Return the record, and what was found; go behind it."""
@@ -473,14 +491,12 @@ class TraceBlocks(BlockReader):
         }
         self.speakers = BlockTables(self.registrations, self.strings, big=file.big_endian)
         self.walk.reader.tables = self.speakers
-        self.walk.shown = self.shown
         self.turns: list[Turn] = []
         """Who speaks in the run: from each of ``turn_rows`` on, the ``turn_index``-th of them."""
         self.turn_rows = self.turn_index = np.zeros(1, np.int64)
-        self.details: list[object] = []
-        """What findings show that is not a small number."""
+        self.details: Details = self.walk.details
         if file.begins_wrong and self.reports_begin:
-            self.add_findings(np.array([[rules.NO_MAGIC, 0, 0, self.shown(None)]]))
+            self.add_findings(np.array([[rules.NO_MAGIC, 0, 0, self.details.number_of(None)]]))
 
     def begin(self, limits: Limits) -> tuple[Any, Any]:
         """Return what finds records, and what reads one of them as an object."""
@@ -544,12 +560,12 @@ class TraceBlocks(BlockReader):
         many.report(rule, index, every_value, many.start)
 
     def with_details(self, note: Noted) -> Noted:
-        """Return findings with values that show what theirs mean (``shown``)."""
+        """Return findings with values that show what theirs mean (``Details``)."""
         count = note.values.size
         if note.number == int(rules.INDEX_ZERO):
             note.top = SAID
         if note.number in WITHOUT_VALUE:
-            note.values = np.full(count, self.shown(None))
+            note.values = np.full(count, self.details.number_of(None))
         elif note.number in OF_TEXTS:
             begins, ends = note.values, note.places  # read as far as the text
             view = self.file.view
@@ -579,7 +595,7 @@ class TraceBlocks(BlockReader):
         values = np.zeros(count, np.int64)
         left_to_list = self.findings.limit - int(self.findings.totals[int(rule)])
         for row in range(min(count, left_to_list)):
-            values[row] = self.shown(detail(row))
+            values[row] = self.details.number_of(detail(row))
         return values
 
     def report_short(self, run: Run, own: ClassRows, short: I64) -> None:
@@ -708,7 +724,7 @@ class TraceBlocks(BlockReader):
         # The rate before each one; 0 where there is none.
         before = np.append(known, rates[is_rate])[np.cumsum(is_rate) - is_rate]
         changes = np.flatnonzero(is_rate & (before != 0) & (before != rates))
-        nothing = np.full(rows.size, self.shown(None))
+        nothing = np.full(rows.size, self.details.number_of(None))
         run.note_rows(int(rules.BASE_TIME), rows[has_base], nothing[has_base], top=SAID)
         run.note_rows(int(rules.RATE_ZERO), rows[~is_rate], nothing[~is_rate], top=SAID)
         changed = rates[changes].view(np.uint64)
@@ -769,7 +785,7 @@ class TraceBlocks(BlockReader):
         if rule == rules.UNKNOWN_KIND:
             value = self.kind_at(place)
         turn = found[-1][0] + 1 if found and found[-1][2] == row else 0
-        found.append((turn, int(rule), row, self.shown(value)))
+        found.append((turn, int(rule), row, self.details.number_of(value)))
 
     def statements(self, run: Run) -> list[tuple[int, Any, dict[str, Any]]]:
         """Return row, class and fields of what is said about providers, but for their sections."""
@@ -848,22 +864,15 @@ class TraceBlocks(BlockReader):
 
     # --- Findings
 
-    def shown(self, value: object) -> int:
-        """Return what a finding shows as a number, of ``details`` if that is not all."""
-        if isinstance(value, int) and 0 <= value < AS_IT_IS:
-            return value
-        self.details.append(value)
-        return -len(self.details)
-
     def report(self, diagnostics: Diagnostics | None) -> None:
         """Report the findings so far."""
         rows = self.findings.taken()
         offsets = self.file.offset_of(rows[:, 1]).tolist()
         for (number, _, record, value), offset in zip(rows.tolist(), offsets, strict=True):
-            shown = self.details[-1 - value] if value < 0 else value
             if diagnostics is not None:
+                shown = self.details.value_of(value)
                 diagnostics.add(RULES.numbered(number), offset, record, shown)
-        self.details.clear()
+        self.details.values.clear()
 
     def report_more(self, diagnostics: Diagnostics | None) -> None:
         """Report how many findings there are beyond those that are listed."""

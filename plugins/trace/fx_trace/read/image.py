@@ -174,7 +174,8 @@ class BufferCapture(TraceCapture):
         """Return the bytes of the image in reading order, a copy if that is another one."""
         from fx_trace.read.blocks import TraceFile
 
-        parts = self.image.stretches
+        image = self.image  # the capture has the file, which does not have the capture
+        parts = image.stretches
         starts = np.array([part.start for part in parts], np.int64)
         sizes = np.array([part.end - part.start for part in parts], np.int64)
         # Behind odd bytes, words begin again.
@@ -196,7 +197,7 @@ class BufferCapture(TraceCapture):
             view = memoryview(cast("Any", source.data))
             if part.kind == RECORDS:
                 return metadata_apart(view, start, end)
-            return other_record(self.image, part, view[start:end])  # type: ignore[no-any-return]
+            return other_record(image, part, view[start:end])  # type: ignore[no-any-return]
 
         stretches = zip(
             places.tolist(),

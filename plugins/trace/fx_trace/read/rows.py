@@ -340,7 +340,7 @@ class RowReader(TraceBlocks):
                 self.count_kind(self.file.counted_as(place), 1)
                 end = place + int(run.sizes[row])
                 if self.file.special(place, end) is None:
-                    shown = self.shown(rules.odd_bytes_detail(end))
+                    shown = self.details.number_of(rules.odd_bytes_detail(end))
                     run.note_rows(int(rules.ODD_BYTES), np.array([row]), np.array([shown]))
             else:  # metadata in an image, which says nothing
                 self.count_kind(wire.METADATA_TYPE.get(int(self.file.words[place // WORD])), 1)
@@ -715,7 +715,7 @@ class RowReader(TraceBlocks):
             if not provider.missed_rate:
                 provider.missed_rate = True
                 row = places[before[self.turn_rows[number]]]
-                shown = np.array([self.shown(None)])
+                shown = np.array([self.details.number_of(None)])
                 run.note_rows(int(rules.NO_RATE), np.array([row]), shown, top=SAID)
 
 
