@@ -109,11 +109,11 @@ def test_other_processes_and_hash_seeds_give_the_same_bytes() -> None:
         "import hashlib; from tests.emulator.test_target import run_once;"
         "print(hashlib.sha256(run_once(1)).hexdigest())"
     )
+    path = ":".join([*sys.path, str(Path(__file__).parents[2])])
     digests = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": seed},
             check=True,
             capture_output=True,
             text=True,
