@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.sorting import begins_of_runs
+
 __all__ = [
     "Columns",
     "first_of_runs",
@@ -45,9 +47,7 @@ def starts_of(lengths: NDArray[Any]) -> NDArray[Any]:
 
 def first_of_runs(values: NDArray[Any]) -> I64:
     """Return the index of the first element of each run of equal values: 0 2 3 for 7 7 5 7."""
-    is_first = np.ones(values.size, np.bool_)
-    is_first[1:] = values[1:] != values[:-1]
-    return np.flatnonzero(is_first)
+    return np.flatnonzero(begins_of_runs(values))
 
 
 def index_in(ascending: NDArray[Any], values: NDArray[Any]) -> I64:

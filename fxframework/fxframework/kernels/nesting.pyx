@@ -11,6 +11,8 @@ from fxframework.kernels.pools cimport CountMap, PairMap
 
 import numpy as np
 
+from fxframework.kernels.buffers import grown
+
 BEGIN, END, OTHER = range(3)
 NO_STACKS = -1
 
@@ -277,10 +279,7 @@ cdef class Nesting:
 
 cdef object enlarged(column, int64_t size):
     """Return a copy of a column with room for more."""
-    old = np.asarray(column)
-    new = np.empty(size, old.dtype)
-    new[: old.size] = old
-    return new
+    return grown(column, size, len(column))
 
 
 def unfolded(const int64_t[::1] order, const int64_t[::1] threads, const int64_t[::1] times,

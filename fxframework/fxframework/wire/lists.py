@@ -358,7 +358,7 @@ def read_in_turns(many: Many, field: Listed, counts: NDArray[np.int64] | None) -
         parts = many.items(field.item.layout, begins, limits, unfinished, index)
         read_parts(parts, field)
         part_ends = parts.at()
-        ends = np.minimum(part_ends + (many.start[unfinished] - part_ends) % pad, limits)
+        ends = np.minimum(part_ends + gaps_to(pad, many.start[unfinished] - part_ends), limits)
         check_padding(many, parts, unfinished, part_ends, ends)
         places[unfinished] = ends
         turn += 1
@@ -470,7 +470,7 @@ def check_padding(
     gap_ends: NDArray[np.int64],
 ) -> None:
     """Report padding behind parts that is not zero, and mark records that end within it."""
-    is_cut = (gap_ends - many.start[records]) % parts.layout.family.pad != 0
+    is_cut = gaps_to(parts.layout.family.pad, gap_ends - many.start[records]) != 0
     many.keep_raw(records[is_cut])
     with_gap = np.flatnonzero(gap_ends > part_ends)
     if not with_gap.size:

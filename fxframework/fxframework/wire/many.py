@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fxframework.io import arena
 from fxframework.kernels import stretches
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Expression, Register, wrapped
 from fxframework.wire.findings import Noted
@@ -166,7 +167,7 @@ class ClassRows:
         # A record may come several times, as the items of its lists do: its first place counts.
         order = np.lexsort((places, rows))
         sorted_rows = rows[order]
-        is_first_of_row = np.append(True, sorted_rows[1:] != sorted_rows[:-1])
+        is_first_of_row = begins_of_runs(sorted_rows)
         first = order[is_first_of_row]
         earliest = first[places[first] < self.failed_at[rows[first]]]
         self.failed_at[rows[earliest]] = places[earliest]

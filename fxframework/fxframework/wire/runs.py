@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fxframework.io.source import Source
 from fxframework.kernels.pools import codes_of
+from fxframework.kernels.sorting import stable_order
 from fxframework.model.strings import StringPool
 from fxframework.wire.cells import (
     Cells,
@@ -802,18 +803,12 @@ def joined(columns: list[I64]) -> I64:
 
 def order_of_places(ordinals: I64, places: I64) -> I64 | None:
     """Return the order of places by row of the run, and within a row; None if they are in it."""
-    if is_sorted(places) and is_sorted(ordinals):
-        return None
     # Mostly a few sorted columns follow one another, and rows lie in the file one after another.
-    order = np.argsort(places, kind="stable")
-    if is_sorted(ordinals[order]):
-        return order
-    return np.lexsort((places, ordinals))
-
-
-def is_sorted(numbers: I64) -> bool:
-    """Return whether none of the numbers is less than the one before."""
-    return bool((numbers[1:] >= numbers[:-1]).all())
+    by_place = stable_order(places)
+    if by_place is None:
+        return stable_order(ordinals)
+    by_row = stable_order(ordinals[by_place])
+    return by_place if by_row is None else by_place[by_row]
 
 
 def enter_texts(many: Many, field: Any) -> None:

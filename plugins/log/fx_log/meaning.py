@@ -20,11 +20,11 @@ from fx_log.format import ArgType
 from fx_log.severity import Level, legacy_level
 from fxframework.errors import Rule
 from fxframework.kernels.pools import Numbering
+from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.model.strings import StringPool
 
 __all__ = [
-    "Arguments", "LogRows", "Logs", "Meaning", "Packets", "Report", "Suffixes",
-    "first_of_each", "is_level",
+    "Arguments", "LogRows", "Logs", "Meaning", "Packets", "Report", "Suffixes", "is_level",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -252,7 +252,7 @@ class Components:
         is_named = (last_below >= 0) & (manifest_number[manifest] == number)
         moniker = np.where(is_named, manifests.moniker[manifest], moniker)
         url = np.where(is_named, manifests.url[manifest], url)
-        last_of_tag = order[last_of_each(manifest_number[order])]
+        last_of_tag = order[ends_of_runs(manifest_number[order])]
         self.moniker[manifest_number[last_of_tag]] = manifests.moniker[last_of_tag]
         self.url[manifest_number[last_of_tag]] = manifests.url[last_of_tag]
         return moniker, url
@@ -263,7 +263,7 @@ class Components:
         rows = np.flatnonzero(~self.reported[numbers])
         order = np.argsort(numbers[rows], kind="stable")
         self.reported[numbers[rows]] = True
-        return np.sort(rows[order[first_of_each(numbers[rows[order]])]])
+        return np.sort(rows[order[begins_of_runs(numbers[rows[order]])]])
 
 
 class JoinedTags:
@@ -473,8 +473,8 @@ class Records:
         is_typed = ATTRIBUTION_TYPE[self.name] == self.arguments.type
         # An argument is at the end if as many others lie before it as its record has in all.
         others_so_far = np.cumsum(~is_typed)
-        others_in_all = others_so_far[last_of_each(record)]
-        number_of_record = np.cumsum(first_of_each(record)) - 1
+        others_in_all = others_so_far[ends_of_runs(record)]
+        number_of_record = np.cumsum(begins_of_runs(record)) - 1
         at_the_end = is_typed & (others_so_far == others_in_all[number_of_record])
         self.report_names(rules.ATTRIBUTION_NOT_LAST, np.flatnonzero(has_own_name & ~at_the_end))
         return np.flatnonzero(at_the_end)
@@ -489,7 +489,7 @@ class Records:
         arguments = self.arguments
         is_marker = (self.name == tables.PRINTF) & (arguments.type == ArgType.UINT64)
         markers = np.flatnonzero(is_marker & (arguments.value == 0))
-        markers = markers[first_of_each(arguments.record[markers])]
+        markers = markers[begins_of_runs(arguments.record[markers])]
         values = [np.zeros(0, np.int64)]
         ends = np.searchsorted(arguments.record, arguments.record[markers], side="right")
         for marker, end in zip(markers.tolist(), ends.tolist(), strict=True):
@@ -533,9 +533,9 @@ class Records:
             if not rows.size:
                 continue
             record = arguments.record[rows]
-            is_last = last_of_each(record)
+            is_last = ends_of_runs(record)
             if not is_last.all():
-                self.report_names(rules.WELL_KNOWN_TWICE, rows[~first_of_each(record)])
+                self.report_names(rules.WELL_KNOWN_TWICE, rows[~begins_of_runs(record)])
                 rows = rows[is_last]
                 record = record[is_last]
             # Most fields are there in all records, whose values then need no places.
@@ -572,7 +572,7 @@ class Records:
     def last_loss(self, rows: I64) -> I64:
         """Return the last of the values in these rows of each record; 0 for records without."""
         losses = np.zeros(self.logs.offset.size, np.int64)
-        last_rows = rows[last_of_each(self.arguments.record[rows])]
+        last_rows = rows[ends_of_runs(self.arguments.record[rows])]
         losses[self.arguments.record[last_rows]] = self.arguments.value[last_rows]
         return losses
 
@@ -586,7 +586,7 @@ class Records:
         text_rows = rows[arguments.type[rows] == ArgType.STRING]
         for column, name in ((moniker, tables.MONIKER), (url, tables.URL)):
             named_rows = text_rows[self.name[text_rows] == name]
-            named_rows = named_rows[last_of_each(arguments.record[named_rows])]
+            named_rows = named_rows[ends_of_runs(arguments.record[named_rows])]
             column[arguments.record[named_rows]] = arguments.value[named_rows]
         is_whole = (moniker[control_records] >= 0) & (url[control_records] >= 0)
         incomplete_records = control_records[~is_whole]
@@ -618,7 +618,7 @@ class Records:
             (rolled_out, tables.OWN_ROLLED_OUT),
         ):
             rows = appended[self.name[appended] == name]
-            rows = rows[last_of_each(arguments.record[rows])]
+            rows = rows[ends_of_runs(arguments.record[rows])]
             column[arguments.record[rows]] = arguments.value[rows]
         self.look_up(moniker, url, manifests)
         counting_records = np.flatnonzero(self.is_log & self.control)
@@ -649,20 +649,6 @@ class Records:
             newly_nameless = nameless_rows[components.newly_nameless(tag[nameless_rows])]
             offset = logs.offset[rows]
             self.report(rules.TAG_NOT_NAMED, newly_nameless, rows, offset, tag)
-
-
-def first_of_each(record: I64) -> Mask:
-    """Return which rows are the first of their record, given each row's record, ascending."""
-    is_first = np.ones(record.size, np.bool_)
-    is_first[1:] = record[1:] != record[:-1]
-    return is_first
-
-
-def last_of_each(record: I64) -> Mask:
-    """Return which rows are the last of their record, given each row's record, ascending."""
-    is_last = np.ones(record.size, np.bool_)
-    is_last[:-1] = record[1:] != record[:-1]
-    return is_last
 
 
 def put(values: I64, where: slice | I64, column: I64) -> I64:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fx_inspect.read.chains import bounds_of
 from fxframework.kernels.pools import codes_of
-from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.kernels.stretches import copied
 from fxframework.model.strings import StringPool
 
@@ -86,8 +86,7 @@ def tree_order(parents: I32) -> TreeOrder:
     owners = parents[siblings]
     subtree_sizes = sizes[siblings]
     nodes_before = np.cumsum(subtree_sizes, dtype=np.int32) - subtree_sizes
-    is_first = np.append(True, owners[1:] != owners[:-1])[: owners.size]
-    first_siblings = np.flatnonzero(is_first)
+    first_siblings = np.flatnonzero(begins_of_runs(owners))
     counts = np.diff(np.append(first_siblings, owners.size))
     places = np.zeros(none + 1, np.int32)
     """The number of each node, counted from the node that its jump leads to."""

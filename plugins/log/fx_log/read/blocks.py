@@ -37,7 +37,6 @@ from fx_log.meaning import (
     Meaning,
     Packets,
     Suffixes,
-    first_of_each,
     is_level,
 )
 from fx_log.read.frames import ContainerFile, FramedFile, Frames
@@ -47,6 +46,7 @@ from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
 from fxframework.kernels.pools import codes_of
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import not_utf8
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.strings import StringPool
@@ -483,7 +483,7 @@ class BlockArguments:
 
     def first_in_record(self, rows: I64) -> I64:
         """Return those rows that are the first of their record."""
-        return rows[first_of_each(self.record[rows])]
+        return rows[begins_of_runs(self.record[rows])]
 
     def noted(self, number: int) -> I64:
         """Return the rows about which wire has a note by a rule, in order."""

@@ -32,6 +32,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX, WORD, view_of
 from fxframework.kernels.pools import Numbering
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.model.strings import StringPool
@@ -460,7 +461,7 @@ def first_of_records(notes: list[Noted], top: int) -> Noted:
     tops = np.repeat([note.top for note in notes], sizes)
     steps = np.repeat([note.step for note in notes], sizes)
     order = np.lexsort((steps, items, places, tops, rows))
-    first = order[np.append(True, rows[order][1:] != rows[order][:-1])]
+    first = order[begins_of_runs(rows[order])]
     return attrs.evolve(
         notes[0],
         rows=rows[first],

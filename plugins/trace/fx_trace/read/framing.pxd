@@ -25,6 +25,5 @@ cdef class RecordBounds:
     cdef int64_t contents_end(self, int64_t at, int64_t form) noexcept nogil
     cpdef int64_t sizes_end(self, int64_t at, int64_t end) noexcept nogil
     cpdef int64_t metadata_after(self, int64_t at, int64_t end) noexcept nogil
-    cdef int64_t args_end(self, int64_t at, int64_t count, int64_t end) noexcept nogil
     cdef int64_t inline_words(self, int64_t ref) noexcept nogil
     cdef int64_t argument_words(self, int64_t word) noexcept nogil

@@ -330,28 +330,6 @@ cdef class RecordBounds:
                 at += self.size_of(self.words[at])
         return found
 
-    cdef int64_t args_end(self, int64_t at, int64_t count, int64_t end) noexcept nogil:
-        """Return the word behind the arguments at word ``at`` of a record that ends at ``end``.
-
-        -1 where they do not fit; ``value`` is the word that they reach.
-        """
-        cdef int64_t word, size, need
-        self.value = at
-        while count > 0 and self.value <= end:
-            self.value = at + 1
-            if self.value <= end:
-                word = self.words[at]
-                size = get(ARG_SIZE, word)
-                need = self.argument_words(word)
-                if need == 0:
-                    need = 1 + self.inline_words(get(ARG_NAME, word))
-                self.value = at + max(size, need)
-                if need > size:
-                    return -1
-                at += size
-                count -= 1
-        return at if self.value <= end else -1
-
     cdef int64_t inline_words(self, int64_t ref) noexcept nogil:
         """Return the number of words that a string reference has behind the header."""
         return (get(STRING_REF_INDEX, ref) + 7) // 8 if ref & INLINE else 0

@@ -43,6 +43,7 @@ from fx_trace.read.threads import GONE, FirstUses, Threads
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.kernels.pools import codes_of
+from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.strings import StringPool
 from fxframework.wire.blocks import Block
@@ -749,7 +750,7 @@ class ClocksOfRun:
         times = np.empty(ticks.size, np.int64)
         order = np.argsort(numbers, kind="stable")
         in_order = numbers[order]
-        begins = np.flatnonzero(np.append(True, in_order[1:] != in_order[:-1])[: order.size])
+        begins = np.flatnonzero(begins_of_runs(in_order))
         for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), order.size], strict=True):
             rows = order[begin:end]
             some = None if offsets is None else offsets[rows]
@@ -776,7 +777,7 @@ class ClocksOfRun:
         if self.by_row is None:
             return np.array([[first, self.number]])
         numbers = self.by_row[ordinals]
-        begins = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])[: numbers.size])
+        begins = np.flatnonzero(begins_of_runs(numbers))
         return np.stack([first + begins, numbers[begins]], 1)
 
 
@@ -806,7 +807,7 @@ def with_last(column: NDArray[Any], rows: I64, values: I64) -> NDArray[Any]:
     """Return a column with values at some rows, given in order; of several the last one counts."""
     if not rows.size:
         return column
-    is_last = np.append(rows[1:] != rows[:-1], True)
+    is_last = ends_of_runs(rows)
     changed = np.array(column)
     changed[rows[is_last]] = values[is_last]
     return changed

@@ -22,7 +22,7 @@ from fx_trace.write.needs import MAYBE, Needs, Part, tick
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.words import WORD
-from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.rows import category_mask, thread_mask
@@ -590,7 +590,7 @@ def followed(order: I64, ids: I64, phases: NDArray[Any]) -> tuple[I64, I64]:
     points = order[np.argsort(ids[order], kind="stable")]
     id, phase = ids[points], phases[points]
     place = np.arange(points.size)
-    begins_id = np.append(True, id[1:] != id[:-1])[: id.size]
+    begins_id = begins_of_runs(id)
     # Whether a flow of the id is open says the begin or the end before the point.
     last = np.maximum.accumulate(np.where(phase == wire.FLOW_STEP_PHASE, -1, place))
     before = np.append(-1, last)[: place.size]

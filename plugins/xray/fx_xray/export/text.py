@@ -31,10 +31,10 @@ from fx_xray.export.presentation import (
 )
 from fx_xray.export.session import EventExport
 from fx_xray.format import FUNCTION_NAMES, LOW32, NO_CPU
-from fx_xray.read.columns import begins_of
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, TEXT
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.row_texts import Lines, Numbered, groups, printable_json, where
 from fxframework.model.capture import Capture
@@ -196,7 +196,7 @@ class _TextLines:
         order = np.argsort(batch.thread.astype(np.uint16) if few else batch.thread, kind="stable")
         thread = batch.thread[order]
         tsc = batch.tsc[order]
-        starts = np.flatnonzero(begins_of(thread))
+        starts = np.flatnonzero(begins_of_runs(thread))
         earlier = np.empty_like(tsc)
         is_known_in_order = np.ones(tsc.size, np.bool_)
         earlier[1:] = tsc[:-1]

@@ -25,9 +25,10 @@ from fx_xray.format import (
     BasicFunction,
 )
 from fx_xray.read.buffers import Frames, Notes, Stretches
-from fx_xray.read.columns import begins_of, latest, shifted
+from fx_xray.read.columns import latest, shifted
 from fx_xray.read.frames import ROOM, Records
 from fxframework.errors import Rule
+from fxframework.kernels.sorting import begins_of_runs
 
 __all__ = ["BasicFrames"]
 
@@ -150,7 +151,7 @@ class BasicFrames:
     ) -> None:
         """Enter what one thread wrote at a time; arguments of no call begin a new one."""
         sound_before = np.append(False, is_sound[:-1])
-        same_thread = ~begins_of(thread)
+        same_thread = ~begins_of_runs(thread)
         begins = is_sound & ~(sound_before & same_thread & ~is_orphan)
         follows = np.append(begins[1:] | ~is_sound[1:], True)
         first_rows = np.flatnonzero(begins)

@@ -62,9 +62,10 @@ from fx_xray.format import (
     TypedEvent,
     place,
 )
-from fx_xray.read.columns import begins_of, ends_of, expanded, latest, shifted
+from fx_xray.read.columns import expanded, latest, shifted
 from fx_xray.read.frames import ROOM, FdrPolicy, Found, Records, Rows, function_fields
 from fxframework.errors import Rule
+from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.kit.scanned import FINDING_FIELDS
 
 __all__ = ["MOST_CUTS", "FdrFrames", "Frames", "Notes", "Stretches"]
@@ -371,7 +372,7 @@ class Block:
         first_rows = np.full(self.first_row.size, NO_ROW)
         if marked_rows.size:
             buffers = self.local[marked_rows]
-            is_first = begins_of(buffers)
+            is_first = begins_of_runs(buffers)
             first_rows[buffers[is_first]] = marked_rows[is_first]
         if carried:
             first_rows[0] = -1
@@ -383,7 +384,7 @@ class Block:
         last_rows = np.full(self.first_row.size, -1)
         if marked_rows.size:
             buffers = self.local[marked_rows]
-            is_last = ends_of(buffers)
+            is_last = ends_of_runs(buffers)
             last_rows[buffers[is_last]] = marked_rows[is_last]
         return last_rows
 

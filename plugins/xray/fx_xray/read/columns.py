@@ -8,29 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import FUNCTION_BYTES
-from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.sorting import begins_of_runs, stable_order
 
 __all__ = [
-    "begins_of", "distinct", "ends_of", "expanded", "following", "latest", "let_rise", "order_of",
-    "shifted",
+    "distinct", "expanded", "following", "latest", "let_rise", "order_of", "shifted",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-
-def begins_of(numbers: NDArray[Any]) -> Bools:
-    """Return where a number differs from the one before it; the first one does."""
-    begins = np.ones(numbers.size, np.bool_)
-    np.not_equal(numbers[1:], numbers[:-1], out=begins[1:])
-    return begins
-
-
-def ends_of(numbers: NDArray[Any]) -> Bools:
-    """Return where a number differs from the one behind it; the last one does."""
-    ends = np.ones(numbers.size, np.bool_)
-    np.not_equal(numbers[1:], numbers[:-1], out=ends[:-1])
-    return ends
 
 
 def latest(mask: Bools) -> I64:
@@ -65,9 +50,7 @@ def distinct(*numbers: NDArray[Any]) -> I64:
     """Return the distinct ones of some numbers, ascending, of shape (n,)."""
     every = np.concatenate(numbers)
     every.sort()
-    new = np.ones(every.size, np.bool_)
-    np.not_equal(every[1:], every[:-1], out=new[1:])
-    return every[new].astype(np.int64, copy=False)
+    return every[begins_of_runs(every)].astype(np.int64, copy=False)
 
 
 def let_rise(numbers: NDArray[Any], begins: I64) -> None:

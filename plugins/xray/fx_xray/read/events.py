@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, NS_PER_SECOND
-from fx_xray.read.columns import begins_of, let_rise
+from fx_xray.read.columns import let_rise
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import Clock
 
 __all__ = [
@@ -70,7 +71,7 @@ def merged_order(events: Events) -> I64:
     """Return the order that merges threads by time, and keeps that of each thread; shape (n,)."""
     order = np.argsort(events.thread, kind="stable")
     times = events.tsc[order]
-    let_rise(times, np.flatnonzero(begins_of(events.thread[order])))
+    let_rise(times, np.flatnonzero(begins_of_runs(events.thread[order])))
     return order[np.argsort(times, kind="stable")]
 
 

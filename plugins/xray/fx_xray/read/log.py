@@ -28,12 +28,13 @@ from fx_xray.format import (
 )
 from fx_xray.read.basic import BasicFrames
 from fx_xray.read.buffers import FdrFrames
-from fx_xray.read.columns import begins_of, order_of
+from fx_xray.read.columns import order_of
 from fx_xray.read.events import Events, backward, merged_order, picked
 from fx_xray.read.frames import Records
 from fx_xray.read.timeline import BasicThreads, FdrThreads, Threads, ThreadStretches, in_time
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.wire.findings import Findings
 
 __all__ = ["AT_ONCE", "BasicLog", "FdrLog", "GivenLog", "Log"]
@@ -158,7 +159,7 @@ class _FileLog(Log):
         """Number the threads in the order of ``offsets``; return the number of each row."""
         # Offsets ascend, so that a stable order has the first row of each thread first.
         order = order_of(pids << np.int64(32) | tids & np.int64(LOW32))
-        begins_thread = begins_of(pids[order]) | begins_of(tids[order])
+        begins_thread = begins_of_runs(pids[order]) | begins_of_runs(tids[order])
         first_rows = order[begins_thread]  # the first row of each thread, by its offset
         place = np.argsort(offsets[first_rows], kind="stable")
         number = np.empty(first_rows.size, np.int32)
@@ -261,7 +262,7 @@ class FdrLog(_FileLog):
         order = chosen[np.argsort(place[of_block[chosen]], kind="stable")]
         of_block = of_block[order]
         marks = marks[order]
-        marks |= np.where(begins_of(of_block), FIRST, 0)
+        marks |= np.where(begins_of_runs(of_block), FIRST, 0)
         base = np.where(marks & CUT, cut_tsc[order], base[of_block])
         self._set_stretches(start[order], stop[order], marks, base, thread[of_block])
 

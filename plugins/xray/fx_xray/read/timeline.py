@@ -41,11 +41,11 @@ from fx_xray.format import (
     BasicArgument,
     BasicFunction,
 )
-from fx_xray.read.columns import begins_of, ends_of, expanded, latest, let_rise, shifted
+from fx_xray.read.columns import expanded, latest, let_rise, shifted
 from fx_xray.read.events import Events
 from fx_xray.read.frames import Records, function_fields, heads_of
 from fxframework.kernels.heads import Heads
-from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
 
 __all__ = ["BasicThreads", "FdrThreads", "ThreadStretches", "Threads", "in_time"]
 
@@ -201,7 +201,7 @@ class Threads(abc.ABC):
         stretch = stretch.astype(np.int64)
         thread = self.thread_of[stretch]
         place, first_record = expanded(begin, count, self.step)
-        part_first = np.flatnonzero(begins_of(thread))
+        part_first = np.flatnonzero(begins_of_runs(thread))
         part_last = np.append(part_first[1:], rows)[: part_first.size] - 1
         walked = Walked(
             begin, end, count, code, stretch, thread, place, first_record, part_first, part_last
@@ -452,7 +452,7 @@ class FdrThreads(Threads):
         ends = begins + walked.count[function] - 1
         time_before = np.append(0, tsc[ends[:-1]])
         thread = walked.thread[function]
-        is_first = begins_of(thread)
+        is_first = begins_of_runs(thread)
         time_before[is_first] = self.states.last_call[thread[is_first]]
         is_back = tsc[begins].view(np.uint64) < time_before.view(np.uint64)
         kinds[begins[is_back & ~has_call[function]]] |= BACK
@@ -469,7 +469,7 @@ class FdrThreads(Threads):
         states.cpu[threads] = cpu[last_records]
         if function.size:
             of_call = thread[function]
-            last_functions = function[ends_of(of_call)]
+            last_functions = function[ends_of_runs(of_call)]
             last_call = walked.first[last_functions] + walked.count[last_functions] - 1
             states.last_call[thread[last_functions]] = tsc[last_call]
             states.function[thread[last_functions]] = out["function"][last_call]
@@ -526,7 +526,7 @@ class BasicThreads(Threads):
         self._mark_arguments(kinds, walked, call, is_argument, stretch)
         call_thread = thread[call]
         call_before = np.append(0, tsc[:-1])[: call.size]
-        is_first = begins_of(call_thread)
+        is_first = begins_of_runs(call_thread)
         call_before[is_first] = states.base[call_thread[is_first]]
         is_back = tsc.view(np.uint64) < call_before.view(np.uint64)
         out["kind"][call] = kinds | np.where(is_back, BACK, 0)
@@ -578,7 +578,7 @@ def settled(rows: list[I64], values: list[Any]) -> tuple[I64, Any]:
     order = np.argsort(row, kind="stable")
     row = row[order]
     value = value[order]
-    is_last = ends_of(row)
+    is_last = ends_of_runs(row)
     return row[is_last], value[is_last]
 
 
@@ -700,7 +700,7 @@ def joined(parts: list[Part]) -> Part:
     # Of events of one time, those of the first thread come first; those of a thread stay in order.
     order = np.argsort(thread, kind="stable")
     event, firsts = expanded(begin[order], count[order], step=1)
-    is_first = begins_of(thread[order])
+    is_first = begins_of_runs(thread[order])
     key = np.concatenate([part.key for part in parts])[event]
     return Part(
         columns, np.concatenate(rows)[event], key, thread[order][is_first], firsts[is_first]

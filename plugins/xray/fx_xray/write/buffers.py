@@ -34,7 +34,8 @@ from fx_xray.format import (
     WRAP_TICKS,
 )
 from fx_xray.read.buffers import half_follows
-from fx_xray.read.columns import begins_of, following, latest, shifted
+from fx_xray.read.columns import following, latest, shifted
+from fxframework.kernels.sorting import begins_of_runs
 
 __all__ = ["BufferForm", "Buffers", "Rows", "buffers_of"]
 
@@ -179,7 +180,7 @@ class _Division:
         is_event = kind >= CUSTOM
         self.has_own_time = is_event & (form.version < EVENT_DELTA_VERSION)
         self.is_timed = ~(self.is_argument | self.has_own_time)
-        is_first = begins_of(rows.thread)
+        is_first = begins_of_runs(rows.thread)
         self.thread_first = np.flatnonzero(is_first)
         # The rows that say time and CPU for those behind them.
         sets_time = self.is_timed | is_first

@@ -44,12 +44,12 @@ from fx_xray.format import (
     Now,
     class_of,
 )
-from fx_xray.read.columns import begins_of, ends_of, expanded, latest, let_rise
+from fx_xray.read.columns import expanded, latest, let_rise
 from fx_xray.read.events import Events, picked
 from fx_xray.write.buffers import NO_CLOCK, BufferForm, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
 from fxframework.io.sink import Sink
-from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import TextColumn
 from fxframework.wire.cursor import RefusalError
@@ -289,8 +289,8 @@ class RecorderPacker(Packer):
         # Arguments belong to the event before, if that is a call which is written.
         is_argument = kind == ARGUMENT
         may_have_arguments = is_function & ~is_lost
-        is_first = begins_of(rows.thread)
-        is_last = ends_of(rows.thread)
+        is_first = begins_of_runs(rows.thread)
+        is_last = ends_of_runs(rows.thread)
         rows_asking = np.flatnonzero(is_argument & is_new | is_last)
         event_before = latest(~is_argument & is_new)[rows_asking]
         is_near = event_before >= latest(is_first)[rows_asking]
@@ -342,7 +342,7 @@ class RecorderPacker(Packer):
         """
         thread = rows.thread[buffers.first]
         times = rows.tsc[buffers.first] ^ SIGN
-        begins = np.flatnonzero(begins_of(thread))
+        begins = np.flatnonzero(begins_of_runs(thread))
         times[begins] = np.maximum(times[begins], self.wall[thread[begins]])
         let_rise(times, begins)
         self.wall[thread] = times  # of each thread, the last one stays
