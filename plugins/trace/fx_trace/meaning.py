@@ -96,7 +96,7 @@ its values, ``annotations`` the arguments that an object record annotates, and i
 
 
 class Records(Protocol):
-    """Records of a class, by names of fields (``read.rows.SoundRows``)."""
+    """Records of a class, by names of fields (``read.rows.RowRecords``)."""
 
     cls: Any
 

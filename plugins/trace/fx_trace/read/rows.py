@@ -104,7 +104,7 @@ ROWS_OF = {
 """By raw rows, the table that has as many."""
 
 
-class SoundRows:
+class RowRecords:
     """The records of a class in a run that make rows."""
 
     def __init__(self, reader: RowReader, many: Many) -> None:
@@ -357,10 +357,10 @@ class RowReader(TraceBlocks):
         """Make the rows of a run."""
         del block
         self.number_threads(run)
-        sources: dict[str, list[tuple[SoundRows, Cells]]] = {}
+        sources: dict[str, list[tuple[RowRecords, Cells]]] = {}
         timed: list[I64] = []
         for plan, many in run.read_classes:
-            rows = SoundRows(self, many)
+            rows = RowRecords(self, many)
             self.count_records(rows)
             if plan.cls in TIMED or plan.cls is r.Event:
                 timed.append(rows.ordinals)
@@ -384,7 +384,7 @@ class RowReader(TraceBlocks):
             self.count_rows(table, cells)
         self.thread_columns.clear()
 
-    def count_records(self, rows: SoundRows) -> None:
+    def count_records(self, rows: RowRecords) -> None:
         """Count the records of a class by kind; those that do not fit are damaged."""
         many, own = rows.many, rows.many.own
         count = own.ordinals.size
@@ -401,7 +401,7 @@ class RowReader(TraceBlocks):
         self.kinds_seen[kind : kind + 16] += counts
 
     def put_rows(
-        self, run: Run, table: str, made: list[tuple[SoundRows, Cells]], clocks: ClocksOfRun
+        self, run: Run, table: str, made: list[tuple[RowRecords, Cells]], clocks: ClocksOfRun
     ) -> list[I64]:
         """Put rows of all classes of a table in the order of the file; return where each went."""
         cells = made[0][1]
@@ -462,7 +462,7 @@ class RowReader(TraceBlocks):
     # --- Arguments ------------------------------------------------------------------------------
 
     def arguments_of(
-        self, rows: SoundRows, table: str, cells: Cells, place: I64
+        self, rows: RowRecords, table: str, cells: Cells, place: I64
     ) -> list[tuple[I64, Cells]]:
         """Return the arguments of records, whose rows are at some places of those of the run."""
         groups: list[tuple[I64, Cells]] = []
