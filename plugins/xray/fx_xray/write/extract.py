@@ -27,6 +27,7 @@ from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.selection import Omitted, Selection
+from fxframework.wire.expressions import wrapped
 
 __all__ = ["check_names", "copy", "extract", "findings_to_repair", "header_of", "pack"]
 
@@ -160,8 +161,10 @@ def pack(
 
 def _with_garbage(header: FileHeader, head: bytes, *, big: bool) -> bytes:
     """Return the bytes of a header with those bits of another one that have no meaning."""
-    data = int.from_bytes(header.pack(), "little")
+    data = np.array(bytearray(header.pack()))
+    start = np.zeros(1, np.int64)
     for field, place in FileHeader.layout.places().items():
         if not field.public:
-            data |= place.get(memoryview(head), 0, big) << 8 * place.offset + place.shift
-    return data.to_bytes(wire.HEADER_BYTES, "little")
+            number = wrapped(place.get(memoryview(head), 0, big))
+            place.put_many(data, start, np.array([number]))
+    return data.tobytes()

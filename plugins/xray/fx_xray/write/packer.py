@@ -66,8 +66,6 @@ OUT: Final = 1 << 20
 """Bytes of output at a time, unless buffers are larger."""
 AT_ONCE: Final = 1 << 17
 """Events that are gathered before they are packed."""
-MAX_BASIC_FUNCTION: Final = 0x7FFFFFFF
-"""Ids of basic mode are signed."""
 
 # --- What a version cannot hold -------------------------------------------------------------------
 
@@ -551,7 +549,7 @@ class BasicPacker(Packer):
         thread = events.thread
         is_function = kind <= ENTER_ARG
         is_argument = kind == ARGUMENT
-        is_great = is_function & (events.function > MAX_BASIC_FUNCTION)
+        is_great = is_function & (events.function > wire.MAX_BASIC_FUNCTION)
         # The call before each event, of any thread: arguments directly follow it, but for events of
         # other threads. -1 is the last one before these.
         called = np.append(np.where(is_great, -1, thread), self.called_thread)
