@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fxframework.kernels import parts, pools, sorting, templates
 from fxframework.kernels.rows import Notes
 from fxframework.kernels.stretches import copied, not_utf8
+from fxframework.kit.row_texts import json_doubles
 from fxframework.model.strings import StringPool
 
 from ..cases import cases
@@ -321,11 +322,11 @@ def test_templates_write_stretches_and_doubles_as_json_and_skip_parts(
     made = templates.Templates(b"", b"", b"", source=source.data)
     ends = np.cumsum([len(text) for text in texts])
     starts = ends - [len(text) for text in texts]
-    bits = np.array([real for _, real, _ in rows]).view(np.int64)
+    reals = json_doubles(made, np.array([real for _, real, _ in rows]))
     skipped = np.where([shown for _, _, shown in rows], 0, 3)
     begins, behind = made.write(
         len(rows),
-        b"[", (parts.STRETCH, starts), (parts.STRETCH_END, ends), b",", (parts.REAL, bits),
+        b"[", (parts.STRETCH, starts), (parts.STRETCH_END, ends), b",", (parts.COPIED, reals),
         (parts.SKIP, skipped), b',"', (parts.STRETCH_HEX, starts), (parts.STRETCH_END, ends), b'"',
         (parts.NOTHING, 0), b"]",
     )  # fmt: skip
