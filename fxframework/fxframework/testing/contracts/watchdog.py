@@ -62,7 +62,7 @@ class Watchdog:
         self.pid = os.getpid()
         self._number = 0
         # A file, into which an input is written without waking the other process.
-        self._shared = tempfile.TemporaryFile()
+        self._shared = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close())
         self.end()
         self._process = subprocess.Popen(  # noqa: S603 (this interpreter, with the code above)
             [sys.executable, "-I", "-c", WATCHING, str(self.pid), str(self._shared.fileno())],
