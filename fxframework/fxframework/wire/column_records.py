@@ -1,8 +1,8 @@
 """Column records: the records of one shape, or parts of records, whose fields are columns.
 
 Columns give the sizes of records (``measure``), sizes give their places, and each field is written
-to its places (``put``). Whoever makes the columns says what they hold: values of record JSON
-(``groups.py``), or what a format's own writer has. Records that do not fit their numbers are *odd*.
+to its places (``put``). Columns are made of record JSON (``groups.py``), or by a format's own
+writer. Records that do not fit their numbers are *odd*.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ def _calculated(symbol: str, left: Numbers, right: Numbers) -> Numbers:
         raise UnfitError
     if symbol in ("<<", ">>") and not 0 <= right < 64:
         return 0
-    result: I64 = np.asarray(OPERATIONS[symbol](left, right)).astype(np.int64)
+    result: I64 = np.asarray(OPERATIONS[symbol](left, right)).astype(np.int64, copy=False)
     return result
 
 
