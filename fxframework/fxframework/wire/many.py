@@ -275,7 +275,9 @@ class Reading:
         """The value of each register before each record: a column, or one number for all."""
         self.mirrored = mirrored
         self.for_lines = for_lines
-        """Whether all items of lists are kept, by class; inline texts then get no codes."""
+        """Whether all items of lists are kept, by class."""
+        self.gives_codes = not for_lines
+        """Whether inline texts get codes."""
         self.notes: list[Noted] = []
         self.entered: list[Entered] = []
         self.references: list[Reference] = []
@@ -373,7 +375,14 @@ class Many:
         return chosen
 
     def put_back(self, chosen: Many, index: I64) -> None:
-        """Take over what was read of some rows; what others have not is 0."""
+        """Take over what was read of some rows, and go on behind it; what others have not is 0."""
+        self.take_columns(chosen, index)
+        places = self.at().copy()
+        places[index] = chosen.at()
+        self.go_to(places)
+
+    def take_columns(self, chosen: Many, index: I64) -> None:
+        """Take over the columns of some rows; what others have not is 0."""
         count = self.start.size
         for key, column in chosen.known.items():
             if isinstance(column, Codes):
@@ -389,9 +398,6 @@ class Many:
                 new_column = np.full(count, old_column or 0, np.asarray(column).dtype)
             new_column[index] = column
             self.known[key] = new_column
-        places = self.at().copy()
-        places[index] = chosen.at()
-        self.go_to(places)
 
     def items(self, layout: Any, start: I64, limit: I64, records: I64, index: I64) -> Many:
         """Return parts, the ``index``-th of these records each."""
@@ -655,7 +661,7 @@ class Many:
         They are declared in a table under ``numbers``, if one is given.
         """
         codes = np.full(starts.size, -1, np.int32)
-        if self.reading.for_lines and table is None:
+        if table is None and not self.reading.gives_codes:
             return codes
         rows = np.arange(starts.size) if self.rows is None else self.rows
         self.reading.entered.append(Entered(self.own, rows, starts, lengths, codes, table, numbers))
