@@ -26,7 +26,6 @@ from fxframework.errors import FxError
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
-from fxframework.kernels.buffers import view
 from fxframework.kernels.pools import Pool, codes_of
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool
@@ -664,7 +663,8 @@ def numbers(data: bytes) -> None:
     assert numbering.enter(keys).tolist() == [
         dense.setdefault(key, len(dense)) for key in keys.tolist()
     ]
-    assert (numbering.find(keys) == numbering.enter(keys)).all() and numbering.count == len(dense)
+    assert (numbering.find(keys) == numbering.enter(keys)).all()
+    assert numbering.count == len(dense)
 
 
 @functools.cache

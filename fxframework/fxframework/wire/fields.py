@@ -100,6 +100,10 @@ class Field(Expression):
     """Of a field of a format's own: returns the bytes of many values of record JSON as a
     ``json_columns.Column``, given these, whether big-endian, and a mask to mark those that it does
     not take in. A text stands for a number in a table, and has no bytes."""
+    part_in_word: Any = None
+    """Of a field of a format's own that the first word of a record measures: returns the
+    ``framing.ItemPart``, given the places of numbers, the bytes since the last part, and whether
+    the record is long enough for more than its shortest form."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ others, at places that are safe, and what comes of it is left out at the end
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -86,6 +86,32 @@ class FileNumbers:
                 return aligned.take(places >> SHIFTS[nbytes]).astype(np.int64, copy=False)
         # Never ``view.take``: it copies the view, which is eight times the file.
         return view[places].astype(np.int64, copy=False)
+
+    def of_records(
+        self, layout: Any, names: Sequence[str], places: I64, *, big: bool, mirrored: bool = False
+    ) -> list[I64]:
+        """Return numbers of records of one class that begin at some places, by their fields' names.
+
+        Each field has its place, which is the same in every record, and lies in the file.
+        ``packing.put_numbers`` is the inverse.
+        """
+        by_name = {field.name: (field, place) for field, place in layout.places().items()}
+        words: dict[int, I64] = {}
+        columns = []
+        for name in names:
+            field, place = by_name[name]
+            if place.nbits:  # some bits of a word, of which others may be asked for, too
+                if place.offset not in words:
+                    word_places = places + place.offset
+                    words[place.offset] = self.integers(word_places, place.nbytes, big=big)
+                columns.append(words[place.offset] >> place.shift_in(mirrored) & place.mask)
+            else:
+                is_signed = field.signed
+                number_places = places + place.offset
+                columns.append(
+                    self.integers(number_places, place.nbytes, big=big, signed=is_signed)
+                )
+        return columns
 
     def in_steps(
         self, first: int, step: int, count: int, nbytes: int, *, big: bool, signed: bool = False
