@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAD_SIZE", "BEHIND", "CUT", "HIDING", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN",
-    "ListedFrames", "frames_of", "frames_of_families", "frames_of_records", "item_size", "items_of",
-    "walk_of",
+    "ListedFrames", "frames_by_first_byte", "frames_of", "frames_of_families", "frames_of_records",
+    "item_size", "items_of", "walk_of",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
@@ -295,6 +295,38 @@ def frames_of_families(
         rule,
     )
     frames.big = int(big)
+    return frames
+
+
+def frames_by_first_byte(
+    data: NDArray[np.uint8], sizes: Mapping[int, int], counted: Mapping[int, Place], *, big: bool
+) -> Frames:
+    """Return the framing of bytes that are records whose first byte tells their sizes.
+
+    At a byte without a size the loop stops, as it does at a record that does not fit. In records of
+    the bytes ``counted``, a number of four bytes says how many more follow; one below 0 stops it.
+    The entry of a row is its first byte.
+    """
+    from fxframework.kernels.frames import Frames
+
+    first_byte = (0, 1, 0, 0xFF)
+    numbers = [*first_byte, *NOWHERE, *NOWHERE, 1, 0, 0, 1, 0, 1, 0, 0, *NOWHERE, -1, 1, 0]
+    kinds: list[int] = []
+    prefixes: list[int] = []
+    for byte in range(256):
+        size = sizes.get(byte, 0)
+        if byte not in counted:
+            kinds += byte, -1, size, 0, 0, 0
+            prefixes += UNFIT
+            continue
+        place = counted[byte]
+        kinds += byte, -1, 0, size + (place.mask >> 1), 0, 0
+        number = Prefix(None, 1, size, size)
+        prefixes += place.offset, place.nbytes, place.shift, place.mask, *number[1:]
+    as_columns = [np.array(column, np.int64) for column in (numbers, kinds, prefixes)]
+    frames = Frames(data, as_columns[0], as_columns[1], as_columns[2], ROOM)
+    frames.big = int(big)
+    frames.asking = 1
     return frames
 
 
