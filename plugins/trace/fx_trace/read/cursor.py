@@ -15,14 +15,13 @@ from fxframework.io.words import U64_MAX, WORD, FieldView
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Found
 from fxframework.wire.cursor import SIZE, Cursor, order_of
+from fxframework.wire.rules import NOT_UTF8
 from fxframework.wire.state import State
 
 # What a provider has that registered nothing: a file may name a great many of those.
 NO_STRINGS: dict[int, str] = {}
 NO_THREADS: dict[int, tuple[int, int]] = {}
 _NANOSECONDS = Clock()
-NOT_UTF8 = 107
-"""The common number of the rule for texts that are not UTF-8."""
 
 
 @attrs.define
