@@ -94,9 +94,9 @@ class Events:
         """Return the events at some places."""
         index = places if self.index is None else self.index[places]
         known = {name: column[places] for name, column in self.known.items()}
-        part = Events(self.columns, index, known)
-        part.picks = places
-        return part
+        picked_events = Events(self.columns, index, known)
+        picked_events.picks = places
+        return picked_events
 
     def place(self, places: Any) -> Any:
         """Return the places of some of these events among those that they were picked from."""
@@ -216,9 +216,9 @@ class Ids:
         ended[count:total] = False
         begun[numbers[is_begin]] = True
         ended[numbers[is_end]] = True
-        new = np.flatnonzero(numbers >= count)[::-1]
         # From the last event of an id to the first, which then holds.
-        self._offsets.grow(total)[numbers[new]] = offsets[new]
+        of_new_ids = np.flatnonzero(numbers >= count)[::-1]
+        self._offsets.grow(total)[numbers[of_new_ids]] = offsets[of_new_ids]
 
     def first_offsets(self, *, begun: bool, ended: bool = False) -> I64:
         """Return the offsets of the first events of ids which were begun or not, and not ended.
@@ -271,23 +271,25 @@ class Match:
         if counts[E.ASYNC_BEGIN : E.FLOW_END + 1].any():
             self._add_ids(events)
         self.unclosed += int(counts[E.DURATION_BEGIN] + counts[E.ASYNC_BEGIN])
-        found: list[FoundAt] = []
+        findings: list[FoundAt] = []
         steps_back: list[int] = []
-        for is_taken, take in (
+        for has_kind, take_kinds in (
             (IS_OPERATION, self._take_operations),
             (IS_ON_THREAD, self._take_on_threads),
         ):
-            count = int(counts[is_taken].sum())
+            count = int(counts[has_kind].sum())
             if not count:
                 continue
-            part = events
+            picked_events = events
             if count < kind.size:
-                part = events.picked(np.flatnonzero(is_taken[kind]))
-            first, part_found = take(part, spans, pids)
-            if first >= 0:
-                steps_back.append(int(part.place(first)))
-            found += [some._replace(events=part.place(some.events)) for some in part_found]
-        self.findings.add_found(found)
+                picked_events = events.picked(np.flatnonzero(has_kind[kind]))
+            first_back, picked_findings = take_kinds(picked_events, spans, pids)
+            if first_back >= 0:
+                steps_back.append(int(picked_events.place(first_back)))
+            # Findings of both kinds are listed in the order of all events.
+            for finding in picked_findings:
+                findings.append(finding._replace(events=picked_events.place(finding.events)))
+        self.findings.add_found(findings)
         return min(steps_back, default=-1)
 
     def _add_ids(self, events: Events) -> None:
@@ -352,23 +354,24 @@ class Match:
         if steps_back >= 0:
             return steps_back, []
         ends = self._put(nesting, events, spans)
-        found: list[FoundAt] = []
+        findings: list[FoundAt] = []
         if has_spans:
-            found.append(found_at(events, rules.ENDS_AFTER_PARENT, np.flatnonzero(nesting.crosses)))
+            crossing = np.flatnonzero(nesting.crosses)
+            findings.append(found_at(events, rules.ENDS_AFTER_PARENT, crossing))
         if nesting.rows > self._max_depth:
             is_deep = IS_ROW_OF["slices"][kind] & (nesting.depths > self._max_depth)
-            found.append(found_at(events, rules.TOO_DEEP, np.flatnonzero(is_deep)))
+            findings.append(found_at(events, rules.TOO_DEEP, np.flatnonzero(is_deep)))
         if finish is not None:
             is_reversed = (what == SPAN) & (finish < events["time"])
-            found.append(found_at(events, rules.ENDS_BEFORE_BEGIN, np.flatnonzero(is_reversed)))
+            findings.append(found_at(events, rules.ENDS_BEFORE_BEGIN, np.flatnonzero(is_reversed)))
         if ends.size:
             is_closed = nesting.closes[ends] >= 0
-            found.append(found_at(events, rules.END_WITHOUT_BEGIN, ends[~is_closed]))
+            findings.append(found_at(events, rules.END_WITHOUT_BEGIN, ends[~is_closed]))
             closing = ends[is_closed]
             begin_texts = nesting.values[closing, 0]
-            found.append(self._other_texts(events, closing, texts[closing, 0], begin_texts))
+            findings.append(self._other_texts(events, closing, texts[closing, 0], begin_texts))
         nesting.release()
-        return -1, found
+        return -1, findings
 
     def _names_to_match(self, names: NDArray[np.int32], is_end: Bools) -> NDArray[np.uint32]:
         """Return the names by which ends close slices; those that say nothing match all."""
