@@ -8,7 +8,7 @@ inside of that one. Slices whose end is known when they begin close by themselve
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from fxframework.kernels.pools cimport CountMap, PairMap
+from fxframework.kernels.pools cimport PairMap
 
 import numpy as np
 
@@ -83,7 +83,7 @@ cdef class Nesting:
     # began then.
     cdef int64_t[::1] last_time, last_end
     cdef int64_t[::1] top_names, lower_stacks
-    cdef CountMap deep      # deep open slices that need an end, by thread and name
+    cdef PairMap deep       # how many deep open slices need an end, by thread and name
     cdef PairMap numbers
     cdef int64_t free, used, deepest, stack_count, inner_count, width
     cdef bint any_name, ordered, has_stacks
@@ -108,7 +108,7 @@ cdef class Nesting:
         self.last_time = self.last_end = np.empty(0, np.int64)
         self.top_names = np.empty(64, np.int64)
         self.lower_stacks = np.empty(64, np.int64)
-        self.deep = CountMap()
+        self.deep = PairMap()
         self.numbers = PairMap(64)
         self.free = -1
         self.used = self.stack_count = self.inner_count = self.rows = self.threads = 0
@@ -339,7 +339,7 @@ cdef class Nesting:
         if self.any_name and name == ANY:
             self.unnamed[thread] += <int32_t>change
         elif depth >= DEEP:
-            self.deep.add(thread << 32 | name, change)
+            self.deep.put(thread, name, max(self.deep.get(thread, name), 0) + change)
         return 0
 
     cdef int64_t stack_above(self, int64_t above, int64_t depth, int64_t name) except -2 nogil:
@@ -425,7 +425,7 @@ cdef class Nesting:
         if not self.unended[thread]:
             return -1
         if self.depth[thread] > DEEP and not closes_any and not self.unnamed[thread]:
-            if not self.deep.get(thread << 32 | name):
+            if self.deep.get(thread, name) <= 0:
                 node = self.shallow[thread]
         while node >= 0:
             if not self.has_end(node):

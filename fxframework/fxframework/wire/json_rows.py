@@ -21,7 +21,6 @@ from fxframework.kernels.parts import (
     COPIED,
     NATURAL,
     NOTHING,
-    REAL,
     SIGNED,
     SKIP,
     STRETCH,
@@ -31,7 +30,7 @@ from fxframework.kernels.parts import (
 )
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.row_texts import Numbered
+from fxframework.kit.row_texts import Numbered, json_doubles
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.wire.beside import Spare
 from fxframework.wire.choices import Choice, Flag
@@ -58,8 +57,6 @@ FEW = 8
 """Rows that follow one another, on the average, for which a copy of their own is worth while."""
 SHOWS = {kind.show for kind in (Field, Number, Float, Octets, Spare, Text, Listed)}
 """How the kinds of fields are shown that columns can show."""
-EXPONENT = 0x7FF << 52
-"""The bits of a double that are all set if it is not finite."""
 
 
 class RowTexts:
@@ -280,17 +277,21 @@ class ShownRows:
 
     def real(self, field: Float, number_of: Callable[[int], float] | None = None) -> list[Cell]:
         """Return doubles, and those that JSON cannot hold by name."""
-        own_bits = self.column(field)
-        bits = own_bits
+        bits = self.column(field)
+        numbers = bits.view(np.float64)
         if field.nbytes == 4:
             with np.errstate(invalid="ignore"):  # signalling NaN
-                wide = own_bits.astype(np.uint32).view(np.float32).astype(np.float64)
-            bits = wide.view(np.int64)
+                numbers = bits.astype(np.uint32).view(np.float32).astype(np.float64)
         # NaN are made of their own bits, which conversions to doubles change.
-        is_special = bits & EXPONENT == EXPONENT
-        usual = when(~is_special, just, (REAL, bits))
+        is_special = ~np.isfinite(numbers)
+        finite_numbers = np.where(is_special, 0.0, numbers)
+        usual = when(~is_special, self.finite, finite_numbers)
         number_of = number_of or field.number_of
-        return usual + when(is_special, self.made, field, is_special, own_bits, number_of)
+        return usual + when(is_special, self.made, field, is_special, bits, number_of)
+
+    def finite(self, numbers: NDArray[np.float64]) -> list[Cell]:
+        """Return finite doubles."""
+        return [(COPIED, json_doubles(self.templates, numbers))]
 
     def real_items(self, item: Float) -> list[Cell]:
         """Return doubles of a list, which has no place for the bits of a NaN."""

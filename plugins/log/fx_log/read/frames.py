@@ -257,6 +257,7 @@ class FramedFile(abc.ABC):
     def many(self, layout: Any, starts: I64, limits: I64, *, for_lines: bool = False) -> Many:
         """Return records of a layout that begin and end at some bytes, to be read."""
         reading = Reading(self.numbers, {}, mirrored=False, for_lines=for_lines)
+        reading.gives_codes = False  # who reads texts enters them itself, but for messages
         return Many(
             reading, layout, ClassRows.of(np.arange(starts.size)), starts, limits, big=False
         )

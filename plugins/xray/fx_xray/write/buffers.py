@@ -18,8 +18,6 @@ from fx_xray import format as wire
 from fx_xray.format import (
     ARGUMENT,
     CUSTOM,
-    CUT_REACH_BITS,
-    CUT_RECORD_JUMP,
     ENTER_ARG,
     EVENT_DELTA_VERSION,
     EXTENTS_VERSION,
@@ -28,14 +26,15 @@ from fx_xray.format import (
     NEW_CPU,
     NO_CPU,
     PID_VERSION,
-    SIGN,
     TSC_WRAP,
     TYPED,
     WRAP_TICKS,
 )
-from fx_xray.read.buffers import half_follows
+from fx_xray.read.buffers import are_far, mended_times
 from fx_xray.read.columns import following, latest, shifted
+from fx_xray.read.frames import Records
 from fxframework.kernels.sorting import begins_of_runs
+from fxframework.wire.packing import put_numbers
 
 __all__ = ["BufferForm", "Buffers", "Rows", "buffers_of"]
 
@@ -145,20 +144,16 @@ def looks_cut(kind: NDArray[Any], tsc: I64, base: I64) -> Bools:
     It does where the time is far from the one before, its low bits are near it, and the second
     half of the record could be a record itself.
     """
-    biased_time = tsc ^ SIGN
-    biased_base = base ^ SIGN
-    apart = np.where(
-        biased_time >= biased_base, biased_time - biased_base, biased_base - biased_time
-    )
-    is_far = (apart < 0) | (apart > CUT_RECORD_JUMP)
-    # The bits of the time in the first half of the record; the second begins with the others.
-    tsc_at = np.where(kind == NEW_CPU, wire.CPU_TSC_AT, wire.WRAP_TSC_AT)
-    bits = 8 * (METADATA_BYTES // 2 - tsc_at)
-    low_bits = (np.int64(1) << bits) - 1
-    second_half = tsc >> bits & (np.int64(1) << (64 - bits)) - 1
-    ahead = ((tsc & low_bits) - (base & low_bits)) & low_bits
-    is_reached = (ahead >> CUT_REACH_BITS == 0) & (biased_base <= wire.LATEST - ahead)
-    is_cut: Bools = is_far & is_reached & half_follows(second_half, ends=True)
+    is_cut = are_far(tsc, base)
+    far = np.flatnonzero(is_cut)
+    places = METADATA_BYTES * np.arange(far.size)
+    out = np.zeros(METADATA_BYTES * far.size, np.uint8)
+    dialect = wire.Dialect()
+    for clock, record in ((NEW_CPU, wire.NewCpu), (TSC_WRAP, wire.TscWrap)):
+        mine = kind[far] == clock
+        put_numbers(out, places[mine], record.layout, {"tsc": tsc[far[mine]]}, dialect.state())
+    clocks = Records(out, dialect)
+    is_cut[far] = mended_times(clocks, kind[far], places, base[far], ends=True)[1]
     return is_cut
 
 
