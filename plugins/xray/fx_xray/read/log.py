@@ -29,7 +29,7 @@ from fx_xray.format import (
     WALLED,
     Dialect,
 )
-from fx_xray.read.basic import BasicFrames
+from fx_xray.read.basic import THREADS, BasicFrames
 from fx_xray.read.buffers import FdrFrames
 from fx_xray.read.columns import order_of
 from fx_xray.read.events import Events, backward, merged_order, picked
@@ -161,7 +161,7 @@ class _FileLog(Log):
     def _set_threads(self, pids: I64, tids: I64, offsets: I64) -> NDArray[np.int32]:
         """Number the threads in the order of ``offsets``; return the number of each row."""
         # Offsets ascend, so that a stable order has the first row of each thread first.
-        order = order_of(pids << np.int64(32) | tids & np.int64(LOW32))
+        order = order_of(pids * THREADS + (tids & LOW32))
         begins_thread = begins_of_runs(pids[order]) | begins_of_runs(tids[order])
         first_rows = order[begins_thread]  # the first row of each thread, by its offset
         place = np.argsort(offsets[first_rows], kind="stable")
@@ -327,8 +327,8 @@ class BasicLog(_FileLog):
         self._count(frames)
         self._take_losses(frames)
         begin, count, thread_keys, code, flags = frames.sound.table()
-        process = (thread_keys.view(np.uint64) >> np.uint64(32)).view(np.int64)
-        thread = self._set_threads(process, thread_keys & np.int64(LOW32), begin)
+        process = (thread_keys.view(np.uint64) // np.uint64(THREADS)).view(np.int64)
+        thread = self._set_threads(process, thread_keys & LOW32, begin)
         order = order_of(thread.astype(np.int64))
         nothing = np.zeros(0, np.int64)
         self._rows = ThreadRows(
