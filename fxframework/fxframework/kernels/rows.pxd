@@ -5,15 +5,6 @@ cdef class Loop:
     cdef int64_t step(self) except? -9 nogil
 
 
-cdef class Rows:
-    cdef public int64_t first, rows, room
-
-    @cython.final
-    cdef int64_t add_row(self) except? -9 nogil
-    @cython.final
-    cdef int grow(self) except -1 with gil
-
-
 @cython.final
 cdef class Notes:
     cdef public int64_t limit

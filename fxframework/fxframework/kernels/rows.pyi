@@ -1,19 +1,5 @@
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-
-class Rows:
-    first: int
-    rows: int
-    room: int
-    def __init__(self, size: int = 64) -> None: ...
-    @classmethod
-    def columns(cls) -> tuple[tuple[str, str], ...]: ...
-    def renew(self, size: int) -> None: ...
-    def resize(self, size: int) -> None: ...
-    def taken(self, size: int = 64) -> dict[str, NDArray[Any]]: ...
-    def filled(self) -> dict[str, NDArray[Any]]: ...
 
 class Notes:
     limit: int

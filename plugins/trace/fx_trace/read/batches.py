@@ -14,9 +14,8 @@ from fx_trace import format as wire
 from fx_trace.meaning import EVENTS_OF
 from fx_trace.read.chunks import Chunk
 from fx_trace.read.first_pass import TracePass
-from fx_trace.read.match import Durations
-from fxframework.io import arena
-from fxframework.kernels.buffers import gathered, view
+from fx_trace.read.match import durations
+from fxframework.kernels.buffers import gathered
 from fxframework.kit.scanned import Batch, Columns, value_columns
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
@@ -118,14 +117,9 @@ class _Maker:
 
         ts = self.times_of(picked)
 
-        def durations() -> I64:
-            out: I64 = arena.empty(picked.count, np.int64)
-            Durations(view(ts(), "i8"), view(spans.end[mine], "i8"), out).run()
-            return out
-
         return picked.count, {
             **self.common(picked, ts),
-            "dur": durations,
+            "dur": lambda: durations(ts(), spans.end[mine]),
             "depth": lambda: spans.depth[mine],
             "parent": lambda: spans.parent[mine],
             "kind": kinds,
