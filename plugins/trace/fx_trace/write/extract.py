@@ -158,7 +158,7 @@ class Written(NamedTuple):
     """Records in the order in which they are written: columns of shape (records,)."""
 
     place: I64
-    """The word of the file where a record stands, or the record before which it is lent."""
+    """The word of the file where a record is, or the record before which it is lent."""
     word: I64
     """The word of the file where it begins."""
     header: I64
