@@ -441,7 +441,7 @@ def require_slices(capture: Capture) -> None:
         raise UsageError(
             f"{capture.format} captures have no slices",
             path=capture.name,
-            remedy=f"it has {', '.join(capture.tables)}",
+            remedy=f"its tables are {', '.join(capture.tables)}",
         )
 
 
