@@ -14,7 +14,7 @@ from fxframework.host import default_host
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
 
-from ..samples import samples
+from ..samples import one_of_each, samples
 
 LONG = 2_000
 """Bytes of a capture that is read in fewer orders."""
@@ -59,9 +59,10 @@ def found(diagnostics: Diagnostics) -> Found:
 
 @cache
 def damaged() -> dict[str, tuple[str, bytes]]:
-    """Captures with findings of every format: cut short, and with some bytes changed."""
-    made = {}
-    for name, (format, data) in samples().items():
+    """Captures with findings, one of each format: cut short, and with some bytes changed."""
+    made: dict[str, tuple[str, bytes]] = {}
+    for name in one_of_each():
+        format, data = samples()[name]
         changed = bytearray(data)
         rng = random.Random(5)
         for at in rng.sample(range(len(data) // 8, len(data)), min(len(data) // 2, 12)):

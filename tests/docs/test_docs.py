@@ -308,18 +308,24 @@ def test_links_between_pages_lead_somewhere() -> None:
 # --- Its code runs -------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the examples, which programs may change."""
+    return Path(shutil.copytree(ROOT / "examples", tmp_path_factory.mktemp("copy") / "examples"))
+
+
 @cases(
     ("name", "number"),
     [(name, number) for name in PYTHON_PAGES for number, _ in enumerate(blocks(name))],
 )
 def test_python_blocks_run(
-    name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, number: int, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Takes seconds: every program of the pages runs in a folder of its own."""
     code = list(blocks(name))[number]
     for found in NEEDED.finditer(code):
         pytest.importorskip(found["package"], reason=f"{found['package']} is not installed")
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (tmp_path / "examples").symlink_to(examples)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["block"])
     block = compile(code, f"{name}, block {number}", "exec", dont_inherit=True)

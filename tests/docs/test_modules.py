@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fxframework.testing.checkup import checkup
+
 from .commands import BLOCK, Block, follow
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins" / "module.md"
@@ -40,6 +42,7 @@ def test_they_run_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Takes seconds: the page runs the contracts of three plugins."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setitem(checkup.__kwdefaults__, "examples", 5)
     made = modules()
 
     def python(block: Block) -> str:

@@ -99,7 +99,7 @@ def untouched(records: list[bytes], begin: int, end: int) -> Iterator[bytes]:
 def test_records_behind_a_change_are_found(
     format: str, change: str, residue: int, where: str
 ) -> None:
-    data = sample(format, 40_000)
+    data = sample(format, 20_000)
     records = split(data)
     begin = {
         "beginning": len(records[0]) + 3,

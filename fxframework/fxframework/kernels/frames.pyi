@@ -23,6 +23,7 @@ class Frames:
     growing: int
     asking: int
     splitting: int
+    confirm: Callable[[int, int], bool] | None
     total: int
     def __init__(
         self,
@@ -56,6 +57,8 @@ class Items:
         ways: NDArray[np.int32] | None = None,
         parts: I64 | None = None,
         way_of_others: int = 0,
+        heads: I64 | None = None,
+        listed: Items | None = None,
     ) -> None: ...
     def walk(
         self, data: U8, starts: I64, places: I64, limits: I64, counts: I64

@@ -7,7 +7,7 @@ inside of that one.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from fxframework.kernels.pools cimport CountMap, PairMap
+from fxframework.kernels.pools cimport PairMap
 
 import numpy as np
 
@@ -64,7 +64,7 @@ cdef class Nesting:
     cdef int64_t[:, ::1] inner
     cdef int64_t[::1] top, depth, shallow
     cdef int64_t[::1] top_names, lower_stacks
-    cdef CountMap deep      # deep open slices by thread and name
+    cdef PairMap deep       # how many deep slices are open by thread and name
     cdef PairMap numbers
     cdef int64_t free, used, deepest, stack_count, inner_count
     cdef readonly int64_t rows
@@ -83,7 +83,7 @@ cdef class Nesting:
         self.shallow = np.empty(0, np.int64)
         self.top_names = np.empty(64, np.int64)
         self.lower_stacks = np.empty(64, np.int64)
-        self.deep = CountMap()
+        self.deep = PairMap()
         self.numbers = PairMap(64)
         self.free = -1
         self.used = self.stack_count = self.inner_count = self.rows = 0
@@ -198,7 +198,7 @@ cdef class Nesting:
                 self.shallow = np.full(self.top.shape[0], -1, np.int64)
             if depth == DEEP:
                 self.shallow[thread] = above
-            self.deep.add(thread << 32 | name, 1)
+            self.deep.put(thread, name, max(self.deep.get(thread, name), 0) + 1)
         self.top[thread] = node
         self.depth[thread] = depth + 1
         self.rows += 1
@@ -240,11 +240,12 @@ cdef class Nesting:
 
     cdef int64_t pop(self, int64_t thread) except -1:
         """Close the innermost slice of a thread; return its node, which stays until ``push``."""
-        cdef int64_t node = self.top[thread], depth = self.depth[thread] - 1
+        cdef int64_t node = self.top[thread], depth = self.depth[thread] - 1, name
         self.top[thread] = self.node_below[node]
         self.depth[thread] = depth
         if depth >= DEEP:
-            self.deep.add(thread << 32 | self.node_name[node], -1)
+            name = self.node_name[node]
+            self.deep.put(thread, name, self.deep.get(thread, name) - 1)
         self.node_below[node] = <int32_t>self.free
         self.free = node
         return node
@@ -252,7 +253,7 @@ cdef class Nesting:
     cdef int64_t close(self, int64_t event, int64_t thread, int64_t name) except -2:
         """Close the innermost slice of a name, and those inside; return its node, -1 for none."""
         cdef int64_t wanted = self.top[thread], node, inside = 0
-        if self.depth[thread] > DEEP and not self.deep.get(thread << 32 | name):
+        if self.depth[thread] > DEEP and self.deep.get(thread, name) <= 0:
             wanted = self.shallow[thread]
         while wanted >= 0 and self.node_name[wanted] != name:
             wanted = self.node_below[wanted]

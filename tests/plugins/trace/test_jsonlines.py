@@ -92,10 +92,12 @@ def test_findings_are_those_of_the_records(data: bytes, most: int, records_first
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("nbytes", [1, 1000, lines.BLOCK_BYTES])
-def test_lines_of_a_real_capture(nbytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("nbytes", "size"), [(1, 20_000), (1000, 200_000), (lines.BLOCK_BYTES, 200_000)]
+)
+def test_lines_of_a_real_capture(nbytes: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", nbytes)
-    data = SAMPLE.read_bytes()[:200_000]
+    data = SAMPLE.read_bytes()[:size]
     assert in_bulk(data) == one_by_one(data)
 
 

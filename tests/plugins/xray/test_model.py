@@ -32,6 +32,7 @@ from fxframework.model.table import Table
 
 from ...bench.shapes.xray import shapes
 from ...cases import cases
+from ...truncations import sizes_of
 from . import model, traces
 from .streams import basic_files, damaged, fdr_files
 from .traces import RARE, WHOLE
@@ -213,11 +214,13 @@ def test_the_model_agrees_on_any_bytes(form: str, data: bytes) -> None:
 
 @cases("name", WHOLE)
 def test_the_model_agrees_on_truncation(name: str) -> None:
-    """At every third byte of two files, so at all places in a word, and in each third of others."""
+    """Around records of two files, and inside one of each kind; in each third of other files."""
     form, data = WHOLE[name]
-    step = 3 if name in ("fdr5-little", "basic3-little") else len(data) // 3 - 2
-    for end in range(0, len(data) + 1, step):
-        check(form, data[:end])
+    sizes = [*range(0, len(data) + 1, len(data) // 3 - 2)]
+    if name in ("fdr5-little", "basic3-little"):
+        sizes = sizes_of(RecordDecoder(form).records(data), inside=5)
+    for size in sizes:
+        check(form, data[:size])
 
 
 @cases("name", shapes())

@@ -45,13 +45,13 @@ from fxframework.testing.strategies import byte_strings, every_truncation
 
 __all__ = ["FOREIGN", "ReaderContract"]
 
-CUT = 512
-"""Maximum size of a small sample, which is truncated at most of its bytes."""
-EDGE = (-1, 0, 1, 8)
+EDGE = (-1, 0, 1)
 """Where a sample is truncated: at these distances from the beginning of each record, ..."""
-CLOSE, APART = 3, 8
-"""... and after every so many bytes of a small sample, and of a large one. Multiples of 3 reach all
-places in a word."""
+APART = 3
+"""... and after every so many bytes inside the first record of each kind. Multiples of 3, as of any
+odd number, reach all places in a word."""
+MOST_INSIDE = 64
+"""Truncations inside a long record, about."""
 FOREIGN: Mapping[str, bytes] = {
     "empty": b"",
     "one byte": b"\0",
@@ -446,18 +446,18 @@ class ReaderContract(Requests):
     def test_truncation_keeps_the_records_before_it(self) -> None:
         """A truncated sample keeps the whole records before the cut, or is refused.
 
-        A small sample is truncated at every third byte and at the edges of records, a large one at
-        fewer places between the edges.
+        A sample is truncated around the edges of its records, and at every third byte inside the
+        first of each kind.
         """
-        small_samples = self._small()
-        tiny_samples = [sample for sample in small_samples if len(sample.data) <= CUT]
-        sample = (tiny_samples or small_samples)[-1]
+        sample = self._small()[-1]
         size = len(sample.data)
         with self._open(sample.data) as capture:
             records = shown_of(capture)
             events = _event_places(capture, records)
-        ends = {record["offset"] + distance for record in records for distance in EDGE}
-        ends |= {*range(0, size, CLOSE if size <= CUT else APART), size - 1}
+        ends = {record["offset"] + distance for record in records for distance in EDGE} | {size - 1}
+        for record in {record["record"]: record for record in reversed(records)}.values():
+            apart = max(APART, record["nbytes"] // MOST_INSIDE | 1)
+            ends |= {*range(record["offset"], record["offset"] + record["nbytes"], apart)}
         for end in sorted(ends):
             if 0 <= end < size:
                 self._check_cut(sample.data[:end], records, events)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import attrs
 
-from fxframework.errors import Severity, WriteRefusedError
+from fxframework.errors import FxError, Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import UNSOUND
 from fxframework.registry import RecordWriter
@@ -38,6 +38,9 @@ EDGES: Mapping[type, Sequence[Any]] = {
     str: ("a\0",),
 }
 """By the type of a value: what else is at the edges of its fields, or nearly of its type."""
+HEADS = (0, 4, 16)
+"""Records at the beginning of a file of which all are before an edited record, beside the first of
+each kind, until it is read back as it is."""
 ADDED = "no_such_field"
 """A field that no record has; it may be refused or ignored."""
 
@@ -110,6 +113,8 @@ class Refusing(Writing):
         """Check that each edit of a record takes effect or is refused."""
         record = stream.json_records[number]
         refused = []
+        whole_stream, whole_number = stream, number
+        stream, number = self._with_few_before(stream, number)
         sink, writer = self._written_until(stream, number)
         for path, value in edits:
             edited = _edited(record, path, value)
@@ -124,7 +129,42 @@ class Refusing(Writing):
             sink, writer = self._written_until(stream, number)
         # All that were refused at once: one by one only if that has an effect.
         if refused:
-            self._check_no_effect(stream, number, refused, file_bytes)
+            self._check_no_effect(whole_stream, whole_number, refused, file_bytes)
+
+    def _with_few_before(self, stream: Stream, number: int) -> tuple[Stream, int]:
+        """Return a stream that ends with a record, after as few as it needs, and its number there.
+
+        What is before a record is written again for each edit of it. The first of each kind stays,
+        so that a writer is in the states that it has in the file; of the others only so many as
+        let the record be read back as it is.
+        """
+        before = stream.json_records[:number]
+        record = stream.json_records[number]
+        for head in HEADS:
+            known_kinds = set()
+            few = []
+            for place, earlier in enumerate(before):
+                kind = (earlier.get("record"), earlier.get("kind"))
+                if place < head or kind not in known_kinds:
+                    few.append(earlier)
+                known_kinds.add(kind)
+            short_stream = attrs.evolve(stream, json_records=[*few, record])
+            if len(few) < number and self._reads_back_last(short_stream):
+                return short_stream, len(few)
+        return stream, number
+
+    def _reads_back_last(self, stream: Stream) -> bool:
+        """Return whether the last record of a stream is the last that is read of its file."""
+        if self._reader_if_any() is None:
+            return False
+        try:
+            output = self._bytes_of(stream.json_records, stream.options)
+            with self._open(output) as capture:
+                records = shown_of(capture)
+        except FxError:
+            return False
+        last = self._without_derived(stream.json_records[-1])
+        return bool(records) and bool(self._without_derived(records[-1]) == last)
 
     def _check_effect(
         self, output: bytes, stream: Stream, number: int, edit: tuple[Path, Any], where: str

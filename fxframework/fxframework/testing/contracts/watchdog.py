@@ -1,8 +1,8 @@
 """The watchdog: a process that notices an input on which a reader hangs, and keeps it.
 
 A loop in compiled code takes no signals, so nothing in the process itself can end it, or say what
-it was given. The watchdog gets each input before it is read. Of one that takes too much CPU time it
-writes a file, says so, and ends the process.
+it was given. Each input is put into a file that the watchdog looks into twice a second. Of one that
+takes too much CPU time it keeps the bytes, says so, and ends the process.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 __all__ = ["Watchdog", "watchdog"]
 
-HEAD = struct.Struct("<dII")
-"""Of a message: the CPU seconds that an input may take, and the bytes of its name and of itself.
-Without an input, all are 0."""
+HEAD = struct.Struct("<QdII")
+"""In front of an input: its number, the CPU seconds that it may take, and the bytes of its name and
+of itself. Without an input, all but the number are 0."""
 
 WATCHING = f"""
 import os, select, signal, struct, sys, tempfile
-pid = int(sys.argv[1])
+pid, shared = int(sys.argv[1]), int(sys.argv[2])
 head = struct.Struct({HEAD.format!r})
 tick = os.sysconf("SC_CLK_TCK")
 
@@ -32,27 +33,20 @@ def cpu():
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / tick
 
-def read(nbytes):
-    parts = []
-    while nbytes:  # not through a buffer, of whose contents select knows nothing
-        parts.append(os.read(0, nbytes))
-        nbytes -= len(parts[-1])
-        if not parts[-1]:
-            sys.exit()
-    return b"".join(parts)
-
-seconds, what, data, begin = 0, b"", b"", 0
-while True:
-    ready, _, _ = select.select([0], [], [], 1 if seconds else None)
-    if ready:
-        seconds, name_bytes, nbytes = head.unpack(read(head.size))
-        what, data, begin = read(name_bytes), read(nbytes), cpu()
-    elif cpu() - begin > seconds:
+watched, begin = -1, 0
+while not select.select([0], [], [], 0.5)[0]:  # until the other process closes it, or ends
+    now = cpu()
+    number, seconds, name_bytes, nbytes = head.unpack(os.pread(shared, head.size, 0))
+    if number != watched:
+        watched, begin = number, now
+    elif seconds and now - begin > seconds:
+        what = os.pread(shared, name_bytes, head.size).decode()
+        data = os.pread(shared, nbytes, head.size + name_bytes)
         with tempfile.NamedTemporaryFile(prefix="hanging-input-", delete=False) as file:
             file.write(data)
         shown = data[:64].hex(" ") + (" ..." if len(data) > 64 else "")
         print(
-            f"\\n{{what.decode()}} hangs: {{seconds:g}} s of CPU time for an input of "
+            f"\\n{{what}} hangs: {{seconds:g}} s of CPU time for an input of "
             f"{{len(data):,}} bytes, which is kept in {{file.name}}\\n  {{shown}}",
             file=sys.stderr, flush=True,
         )
@@ -66,27 +60,33 @@ class Watchdog:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self._number = 0
+        # A file, into which an input is written without waking the other process.
+        self._shared = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close())
+        self.end()
         self._process = subprocess.Popen(  # noqa: S603 (this interpreter, with the code above)
-            [sys.executable, "-I", "-u", "-c", WATCHING, str(self.pid)],
+            [sys.executable, "-I", "-c", WATCHING, str(self.pid), str(self._shared.fileno())],
+            pass_fds=[self._shared.fileno()],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
         )
         atexit.register(self.close)
 
-    def _send(self, seconds: float, what: bytes, data: bytes) -> None:
+    def _write(self, seconds: float, what: bytes, data: bytes) -> None:
         # A forked process has no watchdog of its own.
-        if self._process.stdin is not None and os.getpid() == self.pid:
-            with contextlib.suppress(OSError):
-                self._process.stdin.write(HEAD.pack(seconds, len(what), len(data)) + what + data)
-                self._process.stdin.flush()
+        if os.getpid() == self.pid:
+            self._number += 1
+            head = HEAD.pack(self._number, seconds, len(what), len(data))
+            with contextlib.suppress(OSError, ValueError):
+                os.pwrite(self._shared.fileno(), head + what + data, 0)
 
     def begin(self, what: str, data: bytes, seconds: float) -> None:
         """Watch until the next call: an input may take so many seconds of CPU time."""
-        self._send(seconds, what.encode(), data)
+        self._write(seconds, what.encode(), data)
 
     def end(self) -> None:
         """Watch no more."""
-        self._send(0.0, b"", b"")
+        self._write(0.0, b"", b"")
 
     def close(self) -> None:
         """End the process."""
@@ -94,6 +94,7 @@ class Watchdog:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
             self._process.wait()
+            self._shared.close()
 
 
 _started: list[Watchdog] = []

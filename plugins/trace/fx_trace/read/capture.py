@@ -115,7 +115,7 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         file = TraceFile.archive(
             self.source, big_endian=self.big_endian, limits=self.request.limits
         )
-        file.bounds.damage = self.damage.data
+        file.splits = self.damage.size > 0
         return file
 
     def walk(self, tables: Tables | None = None) -> Walk:

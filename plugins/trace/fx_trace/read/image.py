@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -30,7 +30,7 @@ from fx_trace.read.capture import TraceCapture
 from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import RecordDecoder, RecordReader, Walk
 from fx_trace.read.first_pass import TracePass
-from fx_trace.read.framing import RecordBounds
+from fx_trace.read.frames import TraceFile
 from fx_trace.records import (
     Damaged,
     Padding,
@@ -43,9 +43,6 @@ from fxframework.io.source import Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.model.capture import OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
-
-if TYPE_CHECKING:
-    from fx_trace.read.blocks import TraceFile
 
 __all__ = ["BufferCapture"]
 
@@ -172,8 +169,6 @@ class BufferCapture(TraceCapture):
 
     def file(self) -> TraceFile:
         """Return the bytes of the image in reading order, a copy if that is another one."""
-        from fx_trace.read.blocks import TraceFile
-
         image = self.image  # the capture has the file, which does not have the capture
         parts = image.stretches
         starts = np.array([part.start for part in parts], np.int64)
@@ -219,7 +214,7 @@ class BufferCapture(TraceCapture):
             offset_of=offset_of,
             counted_as=counted_as,
         )
-        file.bounds.damage = moved(self.damage, starts, places).data
+        file.splits = self.damage.size > 0
         return file
 
     # --- Tables ---
@@ -227,14 +222,13 @@ class BufferCapture(TraceCapture):
     @functools.cached_property
     def _metadata_words(self) -> dict[int, I64]:
         """By the first byte of a stretch of records: the words where metadata begins in it."""
-        bounds = RecordBounds(self.words, self.request.limits.max_record)
-        bounds.damage = self.damage.data
-        places: dict[int, I64] = {}
-        for part in self.image.stretches:
-            if part.kind == RECORDS:
-                found = bounds.metadata_in(part.start // WORD, part.end // WORD)
-                places[part.start] = np.array(found, np.int64)
-        return places
+        file = TraceFile(self.source, limits=self.request.limits, stretches=[])
+        file.splits = self.damage.size > 0
+        return {
+            part.start: file.metadata_in(part.start, part.end) // WORD
+            for part in self.image.stretches
+            if part.kind == RECORDS
+        }
 
     def to_recorded_ends(self) -> BufferCapture:
         """Return the same with all records up to the data ends of the header, behind damage too.
@@ -374,15 +368,3 @@ class BufferCapture(TraceCapture):
                 add(rules.METADATA_IN_BUFFER, WORD * word)
             if len(words) > limit:
                 add(rules.METADATA_IN_BUFFER, times=len(words) - limit)
-
-
-def moved(damage: I64, starts: I64, places: I64) -> I64:
-    """Return records that are taken for damage, where stretches were put at other places.
-
-    ``damage`` are words, pairs of first and last, ``starts`` and ``places`` bytes of stretches.
-    """
-    pairs = damage.reshape(-1, 2)
-    order = np.argsort(starts)
-    part = order[np.searchsorted(starts[order], WORD * pairs[:, 0], side="right") - 1]
-    pairs = pairs + ((places - starts)[part] // WORD)[:, np.newaxis]
-    return np.ascontiguousarray(pairs[np.argsort(pairs[:, 0])]).reshape(-1)
