@@ -158,7 +158,7 @@ class Written(NamedTuple):
     """Records in the order in which they are written: columns of shape (records,)."""
 
     place: I64
-    """The word of the file where a record stands, or the record before which it is lent."""
+    """The word of the file where a record is, or the record before which it is lent."""
     word: I64
     """The word of the file where it begins."""
     header: I64
@@ -288,7 +288,7 @@ class PartWriter:
             return slice(None)  # only asynchronous slices begin earlier
         # Behind what is lent to a record, there is the record.
         rows = np.searchsorted(records.place, moved.word, "right") - 1
-        section = np.cumsum(begins_provider(records.header))
+        section: I64 = np.cumsum(begins_provider(records.header), dtype=np.int64)
         _, group = np.unique(
             np.column_stack((moved.thread, section[rows])), axis=0, return_inverse=True
         )
