@@ -235,8 +235,13 @@ DECLARE_OR_WRITE = {
     "log": {
         "format.py", "sample.py", "write/arguments.py", "write/sinks.py", "write/writer.py",
     },
+    "xray": {
+        "format.py", "sample.py", "write/basic_recorder.py", "write/flight_recorder.py",
+        "read/instr_map.py", "read/macho.py",
+    },
 }  # fmt: skip
-"""Modules of a plugin that say where bits lie, and those that make words of values."""
+"""Modules of a plugin that say where bits lie, those that make words of values, and those that read
+programs, which are not declared."""
 FROM_BYTES = re.compile(r"(^struct\.\w+|\bint\.from_bytes|\.bits)$")
 """What is called to take words apart."""
 

@@ -26,8 +26,7 @@ from fxframework.errors import FxError
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
-from fxframework.kernels.buffers import view
-from fxframework.kernels.pools import Pool
+from fxframework.kernels.pools import Pool, codes_of
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool
 from fxframework.verbs import convert
@@ -319,15 +318,18 @@ def trace_kernels(data: bytes) -> None:
 
 def trace_bounds(data: bytes) -> None:
     """Look for records as readers do that begin somewhere in a file."""
-    from fx_trace.read.framing import RecordBounds
+    from fx_trace.read.frames import TraceFile, TraceFrames, sizes_end
 
-    words = _exact(data, "<i8")
-    bounds = RecordBounds(words)
-    bounds.sizes_end(0, words.size)
-    bounds.metadata_in(0, words.size)
-    for at in {0, 1, words.size // 2}:
-        if at < words.size:
-            bounds.resume(at)
+    octets = _exact(data, "<i8").view(np.uint8)
+    source = Source(octets, name="bytes")
+    for big_endian, splits in ((False, False), (False, True), (True, True)):
+        file = TraceFile.archive(source, big_endian=big_endian, limits=Limits())
+        file.splits = splits
+        file.metadata_in(0, octets.size)
+        frames = TraceFrames(file)
+        while octets.size and (not frames.end.size or frames.end[-1] < octets.size):
+            frames.list_more()
+    sizes_end(octets, 0, octets.size)
 
 
 def log_kernels(data: bytes) -> None:
@@ -431,17 +433,17 @@ def strings(data: bytes) -> None:
     from fxframework.kernels.stretches import not_utf8
 
     octets = _exact(data, "u1")
-    whole = _exact(data, "<i8")
     starts, sizes = [0], [octets.size]
-    pool = Pool()
-    pool.read_from(view(whole, "i8"))
     at = 0
-    while at < whole.size:
-        nbytes = min(int(octets[8 * at]), 8 * (whole.size - at))
-        starts.append(8 * at)
-        sizes.append(nbytes)
-        assert pool.intern(at, nbytes) == pool.find(at, nbytes)
-        at += 1 + nbytes // 8
+    while at < octets.size:
+        starts.append(at)
+        sizes.append(min(int(octets[at]), octets.size - at))
+        at += 1 + sizes[-1]
+    pool = Pool()
+    codes = codes_of(pool, octets, np.array(starts), np.array(sizes))
+    for start, size, code in zip(starts, sizes, codes.tolist(), strict=True):
+        assert pool.bytes_of(code) == data[start : start + size]
+        assert pool.look_up(data[start : start + size]) == code
     wrong = not_utf8(octets, np.array(starts), np.array(sizes))
     for start, size, is_wrong in zip(starts, sizes, wrong.tolist(), strict=True):
         assert is_wrong != _is_utf8(data[start : start + size])
@@ -647,7 +649,7 @@ def _exported(name: str, capture: Any) -> None:
 
 def numbers(data: bytes) -> None:
     """Sort, and map, any numbers, as numpy and a dictionary do."""
-    from fxframework.kernels.pools import CountMap, PairMap
+    from fxframework.kernels.pools import Numbering, PairMap
     from fxframework.kernels.sorting import stable_order
 
     keys = _exact(data, "<i8")
@@ -655,17 +657,17 @@ def numbers(data: bytes) -> None:
     assert (
         (np.arange(keys.size) if order is None else order) == np.argsort(keys, kind="stable")
     ).all()
-    pairs, counts = PairMap(), CountMap()
+    pairs, numbering = PairMap(), Numbering()
     known: dict[tuple[int, int], int] = {}
-    added: dict[int, int] = {}
     for first, second in zip(keys.tolist(), keys[::-1].tolist(), strict=True):
         assert pairs.number(first, second) == known.setdefault((first, second), len(known))
-        key = first & (1 << 63) - 1  # those of counts are not negative
-        counts.add(key, 1)
-        added[key] = added.get(key, 0) + 1
     assert all(pairs.get(*pair) == value for pair, value in known.items())
-    counted = [column.tolist() for column in counts.items()]
-    assert dict(zip(*counted, strict=True)) == added
+    dense: dict[int, int] = {}
+    assert numbering.enter(keys).tolist() == [
+        dense.setdefault(key, len(dense)) for key in keys.tolist()
+    ]
+    assert (numbering.find(keys) == numbering.enter(keys)).all()
+    assert numbering.count == len(dense)
 
 
 @functools.cache

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.kernels import parts, pools, sorting, templates
-from fxframework.kernels.rows import Notes
 from fxframework.kernels.stretches import copied, not_utf8
+from fxframework.kit.row_texts import json_doubles
 from fxframework.model.strings import StringPool
+from fxframework.wire.findings import Findings
 
 from ..cases import cases
 
@@ -52,21 +53,6 @@ def test_a_map_grows() -> None:
     assert all(found.get(number << 40, -number) == number for number in range(20_000))
 
 
-@given(steps=st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=300))
-def test_counts_are_those_of_a_counter(steps: list[tuple[int, bool]]) -> None:
-    found = pools.CountMap()
-    expected: Counter[int] = Counter()
-    for number, more in steps:
-        key = number << 38
-        amount = 1 if more or not expected[key] else -1
-        found.add(key, amount)
-        expected[key] += amount
-        assert found.get(key) == expected[key]
-    keys, counts = found.items()
-    assert dict(zip(keys.tolist(), counts.tolist(), strict=True)) == dict(+expected)
-    assert keys.tolist() == sorted(keys.tolist())
-
-
 # --- Pools -------------------------------------------------------------------------------------
 
 
@@ -74,17 +60,11 @@ def test_counts_are_those_of_a_counter(steps: list[tuple[int, bool]]) -> None:
 def test_a_pool_numbers_distinct_strings(values: list[bytes]) -> None:
     pool = pools.Pool()
     expected: dict[bytes, int] = {}
-    # Whatever stands behind a string, in its last word too, is not part of it.
-    parts = [value + b"\xff" * (-len(value) % 8) for value in values]
-    pool.read_from(np.frombuffer(b"".join(parts) + b"\xff" * 8, "<i8").data)
-    at = 0
-    for value, part in zip(values, parts, strict=True):
-        assert pool.find(at, len(value)) == expected.get(value, -1)
+    for value in values:
+        assert pool.look_up(value) == expected.get(value, -1)
         code = expected.setdefault(value, len(expected))
-        assert pool.intern(at, len(value)) == code
         assert pool.enter(value) == pool.look_up(value) == code
         assert pool.bytes_of(code) == value
-        at += len(part) // 8
     assert pool.count == len(expected)
     assert np.asarray(pool.valid)[: pool.count].tolist() == [is_text(value) for value in expected]
     assert pool.array("lengths").tolist() == [len(value) for value in expected]
@@ -105,24 +85,6 @@ def test_a_pool_enters_numbers_as_digits(numbers: list[int]) -> None:
     codes = pool.intern_numbers(np.array(numbers, np.int64))
     assert [pool.bytes_of(code) for code in codes.tolist()] == [b"%d" % each for each in numbers]
     assert len(pool) == len({*numbers}) + 1  # and the empty one
-
-
-def test_a_pool_refuses_what_is_not_in_its_source() -> None:
-    pool = pools.Pool()
-    pool.read_from(np.zeros(2, np.int64).data)
-    for start, nbytes in ((-1, 8), (0, 17), (1, 9), (3, 0), (0, -1), (2**60, 8)):
-        for method in (pool.find, pool.intern):
-            with pytest.raises(IndexError, match=f"{nbytes} bytes at word {start} of 2"):
-                method(start, nbytes)
-    assert pool.intern(2, 0) == 0
-
-
-def test_a_pool_keeps_the_source_it_reads_from() -> None:
-    pool = pools.Pool()
-    pool.read_from(np.frombuffer(b"abcdefgh", "<i8").data)
-    code = pool.intern(0, 8)
-    assert pool.enter(b"other") != code
-    assert pool.intern(0, 8) == code
 
 
 def is_text(value: bytes) -> bool:
@@ -150,23 +112,24 @@ def test_utf8_is_what_python_decodes(value: bytes, before: bytes) -> None:
     assert is_wrong != is_text(value)
 
 
-# --- Notes -------------------------------------------------------------------------------------
+# --- Findings ----------------------------------------------------------------------------------
 
 
 @given(codes=st.lists(st.integers(0, 4), max_size=120), limit=st.integers(0, 30))
-def test_notes_count_all_and_keep_the_first(codes: list[int], limit: int) -> None:
-    found = Notes(5, limit)
+def test_findings_count_all_and_keep_the_first(codes: list[int], limit: int) -> None:
+    rows = [[code, 8 * place, place, -place] for place, code in enumerate(codes)]
+    findings = Findings(limit, 5)
+    for begin in range(0, len(rows), 7):
+        findings.add(np.array(rows[begin : begin + 7]))
     seen: Counter[int] = Counter()
     expected = []
-    for place, code in enumerate(codes):
-        seen[code] += 1
-        assert found.add(code, 8 * place, place, -place) == seen[code]
-        if not limit or seen[code] <= limit:
-            expected += [code, 8 * place, place, -place]
-    assert found.findings.tolist() == expected
-    assert found.counts.tolist()[0] == len(expected) // 4
-    assert found.counts.tolist()[2:] == [seen[code] for code in range(5)]
-    assert [found.count(code) for code in range(5)] == [seen[code] for code in range(5)]
+    for row in rows:
+        seen[row[0]] += 1
+        if not limit or seen[row[0]] <= limit:
+            expected.append(row)
+    assert findings.findings.reshape(-1, 4).tolist() == expected
+    assert findings.counts.tolist()[0] == len(expected)
+    assert findings.counts.tolist()[2:] == [seen[code] for code in range(5)]
 
 
 # --- Orders ------------------------------------------------------------------------------------
@@ -321,11 +284,11 @@ def test_templates_write_stretches_and_doubles_as_json_and_skip_parts(
     made = templates.Templates(b"", b"", b"", source=source.data)
     ends = np.cumsum([len(text) for text in texts])
     starts = ends - [len(text) for text in texts]
-    bits = np.array([real for _, real, _ in rows]).view(np.int64)
+    reals = json_doubles(made, np.array([real for _, real, _ in rows]))
     skipped = np.where([shown for _, _, shown in rows], 0, 3)
     begins, behind = made.write(
         len(rows),
-        b"[", (parts.STRETCH, starts), (parts.STRETCH_END, ends), b",", (parts.REAL, bits),
+        b"[", (parts.STRETCH, starts), (parts.STRETCH_END, ends), b",", (parts.COPIED, reals),
         (parts.SKIP, skipped), b',"', (parts.STRETCH_HEX, starts), (parts.STRETCH_END, ends), b'"',
         (parts.NOTHING, 0), b"]",
     )  # fmt: skip

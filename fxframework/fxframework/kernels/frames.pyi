@@ -23,6 +23,7 @@ class Frames:
     growing: int
     asking: int
     splitting: int
+    confirm: Callable[[int, int], bool] | None
     total: int
     def __init__(
         self,
@@ -56,6 +57,8 @@ class Items:
         ways: NDArray[np.int32] | None = None,
         parts: I64 | None = None,
         way_of_others: int = 0,
+        heads: I64 | None = None,
+        listed: Items | None = None,
     ) -> None: ...
     def walk(
         self, data: U8, starts: I64, places: I64, limits: I64, counts: I64
@@ -64,4 +67,11 @@ class Items:
     def faults(self, data: U8, starts: I64, limits: I64) -> I64: ...
 
 class FramesJudge(Judge):
-    def __init__(self, make: Callable[[U8], Frames]) -> None: ...
+    def __init__(
+        self,
+        make: Callable[[U8], Frames],
+        opaque: I64 | None = None,
+        weak: I64 | None = None,
+        timed: I64 | None = None,
+        soon: int = 0,
+    ) -> None: ...

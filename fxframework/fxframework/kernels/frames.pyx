@@ -24,7 +24,7 @@ cdef enum:
 
 cdef enum:
     # Numbers of each entry of ``kinds``.
-    ENTRY_KIND, ENTRY_SECOND, ENTRY_SIZE, ENTRY_MOST, ENTRY
+    ENTRY_KIND, ENTRY_SECOND, ENTRY_SIZE, ENTRY_MOST, ENTRY_LEAST, ENTRY_MASK, ENTRY
     # Numbers of each entry of ``prefixes``.
     PREFIX_AT = 0
     PREFIX_BYTES, PREFIX_SHIFT, PREFIX_MASK, PREFIX_UNIT, PREFIX_PLUS, PREFIX_LEAST
@@ -42,7 +42,14 @@ cdef enum:
     STATED          # up to where the item says that it ends
     TEXTS           # texts, each behind a byte with its size; a size of zero ends them
     UNTIL           # up to a byte that ends it
+    ABSENT          # bytes that are there where a number in the head is 0
+    LISTED          # as many items of another kind as a number in the head says
     NO_PART         # the item has no more
+
+cdef enum:
+    # Numbers of each way in which contents may lie behind a head: the bits under a mask have a
+    # value, of two other masks some bit is set, and the next way that heads of the kind may have.
+    HEAD_MASK, HEAD_VALUE, HEAD_SOME, HEAD_MORE, HEAD_NEXT, HEAD_NUMBERS
 
 cdef enum:
     WORD = 8
@@ -80,6 +87,9 @@ cdef class Items:
     that are not declared, by ``kind_shift`` and the size of the array, a power of two. Kinds from
     ``way_of_others`` on are not declared either, but their items can be passed over. The size that
     such an item states, in its first word too, has to be that of its parts.
+
+    With ``heads`` (int64 of shape (ways, HEAD_NUMBERS)) the items are records, whose contents may
+    lie in several ways behind their heads. Records may hold items of another kind, ``listed``.
     """
 
     cdef int64_t size, head, pad, place, nbytes, shift, mask, unit, plus
@@ -92,10 +102,12 @@ cdef class Items:
     cdef const int32_t* first_way
     cdef const int64_t* first_part
     cdef int64_t width
-    cdef bint big, has_parts
+    cdef const int64_t[:, ::1] heads
+    cdef Items listed
+    cdef bint big, has_parts, has_heads
 
     def __init__(self, size, head, pad, big, place=0, nbytes=0, shift=0, mask=0, unit=1, plus=0,
-                 sizes=(), kind_shift=0, ways=None, parts=None, way_of_others=0):
+                 sizes=(), kind_shift=0, ways=None, parts=None, way_of_others=0, heads=None, listed=None):
         self.sizes = np.array(sizes, np.int64)
         self.size, self.head, self.pad, self.big = size, head, pad, big
         self.place, self.nbytes, self.shift, self.mask = place, nbytes, shift, mask
@@ -111,11 +123,19 @@ cdef class Items:
             self.kind_mask, self.way_of_others = self.ways.shape[0] - 1, way_of_others
             if self.parts.shape[2] != PART or self.kind_mask & self.ways.shape[0]:
                 raise ValueError("the numbers of an item are not as many as its parts ask for")
-            if max(ways) >= self.parts.shape[0] or big or not LITTLE:
-                raise ValueError("items with parts are read by words in little endian")
+            if max(ways) >= self.parts.shape[0] or not LITTLE:
+                raise ValueError("items with parts are read by words of a little-endian machine")
             # Safe: a way is a row of ``parts``, and is found by as many bits as there are ways.
             self.first_way, self.first_part = &self.ways[0], &self.parts[0, 0, 0]
             self.width = self.parts.shape[1]
+        self.listed = listed
+        self.has_heads = heads is not None
+        if self.has_heads:
+            self.heads = heads
+            if self.heads.shape[1] != HEAD_NUMBERS or self.heads.shape[0] != self.parts.shape[0]:
+                raise ValueError("the numbers of heads are not as many as there are ways")
+            if any(0 <= way <= number for number, way in enumerate(self.heads[:, HEAD_NEXT])):
+                raise ValueError("the ways of a head do not end")
 
     def walk(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] places,
              const int64_t[::1] limits, const int64_t[::1] counts):
@@ -237,9 +257,14 @@ cdef class Items:
 
     cdef inline int64_t word_at(self, const uint8_t* octets, int64_t at) noexcept nogil:
         """Return the first word of an item, which is within the data."""
-        cdef int64_t word
+        cdef uint64_t word, swapped = 0
+        cdef int64_t index
         memcpy(&word, octets + at, WORD)  # safe: whoever calls this has compared it with the limit
-        return word
+        if not self.big:
+            return <int64_t>word
+        for index in range(WORD):
+            swapped = swapped << 8 | octets[at + index]
+        return <int64_t>swapped
 
     cdef inline int64_t stated_size(self, int64_t word) noexcept nogil:
         """Return the size that the first word of an item states; 0 if it states none."""
@@ -256,52 +281,74 @@ cdef class Items:
 
         ``fault`` is set to the rule by which it cannot be read, or 0.
         """
-        cdef int64_t begin = at, word, way, number, length, left
-        cdef const int64_t* part
+        cdef int64_t word, way, length, end
         fault[0] = OF_NO_KIND
         if limit - at < WORD:
             return limit
         word = self.word_at(octets, at)
         way = self.way_of(word)
         if way >= 0:
-            fault[0] = 0
-            part = self.first_part + way * self.width * PART
-            for left in range(self.width):
-                if part[PART_HOW] != COUNTED:
-                    if part[PART_HOW] == NO_PART:
-                        break
-                    at = self.end_of_part(octets, part, word, begin, at, limit, fault)
-                else:
-                    number = (word >> part[PART_SHIFT]) & part[PART_MASK]
-                    length = number
-                    if part[PART_INLINE]:
-                        # Bytes follow if this bit is set; other numbers but 0 refer to nothing.
-                        if number & part[PART_INLINE]:
-                            length = number & (part[PART_INLINE] - 1)
-                        elif number:
-                            fault[0] = part[PART_BAD]
-                            break
-                    at += part[PART_PLUS] + ((length + part[PART_ALIGN] - 1) & -part[PART_ALIGN])
-                if at > limit and fault[0] == 0:
-                    fault[0] = part[PART_SHORT]
-                if fault[0]:
-                    break
-                part += PART
-        if fault[0] == 0:
-            return at
+            end = self.end_of_way(octets, way, word, at, limit, fault)
+            if fault[0] == 0:
+                return end
         length = self.stated_size(word)
-        return begin + length if 0 < length <= limit - begin else limit
+        return at + length if 0 < length <= limit - at else limit
+
+    cdef inline int64_t end_of_way(
+        self, const uint8_t* octets, int64_t way, int64_t word, int64_t begin, int64_t limit,
+        int64_t* fault
+    ) noexcept nogil:
+        """Return the place behind the parts of an item, which lie in one way.
+
+        ``fault`` is set to the rule by which they cannot be read, or 0.
+        """
+        cdef int64_t at = begin, number, length, left
+        cdef const int64_t* part = self.first_part + way * self.width * PART
+        fault[0] = 0
+        for left in range(self.width):
+            if part[PART_HOW] != COUNTED:
+                if part[PART_HOW] == NO_PART:
+                    break
+                at = self.end_of_part(octets, part, word, begin, at, limit, fault)
+            else:
+                number = (word >> part[PART_SHIFT]) & part[PART_MASK]
+                length = number
+                if part[PART_INLINE]:
+                    # Bytes follow if this bit is set; other numbers but 0 refer to a table, or to
+                    # nothing, which is bad.
+                    if number & part[PART_INLINE]:
+                        length = number & (part[PART_INLINE] - 1)
+                    elif number:
+                        fault[0] = part[PART_BAD]
+                        length = 0
+                at += part[PART_PLUS] + ((length + part[PART_ALIGN] - 1) & -part[PART_ALIGN])
+            if at > limit and fault[0] == 0:
+                fault[0] = part[PART_SHORT]
+            if fault[0]:
+                break
+            part += PART
+        return at
 
     cdef int64_t end_of_part(
         self, const uint8_t* octets, const int64_t* part, int64_t word, int64_t begin,
         int64_t at, int64_t limit, int64_t* fault
     ) noexcept nogil:
         """Return the place behind a part of the item that begins at byte ``begin``."""
-        cdef int64_t end
+        cdef int64_t end, number = (word >> part[PART_SHIFT]) & part[PART_MASK]
         at += part[PART_PLUS]
         if part[PART_HOW] == STATED:
             end = begin + self.stated_size(word)
             return end if end >= at else limit + 1
+        if part[PART_HOW] == ABSENT:
+            return at if number else at + part[PART_INLINE]
+        if part[PART_HOW] == LISTED:
+            while number and at < limit:
+                end = self.listed.end_of(octets, at, limit, fault)
+                if fault[0] or not self.listed.is_exact(octets, at, end):
+                    return limit + 1
+                at = end
+                number -= 1
+            return limit + 1 if number else at
         return self.end_of_texts(octets, part, at, limit, fault) if at < limit else limit + 1
 
     cdef int64_t end_of_texts(
@@ -336,19 +383,52 @@ cdef class Items:
         self, const uint8_t* octets, int64_t at, int64_t limit, int64_t most
     ) noexcept nogil:
         """Whether items with parts fill a stretch exactly: 1 to ``most``, each as it states."""
-        cdef int64_t word, end, count = 0, fault = 0
+        cdef int64_t end, count = 0, fault = 0
+        if self.has_heads:
+            return self.is_filled(octets, at, limit)
         while at < limit and count < most:
             if limit - at < WORD:
                 return False
-            word = self.word_at(octets, at)
             end = self.end_of(octets, at, limit, &fault)
-            if fault or self.way_of(word) >= self.way_of_others:
-                return False
-            if self.nbytes and self.stated_size(word) != end - at:
+            if fault or not self.is_exact(octets, at, end):
                 return False
             at = end
             count += 1
         return at == limit and count > 0
+
+    cdef inline bint is_exact(self, const uint8_t* octets, int64_t at, int64_t end) noexcept nogil:
+        """Whether the item at a byte, whose parts end at ``end``, is of a kind and says so."""
+        cdef int64_t word = self.word_at(octets, at)
+        if self.way_of(word) >= self.way_of_others:
+            return False
+        return self.nbytes == 0 or self.stated_size(word) == end - at
+
+    cdef bint is_filled(self, const uint8_t* octets, int64_t at, int64_t limit) noexcept nogil:
+        """Whether the contents of a record, which has a head, end at ``limit`` in some way."""
+        cdef int64_t word = self.word_at(octets, at), way = self.way_of(word), fault = 0
+        while way >= 0:
+            if self.has_head(way, word):
+                if self.end_of_way(octets, way, word, at, limit, &fault) == limit and fault == 0:
+                    return True
+            way = self.heads[way, HEAD_NEXT]
+        return False
+
+    cdef bint has_any_head(self, int64_t word) noexcept nogil:
+        """Whether a word may be the head of a record whose contents lie in some way."""
+        cdef int64_t way = self.way_of(word)
+        while way >= 0:
+            if self.has_head(way, word):
+                return True
+            way = self.heads[way, HEAD_NEXT]
+        return False
+
+    cdef inline bint has_head(self, int64_t way, int64_t word) noexcept nogil:
+        """Whether a word may be the head of a record whose contents lie in some way."""
+        return (
+            word & self.heads[way, HEAD_MASK] == self.heads[way, HEAD_VALUE]
+            and word & self.heads[way, HEAD_SOME] != 0
+            and word & self.heads[way, HEAD_MORE] != 0
+        )
 
 
 cdef class Frames:
@@ -363,7 +443,8 @@ cdef class Frames:
     data, ``asking`` whether damage is left to the caller, who knows where it ends.
 
     ``rule`` says where reading goes on (``fxframework.wire.framing.Resumption``). With
-    ``splitting``, a record that its items do not fill ends where others begin that theirs do.
+    ``splitting``, a record that its items do not fill ends where others begin that theirs do, if
+    ``confirm`` agrees, which is given the place and the size of the record.
     ``behind`` are items of which one follows each record: a row of its own.
     """
 
@@ -377,12 +458,13 @@ cdef class Frames:
     cdef readonly object places, sizes, kinds_found, entries, orders
     cdef readonly int64_t next, found_size, found_kind
     cdef public int big, growing, asking, splitting
+    cdef public object confirm
     cdef public int64_t total
     cdef int64_t count, beyond_end, content_end
     cdef bint searching
     cdef Items items, behind
     cdef const int64_t[:, ::1] likely
-    cdef bint has_rule, has_items, has_behind, alone
+    cdef bint has_rule, has_items, has_behind, alone, by_contents
     cdef int64_t step, items_at, most_items
     cdef int64_t[256] absent    # by byte: from where on the data have none
 
@@ -416,6 +498,7 @@ cdef class Frames:
             self.likely, self.alone, self.step = rule.likely, rule.alone, rule.step
             self.items, self.items_at, self.most_items = rule.items, rule.items_at, rule.most
             self.has_items = self.items is not None
+            self.by_contents = self.has_items and self.items.has_heads
             if self.likely.shape[1] != LIKELY or self.step < 1:
                 raise ValueError("the numbers of a rule are not as many as it needs")
         self.behind = behind
@@ -451,7 +534,7 @@ cdef class Frames:
                         entry = usual_entry
                         size = usual_size
                         if self.numbers[SIZE_BYTES]:
-                            size = self.announced(at)
+                            size = self.announced(at, entry)
                             if not self.possible(entry, size):
                                 size = 0
                         if size > self.total - at:
@@ -483,8 +566,11 @@ cdef class Frames:
                                 break
                             else:
                                 size = self.find(at + 1, at) - at
-                if self.splitting and self.has_items and entry >= 0:
+                if self.splitting and self.has_items and (entry >= 0 or entry == UNKNOWN):
                     inner = self.hidden(at, size)
+                    if inner and self.confirm is not None:
+                        with gil:
+                            inner = inner if self.confirm(at, size) else 0
                     if inner:
                         entry = HIDING
                         size = inner - at
@@ -575,7 +661,7 @@ cdef class Frames:
             return self.not_framed(at, NO_KIND)
         size = self.numbers[FIXED]
         if self.numbers[SIZE_BYTES]:
-            size = self.announced(at)
+            size = self.announced(at, entry)
             if size == BEYOND and not self.growing:
                 return self.not_framed(at, CUT)
             if not self.possible(entry, size):
@@ -634,12 +720,18 @@ cdef class Frames:
         cdef int64_t most
         if size < self.numbers[LEAST] or size <= 0 or size & (self.numbers[ALIGN] - 1):
             return False
+        if entry >= 0 and size < self.kinds[ENTRY * entry + ENTRY_LEAST]:
+            return False
         most = self.numbers[MOST] if entry < 0 else self.kinds[ENTRY * entry + ENTRY_MOST]
         return most == 0 or size <= most
 
-    cdef int64_t announced(self, int64_t at) noexcept nogil:
+    cdef int64_t announced(self, int64_t at, int64_t entry) noexcept nogil:
         """Return the size that a record's head says; BEYOND if it is larger than any may be."""
-        cdef int64_t size = self.part(at, SIZE_AT, self.big)
+        cdef int64_t mask = self.numbers[SIZE_MASK], size
+        if entry >= 0:
+            mask = self.kinds[ENTRY * entry + ENTRY_MASK]
+        size = self.load(at + self.numbers[SIZE_AT], self.numbers[SIZE_BYTES], self.big)
+        size = <int64_t>(<uint64_t>size >> self.numbers[SIZE_SHIFT]) & mask
         if self.numbers[POWER]:
             return self.numbers[UNIT] << size if 0 <= size <= LARGEST_POWER else BEYOND
         if size < 0 or size > (LARGEST if self.growing else self.total):
@@ -695,12 +787,16 @@ cdef class Frames:
         first of CONFIRMED records. A format's own rule says it otherwise (``goes_on``).
         """
         cdef int big = self.big
-        cdef int64_t kind = self.found_kind, wanted
+        cdef int64_t kind = self.found_kind, wanted, place = -1
         self.searching = True
         self.beyond_end = 0
-        if self.has_rule:
+        if self.by_contents:
+            place = self.behind_contents(origin)
+        if place >= 0:
+            at = place
+        elif self.has_rule:
             at += (self.step - (at - origin) % self.step) % self.step
-        while at < self.total:
+        while at < self.total and place < 0:
             self.big = big
             if self.has_rule:
                 if self.goes_on(at):
@@ -724,6 +820,8 @@ cdef class Frames:
         """
         cdef int64_t count = 0, size
         cdef bint is_full
+        if self.by_contents:
+            return self.goes_on_by_contents(at)
         while count < CONFIRMED and at < self.total:
             size = self.likely_size(at)
             if size == 0:
@@ -737,6 +835,64 @@ cdef class Frames:
             at += size
             count += 1
         return True
+
+    cdef bint goes_on_by_contents(self, int64_t at) noexcept nogil:
+        """Whether a record that its contents fill is at a byte, or CONFIRMED of possible sizes.
+
+        A head of a kind and a size alone may be any small number: behind such a record another one
+        has to follow that is filled, or the end of the data.
+        """
+        cdef int64_t size = self.likely_size(at), end = at + size, count
+        if size == 0:
+            return False
+        if self.filled(at) and (self.says_more(at) or end == self.total or self.is_full(end)):
+            return True
+        for count in range(CONFIRMED - 1):
+            size = self.likely_size(end) if end < self.total else 0
+            if size == 0:
+                return False
+            end += size
+        return True
+
+    cdef bint is_full(self, int64_t at) noexcept nogil:
+        """Whether there is a record at a byte that its contents fill."""
+        return at < self.total and self.likely_size(at) > 0 and self.filled(at)
+
+    cdef int64_t kind_at(self, int64_t at) noexcept nogil:
+        """Return the number of the kind of the record at a byte, whose head is there."""
+        return self.part(at, KIND_AT, self.big)
+
+    cdef int64_t said_words(self, int64_t at) noexcept nogil:
+        """Return the number that the head at a byte says as the size, whether it may be or not."""
+        cdef int64_t entry = self.entry_of(at, self.kind_at(at)), mask = self.numbers[SIZE_MASK]
+        if entry >= 0:
+            mask = self.kinds[ENTRY * entry + ENTRY_MASK]
+        return (self.load(at, WORD, self.big) >> self.numbers[SIZE_SHIFT]) & mask
+
+    cdef bint says_more(self, int64_t at) noexcept nogil:
+        """Whether the first word of a record has bits beside its kind and its size."""
+        cdef int64_t word = self.load(at, WORD, self.big)
+        word &= ~(self.numbers[KIND_MASK] << self.numbers[KIND_SHIFT])
+        return word & ~(self.numbers[SIZE_MASK] << self.numbers[SIZE_SHIFT]) != 0
+
+    cdef int64_t behind_contents(self, int64_t at) noexcept nogil:
+        """Return the place behind the contents of a damaged record, where records go on; -1 if none.
+
+        Either the data ends there, or a record follows that its contents fill.
+        """
+        cdef const uint8_t* octets = &self.data[0]
+        cdef int64_t word, way, end, fault = 0
+        if self.total - at < WORD:
+            return -1
+        word = self.items.word_at(octets, at)
+        way = self.items.way_of(word)
+        while way >= 0:
+            if self.items.has_head(way, word):
+                end = self.items.end_of_way(octets, way, word, at, self.total, &fault)
+                if fault == 0 and (end == self.total or self.is_full(end)):
+                    return end
+            way = self.items.heads[way, HEAD_NEXT]
+        return -1
 
     cdef int64_t likely_size(self, int64_t at) noexcept nogil:
         """Return the size of the record at a byte if its head is likely; 0 if none is there."""
@@ -766,6 +922,7 @@ cdef class Frames:
 
         Their items fill them, its own do not; LONG_RUN follow one another, or CONFIRMED, which pass
         its end. If no record is likely but for its items, CONFIRMED do, or fewer that end with it.
+        Records that are known by their contents have to begin within it.
         """
         cdef int64_t end = begin + size, first = begin, at, count
         cdef int big = self.big
@@ -781,7 +938,9 @@ cdef class Frames:
                 break
             at = first
             count = 0
-            while count < LONG_RUN and (count < CONFIRMED or at < end) and at < self.total:
+            while count < LONG_RUN and at < self.total:
+                if at >= end and (count >= CONFIRMED or self.by_contents):
+                    break
                 size = self.likely_size(at)
                 if size == 0 or not self.filled(at):
                     break
@@ -826,26 +985,96 @@ cdef class Frames:
 cdef class FramesJudge(Judge):
     """Tells where the records of a format lie on an alignment, by the rule of its ``Frames``.
 
-    ``make`` returns them for the bytes of a window, whose records are whole words.
+    ``make`` returns them for the bytes of a window, whose records are whole words. First words may
+    be ``opaque``: of records whose contents they do not measure; or ``weak``: parts of others look
+    like them. ``timed`` are those of records that have a time in their second word, which of two
+    that follow one another are less than ``soon`` apart. Each is int64 of shape (words, 3): a mask,
+    the bits under it, and a mask of which some bit is set.
     """
 
     cdef Frames frames
+    cdef const int64_t[:, ::1] opaque, weak, timed
+    cdef int64_t soon
 
-    def __init__(self, make):
+    def __init__(self, make, opaque=None, weak=None, timed=None, soon=0):
         Judge.__init__(self)
         self.frames = make(np.asarray(self.window))
         self.frames.searching = True
         if not self.frames.has_items:
             raise ValueError("a judge needs items that fill records")
+        nothing = np.zeros((0, 3), np.int64)
+        self.opaque = nothing if opaque is None else opaque
+        self.weak = nothing if weak is None else weak
+        self.timed = nothing if timed is None else timed
+        self.soon = soon
+
+    cdef bint is_among(self, int64_t at, const int64_t[:, ::1] words) noexcept nogil:
+        """Whether the word of the window is one of some first words."""
+        cdef int64_t row, word = self.words[at]
+        for row in range(words.shape[0]):
+            if word & words[row, 0] == words[row, 1] and word & words[row, 2]:
+                return True
+        return False
 
     cdef int64_t whole(self, int64_t at) noexcept nogil:
-        """Return the words of the record at word ``at`` that its items fill; 0 if none is."""
+        """Return the words of the record at word ``at`` that its items fill; 0 if none is.
+
+        Of opaque ones, only one that is larger than others can be.
+        """
         cdef int64_t size = self.size_at(at)
-        return size if size and self.frames.filled(WORD * at) else 0
+        if size and self.frames.filled(WORD * at):
+            return size
+        size = self.opaque_size(at)
+        return size if size > self.frames.numbers[SIZE_MASK] else 0
 
     cdef int64_t stated(self, int64_t at) noexcept nogil:
         """Return the words of a record by the header at word ``at``, which few words look like."""
+        cdef int64_t size = self.opaque_size(at)
+        if size or self.frames.by_contents and not self.frames.items.has_any_head(self.words[at]):
+            return size
         return self.size_at(at)
+
+    cdef bint leads(self, int64_t at) noexcept nogil:
+        """Return whether the whole record at word ``at`` is not what parts of others look like.
+
+        A header without fields of its own looks like a number, and one with a time like a text,
+        unless that of the next record is near.
+        """
+        cdef int64_t end
+        if not self.frames.by_contents:
+            return True
+        if self.is_among(at, self.timed):
+            end = at + self.size_at(at)
+            if end < self.total and self.frames.kind_at(WORD * at) == self.frames.kind_at(WORD * end):
+                return self.behind(at, end) > 0
+        return self.frames.says_more(WORD * at) and not self.is_among(at, self.weak)
+
+    cdef int64_t behind(self, int64_t before, int64_t at) noexcept nogil:
+        """Return the words of the record at word ``at``, by its header; 0 if it may be none.
+
+        Behind a record with a time, only one of the kind whose time is near is certain.
+        """
+        cdef int64_t size
+        cdef uint64_t elapsed
+        if not self.is_timed_kind(before):
+            return self.stated(at)
+        if not self.is_among(at, self.timed) or at + 1 == self.total:
+            return 0
+        elapsed = <uint64_t>(self.words[at + 1] - self.words[before + 1] + self.soon)
+        size = self.frames.said_words(WORD * at)
+        return size if elapsed < <uint64_t>(2 * self.soon) and size > 1 else 0
+
+    cdef bint is_timed_kind(self, int64_t at) noexcept nogil:
+        """Whether the record at a word is of the kind of those with a time."""
+        cdef int64_t row
+        for row in range(self.timed.shape[0]):
+            if self.words[at] & self.timed[row, 0] == self.timed[row, 1]:
+                return True
+        return False
+
+    cdef int64_t opaque_size(self, int64_t at) noexcept nogil:
+        """Return the words of an opaque record by the header at word ``at``; 0 for others."""
+        return self.frames.said_words(WORD * at) if self.is_among(at, self.opaque) else 0
 
     cdef int64_t size_at(self, int64_t at) noexcept nogil:
         """Return the words of the likely record at a word, with what is behind it; 0 for none."""

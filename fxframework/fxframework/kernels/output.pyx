@@ -2,7 +2,8 @@
 """Text that kernels write: literals, numbers and JSON strings, and rows of templates.
 
 Bounds are not checked in what writes a value: it makes room for it first, and compares what it
-reads with the texts or the source once.
+reads with the texts or the source once. Nor are they where rows are written: ``load`` sees to it
+that each part has a value in every row.
 """
 
 cimport cython
@@ -21,13 +22,12 @@ FEW = 64
 cdef int64_t CLOCK = parts.CLOCK, COPIED = parts.COPIED, HEX = parts.HEX, HEX16 = parts.HEX16
 cdef int64_t ITEMS = parts.ITEMS, LENGTH = parts.LENGTH, MARK = parts.MARK, MEMBERS = parts.MEMBERS
 cdef int64_t MICROS = parts.MICROS, NATURAL = parts.NATURAL, QUOTED = parts.QUOTED
-cdef int64_t REAL = parts.REAL, SECONDS = parts.SECONDS, SIGNED = parts.SIGNED, SKIP = parts.SKIP
+cdef int64_t SECONDS = parts.SECONDS, SIGNED = parts.SIGNED, SKIP = parts.SKIP
 cdef int64_t STRETCH = parts.STRETCH, STRETCH_HEX = parts.STRETCH_HEX, TEXT = parts.TEXT
 
 cdef enum:
     DIGITS = 20
     LONGEST_ESCAPE = 6
-    PLACES = 9
     # Characters.
     BLANK = 0x20
     QUOTE = 0x22
@@ -51,8 +51,6 @@ cdef enum:
     BEFORE = 0
     BETWEEN = 1
     BEHIND = 2
-
-cdef double LEAST_REAL = 1e-4, MOST_REAL = 1e15
 
 # Texts are looked at by the word, and digits written two at a time, which took half of JSON's time.
 cdef extern from *:
@@ -130,7 +128,6 @@ cdef class Output:
     cdef public const uint8_t[::1] texts
     cdef readonly const uint8_t[::1] source
     cdef const uint8_t[::1] escapes
-    cdef uint8_t[::1] digits
     cdef int64_t size, count
     cdef public int64_t used
 
@@ -145,7 +142,6 @@ cdef class Output:
         self.data = room(BEGIN, "u1")
         self.size = BEGIN
         self.used = 0
-        self.digits = room(DIGITS, "u1")
         self.escapes = escapes()
 
     def add(self, literal):
@@ -317,75 +313,6 @@ cdef class Output:
         self.used = used
         return 0
 
-    cdef int real(self, double value, int64_t bits) except -1 nogil:
-        """Write a finite double, given with its bits, as the shortest text that reads back.
-
-        Decimals of up to 15 digits read back to distinct doubles, so one that reads back to the
-        value is the shortest. Doubles with more digits are written by orjson.
-        """
-        cdef double size, scale, scaled
-        cdef int64_t places, whole
-        size = -value if bits < 0 else value
-        scale = 1.0
-        places = 0
-        while places <= PLACES and (size >= LEAST_REAL or size == 0.0):
-            scaled = size * scale
-            if scaled >= MOST_REAL:
-                break
-            whole = int(scaled + 0.5)
-            if whole / scale == size:
-                return self.decimal(whole, places, bits)
-            scale *= 10.0
-            places += 1
-        return self.real_by_host(value)
-
-    @cython.boundscheck(False)
-    cdef int decimal(self, int64_t whole, int64_t places, int64_t bits) except -1 nogil:
-        """Write a number with ``places`` digits after its point; ``bits`` has the sign."""
-        cdef int64_t used, at, left, count, rest
-        if self.used + DIGITS + 3 > self.size:
-            self.grow(DIGITS + 3)
-        used = self.used
-        if bits < 0:
-            self.data[used] = MINUS
-            used += 1
-        at = DIGITS
-        if places == 0:
-            at -= 1
-            self.digits[at] = ZERO
-        left = whole
-        count = 0
-        while left > 0 or count <= places:
-            if count == places:
-                at -= 1
-                self.digits[at] = POINT
-            rest = left // 10
-            at -= 1
-            self.digits[at] = ZERO + (left - 10 * rest)
-            left = rest
-            count += 1
-        while at < DIGITS:
-            self.data[used] = self.digits[at]
-            used += 1
-            at += 1
-        self.used = used
-        return 0
-
-    cdef int real_by_host(self, double value) except -1 with gil:
-        """Write a finite double with orjson."""
-        self.put(memoryview(orjson.dumps(value)))
-        return 0
-
-    cdef int put(self, const uint8_t[::1] data) except -1 with gil:
-        """Write bytes."""
-        cdef int64_t nbytes
-        nbytes = len(data)
-        if self.used + nbytes > self.size:
-            self.grow(nbytes)
-        self.data[self.used : self.used + nbytes] = data
-        self.used += nbytes
-        return 0
-
     def written(self):
         """Return the bytes written since the last ``take``, as a view."""
         written = np.asarray(self.data)[: self.used]
@@ -417,8 +344,7 @@ cdef class RowWriter:
     """
 
     cdef Output out
-    cdef int64_t[::1] bits, ends, marks
-    cdef double[::1] doubles
+    cdef int64_t[::1] ends, marks
     cdef const uint8_t[::1] marks_of
     cdef const int64_t[::1] leads, kinds, places, steps, values
     cdef const int64_t[::1] befores, member_kinds, members_held, behinds
@@ -429,8 +355,6 @@ cdef class RowWriter:
         self.out = out
         self.marks_of = marks_of
         self.width = width
-        self.bits = full(1, "i8")
-        self.doubles = np.asarray(self.bits).view("f8")
         self.bounds = np.zeros(1, np.int64)
         self.hold(self.bounds, self.bounds, self.bounds, self.bounds)
 
@@ -458,9 +382,20 @@ cdef class RowWriter:
         self.parts = parts.shape[1]
         self.row = 0
         self.rows = rows
+        cdef int64_t part, last_value
+        for part in range(self.parts):
+            last_value = self.places[part] + self.steps[part] * (rows - 1)
+            if self.steps[part] not in (0, 1) or not 0 <= self.places[part] <= last_value < values.shape[0]:
+                raise IndexError(f"part {part} has no values for {rows} rows")
+            if part == self.parts - 1 and self.kinds[part] in (MEMBERS, ITEMS, STRETCH, STRETCH_HEX):
+                raise IndexError(f"part {part} is not followed by its end")
+            if self.kinds[part] == MARK and marks.shape[0] < rows:
+                raise IndexError(f"{marks.shape[0]} marks for {rows} rows")
 
     def run(self, int64_t[::1] ends, int64_t most):
         """Write rows until ``most`` bytes are there; set their ends, and return whether any are left."""
+        if ends.shape[0] < self.rows:
+            raise IndexError(f"{ends.shape[0]} ends for {self.rows} rows")
         self.ends = ends
         self.most = most
         cdef int64_t result
@@ -468,6 +403,7 @@ cdef class RowWriter:
             result = self.step()
         return result
 
+    @cython.boundscheck(False)
     cdef int64_t step(self) except? -9 nogil:
         """Write rows until ``most`` bytes are written."""
         cdef int64_t row, part, lead, value
@@ -482,7 +418,7 @@ cdef class RowWriter:
                     self.out.literal(lead)
                 value = self.values[self.places[part] + self.steps[part] * row]
                 if self.kinds[part] == SKIP:
-                    part += value
+                    part += max(value, 0)
                 else:
                     self.cell(part, value, row)
                 part += 1
@@ -490,6 +426,7 @@ cdef class RowWriter:
             self.row = row + 1
         return END
 
+    @cython.boundscheck(False)
     cdef inline int cell(self, int64_t part, int64_t value, int64_t row) except -1 nogil:
         """Write the value of a part."""
         cdef int64_t kind, stop
@@ -521,9 +458,6 @@ cdef class RowWriter:
             self.out.text(self.bounds[value], self.bounds[value + 1])
         elif kind == QUOTED:
             self.quote(self.bounds[value], self.bounds[value + 1])
-        elif kind == REAL:
-            self.bits[0] = value
-            self.out.real(self.doubles[0], value)
         elif kind == HEX:
             self.hexadecimal(value, 1)
         elif kind == HEX16:

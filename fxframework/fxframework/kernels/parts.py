@@ -8,13 +8,13 @@ fits; ``CLOCK``: as seconds with six decimals, from 0 on. ``MEMBERS``, followed 
 and ``NOTHING`` write nothing; ``marks`` has the offset of MARK in each row.
 
 ``STRETCH``, followed by the part ``STRETCH_END``: UTF-8 of ``source``, from one place up to
-another, as a JSON string; ``STRETCH_HEX``: bytes likewise, in hex. ``REAL``: finite doubles by
-their bits, as in JSON. ``SKIP``: how many of the parts that follow it are left out.
+another, as a JSON string; ``STRETCH_HEX``: bytes likewise, in hex. ``SKIP``: how many
+of the parts that follow it are left out.
 """
 
 from __future__ import annotations
 
 (
     TEXT, COPIED, QUOTED, SIGNED, NATURAL, HEX, HEX16, MICROS, SECONDS, LENGTH, CLOCK, MEMBERS,
-    ITEMS, MEMBERS_END, MARK, NOTHING, STRETCH, STRETCH_HEX, STRETCH_END, REAL, SKIP,
-) = range(21)  # fmt: skip
+    ITEMS, MEMBERS_END, MARK, NOTHING, STRETCH, STRETCH_HEX, STRETCH_END, SKIP,
+) = range(20)  # fmt: skip

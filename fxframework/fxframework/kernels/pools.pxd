@@ -9,14 +9,11 @@ cdef class Pool:
     cdef readonly int64_t[::1] words, starts, lengths
     cdef readonly uint8_t[::1] valid
     cdef int32_t[::1] hashes, slots
-    cdef const int64_t[::1] source
 
-    cdef int check(self, int64_t start, int64_t nbytes) except -1 nogil
-    cdef int64_t hash_of(self, int64_t start, int64_t nbytes) noexcept nogil
-    cdef bint same(self, int64_t code, int64_t start, int64_t nbytes) noexcept nogil
-    cpdef int64_t find(self, int64_t start, int64_t nbytes) except? -9 nogil
-    cpdef int64_t intern(self, int64_t start, int64_t nbytes) except? -9 nogil
-    cpdef int reserve(self, int64_t strings, int64_t words) except -1 with gil
+    cdef int64_t hash_of(self, const uint8_t* text, int64_t nbytes) noexcept nogil
+    cdef int64_t find(self, int64_t tag, const uint8_t* text, int64_t nbytes) noexcept nogil
+    cdef int64_t intern(self, const uint8_t* text, int64_t nbytes) except -1 nogil
+    cdef int reserve(self, int64_t strings, int64_t words) except -1 with gil
     cdef int64_t enter_again(self) noexcept nogil
     cdef int64_t free_slot(self, int64_t tag) noexcept nogil
 
@@ -35,18 +32,4 @@ cdef class PairMap:
     cpdef int64_t number(self, int64_t first, int64_t second) except? -9 nogil
     cdef int grow(self) except -1 with gil
     cdef int64_t enter_again(self, int64_t[::1] first, int64_t[::1] second, int64_t[::1] value,
-                             int64_t mask) noexcept nogil
-
-
-@cython.final
-cdef class CountMap:
-    cdef uint64_t seed, multiplier
-    cdef int64_t used, mask
-    cdef int64_t[::1] keys, counts
-
-    cdef int64_t find(self, int64_t key) noexcept nogil
-    cpdef int64_t get(self, int64_t key) noexcept nogil
-    cpdef int add(self, int64_t key, int64_t amount) except -1 nogil
-    cdef int grow(self) except -1 with gil
-    cdef int64_t enter_again(self, int64_t[::1] keys, int64_t[::1] counts,
                              int64_t mask) noexcept nogil

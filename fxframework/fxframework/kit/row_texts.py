@@ -37,6 +37,7 @@ __all__ = [
     "groups",
     "in_pieces",
     "json_double",
+    "json_doubles",
     "json_string",
     "printable_json",
     "repeated",
@@ -244,6 +245,19 @@ def column_of(templates: Templates, texts: Sequence[bytes]) -> I64:
     return templates.column(np.frombuffer(b"".join(texts), np.uint8), bounds)
 
 
+def json_doubles(templates: Templates, column: NDArray[np.float64]) -> I64:
+    """Return the numbers of the texts of finite doubles, as orjson shows them."""
+    array_text = orjson.dumps(column, option=orjson.OPT_SERIALIZE_NUMPY)  # [0.5,2.0]
+    text = np.frombuffer(array_text, np.uint8)[1:-1]
+    is_comma = text == ord(",")
+    commas = np.flatnonzero(is_comma)
+    # Without the commas, a number ends where its comma was, less one for each comma before that.
+    bounds = np.zeros(column.size + 1, np.int64)
+    bounds[1:-1] = commas - np.arange(commas.size)
+    bounds[-1] = text.size - commas.size
+    return templates.column(text[~is_comma], bounds)
+
+
 def doubles(
     templates: Templates,
     column: NDArray[np.float64],
@@ -262,16 +276,7 @@ def doubles(
     if not whole:
         with np.errstate(invalid="ignore"):  # a signaling NaN
             is_alike &= column != np.trunc(column)
-    alike = np.where(is_alike, column, 0.0)
-    array_text = orjson.dumps(alike, option=orjson.OPT_SERIALIZE_NUMPY)  # [0.5,2.0]
-    text = np.frombuffer(array_text, np.uint8)[1:-1]
-    is_comma = text == ord(",")
-    commas = np.flatnonzero(is_comma)
-    # Without the commas, a number ends where its comma was, less one for each comma before that.
-    bounds = np.zeros(column.size + 1, np.int64)
-    bounds[1:-1] = commas - np.arange(commas.size)
-    bounds[-1] = text.size - commas.size
-    numbers = templates.column(text[~is_comma], bounds)
+    numbers = json_doubles(templates, np.where(is_alike, column, 0.0))
     if not is_alike.all():
         other_texts = [show(value).encode() for value in column[~is_alike].tolist()]
         numbers[~is_alike] = column_of(templates, other_texts)
@@ -297,11 +302,14 @@ class Lines:
         no_rows = np.zeros(0, np.int64)
         parts = self._parts or [(no_rows, no_rows, no_rows)]
         self._parts = []
-        places, starts, ends = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        order = np.argsort(places, kind="stable")
-        sizes = ends - starts
-        texts = TextColumn.gather(self.templates.letters(), starts[order], sizes[order])
-        return texts, places[order]
+        places, starts, ends = parts[0]
+        if len(parts) > 1:
+            places, starts, ends = map(np.concatenate, zip(*parts, strict=True))
+        # Those of one kind are in order as they were written.
+        if (places[1:] < places[:-1]).any():
+            order = np.argsort(places, kind="stable")
+            places, starts, ends = places[order], starts[order], ends[order]
+        return TextColumn.gather(self.templates.letters(), starts, ends - starts), places
 
 
 # --- Arguments -----------------------------------------------------------------------------------

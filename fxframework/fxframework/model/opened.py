@@ -81,6 +81,5 @@ class Opened(abc.ABC):
     def _let_go(self) -> None:
         """Close the input, and drop all that the reader keeps of it."""
         self.source.close()
-        self.strings.release()
         for name in vars(self).keys() - KEPT_WHEN_CLOSED:
             del self.__dict__[name]

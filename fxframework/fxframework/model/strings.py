@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io import arena
-from fxframework.kernels.pools import NOWHERE, Pool, codes_of
+from fxframework.kernels.pools import Pool, codes_of
 from fxframework.kernels.stretches import copied
 
 __all__ = ["StringPool", "TextColumn", "read_only"]
@@ -76,11 +76,6 @@ class StringPool(Sequence[str]):
         starts = np.arange(0, digits.nbytes, digits.itemsize, dtype=np.int64)
         with self.lock:
             return codes_of(self.pool, digits.view(np.uint8), starts, lengths)
-
-    def release(self) -> None:
-        """Let go of the file that strings were read from; the strings themselves are copies."""
-        with self.lock:
-            self.pool.read_from(NOWHERE)
 
     def code(self, value: str | bytes) -> int:
         """Return the code of a string; -1 if it is not in the pool."""

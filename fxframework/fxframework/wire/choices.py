@@ -16,7 +16,6 @@ from fxframework.wire.spans import Octets
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
     from fxframework.wire.many import Many
 else:
@@ -108,29 +107,43 @@ class Choice(Field):
         """Read the values of many records, those of one kind after those of another."""
         tags = many.known[self.tag]
         numbers = [int(number) for number in self.kinds]
+        has_others = True
         if tags.size and tags.min() >= 0 and tags.max() < SMALL:
             # One pass says which of perhaps many kinds occur, instead of a pass for each.
             counts = np.bincount(tags, minlength=SMALL)
             numbers = [number for number in numbers if 0 <= number < SMALL and counts[number]]
-        is_other = np.ones(tags.size, bool)
-        for number in numbers:
-            is_kind = tags == wrapped(number)
-            is_other &= ~is_kind
-            self._read_kind(many, self.kinds[number], np.flatnonzero(is_kind))
-        self._read_kind(many, self.other, np.flatnonzero(is_other))
+            has_others = int(counts[numbers].sum()) < tags.size
+        rows_of_kinds = [
+            (self.kinds[number], np.flatnonzero(tags == wrapped(number))) for number in numbers
+        ]
+        if has_others:
+            is_other = np.ones(tags.size, bool)
+            for _, rows in rows_of_kinds:
+                is_other[rows] = False
+            rows_of_kinds.append((self.other, np.flatnonzero(is_other)))
+        if len(rows_of_kinds) == 1:
+            self._read_one_kind(many, rows_of_kinds[0][0])
+            return
+        # All kinds are read from where the choice begins; only then the records go on.
+        ends = many.at().copy()
+        for field, rows in rows_of_kinds:
+            if field is None or not rows.size or field in many.reading.without:
+                continue
+            if field.uses_place:
+                many.known[AT] = many.at() - many.start
+            records_of_kind = many.some(rows)
+            field.read_many(records_of_kind)
+            many.take_columns(records_of_kind, rows)
+            ends[rows] = records_of_kind.at()
+        many.go_to(ends)
 
-    def _read_kind(self, many: Many, field: Field | None, rows: NDArray[np.int64]) -> None:
-        """Read the values of one kind, which these rows have."""
-        if field is None or not rows.size or field in many.reading.without:
+    def _read_one_kind(self, many: Many, field: Field | None) -> None:
+        """Read the values of records all of which are of one kind."""
+        if field is None or field in many.reading.without:
             return
         if field.uses_place:
             many.known[AT] = many.at() - many.start
-        if rows.size == many.start.size:
-            field.read_many(many)
-            return
-        records_of_kind = many.some(rows)
-        field.read_many(records_of_kind)
-        many.put_back(records_of_kind, rows)
+        field.read_many(many)
 
     def unknown(self, value: Any) -> RefusalError:
         """Return the refusal of a value where there is none."""

@@ -77,8 +77,8 @@ Values = dict[str, Any]
 Reader = Callable[[Cursor, Values], None]
 """Reads a field, or several, and puts their values by name."""
 Refs = dict[str, int] | None
-LARGEST_IN_TABLE = 4095
-"""Enumerations of numbers up to this are looked up in a table."""
+BITS_IN_TABLE = 12
+"""Enumerations of numbers of so many bits are looked up in a table."""
 
 
 def refusal_of_range(name: str, value: Any, least: int, most: int) -> RefusalError:
@@ -100,6 +100,10 @@ class Field(Expression):
     """Of a field of a format's own: returns the bytes of many values of record JSON as a
     ``json_columns.Column``, given these, whether big-endian, and a mask to mark those that it does
     not take in. A text stands for a number in a table, and has no bytes."""
+    part_in_word: Any = None
+    """Of a field of a format's own that the first word of a record measures: returns the
+    ``framing.ItemPart``, given the places of numbers, the bytes since the last part, and whether
+    the record is long enough for more than its shortest form."""
 
     def __init__(
         self,
@@ -297,25 +301,33 @@ class Limited(Field):
 
 
 class Membership:
-    """Whether numbers are among some, asked of columns."""
+    """Whether numbers of a field of some bits are among some, asked of columns."""
 
-    def __init__(self, numbers: Iterable[int]) -> None:
+    def __init__(self, numbers: Iterable[int], nbits: int) -> None:
         self.numbers = np.array(sorted(map(wrapped, numbers)), np.int64)
-        self.table: NDArray[np.bool_] | None = None
-        """Which numbers are among them, if all are small."""
-        if self.numbers.size and self.numbers[0] >= 0 and self.numbers[-1] <= LARGEST_IN_TABLE:
-            # One element more than numbers: it is False, and stands for all that are larger.
-            self.table = np.zeros(int(self.numbers[-1]) + 2, bool)
-            self.table[self.numbers] = True
+        self.is_missing: NDArray[np.bool_] | None = None
+        """Of each number that the field can have, or of the first ones, whether it is missing."""
+        self.is_whole = nbits <= BITS_IN_TABLE
+        """Whether it has all numbers of the field."""
+        if self.is_whole:
+            self.is_missing = np.ones(1 << nbits, bool)
+            # Negative numbers are the last ones, where an index of theirs finds them.
+            self.is_missing[self.numbers] = False
+        elif self.numbers.size and self.numbers[0] >= 0 and self.numbers[-1] < 1 << BITS_IN_TABLE:
+            # One element more than numbers: it is True, and stands for all that are larger.
+            self.is_missing = np.ones(int(self.numbers[-1]) + 2, bool)
+            self.is_missing[self.numbers] = False
 
     def missing(self, column: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which numbers of a column are not among them."""
-        if self.table is None:
+        if self.is_missing is None:
             return np.isin(column, self.numbers, invert=True)
+        if self.is_whole:
+            return self.is_missing[column]
         # Without a sign, negative numbers are large, so the last element stands for them, too.
-        last_index = np.uint64(self.table.size - 1)
+        last_index = np.uint64(self.is_missing.size - 1)
         indexes = np.minimum(column.view(np.uint64), last_index).view(np.int64)
-        return ~self.table.take(indexes)
+        return self.is_missing.take(indexes)
 
 
 class Number(Limited):
@@ -415,7 +427,7 @@ class Number(Limited):
     @functools.cached_property
     def membership(self) -> Membership:
         """The numbers of an enumeration, to be looked up in columns."""
-        return Membership(self.values)
+        return Membership(self.values, self.nbits)
 
     @functools.cached_property
     def checksums(self) -> list[Checksum]:
@@ -805,9 +817,13 @@ class Bits(Number):
         if self.nbits == 64:
             return word
         shift = self.shift(many.layout.words[first_bits][0], many.reading.mirrored)
+        mask = (1 << self.nbits) - 1
+        numbers: NDArray[np.int64]
         if shift:
-            word = word >> shift
-        numbers: NDArray[np.int64] = word & (1 << self.nbits) - 1
+            numbers = word >> shift
+            numbers &= mask  # in place: another array costs as much as the operation
+        else:
+            numbers = word & mask
         if self.signed:
             # Bits below the sign count up from its value: of 4 bits, 0b0111 is 7, 0b1000 is -8.
             sign = 1 << self.nbits - 1

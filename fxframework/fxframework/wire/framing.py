@@ -15,6 +15,8 @@ that items have to fill a record. Then salvage also finds records that a damaged
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.wire.beside import Computed
+from fxframework.wire.beside import Computed, Surplus
 from fxframework.wire.choices import Again, Check, Choice
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Calculation, Constant, Expression, wrapped
@@ -41,13 +43,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAD_SIZE", "BEHIND", "CUT", "HIDING", "NO_KIND", "NO_ORDER", "PADDING", "ROOM", "UNKNOWN",
-    "ListedFrames", "frames_of", "frames_of_records", "item_size", "items_of", "walk_of",
+    "ListedFrames", "frames_by_first_byte", "frames_of", "frames_of_families", "frames_of_records",
+    "item_size", "items_of", "walk_of",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
 Entry = tuple[int, int, "type[Record]"]
 """The first and the second number of a kind, and its class."""
 NOWHERE = (0, 0, 0, 0)
+NO_LEAST: Mapping[int, int] = MappingProxyType({})
 ROOM = 1 << 16
 """Most rows that are found at a time."""
 UNKNOWN, CUT, BAD_SIZE, NO_KIND, NO_ORDER, PADDING, BEHIND, HIDING = range(-1, -9, -1)
@@ -75,7 +79,7 @@ class Prefix(NamedTuple):
     """Padding follows up to a multiple of it."""
 
 
-COUNTED, STATED, TEXTS, UNTIL, NO_PART = range(5)
+COUNTED, STATED, TEXTS, UNTIL, ABSENT, LISTED, NO_PART = range(7)
 """What ends a part of an item (``kernels.frames.Items``)."""
 FARTHEST = 1 << 40
 """A number that says how long a part is, is less."""
@@ -97,10 +101,12 @@ class ItemPart(NamedTuple):
     mask: int = 0
     """Bits of the first word that say how long it is; of texts, the bytes of the longest."""
     inline: int = 0
-    """The bit that says that bytes follow; of texts, how many there may be."""
+    """The bit that says that bytes follow; of texts, how many there may be; of what is there if
+    the number is 0, its bytes."""
     align: int = 1
     short: int = SHORT_RULE
-    """The rules: for an item that ends before it, a bad reference or too many texts, a long one."""
+    """The rules: for an item that ends before it, a bad reference (0: none is) or too many texts,
+    a long one."""
     bad: int = NOT_DECLARED
     long: int = SHORT_RULE
 
@@ -168,8 +174,12 @@ def numbers_of(
     entries: list[tuple[int, int, type[Record]]],
     limits: Limits | None,
     marked: type[Record] | None = None,
+    least: Mapping[int, int] = NO_LEAST,
 ) -> tuple[list[int], list[int]]:
-    """Return what the loops need to know of a family: its numbers, and four of each kind."""
+    """Return what the loops need to know of a family: its numbers, and six of each kind.
+
+    ``least`` has the fewest bytes of records, by the first number of their kind.
+    """
 
     def numbers_of_place(place: Place | None) -> tuple[int, int, int, int]:
         if place is None:
@@ -224,7 +234,11 @@ def numbers_of(
     kinds: list[int] = []
     for first_number, second_number, cls in every_entry:
         layout = cls.layout
+        size_mask = 0
+        if layout.family.size is not None:
+            size_mask = layout.family.places[layout.family.size].mask
         kinds += [first_number, second_number, layout.size, most_bytes(layout.most)]
+        kinds += [least.get(first_number, 0), size_mask]
     return [wrapped(number) for number in numbers], kinds
 
 
@@ -248,6 +262,72 @@ def frames_of_records(
     if not entries:
         entries = [(0, -1, base)]
     return _frames(data, base, entries, None, behind=behind, room=room)
+
+
+def frames_of_families(
+    data: NDArray[np.uint8],
+    bases: Sequence[type[Record]],
+    least: Mapping[int, int],
+    rule: Resumption | None,
+    *,
+    big: bool = False,
+    room: int = ROOM,
+) -> Frames:
+    """Return the framing of records of several families, in bytes of one byte order.
+
+    They have kind and size at the same place, but the sizes of some may have more bits. An entry is
+    the first number of a kind; of the numbers of ``least`` each is one, with the fewest bytes of
+    its records. ``rule`` says where reading goes on after damage.
+    """
+    from fxframework.kernels.frames import Frames
+
+    class_of_kind = {
+        cls.layout.kind[0]: cls for base in bases for cls in base.layout.family.members
+    }
+    entries = [(kind, -1, class_of_kind[kind]) for kind in range(max(least) + 1) if kind in least]
+    numbers, kinds = numbers_of(bases[0], entries, None, least=least)
+    frames = Frames(
+        data,
+        np.array(numbers, np.int64),
+        np.array(kinds, np.int64),
+        np.array(UNFIT * len(entries), np.int64),
+        room,
+        rule,
+    )
+    frames.big = int(big)
+    return frames
+
+
+def frames_by_first_byte(
+    data: NDArray[np.uint8], sizes: Mapping[int, int], counted: Mapping[int, Place], *, big: bool
+) -> Frames:
+    """Return the framing of bytes that are records whose first byte tells their sizes.
+
+    At a byte without a size the loop stops, as it does at a record that does not fit. In records of
+    the bytes ``counted``, a number of four bytes says how many more follow; one below 0 stops it.
+    The entry of a row is its first byte.
+    """
+    from fxframework.kernels.frames import Frames
+
+    first_byte = (0, 1, 0, 0xFF)
+    numbers = [*first_byte, *NOWHERE, *NOWHERE, 1, 0, 0, 1, 0, 1, 0, 0, *NOWHERE, -1, 1, 0]
+    kinds: list[int] = []
+    prefixes: list[int] = []
+    for byte in range(256):
+        size = sizes.get(byte, 0)
+        if byte not in counted:
+            kinds += byte, -1, size, 0, 0, 0
+            prefixes += UNFIT
+            continue
+        place = counted[byte]
+        kinds += byte, -1, 0, size + (place.mask >> 1), 0, 0
+        number = Prefix(None, 1, size, size)
+        prefixes += place.offset, place.nbytes, place.shift, place.mask, *number[1:]
+    as_columns = [np.array(column, np.int64) for column in (numbers, kinds, prefixes)]
+    frames = Frames(data, as_columns[0], as_columns[1], as_columns[2], ROOM)
+    frames.big = int(big)
+    frames.asking = 1
+    return frames
 
 
 def _frames(
@@ -506,16 +586,16 @@ class ItemShape(NamedTuple):
     """The parts of items of other kinds; None if there are no such items."""
 
 
-def items_of(layout: Layout) -> Items:
+def items_of(layout: Layout, *, big: bool = False) -> Items:
     """Return what finds items by the numbers in their first words. Raises PluginError if none can.
 
     Items have fields of fixed sizes, texts and bytes that these numbers measure, a choice among
     such, texts behind their sizes, and a text that a byte ends. Or they are records, which say how
-    long they are and of what kind.
+    long they are and of what kind. ``big`` is the byte order.
     """
     from fxframework.kernels.frames import Items
 
-    find_shape = shape_of if layout.family.size is None else shape_of_records
+    find_shape = shape_of_records if layout.family.kinds else shape_of
     shape = find_shape(layout)
     if shape is None:
         raise declaration_error(layout.cls, None, "no loop finds items like this one")
@@ -538,7 +618,7 @@ def items_of(layout: Layout) -> Items:
     padded_rows = [[*row, *[ItemPart(NO_PART)] * (width - len(row))] for row in rows]
     parts = np.array(padded_rows, np.int64)
     stated = stated_by(layout)
-    return Items(0, WORD, 1, False, 0, *stated, (), kind_at, row_of_kind, parts, len(shape.by_kind))
+    return Items(0, WORD, 1, big, 0, *stated, (), kind_at, row_of_kind, parts, len(shape.by_kind))
 
 
 def shape_of_records(layout: Layout) -> ItemShape | None:
@@ -556,11 +636,11 @@ def shape_of(layout: Layout) -> ItemShape | None:
     """Return the parts of items of a layout; None if no loop can read them."""
     common: list[ItemPart] = []
     plus = 0  # bytes since the last part
-    for field in layout.fields:
+    for number, field in enumerate(layout.fields, start=1):
         if field.when is not None or field.tail:
             return None
         if isinstance(field, Choice):
-            if field is not layout.fields[-1]:
+            if not all(isinstance(behind, Surplus) for behind in layout.fields[number:]):
                 return None
             return shape_of_choice(layout, common, plus, field)
         nbytes = fixed_bytes(layout, field)
@@ -630,6 +710,10 @@ def part_of(layout: Layout, plus: int, field: Field) -> ItemPart | None:
     if isinstance(field, Text) and field.entry is not None:
         length = field.entry.index
         inline = field.inline
+        if not field.entry.table.closed:
+            rules["bad"] = 0
+    if length is None:  # all that the item has left
+        return ItemPart(STATED, plus, **rules)
     places = layout.places()
     if isinstance(length, Calculation) and length.symbol == "-" and length.right is AT:
         # ``size - AT`` is all that the item has left, if the item states this size.
@@ -642,10 +726,16 @@ def part_of(layout: Layout, plus: int, field: Field) -> ItemPart | None:
         if size_read != (stated.shift, stated.mask, stated.unit, stated.plus):
             return None
         return ItemPart(STATED, plus, **rules)
+    lowest_bits = -1
+    is_masked = isinstance(length, Calculation) and length.symbol == "&"
+    if is_masked and isinstance(length.right, Constant):
+        lowest_bits = length.right.number
+        length = length.left
     place = places.get(length)  # type: ignore[call-overload]
     if place is None or place.end > WORD or place.mask >= FARTHEST:
         return None
-    return ItemPart(COUNTED, plus, place.shift, place.mask, inline, field.aligned, **rules)
+    mask = place.mask & lowest_bits
+    return ItemPart(COUNTED, plus, place.shift, mask, inline, field.aligned, **rules)
 
 
 def stated_by(layout: Layout) -> StatedSize:

@@ -102,8 +102,9 @@ def store(out: U8, places: I64, numbers: Numbers, nbytes: int, *, big: bool) -> 
         return
     if nbytes in (1, 2, 4, 8):
         # Numbers begin at any byte: this view has one at each, overlapping with its neighbours.
-        view = np.ndarray((out.size - nbytes + 1,), f"{order}u{nbytes}", out.data, 0, (1,))
-        view[places] = np.asarray(numbers, np.int64).astype(view.dtype)
+        view = np.ndarray((out.size - nbytes + 1,), f"{order}i{nbytes}", out.data, 0, (1,))
+        # An array, unlike a Python number, is cut to the bits of the view.
+        view[places] = np.asarray(numbers, np.int64)
         return
     words = np.asarray(numbers, np.int64).astype(f"{order}i8").reshape(-1, 1).view(np.uint8)
     low_bytes = words[:, 8 - nbytes :] if big else words[:, :nbytes]

@@ -10,7 +10,7 @@ others, at places that are safe, and what comes of it is left out at the end
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -86,6 +86,32 @@ class FileNumbers:
                 return aligned.take(places >> SHIFTS[nbytes]).astype(np.int64, copy=False)
         # Never ``view.take``: it copies the view, which is eight times the file.
         return view[places].astype(np.int64, copy=False)
+
+    def of_records(
+        self, layout: Any, names: Sequence[str], places: I64, *, big: bool, mirrored: bool = False
+    ) -> list[I64]:
+        """Return numbers of records of one class that begin at some places, by their fields' names.
+
+        Each field has its place, which is the same in every record, and lies in the file.
+        ``packing.put_numbers`` is the inverse.
+        """
+        by_name = {field.name: (field, place) for field, place in layout.places().items()}
+        words: dict[int, I64] = {}
+        columns = []
+        for name in names:
+            field, place = by_name[name]
+            if place.nbits:  # some bits of a word, of which others may be asked for, too
+                if place.offset not in words:
+                    word_places = places + place.offset
+                    words[place.offset] = self.integers(word_places, place.nbytes, big=big)
+                columns.append(words[place.offset] >> place.shift_in(mirrored) & place.mask)
+            else:
+                is_signed = field.signed
+                number_places = places + place.offset
+                columns.append(
+                    self.integers(number_places, place.nbytes, big=big, signed=is_signed)
+                )
+        return columns
 
     def in_steps(
         self, first: int, step: int, count: int, nbytes: int, *, big: bool, signed: bool = False
@@ -249,7 +275,9 @@ class Reading:
         """The value of each register before each record: a column, or one number for all."""
         self.mirrored = mirrored
         self.for_lines = for_lines
-        """Whether all items of lists are kept, by class; inline texts then get no codes."""
+        """Whether all items of lists are kept, by class."""
+        self.gives_codes = not for_lines
+        """Whether inline texts get codes."""
         self.notes: list[Noted] = []
         self.entered: list[Entered] = []
         self.references: list[Reference] = []
@@ -347,7 +375,14 @@ class Many:
         return chosen
 
     def put_back(self, chosen: Many, index: I64) -> None:
-        """Take over what was read of some rows; what others have not is 0."""
+        """Take over what was read of some rows, and go on behind it; what others have not is 0."""
+        self.take_columns(chosen, index)
+        places = self.at().copy()
+        places[index] = chosen.at()
+        self.go_to(places)
+
+    def take_columns(self, chosen: Many, index: I64) -> None:
+        """Take over the columns of some rows; what others have not is 0."""
         count = self.start.size
         for key, column in chosen.known.items():
             if isinstance(column, Codes):
@@ -363,9 +398,6 @@ class Many:
                 new_column = np.full(count, old_column or 0, np.asarray(column).dtype)
             new_column[index] = column
             self.known[key] = new_column
-        places = self.at().copy()
-        places[index] = chosen.at()
-        self.go_to(places)
 
     def items(self, layout: Any, start: I64, limit: I64, records: I64, index: I64) -> Many:
         """Return parts, the ``index``-th of these records each."""
@@ -629,7 +661,7 @@ class Many:
         They are declared in a table under ``numbers``, if one is given.
         """
         codes = np.full(starts.size, -1, np.int32)
-        if self.reading.for_lines and table is None:
+        if table is None and not self.reading.gives_codes:
             return codes
         rows = np.arange(starts.size) if self.rows is None else self.rows
         self.reading.entered.append(Entered(self.own, rows, starts, lengths, codes, table, numbers))

@@ -111,7 +111,9 @@ class Argument(
     """
 
     type: Any = wire.bits(0, 3, values=ARG_NAMES, doc="argument type")
-    _size_words = wire.bits(4, 15, equals=wire.SIZE >> 3, rules={404: rules.TOO_LARGE})
+    _size_words = wire.bits(
+        4, 15, equals=wire.SIZE >> 3, rules={106: rules.SIZE_DIFFERS, 404: rules.TOO_LARGE}
+    )
     _name_ref = wire.bits(16, 31)
     _value_ref = wire.bits(32, 47)
     name: str = _string(_name_ref)

@@ -37,28 +37,13 @@ PAIR: Final = 1 << 32
 """Two numbers below it, of which one is multiplied by it, make one that is of no other pair."""
 NO_MEANING: Final = len(tables.WELL_KNOWN)
 """Codes from here on are of names that mean nothing to logs."""
-FIELD_TYPES: Final[Mapping[int, ArgType]] = {
-    tables.PID: ArgType.UINT64,
-    tables.TID: ArgType.UINT64,
-    tables.MESSAGE: ArgType.STRING,
-    tables.FILE: ArgType.STRING,
-    tables.LINE: ArgType.UINT64,
-    tables.VERBOSITY: ArgType.INT64,
-}
-"""Names that a log has once, each a column of `logs`, with the type that they must have."""
-LOSS_NAMES: Final = (tables.NUM_DROPPED, tables.DROPPED_LOGS)
-WELL_KNOWN_TYPES: Final[Mapping[int, ArgType]] = {
-    **FIELD_TYPES,
-    tables.TAG: ArgType.STRING,
-    **dict.fromkeys(LOSS_NAMES, ArgType.UINT64),
-}
-"""All names whose values are not rows of `args`."""
-ATTRIBUTION_TYPES: Final[Mapping[int, ArgType]] = {
-    tables.OWN_MONIKER: ArgType.STRING,
-    tables.OWN_URL: ArgType.STRING,
-    tables.OWN_ROLLED_OUT: ArgType.UINT64,
-}
-"""Names of what the archivist appends to the arguments of a log."""
+WELL_KNOWN_TYPES: Final = {tables.CODES[name]: kind for name, kind in wire.WELL_KNOWN.items()}
+"""The types that names must have whose values are not rows of `args`."""
+ATTRIBUTION_TYPES: Final = {tables.CODES[name]: kind for name, kind in wire.ATTRIBUTION.items()}
+"""Those of what the archivist appends to the arguments of a log."""
+LOSS_NAMES: Final = tuple(tables.CODES[name] for name in wire.LOSSES)
+FIELDS: Final = tuple(name for name in WELL_KNOWN_TYPES if name not in (tables.TAG, *LOSS_NAMES))
+"""Names that a log has once, each a column of `logs`."""
 GIVEN_BITS: Final[Mapping[int, int]] = {
     tables.MESSAGE: tables.GIVEN_MESSAGE,
     tables.PID: tables.GIVEN_PID,
@@ -525,10 +510,10 @@ class Records:
         count = logs.offset.size
         no_values = np.zeros(count, np.int64)
         given_bits = np.zeros(count, np.uint8)
-        fields = dict.fromkeys(FIELD_TYPES, no_values)
+        fields = dict.fromkeys(FIELDS, no_values)
         fields[tables.FILE] = np.full(count, tables.NO_STRING, np.int64)
         message_length = no_values
-        for field in FIELD_TYPES:
+        for field in FIELDS:
             rows = np.flatnonzero(meant_name == field)
             if not rows.size:
                 continue

@@ -59,5 +59,7 @@ LATEST = 0x7FFFFFFFFFFFFFFF
     MONIKER, URL, PRINTF, OWN_MONIKER, OWN_URL, OWN_ROLLED_OUT, UNKNOWN,
 ) = range(len(WELL_KNOWN))  # fmt: skip
 """Codes of the strings that the pool begins with."""
+CODES: Final = {name.decode(): code for code, name in enumerate(WELL_KNOWN)}
+"""The same, by the string."""
 NO_STRING = -1
 HAS_VERBOSITY = 64

@@ -194,11 +194,21 @@ class Thread(Field):
     """A thread; inline it is two words, process and thread koid."""
 
     exact = True
+    inline_words = (2, 2)
+    """Words of the shortest inline form, and of the longest."""
 
     def __init__(self, reference: Any, **common: Any) -> None:
         rule = {108: rules.THREAD_NOT_REGISTERED, LENT: rules.OF_DEFAULT_PROVIDER}
         super().__init__(rules=rule, **common)
         self.index = reference
+
+    def part_in_word(self, places: Mapping[Any, Any], plus: int, is_long: bool) -> Any:
+        """Return how the framing goes over it: the koids are there if the index is 0."""
+        from fxframework.wire.framing import ABSENT, ItemPart
+
+        place = places[self.index]
+        nbytes = WORD * self.inline_words[is_long]
+        return ItemPart(ABSENT, plus, place.shift, place.mask, inline=nbytes)
 
     def read(self, c: Any, values: Values) -> None:
         """Read the koids, or look them up."""
@@ -318,6 +328,13 @@ class Registered(Field):
         self.number = number
         self.nbytes = nbytes
 
+    def part_in_word(self, places: Mapping[Any, Any], plus: int, is_long: bool) -> Any:
+        """Return how the framing goes over it: it has no bytes."""
+        from fxframework.wire.framing import COUNTED, ItemPart
+
+        del places, is_long
+        return ItemPart(COUNTED, plus)
+
     def expressions(self) -> list[Any]:
         """Return what it depends on."""
         return [self.number]
@@ -348,6 +365,7 @@ class ThreadOrProcess(Thread):
     much follows up to the end of the record, and a number of words.
     """
 
+    inline_words = (1, 2)
     usual_words = 2
     unusual = rules.ONE_WORD_THREAD
     """The rule of findings about another number of words."""

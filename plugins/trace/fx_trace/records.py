@@ -256,7 +256,7 @@ class UndefinedKind:
     undefined_kinds: ClassVar[bool] = True
 
 
-class PlainRecord(TraceRecord, rules=ONLY_ZERO, section="Record header"):
+class PlainRecord(TraceRecord, padding=True, rules=ONLY_ZERO, section="Record header"):
     """A record of a type that has one kind."""
 
     _record_type = record_type()

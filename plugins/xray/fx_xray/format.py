@@ -30,7 +30,6 @@ BYTE_ORDERS: Final = ("little", "big", "big-lsb")
 """How numbers and bit fields are in a file: all little-endian; as a big-endian machine writes
 them, bit fields from the most significant bit on; or big-endian numbers with bit fields from the
 least significant bit on, as llvm-xray takes them. Basic mode has no bit fields."""
-LITTLE, BIG, _ = range(len(BYTE_ORDERS))
 
 # --- Versions and limits --------------------------------------------------------------------------
 
@@ -55,9 +54,9 @@ EMULATED_FREQUENCY: Final = 1_000_000_000
 """Ticks per second where the counter is a clock of nanoseconds."""
 FREQUENCIES: Final = range(10**6, 10**12)
 """Ticks per second that a counter may have, where nothing else tells a header."""
-OBJECT_SHIFT: Final = 24
-"""From here on the bits of an id number the object, with -fxray-shared (LLVM 20). Of
-its eight bits the flight data recorder keeps four."""
+OBJECT_IDS: Final = 1 << 24
+"""Ids of the functions of one object; from here on they number the object, with -fxray-shared (LLVM
+20). Of the eight bits of that number the flight data recorder keeps four."""
 MAX_OBJECT: Final = 0xFF
 CUT_RECORD_JUMP: Final = 1 << 40
 """Ticks. A NewCPUId or TSCWrap that leads farther away may be one of which compiler-rt's rewinding
@@ -482,33 +481,10 @@ def class_of(kind: int, known: Mapping[Any, int]) -> type[wire.Record]:
     return record_class
 
 
-def bits(record: type[wire.Record], name: str) -> Bits:
-    """Return a field as bits of the first eight bytes of its record, in little-endian files."""
-    field_place = place(record, name)
-    low = 8 * field_place.offset + field_place.shift
-    return Bits(name, low, low + field_place.mask.bit_length() - 1)
-
-
-def mirrored(record: type[wire.Record], name: str) -> Bits:
-    """Return a field as bits of its word where they count from the most significant one."""
-    field_place = place(record, name)
-    low = field_place.shift_in(True)
-    return Bits(name, low, low + field_place.nbits - 1)
-
-
-IS_METADATA = bits(Fdr, "_type")
-METADATA_KIND = bits(Fdr, "_kind")
-FUNCTION_KIND = bits(Function, "kind")
-FUNCTION_ID = bits(Function, "function_id")
-DELTA = bits(Function, "delta")
-BIG_METADATA_KIND = mirrored(Fdr, "_kind")
-BIG_FUNCTION_KIND = mirrored(Function, "kind")
-BIG_FUNCTION_ID = mirrored(Function, "function_id")
-
-
-def first_byte(kind: int) -> int:
-    """Return the first byte of a metadata record of a kind, in little-endian files."""
-    return IS_METADATA.put(META) | METADATA_KIND.put(kind)
+FUNCTION_KIND = Function.layout.bits("kind")
+FUNCTION_ID = Function.layout.bits("function_id")
+DELTA_BIT: Final = 8 * place(Function, "delta").offset
+"""Where the delta lies in a number of all eight bytes of a function record, little-endian."""
 
 
 def _letter(field: Any, field_place: Place) -> str:
@@ -530,19 +506,17 @@ def packer(record: type[wire.Record]) -> Callable[..., bytes]:
                 f"{struct_format}{field_place.offset - packed_end}x{_letter(field, field_place)}"
             )
             packed_end = field_place.end
-    first_byte_value = first_byte(record.layout.kind[-1])
+    first_byte_value = Dialect().first_byte(record.layout.kind[-1])
     pack = struct.Struct(f"{struct_format}{METADATA_BYTES - packed_end}x").pack
     return lambda *values: pack(first_byte_value, *values)
 
 
 CPU_TSC_AT: Final = place(NewCpu, "tsc").offset
 WRAP_TSC_AT: Final = place(TscWrap, "tsc").offset
-EXTENT_AT: Final = place(BufferExtents, "bytes").offset
-SIZE_AT: Final = place(CustomEvent, "_size").offset
-DELTA_AT: Final = place(TypedEvent, "delta").offset
-FUNCTION_DELTA_AT: Final = place(Function, "delta").offset
 """Where fields of records lie."""
 MAX_FUNCTION_ID: Final = place(Function, "function_id").mask
+MAX_BASIC_FUNCTION: Final = place(BasicFunction, "function_id").mask // 2
+"""Ids of basic mode are signed."""
 
 
 @attrs.frozen
@@ -606,10 +580,6 @@ class Dialect:
         shifts = (kind_place.shift_in(self.mirrored) for kind_place in places)
         return sum(number << shift for number, shift in zip((META, kind), shifts, strict=True))
 
-    def kind_of(self, view: memoryview, at: int) -> int:
-        """Return the kind of the metadata record at ``at``."""
-        return Fdr.layout.family.numbers(view, at, self.order == "big", self.mirrored)[1]
-
 
 # --- Numbers that modules share -------------------------------------------------------------------
 
@@ -648,11 +618,11 @@ KIND_NAMES = (
 )  # fmt: skip
 """Names in record JSON, by number."""
 
-# --- Marks of stretches and buffers ---
+# --- Marks of rows and buffers ---
 
-CUT, FIRST, ORPHAN = 1, 2, 4
-"""Of a stretch: one record that was cut in half; the first of a buffer; begins with an argument of
-no call."""
+CUT, FIRST, ORPHAN, FOLLOWS, ARGUED = 1, 2, 4, 8, 16
+"""Of a row of sound records: one record that was cut in half; the first of a buffer; begins with an
+argument of no call; follows a call directly, or its arguments; an argument follows it."""
 INHABITED, WALLED, HAS_PID, HAS_THREAD, SETTLED, TIMELESS, EARLY = 1, 2, 4, 8, 16, 32, 64
 """Of a buffer: it has more records than its extents; a wall time; a process; a thread; something of
 its thread has been read; it begins without a time; an argument or an event of its own time comes

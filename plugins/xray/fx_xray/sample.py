@@ -109,7 +109,7 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
 
 def metadata(kind: MetadataKind, fields: bytes) -> bytes:
     """Return a metadata record with these fields."""
-    return (bytes([wire.first_byte(kind)]) + fields).ljust(wire.METADATA_BYTES, b"\0")
+    return (bytes([wire.Dialect().first_byte(kind)]) + fields).ljust(wire.METADATA_BYTES, b"\0")
 
 
 SCENARIO = """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fx_log import format as wire
 from fx_log.read import records as fx
-from fx_log.read.entries import Entry, Meaning
+from fx_log.read.entries import Entry
 from fx_log.write.convert import (
     AttributionConverter,
     convert_attribution,
@@ -25,6 +25,7 @@ from fxframework.errors import UsageError
 
 from ...cases import cases
 from .logs import argument, entry, log, manifest, packet, ring, stream, text_log
+from .object_meaning import Meaning
 from .test_records import decode
 from .test_writer import rewritten
 

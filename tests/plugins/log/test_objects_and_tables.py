@@ -1,4 +1,4 @@
-"""Objects and tables compared: objects and ``entries.py`` with blocks and ``meaning.py``.
+"""Objects and tables compared: records and ``object_meaning`` with blocks and ``meaning.py``.
 
 They share the declarations alone. Whatever the bytes, they count the same records, their
 rows hold the same values, and they find the same faults in the same places.
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from fx_log import format as wire
 from fx_log.format import Argument
 from fx_log.read import capture
-from fx_log.read.entries import Entry, Meaning
+from fx_log.read.entries import Entry, EntryReader
 from fxframework.io.limits import Limits
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -31,6 +31,7 @@ from ...bench.shapes.log import shapes
 from ...cases import cases
 from ...properties import share
 from .logs import entry, records_of, ring, stream
+from .object_meaning import Meaning
 from .streams import damaged, log_files, packet_files, packets, ring_images
 
 
@@ -196,6 +197,15 @@ def agree(tools: Tools, format: str, data: bytes, given: dict[str, Any], **limit
     assert by_tables.summary().records == len(records)
     for name, rows in expected(format, data, given, by_records.request.limits).items():
         assert got[name] == rows, name
+    if not format.startswith("log-legacy"):
+        meaning = Meaning(format, given)
+        entries = [meaning.entry(record) for record in records]
+        for each in entries:
+            if each is not None:
+                each.verbosity = each.verbosity or None
+        half = len(records) // 2
+        reader = EntryReader(given, in_ring=format == "log-ring")
+        assert reader.of(records[:half]) + reader.of(records[half:]) == entries
     assert findings(by_tables) == findings(by_records)
     assert by_tables.diagnostics.counts == by_records.diagnostics.counts
 

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Mapping
 
 from fxframework.io.words import U64_MAX
-from fxframework.kernels.pools import CountMap, PairMap
+from fxframework.kernels.pools import PairMap
 
 __all__ = ["Ids"]
 
@@ -33,8 +33,8 @@ class Ids:
 
     def __init__(self) -> None:
         # Maps of kernels: there may be millions of ids, and dicts take five times their memory.
-        self._uses = CountMap()
-        """Use (owner and flags) and 1 of each small id that is taken."""
+        self._uses = PairMap()
+        """Use (owner and flags) by small id and 0."""
         self._changed = PairMap()
         """Changed ids by process (small id; 0 if unknown) and original id."""
         self._changed_ids = array("q")
@@ -132,11 +132,11 @@ class Ids:
 
     def _use_of(self, id: int) -> int:
         """Return owner and flags of an id; FREE or UNFIT if it has none."""
-        return self._uses.get(id) - 1 if 0 < id < IDS else UNFIT
+        return self._uses.get(id, 0) if 0 < id < IDS else UNFIT
 
     def _put(self, id: int, use: int) -> None:
         """Set owner and flags of an id."""
-        self._uses.add(id, use - self._use_of(id))
+        self._uses.put(id, 0, use)
 
     def _new_id(self, original_id: int) -> int:
         """Return a free id to replace an original one, the highest first."""

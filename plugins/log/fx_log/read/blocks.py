@@ -55,7 +55,9 @@ from fxframework.wire.known import LENGTH, START
 from fxframework.wire.known import WORD as HEADER
 from fxframework.wire.many import Many
 
-__all__ = ["BlockReader", "LogBlocks", "PacketBlocks", "Totals", "enter_known", "reader_of"]
+__all__ = [
+    "BlockReader", "LogBlocks", "PacketBlocks", "Totals", "enter_known", "meaning_of", "reader_of",
+]  # fmt: skip
 
 I64 = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -513,13 +515,11 @@ class BlockArguments:
         self.report(rules.UNKNOWN_TYPE, self.foreign[~of_traces], self.type)
         sound_foreign = self.foreign[of_traces & self.is_sound[self.foreign]]
         self.report(rules.TRACE_TYPE, sound_foreign, self.type)
-        stated_words = known[ARGUMENT["_size_words"]]
-        stated_end = self.many.start + stated_words * WORD
-        of_other_size = np.flatnonzero(stated_end != self.many.at())
+        of_other_size = self.noted(int(rules.SIZE_DIFFERS))
         # Words of zeros at the end of a record read as arguments without a value.
-        is_argument = self.is_sound & (header_words != 0)
-        of_other_size = of_other_size[is_argument[of_other_size]]
-        self.report(rules.SIZE_DIFFERS, of_other_size, stated_words)
+        is_argument = self.is_sound[of_other_size] & (header_words[of_other_size] != 0)
+        stated_words = known[ARGUMENT["_size_words"]]
+        self.report(rules.SIZE_DIFFERS, of_other_size[is_argument], stated_words)
 
     def check_texts(self) -> None:
         """Report names and values that are empty, not UTF-8, or followed by more than zeros."""
@@ -638,17 +638,22 @@ def enter_known(strings: StringPool) -> None:
         strings.pool.enter(text)
 
 
+def meaning_of(strings: StringPool, options: Mapping[str, Any], *, in_entries: bool) -> Meaning:
+    """Return what derives rows; ``options`` are those of the reader of a format."""
+    return Meaning(
+        strings,
+        in_entries=in_entries,
+        era_2022=options.get("severity_era") == "2022",
+        with_printf=bool(options.get("printf")),
+    )
+
+
 def reader_of(
     file: FramedFile, strings: StringPool, limits: Limits, options: Mapping[str, Any]
 ) -> BlockReader:
     """Return what reads a file; ``options`` are those of the reader of its format."""
     ring = file.ring
-    meaning = Meaning(
-        strings,
-        in_entries=ring is not None,
-        era_2022=options.get("severity_era") == "2022",
-        with_printf=bool(options.get("printf")),
-    )
+    meaning = meaning_of(strings, options, in_entries=ring is not None)
     most_listed = limits.max_findings
     reader: BlockReader
     if file.has_arguments:

@@ -1,35 +1,50 @@
 """Entries: the meaning of log records, such as well-known arguments and the component that logged.
 
-Conversion, redaction and merging use it for one record at a time. Tables do not come from here: the
-scans compute the same in bulk, and tests compare the two.
+Conversion and redaction use it for one record at a time; it comes from ``fx_log.meaning``, as the
+rows of tables do.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from fx_log import format as wire
-from fx_log.format import Argument
-from fx_log.read.records import LegacyPacket, LogFileRecord, LogRecord, RingEntry
-from fx_log.severity import LEVELS, Level, legacy_level
+from fx_log import tables
+from fx_log.format import ArgType, Argument
+from fx_log.meaning import DAMAGED_TYPE, NO_MEANING, Arguments, Logs
+from fx_log.read.blocks import enter_known, meaning_of
+from fx_log.read.records import LogFileRecord, LogRecord, RingEntry
+from fx_log.severity import LEVELS
+from fxframework.errors import Rule
 from fxframework.io.words import U64_MAX
+from fxframework.model.strings import StringPool
+from fxframework.wire.expressions import wrapped
 
 __all__ = [
     "Entry",
-    "Meaning",
+    "EntryReader",
+    "attribution_of",
     "component_of",
+    "has_type",
     "render_printf",
     "rolled_out_of",
     "split_attribution",
 ]
 
-MAX_LINE = (1 << 32) - 1
-"""Greatest line that the column of `logs` holds."""
+TYPE_NUMBERS: Final = {
+    **{name: number for number, name in wire.ARG_NAMES.items()}, wire.DAMAGED: DAMAGED_TYPE,
+}  # fmt: skip
+"""Numbers of the types of arguments, by name."""
+TEXT_FIELDS: Final = ("component", "log_url", "file")
+"""Columns of `logs` that are codes of texts."""
 
 
 @attrs.define(kw_only=True)
@@ -100,149 +115,148 @@ def component_of(record: LogRecord) -> tuple[str, str] | None:
     return None if moniker is None or url is None else (moniker, url)
 
 
-class Meaning:
-    """Derives the entries of a file's records, in order.
+def attribution_of(moniker: str, url: str, rolled_out: int) -> list[Argument]:
+    """Return the arguments that say who logged, as the archivist appends them."""
+    arguments = [
+        Argument(name=wire.MONIKER, type="string", value=moniker),
+        Argument(name=wire.URL, type="string", value=url),
+    ]
+    if rolled_out:
+        arguments.append(Argument(name=wire.ROLLED_OUT, type="uint64", value=rolled_out))
+    return arguments
 
-    Keeps the manifests so far. ``options`` are the reader's: ``severity_era`` and ``printf``.
+
+def attributed_arguments(record: LogRecord) -> Sequence[Argument]:
+    """Return the arguments of a record, with its suffix before what it appends itself."""
+    suffix = record.suffix
+    if suffix is None:
+        return record.args
+    args, appended = split_attribution(record.args)
+    own = attribution_of(suffix.moniker, suffix.url, suffix.rolled_out)
+    return [*args, *own, *appended.values()]
+
+
+class EntryReader:
+    """Derives the entries of a file's records, in order, from what their columns mean.
+
+    ``options`` are the reader's: ``severity_era`` and ``printf``.
     """
 
-    def __init__(self, form: str, options: Mapping[str, Any]) -> None:
-        self.form = form
-        self.is_2022 = options.get("severity_era") == "2022"
-        self.printf = bool(options.get("printf"))
-        self.manifests: dict[int, tuple[str, str]] = {}
+    def __init__(self, options: Mapping[str, Any], *, in_ring: bool) -> None:
+        self.strings = StringPool()
+        enter_known(self.strings)
+        self.meaning = meaning_of(self.strings, options, in_entries=in_ring)
 
-    def entry(self, record: LogFileRecord) -> Entry | None:
-        """Return the entry of a record; None if it has no row in `logs`."""
-        if isinstance(record, LegacyPacket):
-            return self._legacy(record)
-        if isinstance(record, LogRecord):
-            return self._log(record, record.tag_bits)
-        if isinstance(record, RingEntry) and record.log is not None:
-            return self._log(record.log, record.tag)
-        return None
+    def of(self, records: Sequence[LogFileRecord]) -> list[Entry | None]:
+        """Return the entry of each structured record, or entry of a ring.
 
-    def _legacy(self, packet: LegacyPacket) -> Entry:
-        severity = packet.raw_severity
-        verbosity = 0
-        if self.is_2022:
-            severity, verbosity = legacy_level(packet.severity)
-        return Entry(
-            ts=packet.timestamp,
-            severity=severity,
-            severity_name=LEVELS[severity].name,
-            pid=packet.pid,
-            tid=packet.tid,
-            tags=list(packet.tags),
-            message=packet.message,
-            dropped=packet.dropped_logs,
-            verbosity=verbosity or None,
-        )
-
-    def _log(self, record: LogRecord, tag: int) -> Entry | None:
-        if record.control and rolled_out_of(record) is None:
-            component = component_of(record)
-            if component is not None:
-                self.manifests[record.tag_bits & wire.COMPONENT] = component
-            return None
-        args, appended = split_attribution(record.args)
-        entry = Entry(
-            ts=record.timestamp,
-            severity=record.severity,
-            severity_name=LEVELS[record.severity].name,
-            tag=tag,
-        )
-        self._attribute(entry, record, appended)
-        values = self._project(entry, args, record)
-        if values is not None and entry.message is not None:
-            rendered = render_printf(_encoded(entry.message), values)
-            entry.message = rendered.decode(errors="surrogateescape")
-        if self.is_2022 and entry.verbosity is not None:
-            entry.severity = Level.DEBUG
-            entry.severity_name = Level.DEBUG.name
-        return entry
-
-    # --- attribution ---
-
-    def _attribute(self, entry: Entry, record: LogRecord, appended: Mapping[str, Argument]) -> None:
-        """Set component and URL of an entry, from the record, its suffix, or a manifest."""
-        suffix = record.suffix
-        if suffix is not None:
-            entry.component = suffix.moniker
-            entry.url = suffix.url
-            entry.rolled_out = suffix.rolled_out
-        values: dict[str, Any] = {name: argument.value for name, argument in appended.items()}
-        entry.component = values.get(wire.MONIKER, entry.component)
-        entry.url = values.get(wire.URL, entry.url)
-        entry.rolled_out = values.get(wire.ROLLED_OUT, entry.rolled_out)
-        if entry.component is not None:
-            return
-        # Entries of a ring have tags that need no manifest; other tags stand for a component.
-        tag = entry.tag & wire.COMPONENT
-        component = self.manifests.get(tag)
-        if component is None and (record.control or (tag and self.form == "log")):
-            component = wire.UNKNOWN_COMPONENT, ""
-        if component is not None:
-            entry.component, url = component
-            if entry.url is None:
-                entry.url = url
-
-    # --- arguments ---
-
-    def _project(
-        self, entry: Entry, args: Sequence[Argument], record: LogRecord
-    ) -> list[Any] | None:
-        """Put the well-known arguments into their fields, others into ``args``.
-
-        Return the values of a structured printf, or None.
+        None stands for other records, and for control records without a row in `logs`.
         """
-        printf_values: list[Any] | None = None
-        # A printf of 2022 is a marker, anything with a name, and values without one; these end
-        # with the next argument that has a name.
-        is_open = False
-        for argument in args:
-            name = argument.name
-            if argument.type == wire.DAMAGED:
-                continue
-            if self.printf and printf_values is None and _is_marker(argument):
-                printf_values = []
-                is_open = True
-                continue
-            if is_open and printf_values is not None and not name:
-                printf_values.append(argument.value)
-                continue
-            if printf_values:
-                is_open = False
-            is_count = name == wire.CONTROL_ROLLED_OUT and argument.type == "uint64"
-            if record.control and is_count:
-                entry.rolled_out = argument.value
-            elif _is_well_known(argument):
-                _place(entry, name, argument.value)
-            else:
-                entry.args.append(argument)
-        return printf_values
+        entries: list[Entry | None] = [None] * len(records)
+        # The index of each log among the records, the log itself, and its tag.
+        logs: list[tuple[int, LogRecord, int]] = []
+        for index, record in enumerate(records):
+            if isinstance(record, LogRecord):
+                logs.append((index, record, record.tag_bits))
+            elif isinstance(record, RingEntry) and record.log is not None:
+                logs.append((index, record.log, record.tag))
+        if not logs:
+            return entries
+        args = [attributed_arguments(log) for _, log, _ in logs]
+        arguments = list(itertools.chain.from_iterable(args))
+        # In columns, the offset of a record or an argument is its index; so is that of a message.
+        rows = self.meaning.of_records(
+            Logs(*np.array([numbers_of(*log) for log in logs], np.int64).T),
+            self._columns(np.repeat(np.arange(len(logs)), list(map(len, args))), arguments),
+            not_reported,
+        )
+        columns = {name: column.tolist() for name, column in rows.logs.items()}
+        parts = [lists_of(part, arguments) for part in (rows.args, rows.tags, rows.printf)]
+        for row, index in enumerate(columns["offset"]):
+            fields = {name: column[row] for name, column in columns.items()}
+            keys, tags, inserted = (part.get(row, []) for part in parts)
+            message = None
+            if fields["log_given"] & tables.GIVEN_MESSAGE:
+                message = arguments[fields["message_start"]].value
+                if fields["log_given"] & tables.IS_PRINTF:
+                    values = [argument.value for argument in inserted]
+                    rendered = render_printf(_encoded(message), values)
+                    message = rendered.decode(errors="surrogateescape")
+            entry = self._entry(fields, message)
+            entry.tags = [argument.value for argument in tags]
+            entry.args = keys
+            entries[index] = entry
+        return entries
+
+    def _entry(self, fields: Mapping[str, int], message: str | None) -> Entry:
+        """Return the entry of a row of `logs`, without its tags and arguments."""
+        given_bits = fields["log_given"]
+        component, url, file = (self._text(fields[name]) for name in TEXT_FIELDS)
+        return Entry(
+            ts=fields["ts"],
+            severity=fields["severity"],
+            severity_name=LEVELS[fields["severity"]].name,
+            tag=fields["log_tag"] & U64_MAX,
+            pid=fields["pid"] & U64_MAX if given_bits & tables.GIVEN_PID else None,
+            tid=fields["tid"] & U64_MAX if given_bits & tables.GIVEN_TID else None,
+            component=component,
+            url=url,
+            message=message,
+            file=file,
+            line=fields["line"] if given_bits & tables.GIVEN_LINE else None,
+            dropped=fields["dropped"] & U64_MAX,
+            rolled_out=fields["log_rolled_out"] & U64_MAX,
+            verbosity=fields["log_verbosity"] or None,
+        )
+
+    def _columns(self, record: NDArray[np.int64], arguments: Sequence[Argument]) -> Arguments:
+        """Return arguments as columns; texts have codes where their name has a meaning."""
+        rows: list[tuple[int, int, int]] = []
+        for index, argument in enumerate(arguments):
+            name = tables.CODES.get(argument.name, NO_MEANING)
+            kind = TYPE_NUMBERS.get(argument.type, argument.type)
+            value = 0
+            if kind == ArgType.STRING and name == tables.MESSAGE:
+                value = index
+            elif kind == ArgType.STRING and name < NO_MEANING:
+                value = self.strings.intern(_encoded(argument.value))
+            elif isinstance(argument.value, int):
+                value = wrapped(argument.value)
+            rows.append((name, kind, value))
+        names, kinds, values = np.array(rows, np.int64).reshape(-1, 3).T
+        every_index = np.arange(len(arguments))
+        return Arguments(
+            record, every_index, kinds.astype(np.uint8), names.astype(np.int32), values, every_index
+        )
+
+    def _text(self, code: int) -> str | None:
+        if code < 0:
+            return None
+        return self.strings.bytes_of(code).decode(errors="surrogateescape")
 
 
-def _is_marker(argument: Argument) -> bool:
-    """Return whether an argument begins a structured printf."""
-    return argument.name == wire.PRINTF and argument.type == "uint64" and argument.value == 0
+def numbers_of(index: int, log: LogRecord, tag: int) -> tuple[int, ...]:
+    """Return what the columns of ``Logs`` have of the record with this index."""
+    return (
+        index,
+        index,
+        wrapped(log.tag_bits),
+        log.severity,
+        wrapped(log.timestamp),
+        wrapped(tag),
+    )
 
 
-def _is_well_known(argument: Argument) -> bool:
-    """Return whether a value belongs into the field that has the argument's name."""
-    if argument.name == "line" and argument.type == "uint64" and argument.value > MAX_LINE:
-        return False
-    return has_type(argument, wire.WELL_KNOWN)
+def lists_of(rows: Arguments, arguments: Sequence[Argument]) -> dict[int, list[Argument]]:
+    """Return arguments by their row of `logs`; the offset of each is its index."""
+    by_row: dict[int, list[Argument]] = {}
+    for row, index in zip(rows.record.tolist(), rows.offset.tolist(), strict=True):
+        by_row.setdefault(row, []).append(arguments[index])
+    return by_row
 
 
-def _place(entry: Entry, name: str, value: Any) -> None:
-    """Put the value of a well-known argument into its field."""
-    if name == "tag":
-        entry.tags.append(value)
-    elif name in wire.LOSSES:
-        entry.dropped = value or entry.dropped
-    else:
-        setattr(entry, name, value)
+def not_reported(rule: Rule, rows: Any, record: Any, offset: Any, value: Any = None) -> None:
+    """Report nothing: what is wrong with records is found where they are read."""
 
 
 def _encoded(text: str) -> bytes:

@@ -72,7 +72,7 @@ __all__ = [
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-ROOM: Final = 1 << 14
+ROOM: Final = 1 << 15
 """Most stretches of a block."""
 BLOCK_BYTES: Final = 4 << 20
 """A block ends behind the first stretch that ends so many bytes after it began."""
@@ -257,6 +257,7 @@ class FramedFile(abc.ABC):
     def many(self, layout: Any, starts: I64, limits: I64, *, for_lines: bool = False) -> Many:
         """Return records of a layout that begin and end at some bytes, to be read."""
         reading = Reading(self.numbers, {}, mirrored=False, for_lines=for_lines)
+        reading.gives_codes = False  # who reads texts enters them itself, but for messages
         return Many(
             reading, layout, ClassRows.of(np.arange(starts.size)), starts, limits, big=False
         )

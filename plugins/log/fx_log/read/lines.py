@@ -32,8 +32,8 @@ __all__ = ["LineWriter"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-BLOCK_BYTES = 1 << 20
-"""Bytes whose lines are written together: some ten times as many."""
+BLOCK_BYTES = 1 << 21
+"""Bytes whose lines are written together: some ten times as many. Half of it takes longer."""
 MOST_SEVERE: Final = 255
 TAGS: Final = PACKET["tags"]
 
@@ -68,7 +68,7 @@ class LineWriter:
         needs_object = frames.fault != 0
         needs_object[~needs_object] = by_objects
         self.objects(frames.take(needs_object))
-        return self.texts.joined()[0]
+        return self.texts.text()
 
     def objects(self, frames: Frames) -> None:
         """Write the lines of stretches that their objects show."""

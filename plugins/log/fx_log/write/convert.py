@@ -18,7 +18,8 @@ from fx_log.export.presentation import SIGNED, UNSIGNED, Head, bytes_by_code, wa
 from fx_log.format import ArgType, Argument
 from fx_log.read.entries import (
     Entry,
-    Meaning,
+    EntryReader,
+    attribution_of,
     component_of,
     rolled_out_of,
     split_attribution,
@@ -79,6 +80,8 @@ MESSAGE_HEAD: Final = name_head("message")
 EMPTY_MESSAGE: Final = text_argument(*MESSAGE_HEAD, b"")
 LONGEST_MESSAGE: Final = 8 * (MAX_VALUE_WORDS - len(EMPTY_MESSAGE) // 8)
 """Bytes that fit into a record without anything else."""
+BATCH: Final = 1024
+"""Records whose meaning is found together."""
 BEHIND: Final = "entries with bytes behind their records"
 NO_LOG: Final = "entries that hold no log"
 """Losses of rings' entries."""
@@ -226,27 +229,25 @@ def legacy(
     ``options`` are the reader's.
     """
     yield StreamHeader()
-    meaning: Meaning | None = None
-    for record in records:
-        if isinstance(record, StreamHeader):
-            continue
-        if isinstance(record, LegacyPacket):
-            packet = record if redactor is None else redactor.redact(record)
-            if packet is not None:
-                yield packet
-            continue
-        if meaning is None:
-            meaning = Meaning("log-ring" if isinstance(record, RingHeader) else "log", options)
-        entry = meaning.entry(record)
-        if entry is None:
-            _leave(record, lost)
-            continue
-        if only_rolled_out(entry):
-            lost["counts of logs rolled out"] += 1
-            continue
-        if isinstance(record, RingEntry) and record.payload:
-            lost[BEHIND] += 1
-        yield to_legacy(entry, lost, fold=fold, redactor=redactor)
+    reader: EntryReader | None = None
+    waiting = iter(records)
+    while batch := list(itertools.islice(waiting, BATCH)):
+        if reader is None:  # a ring begins with its header
+            in_ring = any(isinstance(record, RingHeader) for record in batch)
+            reader = EntryReader(options, in_ring=in_ring)
+        for record, entry in zip(batch, reader.of(batch), strict=True):
+            if isinstance(record, LegacyPacket):
+                packet = record if redactor is None else redactor.redact(record)
+                if packet is not None:
+                    yield packet
+            elif entry is None:
+                _leave(record, lost)
+            elif only_rolled_out(entry):
+                lost["counts of logs rolled out"] += 1
+            else:
+                if isinstance(record, RingEntry) and record.payload:
+                    lost[BEHIND] += 1
+                yield to_legacy(entry, lost, fold=fold, redactor=redactor)
 
 
 def _leave(record: LogFileRecord, lost: Lost) -> None:
@@ -436,13 +437,7 @@ class AttributionConverter:
         self, record: LogRecord, args: Sequence[Argument], component: Component, rolled_out: int
     ) -> list[LogFileRecord]:
         """Return a log that ends with its component."""
-        moniker, url = component
-        appended = [
-            Argument(name=wire.MONIKER, type="string", value=moniker),
-            Argument(name=wire.URL, type="string", value=url),
-        ]
-        if rolled_out:
-            appended.append(Argument(name=wire.ROLLED_OUT, type="uint64", value=rolled_out))
+        appended = attribution_of(*component, rolled_out)
         attributed = record.edited(args=(*args, *appended), tag_bits=0)
         try:
             attributed.pack()

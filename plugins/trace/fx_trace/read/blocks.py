@@ -1,9 +1,9 @@
 """Blocks: the records of a trace as columns, thousands at a time, in reading order.
 
-``FrameList`` (``framing``) finds records, and their classes (``fx_trace.records``) say where fields
-lie, as ``fxframework.wire.blocks`` has it. What providers say about the records behind theirs,
-``Tables`` takes in (``TraceRecord.apply``). What is found is what ``decoder`` finds in one record,
-in the same order.
+``frames`` finds records, and their classes (``fx_trace.records``) say where fields lie, as
+``fxframework.wire.blocks`` has it. What providers say about the records behind theirs, ``Tables``
+takes in (``TraceRecord.apply``). What is found is what ``decoder`` finds in one record, in the same
+order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,28 +21,32 @@ from numpy.typing import NDArray
 
 from fx_trace import records as r
 from fx_trace import rules
-from fx_trace.format import KIND_DAMAGED, MAGIC_WORD, undefined_kind
+from fx_trace.format import undefined_kind
 from fx_trace.indexed import LENT, STRINGS, THREADS
-from fx_trace.kinds import MAX_STRING_INDEX, MAX_THREAD_INDEX, RecordType
+from fx_trace.kinds import MAX_STRING_INDEX, MAX_THREAD_INDEX
 from fx_trace.read.cursor import Provider, Tables
-from fx_trace.read.decoder import RecordReader
-from fx_trace.read.framing import FrameList, RecordBounds
+from fx_trace.read.decoder import Records
+from fx_trace.read.frames import (
+    SPEAKING,
+    SPECIAL,
+    TraceFile,
+    TraceFrames,
+    fields_of,
+    trace_format,
+)
 from fx_trace.rules import RULES
 from fxframework.io.limits import Limits
-from fxframework.io.source import Source
-from fxframework.io.words import U64_MAX, WORD, view_of
+from fxframework.io.words import U64_MAX, WORD
 from fxframework.kernels.pools import Numbering
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import Clock
-from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
-from fxframework.wire.blocks import BlockReader, plan_for
+from fxframework.wire.blocks import BlockReader
 from fxframework.wire.cursor import order_of
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Number
 from fxframework.wire.findings import Noted
-from fxframework.wire.format import every_layout
-from fxframework.wire.framing import BAD_SIZE, ROOM, ListedFrames
 from fxframework.wire.known import LENGTH, START, THERE
 from fxframework.wire.many import ClassRows, Many, Moment, Reference
 from fxframework.wire.runs import Run
@@ -50,18 +54,13 @@ from fxframework.wire.state import ScopedRegistrations
 
 if TYPE_CHECKING:
     from fx_trace.records import TraceRecord
-    from fxframework.wire.records import Layout
 
-__all__ = ["TraceBlocks", "TraceFile"]
+__all__ = ["SPECIAL", "TraceBlocks", "TraceFile", "TraceFrames", "fields_of", "trace_format"]
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-SPECIAL = -1
-"""Instead of the number of a rule: a stretch in which no records are looked for."""
 AS_IT_IS = 1 << 62
 """What findings show is a number as it is, if that is below."""
-SPEAKING = (r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.Initialization)
-"""Classes of records that say something about the provider."""
 EVENT_TYPE: Any
 INFO_TYPE: Any
 PROVIDER_ID: Any
@@ -69,9 +68,6 @@ EVENT_TYPE, INFO_TYPE, PROVIDER_ID = (
     next(field for field in cls.layout.fields if field.name == name)
     for cls, name in ((r.Event, "event"), (r.TraceInfo, "info_type"), (r.ProviderSection, "id"))
 )
-FAMILIES = (
-    r.PlainRecord, r.MetadataRecord, r.SchedulingRecord, r.ProfilerRecord, r.LargeRecord,
-)  # fmt: skip
 BEHIND_FIELDS = 1 << 28
 """The number of the field of findings that come behind those of all fields."""
 ONCE = (int(rules.RESERVED_BITS), int(rules.PADDING_NOT_ZERO))
@@ -86,11 +82,6 @@ WITHOUT_VALUE = frozenset(
 """Rules of findings that show nothing."""
 OF_TEXTS = frozenset(map(int, (rules.NOT_UTF8, rules.OBJECT_NOT_UTF8)))
 """Rules of findings that show the bytes of a text."""
-
-
-def fields_of(cls: Any) -> dict[str, Any]:
-    """Return the fields of a class by name."""
-    return {field.name: field for field in cls.layout.fields}
 
 
 class Pairs:
@@ -112,182 +103,6 @@ class Pairs:
 def as_one(first: I64, second: I64) -> I64:
     """Return two small numbers as one; -1 if one of them is negative."""
     return np.where((first < 0) | (second < 0), -1, first << 32 | second)
-
-
-class TraceFormat:
-    """The records of traces, all families of them, as ``wire.blocks`` takes a format."""
-
-    codes = "FXT"
-    begin = 0
-    choosy = False
-    marked = None
-    registers: tuple[Any, ...] = ()
-    text_tables = (STRINGS, THREADS)
-
-    def __init__(self) -> None:
-        families = [each.layout.family for each in FAMILIES]
-        others = [each.other for each in families if each.other is not None]
-        self.classes = [*(cls for each in families for cls in each.members), *others, r.Unknown]
-        self.candidates = [[cls] for cls in self.classes]
-        self.compiled: dict[Any, Any] = {}
-
-    def layouts(self) -> Iterator[Layout]:
-        """Yield the layouts of all records, and of the parts in them."""
-        return every_layout(cls.layout for cls in self.classes)
-
-    @functools.cached_property
-    def kinds(self) -> list[list[tuple[int, int, int]]]:
-        """By record type: mask and value of headers of each class, and its number; others last."""
-        found: list[list[tuple[int, int, int]]] = [[] for _ in r.MASKS]
-        for header, cls in r.BY_HEADER.items():
-            kind = r.TYPE.get(header)
-            mask = wrapped(r.MASKS[kind])
-            found[kind].append((mask, wrapped(header), self.classes.index(cls)))
-        for kind, cls in r.BY_TYPE.items():
-            found[kind].append((0, 0, self.classes.index(cls)))
-        return found
-
-    @functools.cached_property
-    def by_type(self) -> NDArray[np.int32]:
-        """By record type, the number of the only class that it has; else that of unknown ones."""
-        numbers = np.full(len(self.kinds), self.classes.index(r.Unknown), np.int32)
-        for kind, classes in enumerate(self.kinds):
-            if r.MASKS[kind] == r.TYPE.limit and classes:
-                numbers[kind] = classes[0][2]
-        return numbers
-
-    def entries_of(self, headers: I64) -> NDArray[np.int32]:
-        """Return the numbers of the classes of headers."""
-        kinds = headers & r.TYPE.limit
-        entries = self.by_type.take(kinds)
-        for kind in np.flatnonzero(np.bincount(kinds)).tolist():
-            if r.MASKS[kind] == r.TYPE.limit:
-                continue
-            rows = np.flatnonzero(kinds == kind)
-            for mask, value, number in self.kinds[kind]:
-                is_of_class = headers[rows] & mask == value
-                entries[rows[is_of_class]] = number
-                rows = rows[~is_of_class]
-        return entries
-
-
-@functools.cache
-def trace_format() -> TraceFormat:
-    """Return the records of traces."""
-    format: Any = TraceFormat()
-    for cls in SPEAKING:
-        plan_for(format).classes[cls].stops = True  # later records depend on what it says
-    for cls in format.classes:
-        args = fields_of(cls).get("args")
-        if args is not None:
-            args.in_rows = True
-    return format  # type: ignore[no-any-return]
-
-
-class TraceFile:
-    """The bytes that the records of a trace lie in, in reading order, and its stretches.
-
-    ``source`` has the bytes of the file, or those of an image of a trace buffer put in order.
-    ``stretches`` are the parts of it: where they begin and end, and whether records are in them.
-    ``special`` returns what is shown of others, of damage, and with ``apart`` of metadata, which
-    then says nothing about other records; None for what an archive would have there.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        *,
-        big_endian: bool = False,
-        limits: Limits,
-        stretches: list[tuple[int, int, bool]],
-        special: Callable[[int, int], TraceRecord | None] = lambda _start, _end: None,
-        apart: bool = False,
-        offset_of: Callable[[I64], I64] = lambda places: places,
-        counted_as: Callable[[int], int] = lambda _place: KIND_DAMAGED,
-    ) -> None:
-        self.source = source
-        self.view = view_of(source.data) if source.size else memoryview(b"")
-        self.big_endian = big_endian
-        words = source.words().view(np.int64)
-        self.words: I64 = words.byteswap() if big_endian else words
-        self.bounds = RecordBounds(self.words, limits.max_record)
-        self.stretches = stretches
-        self.special = special
-        self.apart = apart
-        self.begins_wrong = False
-        """Whether an archive has no magic number."""
-        self.offset_of = offset_of
-        self.counted_as = counted_as
-        """Returns the number of the kind as which a stretch at a place counts that has no records;
-        -1 for none."""
-
-    @classmethod
-    def archive(cls, source: Source, *, big_endian: bool, limits: Limits) -> TraceFile:
-        """Return the bytes of an archive, which are records from the first to the last."""
-        whole = source.size // WORD * WORD
-        odd = [(whole, source.size, False)] if whole < source.size else []
-        file = cls(
-            source,
-            big_endian=big_endian,
-            limits=limits,
-            stretches=[(0, whole, True), *odd],
-        )
-        file.begins_wrong = source.size > 0 and file.words[:1].tolist() != [wrapped(MAGIC_WORD)]
-        return file
-
-
-class TraceFrames(ListedFrames):
-    """Where the records of a trace begin and end."""
-
-    def __init__(self, file: TraceFile) -> None:
-        super().__init__(big=file.big_endian)
-        self.file = file
-        self.kinds_found = np.zeros(ROOM, np.int64)
-        self.list = FrameList(file.bounds, ROOM)
-        self.left = iter(file.stretches)
-        self.in_records = False
-        self.start = 0
-        """The word at which the next row begins."""
-        self.fault, self.value = np.zeros((2, 0), np.int64)
-        """Columns of the stretches that were listed last: rule and value."""
-        self.entry = np.zeros(0, np.int32)
-
-    def take(self, rows: slice) -> tuple[int, int]:
-        """Let listed rows be those that were read; return how many, and why they end."""
-        self.faults = self.fault[rows]
-        self.values = self.value[rows]
-        self.entries = self.entry[rows]
-        return self.places.size, 0
-
-    def list_more(self) -> None:
-        """List the next stretches."""
-        count = self.list.run() if self.in_records else 0
-        if count:
-            columns = (self.list.end, self.list.fault, self.list.value)
-            end, fault, value = (np.array(column[:count]) for column in columns)
-            begin = np.append(self.start, end[:-1])
-            self.start = int(end[-1])
-            self.begin, self.end, self.fault, self.value = WORD * begin, WORD * end, fault, value
-            self.entry = self.entries_of(begin, fault)
-            return
-        start, stop, self.in_records = next(self.left)
-        if self.in_records:
-            self.list.pos = self.start = start // WORD
-            self.file.bounds.total = stop // WORD
-            return
-        self.begin, self.end = np.array([start]), np.array([stop])
-        self.fault = self.value = np.array([SPECIAL])
-        self.entry = np.array([BAD_SIZE], np.int32)
-
-    def entries_of(self, begin: I64, fault: I64) -> NDArray[np.int32]:
-        """Return the numbers of the classes of the records at some words."""
-        headers = self.file.words.take(begin)
-        entries = trace_format().entries_of(headers)
-        faulty = np.flatnonzero(fault)
-        entries[faulty[fault[faulty] != rules.UNKNOWN_RECORD]] = BAD_SIZE
-        if self.file.apart:
-            entries[r.TYPE.get(headers) == RecordType.METADATA] = BAD_SIZE
-        return entries
 
 
 class BlockTables(Tables):
@@ -373,22 +188,16 @@ class Details:
         return self.values[-1 - number] if number < 0 else number
 
 
-class Objects:
+class Objects(Records):
     """Reads the record at ``at`` as an object, in place of ``fxframework.wire.walk.Walk``."""
 
     views = last = None
 
     def __init__(self, file: TraceFile, frames: TraceFrames) -> None:
-        self.file = file
-        self.frames = frames
-        self.reader = RecordReader(big_endian=file.big_endian)
+        super().__init__(file, frames)
         self.details = Details()
         self.state: Any = None
-        self.at = 0
-        self.place = 0
-        """The place of the record read last."""
-        self.in_run = True
-        """Whether what is read is part of a run, which takes in itself what is said there."""
+        self.applies = False  # a run takes in itself what is said there
 
     def next(self) -> tuple[TraceRecord, list[tuple[int, int, int]]]:
         """Return the record, and rule, offset and value of its findings; go behind it."""
@@ -396,29 +205,6 @@ class Objects:
         record, found = self.read()
         number_of = self.details.number_of
         return record, [(int(rule), offset, number_of(value)) for rule, offset, value in found]
-
-    def read(self) -> tuple[TraceRecord, list[Found]]:
-        """Return the record, and what was found; go behind it."""
-        self.place = self.at
-        frames = self.frames
-        row = frames.row_of(self.at)
-        begin, end = int(frames.begin[row]), int(frames.end[row])
-        self.at = end
-        fault = int(frames.fault[row])
-        if fault == SPECIAL or (fault == 0 and frames.entry[row] == BAD_SIZE):
-            special = self.file.special(begin, end)
-            if special is not None:
-                return special, []
-        rule = RULES.numbered(fault) if fault > 0 else None
-        value: object = int(frames.value[row])
-        header = 0
-        if fault == SPECIAL:
-            rule = rules.ODD_BYTES
-            value = rules.odd_bytes_detail(end)
-        else:
-            header = int(self.file.words[begin // WORD]) & U64_MAX
-        frame = begin, end, header, rule
-        return self.reader.stretch(self.file.view, frame, value, applies=not self.in_run)
 
 
 class Turn(NamedTuple):
@@ -633,13 +419,13 @@ class TraceBlocks(BlockReader):
     def begin_walk(self) -> None:
         """Let objects be read from where the reader is, between runs."""
         super().begin_walk()
-        self.walk.in_run = False
+        self.walk.applies = True
         self.speakers.speak()
 
     def end_walk(self) -> None:
         """Go on behind the objects that were read."""
         super().end_walk()
-        self.walk.in_run = True
+        self.walk.applies = False
 
     def next_object(self) -> tuple[TraceRecord, list[tuple[int, int, int]]]:
         """Return the next record as an object, and its findings."""

@@ -22,7 +22,7 @@ from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import BUFFER_HEADER_BYTES, MODE_NAMES, BufferingMode
 from fx_trace.indexed import HexBits
-from fx_trace.read.framing import RecordBounds
+from fx_trace.read.frames import sizes_end
 from fx_trace.records import TraceRecord
 from fxframework.errors import Rule, refusal
 from fxframework.io.words import WORD
@@ -307,8 +307,6 @@ def reading_plan(header: BufferHeader, data: U8) -> Iterator[Region]:
     Durable, then the older rolling buffer where they were ever switched, then the current one.
     ``header`` is sound but for the size of the image, ``data`` all bytes of it, shape (size,).
     """
-    whole = data.size // WORD * WORD
-    words = data[:whole].view("<i8")
     buffers = header.buffers()
     if header.mode != ONESHOT:
         rolling = buffers[1:]
@@ -320,10 +318,10 @@ def reading_plan(header: BufferHeader, data: U8) -> Iterator[Region]:
         scanned = header.mode == ONESHOT or not end
         used = min(end, there // WORD * WORD)
         if scanned:
-            limit = (offset + there) // WORD
+            limit = (offset + there) // WORD * WORD
             used = 0
             if there:
-                used = WORD * RecordBounds(words).sizes_end(offset // WORD, limit) - offset
+                used = sizes_end(data, offset, limit) - offset
         yield Region(
             name=name, offset=offset, used=used, size=there, recorded_end=end, scanned=scanned
         )

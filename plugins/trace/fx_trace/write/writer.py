@@ -58,9 +58,9 @@ from fx_trace.write.arguments import (
     Koid,
     Thread,
     Value,
-    _check_length,
     argument_pairs,
     argument_records,
+    check_length,
     check_record,
     check_word,
     current_thread,
@@ -347,16 +347,16 @@ class TraceWriter:
         state = outgoing_state
         if isinstance(state, str):
             state = _STATES.get(state, state)
-        what = "context_switch"
-        head = CONTEXT_SWITCH | fitted_bits(what, "cpu", cpu, SWITCH_CPU.width) << SWITCH_CPU.low
-        head |= SWITCH_STATE.put(fitted_bits(what, "outgoing_state", state, SWITCH_STATE.width))
+        subject = "context_switch"
+        head = CONTEXT_SWITCH | fitted_bits(subject, "cpu", cpu, SWITCH_CPU.width) << SWITCH_CPU.low
+        head |= SWITCH_STATE.put(fitted_bits(subject, "outgoing_state", state, SWITCH_STATE.width))
         words = (
-            check_word(what, "timestamp", self._now() if ticks is None else ticks),
-            check_word(what, "outgoing_tid", outgoing_tid),
-            check_word(what, "incoming_tid", incoming_tid),
+            check_word(subject, "timestamp", self._now() if ticks is None else ticks),
+            check_word(subject, "outgoing_tid", outgoing_tid),
+            check_word(subject, "incoming_tid", incoming_tid),
         )
         weights = {"incoming_weight": incoming_priority, "outgoing_weight": outgoing_priority}
-        return self._scheduling(what, head, words, with_weights(what, weights, args))
+        return self._scheduling(subject, head, words, with_weights(subject, weights, args))
 
     def wakeup(
         self,
@@ -368,13 +368,15 @@ class TraceWriter:
         args: Arguments = (),
     ) -> bool:
         """Write a wakeup of a thread (Thread wakeup record); its priority becomes ``weight``."""
-        what = "thread_wakeup"
-        head = THREAD_WAKEUP | fitted_bits(what, "cpu", cpu, SWITCH_CPU.width) << SWITCH_CPU.low
+        subject = "thread_wakeup"
+        head = THREAD_WAKEUP | fitted_bits(subject, "cpu", cpu, SWITCH_CPU.width) << SWITCH_CPU.low
         words = (
-            check_word(what, "timestamp", self._now() if ticks is None else ticks),
-            check_word(what, "tid", tid),
+            check_word(subject, "timestamp", self._now() if ticks is None else ticks),
+            check_word(subject, "tid", tid),
         )
-        return self._scheduling(what, head, words, with_weights(what, {"weight": priority}, args))
+        return self._scheduling(
+            subject, head, words, with_weights(subject, {"weight": priority}, args)
+        )
 
     # --- Other records --------------------------------------------------------------------------
 
@@ -455,8 +457,8 @@ class TraceWriter:
 
         def make() -> bytes:
             # Durable records must not depend on slots that may be reused.
-            mine = inline_record(record) if durable else self._slotted(record)
-            data = mine.pack(big_endian=self.big_endian)
+            own_record = inline_record(record) if durable else self._slotted(record)
+            data = own_record.pack(big_endian=self.big_endian)
             if len(data) > wire.MAX_LARGE_BYTES:
                 raise refusal(
                     rules.TOO_LARGE,
@@ -472,7 +474,8 @@ class TraceWriter:
         slots: Slots[Any] = self.strings
         value: Any = getattr(record, "value", None)
         if isinstance(record, r.ThreadRecord):
-            slots, value = self.threads, (record.pid, record.tid)
+            slots = self.threads
+            value = record.pid, record.tid
         if not self._destination.keeps_order and slots.at(record.index) not in (None, value):
             raise refusal(
                 rules.CONTRADICTION,
@@ -482,10 +485,10 @@ class TraceWriter:
         if not self._put(data, durable=True):
             return False
         if record.index:
-            before = slots.evictions
+            evictions_before = slots.evictions
             slots.put(record.index, value)
             slots.keep()
-            if slots.evictions != before:
+            if slots.evictions != evictions_before:
                 self._lost(slots)
             if slots is self.strings and value:
                 self._refs[value] = record.index
@@ -502,6 +505,7 @@ class TraceWriter:
         return attrs.evolve(record, **changes)
 
     def _refs_of(self, holder: TraceRecord | r.Argument) -> dict[str, int] | None:
+        """Return the indexes of what has a slot, or gets one; None for none."""
         refs: dict[str, int] = {}
         for field in references(holder.layout, holder.__dict__):
             value = getattr(holder, field.name)
@@ -570,43 +574,43 @@ class TraceWriter:
         word: Any,
     ) -> bytes:
         """Return an event's record if not all references are in slots, or a value is invalid."""
-        what = wire.EVENT_NAMES[kind]
-        words = [0, check_word(what, "timestamp", timestamp)]
-        thread_ref = self._thread(what, thread)
+        subject = wire.EVENT_NAMES[kind]
+        words = [0, check_word(subject, "timestamp", timestamp)]
+        thread_ref = self._thread(subject, thread)
         if not thread_ref:
             words += map(operator.index, thread)
-        category_ref = self._string(category, f"{what}: category", words)
-        name_ref = self._string(name, f"{what}: name", words)
+        category_ref = self._string(category, f"{subject}: category", words)
+        name_ref = self._string(name, f"{subject}: name", words)
         head = RecordType.EVENT | EVENT_KIND.put(kind) | EVENT_THREAD.put(thread_ref)
         head |= EVENT_CATEGORY.put(category_ref) | EVENT_NAME.put(name_ref)
         count = self._arguments(words, args) if args else 0
         if word is not ...:
-            words.append(check_word(what, LAST_WORD.get(kind, "id"), word))
-        record = self._packed(what, head | EVENT_ARGS.put(count), words)
+            words.append(check_word(subject, LAST_WORD.get(kind, "id"), word))
+        record = self._packed(subject, head | EVENT_ARGS.put(count), words)
         if thread_ref and not (category_ref | name_ref) & wire.INLINE_STRING:
             self._heads[kind, category, name, tuple(thread)] = head
         return record
 
     def _scheduling(
-        self, what: str, head: int, fields: tuple[int, ...], args: list[tuple[str, Value]]
+        self, subject: str, head: int, fields: tuple[int, ...], args: list[tuple[str, Value]]
     ) -> bool:
         """Write a scheduling record with arguments."""
 
         def make() -> bytes:
             words = [0, *fields]
             count = self._arguments(words, args) if args else 0
-            return self._packed(what, head | SWITCH_ARGS.put(count), words)
+            return self._packed(subject, head | SWITCH_ARGS.put(count), words)
 
         with self._lock:
             return self._put(self._made(make))
 
-    def _packed(self, what: str, head: int, words: list[int]) -> bytes:
+    def _packed(self, subject: str, head: int, words: list[int]) -> bytes:
         """Return a record's bytes, with the size in the header."""
         size = len(words)
         if size > wire.MAX_RECORD_WORDS:
             raise refusal(
                 rules.TOO_LARGE,
-                f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
+                f"{subject}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
             )
         words[0] = head | SIZE.put(size)
         if size < len(self._packs):
@@ -646,42 +650,43 @@ class TraceWriter:
 
     def _argument(self, words: list[int], name: str, value: Any) -> None:
         """Append an argument of any type."""
-        what = f"argument {reprlib.repr(name)}"
-        at = len(words)
+        subject = f"argument {reprlib.repr(name)}"
+        header_place = len(words)
         words.append(0)
-        header = ARG_NAME.put(self._string(name, f"{what}: name", words))
-        typed = type_of(value)
-        if typed is None:
+        header = ARG_NAME.put(self._string(name, f"{subject}: name", words))
+        type_and_value = type_of(value)
+        if type_and_value is None:
             raise refusal(
                 rules.WRONG_TYPE,
-                f"{what}: a value of type {type(value).__name__} has no argument type",
+                f"{subject}: a value of type {type(value).__name__} has no argument type",
             )
-        kind, value = typed
+        kind, value = type_and_value
         if kind in RANGES:
-            header |= number_bits(what, kind, value, words)
+            header |= number_bits(subject, kind, value, words)
         elif kind == ArgType.DOUBLE:
-            words += _WORD(double_bytes(what, value))
+            words += _WORD(double_bytes(subject, value))
         elif kind == ArgType.STRING:
-            header |= ARG_STRING_REF.put(self._string(value, f"{what}: value", words))
+            header |= ARG_STRING_REF.put(self._string(value, f"{subject}: value", words))
         elif kind == ArgType.BOOL:
             header |= ARG_TRUTH.put(bool(value))
         elif kind == ArgType.BLOB:
             if len(value) > wire.MAX_RECORD_WORDS * 8:
                 raise refusal(
-                    rules.TOO_LARGE, f"{what}: {len(value)} bytes do not fit into a record"
+                    rules.TOO_LARGE, f"{subject}: {len(value)} bytes do not fit into a record"
                 )
             header |= ARG_VALUE.put(len(value))
             words += self._stream(value)
-        size = len(words) - at
+        size = len(words) - header_place
         if size > wire.MAX_RECORD_WORDS:
             raise refusal(
-                rules.TOO_LARGE, f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit"
+                rules.TOO_LARGE,
+                f"{subject}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
             )
-        words[at] = header | ARG_SIZE.put(size) | kind
+        words[header_place] = header | ARG_SIZE.put(size) | kind
 
     # --- Slots ----------------------------------------------------------------------------------
 
-    def _string(self, text: str, what: str, words: list[int] | None = None) -> int:
+    def _string(self, text: str, subject: str, words: list[int] | None = None) -> int:
         """Return a reference to a string; append an inline string to ``words``."""
         try:
             ref = self._refs.get(text, -1)
@@ -689,12 +694,12 @@ class TraceWriter:
             ref = -1
         if ref >= 0:
             return ref
-        data = encoded_text(what, text)
-        _check_length(what, "", data, wire.MAX_STRING_BYTES)
-        before = self.strings.evictions
+        data = encoded_text(subject, text)
+        check_length(subject, "", data, wire.MAX_STRING_BYTES)
+        evictions_before = self.strings.evictions
         index = self.strings.take(text)
         if index:
-            if self.strings.evictions != before:
+            if self.strings.evictions != evictions_before:
                 self._lost(self.strings)
             record = r.StringRecord(index=index, value=text).pack(big_endian=self.big_endian)
             self._staged.append((record, self.strings, text))
@@ -704,25 +709,28 @@ class TraceWriter:
             words += self._stream(data)
         return wire.INLINE_STRING | len(data)
 
-    def _thread(self, what: str, thread: Thread) -> int:
+    def _thread(self, subject: str, thread: Thread) -> int:
         """Return a reference to a thread; 0 for inline."""
         try:
             pid, tid = thread
         except (TypeError, ValueError):
             raise refusal(
                 rules.WRONG_TYPE,
-                f"{what}: a thread is (process, thread), not {reprlib.repr(thread)}",
+                f"{subject}: a thread is (process, thread), not {reprlib.repr(thread)}",
             ) from None
-        thread = check_word(what, "the thread's process", pid), check_word(what, "thread", tid)
+        thread = (
+            check_word(subject, "the thread's process", pid),
+            check_word(subject, "thread", tid),
+        )
         return self.threads.index.get(thread) or self._new_thread(thread)
 
     def _new_thread(self, thread: Thread) -> int:
-        before = self.threads.evictions
+        evictions_before = self.threads.evictions
         pid, tid = thread
         data = r.ThreadRecord(index=0, pid=pid, tid=tid)
         data.pack()
         index = self.threads.take(thread)
-        if self.threads.evictions != before:
+        if self.threads.evictions != evictions_before:
             self._lost(self.threads)
         if index:
             data.index = index
@@ -736,7 +744,7 @@ class TraceWriter:
         return struct.unpack(f"{order}{-(-len(data) // 8)}Q", pad8(data))
 
     def _lost(self, slots: Slots[Any]) -> None:
-        """Clear what depended on a slot that has a new value."""
+        """Clear subject depended on a slot that has a new value."""
         self._heads.clear()
         if slots is self.strings:
             self._refs.pop(slots.evicted, None)  # type: ignore[arg-type]
@@ -752,7 +760,7 @@ class TraceWriter:
 
         If encoding fails, nothing is registered.
         """
-        again = False
+        is_repeated = False
         try:
             while True:
                 evictions = self.strings.evictions + self.threads.evictions
@@ -760,31 +768,35 @@ class TraceWriter:
                 if self.strings.evictions + self.threads.evictions != evictions:
                     # It may refer to a value that lost its slot during encoding.
                     self._heads.clear()
-                    self.strings.paused = self.threads.paused = again
-                    again = True
+                    # Should it happen again, no slots are assigned any more.
+                    self.strings.paused = is_repeated
+                    self.threads.paused = is_repeated
+                    is_repeated = True
                 elif self._register():
                     return record
         except MISTAKES as error:
             raise mistaken(error) from error
         finally:
-            self.strings.paused = self.threads.paused = False
+            self.strings.paused = False
+            self.threads.paused = False
             self._unstage()
 
     def _register(self) -> bool:
         """Put the staged records. Return False if the destination has no more room."""
-        staged, self._staged = self._staged, []
-        refused = False
+        staged = self._staged
+        self._staged = []
+        is_refused = False
         for record, slots, value in staged:
-            refused = refused or not self._destination.has_room(len(record))
-            if refused or not self._put(record, durable=True):
+            is_refused = is_refused or not self._destination.has_room(len(record))
+            if is_refused or not self._put(record, durable=True):
                 slots.drop(value)
                 slots.close()
-                refused = True
+                is_refused = True
         self.strings.keep()
         self.threads.keep()
-        if refused:
+        if is_refused:
             self._forget()
-        return not refused
+        return not is_refused
 
     def _unstage(self) -> None:
         if self._staged:

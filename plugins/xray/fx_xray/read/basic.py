@@ -24,23 +24,23 @@ from fx_xray.format import (
     BasicArgument,
     BasicFunction,
 )
-from fx_xray.read.buffers import Frames, Notes, Stretches
+from fx_xray.read.buffers import Frames, Notes, SoundRows
 from fx_xray.read.columns import latest, shifted
 from fx_xray.read.frames import ROOM, Records
 from fxframework.errors import Rule
-from fxframework.kernels.sorting import begins_of_runs
 
 __all__ = ["BasicFrames"]
 
 I64 = NDArray[np.int64]
 TYPE_BYTES = 2
-PROCESS_BITS = 32
+THREADS = 1 << 32
+"""More numbers of threads than there are."""
 WHO = ("function_id", "thread", "process")
 """Fields of a record that say whose it is; of a thread, the process has the bits above."""
 
 
 class BasicFrames:
-    """Reads the records of basic mode; of its ``stretches``, a block is a thread (``_threads``)."""
+    """Reads the records of basic mode; of its ``sound`` rows, a block is a thread."""
 
     cuts = 0
 
@@ -51,7 +51,9 @@ class BasicFrames:
         self.at = HEADER_BYTES
         self.ordinal = 1
         self.kinds = np.zeros(len(KIND_NAMES), np.int64)
-        self.stretches = Stretches()
+        self.sound = SoundRows()
+        self.last_thread: int | None = None
+        """The thread of the last record, if that is sound."""
         self.losses: list[I64] = []
         # The last sound call before a block, if arguments of it may follow, and the last thread.
         self.call: tuple[int, int] | None = None
@@ -104,11 +106,11 @@ class BasicFrames:
         for rows, columns in ((calls, who_calls), (arguments, who_argues)):
             function[rows], thread[rows], process[rows] = columns
         if self.version >= BASIC_PID_VERSION:
-            thread |= process << PROCESS_BITS
+            thread += process * THREADS
         is_called, is_orphan = self._called(is_call, is_argument, function, thread)
         rows_found = np.flatnonzero(is_orphan)
         report(rules.BASIC_ORPHAN, rows_found, function[rows_found])
-        self._add_stretches(begin, end, fault == 0, is_orphan, thread)
+        self._add_sound(begin, fault == 0, is_orphan, thread)
         shown_kind = np.where(fault > 0, DAMAGED, np.where(is_argument, CALL_ARGUMENT, FUNCTION))
         self.kinds += np.bincount(shown_kind, minlength=self.kinds.size)
         lost = np.flatnonzero(fault)
@@ -146,21 +148,17 @@ class BasicFrames:
                 self.call = int(function[last_call]), int(thread[last_call])
         return is_called, is_orphan
 
-    def _add_stretches(
-        self, begin: I64, end: I64, is_sound: Any, is_orphan: Any, thread: I64
-    ) -> None:
-        """Enter what one thread wrote at a time; arguments of no call begin a new one."""
-        sound_before = np.append(False, is_sound[:-1])
-        same_thread = ~begins_of_runs(thread)
+    def _add_sound(self, begin: I64, is_sound: Any, is_orphan: Any, thread: I64) -> None:
+        """Enter what one thread wrote at a time; arguments of no call begin a new row."""
+        sound_before = np.append(self.last_thread is not None, is_sound[:-1])
+        same_thread = thread == np.append(self.last_thread or 0, thread[:-1])
         begins = is_sound & ~(sound_before & same_thread & ~is_orphan)
-        follows = np.append(begins[1:] | ~is_sound[1:], True)
-        first_rows = np.flatnonzero(begins)
-        last_rows = np.flatnonzero(is_sound & follows[: begin.size])
-        nothing = np.zeros(first_rows.size, np.int64)
-        self.stretches.add(
-            begin[first_rows],
-            end[last_rows],
-            thread[first_rows],
-            nothing,
-            np.where(is_orphan[first_rows], ORPHAN, 0),
-        )
+        # The first of the counts is of what goes on with the last row before.
+        rows = np.cumsum(begins)
+        counts = np.bincount(rows[is_sound], minlength=int(rows[-1]) + 1)
+        first = np.flatnonzero(begins)
+        self.sound.lengthen(int(counts[0]))
+        nothing = np.zeros(first.size, np.int64)
+        flags = np.where(is_orphan[first], ORPHAN, 0)
+        self.sound.add(begin[first], counts[1:], nothing, thread[first], flags)
+        self.last_thread = int(thread[-1]) if is_sound[-1] else None

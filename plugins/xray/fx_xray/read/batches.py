@@ -227,7 +227,7 @@ def _functions(passed: CallPass, names: FunctionNames) -> Columns:
         column_codes: NDArray[np.int32] = column(np.int32, lambda id: code_of(of(id), strings), -1)
         return column_codes
 
-    objects = ids >> wire.OBJECT_SHIFT
+    objects = ids // wire.OBJECT_IDS
     return {
         "offset": lambda: _first_offsets(log, ids),
         "id": ids.astype(np.uint32),

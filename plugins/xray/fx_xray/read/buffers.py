@@ -1,7 +1,7 @@
 """Buffers: what records of the flight data recorder say to each other, of a block at once.
 
 Which buffer a record is in, whether it may follow the one before, which times were cut, and what of
-it can be read as events (``Stretches``). ``frames.FdrPolicy`` has found where the records are.
+it can be read as events (``SoundRows``). ``frames.FdrPolicy`` has found where the records are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import (
-    BIG_METADATA_KIND,
     BUFFER_EXTENTS,
     CALL_ARGUMENT,
     CPU_TSC_AT,
@@ -25,25 +24,21 @@ from fx_xray.format import (
     CUT_RECORD_JUMP,
     CUT_SHORT,
     DAMAGED,
-    DELTA_AT,
     EARLY,
     END_OF_BUFFER,
     ENTER_ARG,
     EVENT_DELTA_VERSION,
     EXTENTS_VERSION,
+    FIRST,
+    FOLLOWS,
     FOREIGN_TYPED,
     FUNCTION,
     FUNCTION_BYTES,
-    FUNCTION_DELTA_AT,
-    FUNCTION_ID,
-    FUNCTION_KIND,
     HAS_PID,
     HAS_THREAD,
     INHABITED,
-    IS_METADATA,
     KIND_NAMES,
     METADATA_BYTES,
-    METADATA_KIND,
     NEW_BUFFER,
     NEW_CPU,
     OF_LAST,
@@ -59,16 +54,18 @@ from fx_xray.format import (
     WALL_TIME,
     WALLED,
     WRAP_TSC_AT,
+    Fdr,
+    Function,
     TypedEvent,
     place,
 )
 from fx_xray.read.columns import expanded, latest, shifted
-from fx_xray.read.frames import ROOM, FdrPolicy, Found, Records, Rows, function_fields
+from fx_xray.read.frames import IS_EVENT, ROOM, FdrPolicy, Found, Records, Rows
 from fxframework.errors import Rule
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs
 from fxframework.kit.scanned import FINDING_FIELDS
 
-__all__ = ["MOST_CUTS", "FdrFrames", "Frames", "Notes", "Stretches"]
+__all__ = ["MOST_CUTS", "FdrFrames", "Frames", "Notes", "SoundRows", "are_far", "mended_times"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -102,39 +99,37 @@ def followers() -> Bools:
 MAY_FOLLOW: Final = followers()
 CALLS: Final = [FUNCTION, CALL_ARGUMENT, CUSTOM_EVENT, TYPED_EVENT]
 """Kinds of records that say something of their thread."""
-IS_CALL, IS_CLOCK, IS_EVENT = (
-    np.isin(np.arange(START + 1), kinds)
-    for kinds in (CALLS, [NEW_CPU, TSC_WRAP], [CUSTOM_EVENT, TYPED_EVENT])
-)
+IS_CALL, IS_CLOCK = (np.isin(np.arange(START + 1), kinds) for kinds in (CALLS, [NEW_CPU, TSC_WRAP]))
 
 
-class Stretches:
-    """Sound records that follow each other in one buffer, or in basic mode in one thread.
+class SoundRows:
+    """Rows of sound records, which events are read of.
 
-    ``table`` gives columns: ``start``, ``stop``, ``block`` (the buffer, in basic mode the thread),
-    ``tsc`` (of a record that was cut, its time) and ``flags``.
+    ``table`` gives columns: ``begin``, ``count`` (records), ``block`` (the buffer, in basic mode
+    the thread), ``code`` (the kind of the records) and ``flags``. ``cut_times`` are the times of
+    the rows that were CUT.
     """
 
     def __init__(self) -> None:
-        self.parts: list[I64] = []
+        self.parts: list[tuple[NDArray[Any], ...]] = []
+        self.cut_times: list[int] = []
 
-    def add(self, start: I64, stop: I64, block: I64, tsc: I64, flags: I64) -> None:
-        """Add some; the first goes on with the last one before where both are of one kind."""
-        if not start.size:
-            return
-        rows = np.stack([start, stop, block, tsc, flags])
-        if self.parts:
-            last_part = self.parts[-1]
-            goes_on = last_part[1, -1] == start[0] and last_part[2, -1] == block[0]
-            if goes_on and not (last_part[4, -1] & CUT or flags[0]):
-                last_part[1, -1] = stop[0]
-                rows = rows[:, 1:]
-        if rows.size:
-            self.parts.append(rows)
+    def add(self, begin: I64, count: I64, code: Any, block: I64, flags: Any) -> None:
+        """Add some."""
+        if begin.size:
+            bytes_of_row = (code.astype(np.uint8), flags.astype(np.uint8))
+            self.parts.append((begin, count.astype(np.int32), block, *bytes_of_row))
 
-    def table(self) -> I64:
-        """Return the columns, int64 of shape (5, stretches)."""
-        return np.concatenate([np.zeros((5, 0), np.int64), *self.parts], axis=1)
+    def lengthen(self, count: int) -> None:
+        """Let the last row have so many records more."""
+        if count:
+            self.parts[-1][1][-1] += count
+
+    def table(self) -> list[NDArray[Any]]:
+        """Return the columns, each of shape (rows,); they are no longer held here."""
+        parts = self.parts or [(*np.zeros((3, 0), np.int64), *np.zeros((2, 0), np.uint8))]
+        self.parts = []
+        return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 class Notes:
@@ -221,7 +216,7 @@ class FdrFrames:
     """Reads the records of a trace of the flight data recorder, block by block.
 
     With ``mends``, records that were cut in half are read as what they were, and the ones in their
-    second halves too. After the last block, ``buffers``, ``stretches`` and ``losses`` are whole.
+    second halves too. After the last block, ``buffers``, ``sound`` and ``losses`` are whole.
     """
 
     def __init__(
@@ -237,7 +232,7 @@ class FdrFrames:
         self.ordinal = 1
         """The number of the next record; 0 is the header."""
         self.kinds = np.zeros(len(KIND_NAMES), np.int64)
-        self.stretches = Stretches()
+        self.sound = SoundRows()
         self.losses: list[I64] = []
         self.blocks_done: list[I64] = []
         self.buffer_count = 0
@@ -398,7 +393,7 @@ class Block:
         tsc = np.empty(clock.size, np.int64)
         for kind in (NEW_CPU, TSC_WRAP):
             mine = rows.kind[clock] == kind
-            tsc[mine] = self.records.metadata(kind, rows.begin[clock[mine]], "tsc")[0]
+            (tsc[mine],) = self.records.metadata(kind, rows.begin[clock[mine]], "tsc")
         tsc[clock == self.cut_row] = self.mended
         self.clock = clock
         self.clock_tsc = tsc
@@ -421,21 +416,25 @@ class Block:
             base[:1] += np.concatenate([self._deltas(rows) for rows in carry.owed]).sum()
         buffer = self.local[clock]
         is_timed = np.diff(buffer, prepend=0 if carry.is_timed else -1) == 0
-        apart = tsc - base
-        is_later = tsc.view(np.uint64) >= base.view(np.uint64)
-        far = np.where(is_later, apart, -apart).view(np.uint64)
-        jumps = np.flatnonzero(is_timed & (far > np.uint64(CUT_RECORD_JUMP)))
-        self.jumps = clock[jumps], apart[jumps]
+        jumps = np.flatnonzero(is_timed & are_far(tsc, base))
+        self.jumps = clock[jumps], (tsc - base)[jumps]
         if not jumps.size or self.records.big or not self.frames_read.mends:
             return -1
         if self.frames_read.cuts >= MOST_CUTS:
             return -1
-        mended, is_cut = self._mended(clock[jumps], base[jumps])
+        rows_cut = clock[jumps]
+        mended, is_cut = mended_times(
+            self.records,
+            rows.kind[rows_cut],
+            rows.begin[rows_cut],
+            base[jumps],
+            ends=self.version < EXTENTS_VERSION,
+        )
         cuts = np.flatnonzero(is_cut)
         if not cuts.size:
             return -1
         self.mended = int(mended[cuts[0]])
-        return int(clock[jumps[cuts[0]]])
+        return int(rows_cut[cuts[0]])
 
     def _advances(self, row: I64) -> I64:
         """Return begin, records and kind of rows, of shape (3, rows)."""
@@ -445,34 +444,15 @@ class Block:
     def _deltas(self, rows: I64) -> I64:
         """Return by how much rows (``_advances``) advance the time, int64 of shape (rows,)."""
         begin, count, kind = rows
-        numbers = self.records.numbers
-        big = self.records.big
         deltas = np.empty(begin.size, np.int64)
         function = np.flatnonzero(kind == FUNCTION)
         if function.size:
             places, firsts = expanded(begin[function], count[function])
-            record_deltas = numbers.integers(places + FUNCTION_DELTA_AT, 4, big=big)
+            (record_deltas,) = self.records.fields(Function, places, "delta")
             deltas[function] = np.add.reduceat(record_deltas, firsts)
         event = np.flatnonzero(kind != FUNCTION)
-        deltas[event] = numbers.integers(begin[event] + DELTA_AT, 4, big=big, signed=True)
+        (deltas[event],) = self.records.metadata(TYPED_EVENT, begin[event], "delta")
         return deltas
-
-    def _mended(self, rows: I64, base: I64) -> tuple[I64, Bools]:
-        """Return the times that clocks had whose second half was overwritten, and which were.
-
-        The low bits of such a time are still there, and a record that may follow it begins in the
-        middle of its record.
-        """
-        begin = self.rows.begin[rows]
-        second_half = self.records.words(begin + METADATA_BYTES // 2)
-        is_sound = half_follows(second_half, ends=self.version < EXTENTS_VERSION)
-        bits_below = 8 * np.where(self.rows.kind[rows] == NEW_CPU, CPU_TSC_AT, WRAP_TSC_AT)
-        low_bits = (np.int64(1) << (64 - bits_below)) - 1
-        low_half = self.records.words(begin) >> bits_below & low_bits
-        ahead = low_half - base & low_bits
-        mended = base + ahead
-        wraps = mended.view(np.uint64) < base.view(np.uint64)
-        return mended, is_sound & (ahead >> CUT_REACH_BITS == 0) & ~wraps
 
     # --- The buffers ------------------------------------------------------------------------------
 
@@ -490,7 +470,9 @@ class Block:
         columns = self._columns()
         self._end_buffers(columns, end)
         self._add_found([each for each in policy_findings if each.rule == rules.EXTENTS_PAST_FILE])
-        is_called = self._is_called()
+        follows_call = self._follows_call()
+        is_function = (rows.kind == FUNCTION) & self.is_member
+        is_called = np.where(rows.kind == CALL_ARGUMENT, follows_call, is_function)
         self._check_records(columns, is_called)
         fault = self._too_large()
         frames.ordinal += int(rows.counts.sum())
@@ -504,9 +486,10 @@ class Block:
         tsc = np.zeros(begin.size, np.int64)
         if self.cut_row >= 0:
             tsc[self.cut_row] = self.mended
+            frames.sound.cut_times.append(self.mended)
             frames.cuts += 1
         number = np.where(self.is_open, frames.buffer_count - 1 + self.local, -1)
-        self._add_stretches(number, tsc)
+        self._add_sound(number, follows_call)
         if end is None:
             self._go_on(columns, is_called)
         notes, rows_noted = self.notes.in_order()
@@ -678,20 +661,17 @@ class Block:
 
     # --- The records ------------------------------------------------------------------------------
 
-    def _is_called(self) -> Bools:
-        """Return whether arguments may follow each row; of an argument, whether it has a call."""
+    def _follows_call(self) -> Bools:
+        """Return which rows follow a call directly, but for its arguments."""
         kind = self.rows.kind
         carry = self.carry
-        is_function: Bools = (kind == FUNCTION) & self.is_member
+        is_function = (kind == FUNCTION) & self.is_member
         is_argument = (kind == CALL_ARGUMENT) & self.is_member
-        if not is_argument.any():
-            return is_function
         call = shifted(latest(~is_argument))
         is_near = is_function[call] & self.is_open[call] & (self.local[call] == self.local)
         carried = carry.is_called and carry.number >= 0
-        is_near = np.where(call >= 0, is_near, carried & (self.local == 0))
-        out: Bools = np.where(is_argument, is_near, is_function)
-        return out
+        follows: Bools = np.where(call >= 0, is_near, carried & (self.local == 0))
+        return follows
 
     def _check_versions(self) -> None:
         """Report records that came with later versions."""
@@ -720,13 +700,16 @@ class Block:
             self.notes.add(rule, rows_found, begin[rows_found], self.ordinals[rows_found], value)
 
         rows_found = np.flatnonzero(rows.fault == int(rules.BAD_FUNCTION))
-        report(rules.BAD_FUNCTION, rows_found, function_fields(self.records, begin[rows_found])[0])
+        report(
+            rules.BAD_FUNCTION,
+            rows_found,
+            self.records.fields(Function, begin[rows_found], "kind")[0],
+        )
         rows_found = np.flatnonzero(kind == UNKNOWN)
-        kinds = BIG_METADATA_KIND if self.records.mirrored else METADATA_KIND
         report(
             rules.UNKNOWN_METADATA,
             rows_found,
-            kinds.get(self.records.data[begin[rows_found]].astype(int)),
+            *self.records.fields(Fdr, begin[rows_found], "_kind"),
         )
         if self.version >= EXTENTS_VERSION:
             report(rules.END_RECORD, np.flatnonzero((kind == END_OF_BUFFER) & (rows.fault == 0)))
@@ -745,7 +728,7 @@ class Block:
         report(
             rules.OUT_OF_ORDER,
             rows_found,
-            last_kind[rows_found].astype(np.int64) << OF_LAST.low | kind[rows_found],
+            (1 << OF_LAST.low) * last_kind[rows_found].astype(np.int64) + kind[rows_found],
         )
         report(rules.NO_THREAD, np.sort(columns["no_thread"][columns["no_thread"] >= 0]))
         is_orphan = (kind == CALL_ARGUMENT) & is_member & ~is_called
@@ -774,32 +757,50 @@ class Block:
         fault[large_rows] = int(rules.RECORD_TOO_LARGE)
         return fault
 
-    def _add_stretches(self, number: I64, tsc: I64) -> None:
-        """Enter the stretches of sound records."""
-        is_cut = self.index == self.cut_row
-        is_member = self.is_member
-        member_before = np.append(False, is_member[:-1]) & ~np.append(False, is_cut[:-1])
-        begins = is_member & ~(member_before & ~is_cut & ~self.opens)
-        follows = np.append(begins[1:] | ~is_member[1:], True)
-        first_rows = np.flatnonzero(begins)
-        last_rows = np.flatnonzero(is_member & follows[: self.index.size])
-        self.frames_read.stretches.add(
-            self.rows.begin[first_rows],
-            self.rows.end[last_rows],
-            number[first_rows],
-            tsc[first_rows],
-            np.where(is_cut[first_rows], CUT, 0),
+    def _add_sound(self, number: I64, follows_call: Bools) -> None:
+        """Enter the rows of sound records."""
+        rows = self.rows
+        flags = np.where(self.opens, FIRST, 0) | np.where(follows_call, FOLLOWS, 0)
+        flags |= np.where(self.index == self.cut_row, CUT, 0)
+        sound = np.flatnonzero(self.is_member)
+        self.frames_read.sound.add(
+            rows.begin[sound],
+            rows.counts[sound],
+            rows.kind[sound],
+            number[sound].astype(np.int32),
+            flags[sound],
         )
 
 
-def half_follows(half: I64, *, ends: bool) -> Bools:
-    """Return where the second half of a clock could be a record that follows one.
+def are_far(times: I64, bases: I64) -> Bools:
+    """Return which times are so far from others that their records may have been cut in half."""
+    is_later = times.view(np.uint64) >= bases.view(np.uint64)
+    apart = times - bases
+    is_far: Bools = np.where(is_later, apart, -apart).view(np.uint64) > np.uint64(CUT_RECORD_JUMP)
+    return is_far
 
-    ``half`` has its eight bytes; ``ends`` says whether an end record may be there.
+
+def mended_times(
+    records: Records, kind: NDArray[Any], begin: I64, base: I64, *, ends: bool
+) -> tuple[I64, Bools]:
+    """Return the times that clocks had whose second half was overwritten, and which were.
+
+    The clocks begin at some places, in little-endian order. The low bits of such a time are still
+    there, and a record that may follow it begins in the middle of its record; ``ends`` says whether
+    an end record may be there.
     """
-    follower = METADATA_KIND.get(half)
+    half = METADATA_BYTES // 2
+    ahead = np.zeros(begin.size, np.int64)
+    for clock, tsc_at in ((NEW_CPU, CPU_TSC_AT), (TSC_WRAP, WRAP_TSC_AT)):
+        mine = np.flatnonzero(kind == clock)
+        low_half = records.numbers.integers(begin[mine] + tsc_at, half - tsc_at, big=False)
+        ahead[mine] = low_half - base[mine] & (1 << 8 * (half - tsc_at)) - 1
+    mended = base + ahead
+    is_reached = (ahead < 1 << CUT_REACH_BITS) & (mended.view(np.uint64) >= base.view(np.uint64))
+    is_metadata, follower = records.fields(Fdr, begin + half, "_type", "_kind")
     may_follow = (IS_CLOCK | IS_EVENT)[np.minimum(follower, START)]
     if ends:
         may_follow |= follower == END_OF_BUFFER
-    is_function = (FUNCTION_KIND.get(half) <= ENTER_ARG) & (FUNCTION_ID.get(half) != 0)
-    return np.where(IS_METADATA.get(half) != 0, may_follow, is_function)
+    function_kind, function = records.fields(Function, begin + half, "kind", "function_id")
+    is_function = (function_kind <= ENTER_ARG) & (function != 0)
+    return mended, is_reached & np.where(is_metadata != 0, may_follow, is_function)

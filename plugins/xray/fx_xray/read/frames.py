@@ -1,47 +1,41 @@
 """Frames: where the records of a trace are, as columns, and what is wrong with where they are.
 
-``fxframework.kernels.heads`` finds records one after another. Where one of them crosses a limit,
-or only what is behind it tells where it ends, the *policy* of the framing decides (``FdrPolicy``).
-What records say to each other is then asked of all of a block together (``buffers.FdrFrames``).
+A loop of ``wire`` finds records one after another (``frames_by_first_byte``). Where one of them
+crosses a limit, or only what is behind it tells where it ends, the *policy* of the framing decides
+(``FdrPolicy``). What records say to each other is then asked of all of a block together
+(``buffers.FdrFrames``).
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import rules
 from fx_xray.format import (
-    BIG,
-    BIG_FUNCTION_ID,
-    BIG_FUNCTION_KIND,
     BUFFER_EXTENTS,
-    BYTE_ORDERS,
     CUSTOM_EVENT,
     DAMAGED,
-    DELTA,
     END_OF_BUFFER,
-    EXTENT_AT,
+    ENTER_ARG,
     EXTENTS_VERSION,
     FUNCTION,
     FUNCTION_BYTES,
-    FUNCTION_DELTA_AT,
-    FUNCTION_ID,
-    FUNCTION_KIND,
     GARBAGE_RUN,
     HEADER_BYTES,
     LEAST_BUFFER,
-    LITTLE,
     METADATA_BYTES,
     NEW_BUFFER,
     PADDING,
     PID,
-    SIZE_AT,
+    START,
     TYPED_EVENT,
     UNKNOWN,
+    BufferExtents,
+    CustomEvent,
     Dialect,
     Fdr,
     Function,
@@ -49,22 +43,33 @@ from fx_xray.format import (
     class_of,
     place,
 )
+from fx_xray.read.columns import latest
 from fxframework.errors import Rule
-from fxframework.kernels import heads
-from fxframework.kernels.heads import Heads
-from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
+from fxframework.wire.expressions import wrapped
+from fxframework.wire.framing import frames_by_first_byte
+from fxframework.wire.many import FileNumbers
 
-__all__ = ["SPACE", "FdrPolicy", "Records", "Rows", "function_fields", "heads_of"]
+if TYPE_CHECKING:
+    from fxframework.kernels.frames import Frames as KernelFrames
+
+__all__ = ["IS_EVENT", "SPACE", "FdrPolicy", "Records", "Rows"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
 ROOM: Final = 1 << 16
 """Most records of a block."""
+LEAST: Final = 64
+"""Records that are looked at together, at least."""
 SEARCHED: Final = 1 << 20
 """Bytes in which a buffer is looked for at once."""
 SPACE: Final = -1
 """Instead of the number of a rule: the space behind the end of a buffer."""
+ASKS: Final = 2
+"""Why the loop ends: it cannot tell the size of the next record (``kernels/frames.pyx``)."""
+EVENTS: Final = (CUSTOM_EVENT, TYPED_EVENT)
+IS_EVENT: Final = np.isin(np.arange(START + 1), EVENTS)
+"""By kind."""
 
 
 class Records:
@@ -73,78 +78,55 @@ class Records:
     def __init__(self, data: U8, dialect: Dialect) -> None:
         self.data = data
         self.numbers = FileNumbers(data)
+        self.dialect = dialect
         self.version = dialect.defined
-        self.order = BYTE_ORDERS.index(dialect.byte_order)
-        self.big = self.order != LITTLE
-        self.mirrored = dialect.mirrored
-        self.kind_at = int(dialect.basic and self.big)
-        """The byte of a record that says its kind."""
+        self.big = dialect.order == "big"
 
-    def fields(self, cls: Any, places: I64, *names: str) -> list[I64]:
+    def fields(self, record: Any, places: I64, *names: str) -> list[I64]:
         """Return fields of records of a class, by name, each int64 of the shape of ``places``."""
-        if not places.size:
+        if not places.size:  # of a class that may have no such field in this version
             return [np.zeros(0, np.int64) for _ in names]
-        registers = {Now.VERSION: self.version}
-        reading = Reading(self.numbers, registers, mirrored=self.mirrored)
-        layout = cls.layout
-        limits = np.full(places.size, self.data.size)
-        many = Many(reading, layout, ClassRows.of(np.arange(places.size)), places, limits,
-                    big=self.big)  # fmt: skip
-        by_name = {field.name: field for field in layout.fields}
-        in_order = [field.name for field in layout.fields]
-        last_field = max(in_order.index(name) for name in names)
-        many.read_fields(layout.fields[: last_field + 1])
-        return [many.full(many.known[by_name[name]]) for name in names]
+        return self.numbers.of_records(
+            record.layout, names, places, big=self.big, mirrored=self.dialect.mirrored
+        )
 
     def metadata(self, kind: int, places: I64, *names: str) -> list[I64]:
         """Return fields of metadata records of a kind, in the version of the file."""
-        cls = class_of(kind, {Now.VERSION: self.version}) if places.size else None
-        return self.fields(cls, places, *names)
-
-    def words(self, places: I64) -> I64:
-        """Return the eight bytes at each place as a little-endian number."""
-        return self.numbers.integers(places, 8, big=False)
-
-
-def function_fields(records: Records, places: I64) -> tuple[I64, I64, I64]:
-    """Return kind, id and delta of function records, each int64 of the shape of ``places``.
-
-    They are most of a trace: where all their fields are in one number of eight bytes, it is read.
-    """
-    if not records.big:
-        words = records.words(places)
-        return FUNCTION_KIND.get(words), FUNCTION_ID.get(words), DELTA.get(words)
-    words = records.numbers.integers(places, FUNCTION_DELTA_AT, big=True)
-    deltas = records.numbers.integers(places + FUNCTION_DELTA_AT, 4, big=True)
-    if records.order == BIG:
-        return BIG_FUNCTION_KIND.get(words), BIG_FUNCTION_ID.get(words), deltas
-    return FUNCTION_KIND.get(words), FUNCTION_ID.get(words), deltas
+        return self.fields(class_of(kind, {Now.VERSION: self.version}), places, *names)
 
 
 @cache
-def heads_of(version: int, order: int) -> I64:
-    """Return what the first byte says of a record of the flight data recorder (``Heads``)."""
-    dialect = Dialect(version=version, byte_order=BYTE_ORDERS[order])
-    family = Fdr.layout.family
-    # An invalid kind of function has its highest bit set, in the word of the record.
-    kind_bits = BIG_FUNCTION_KIND if dialect.mirrored else FUNCTION_KIND
-    bad_byte, bad_bit = divmod(kind_bits.high, 8)
-    if order != LITTLE:
-        bad_byte = place(Function, "delta").offset - 1 - bad_byte
-    out = np.zeros((256, 8), np.int64)
+def kinds_by_byte(dialect: Dialect) -> U8:
+    """Return the kinds of records of the flight data recorder by their first byte, shape (256,)."""
+    kinds = np.full(256, FUNCTION, np.uint8)
+    big = dialect.order == "big"
     for byte in range(256):
         head = memoryview(bytes([byte]))
-        is_metadata, kind = family.numbers(head, 0, order != LITTLE, dialect.mirrored)
-        if not is_metadata:
-            out[byte] = FUNCTION_BYTES, FUNCTION, 0, bad_byte, 1 << bad_bit, DAMAGED, 0, 1
-        elif kind > PID:
-            out[byte] = METADATA_BYTES, UNKNOWN, 0, 0, 255, UNKNOWN, 0, 0
-        else:
-            counted = SIZE_AT if kind in (CUSTOM_EVENT, TYPED_EVENT) else 0
-            # Later versions have no end record, and there extents are what bounds a buffer.
-            stops = kind in (END_OF_BUFFER, BUFFER_EXTENTS) and version < EXTENTS_VERSION
-            out[byte] = METADATA_BYTES, kind, counted, 0, 0, 0, stops, 0
-    return out
+        is_metadata, kind = Fdr.layout.family.numbers(head, 0, big, dialect.mirrored)
+        if is_metadata:
+            kinds[byte] = kind if kind <= PID else UNKNOWN
+    return kinds
+
+
+def fdr_frames(records: Records) -> KernelFrames:
+    """Return the loop that finds records of the flight data recorder, without any limits.
+
+    It stops before events that reach beyond the data, and in version 1 before records that say
+    where a buffer ends: later ones have no end record, and their extents are like other records.
+    """
+    kinds = kinds_by_byte(records.dialect).tolist()
+    sizes = {byte: size_of(kind) for byte, kind in enumerate(kinds)}
+    if records.version < EXTENTS_VERSION:
+        stops = (END_OF_BUFFER, BUFFER_EXTENTS)
+        sizes = {byte: size for byte, size in sizes.items() if kinds[byte] not in stops}
+    size_place = place(CustomEvent, "_size")
+    counted = {byte: size_place for byte, kind in enumerate(kinds) if kind in EVENTS}
+    return frames_by_first_byte(records.data, sizes, counted, big=records.big)
+
+
+def size_of(kind: int) -> int:
+    """Return the bytes of a record of a kind, of an event those before its payload."""
+    return FUNCTION_BYTES if kind == FUNCTION else METADATA_BYTES
 
 
 class Rows(NamedTuple):
@@ -164,6 +146,19 @@ class Rows(NamedTuple):
     """Whether the buffer that it is in is cut off by it."""
     by_extents: Bools
     """Whether extents bound buffers, as of each row."""
+
+
+class RowPart(NamedTuple):
+    """Some of these rows, which were found together; only the first may close a buffer."""
+
+    begin: I64
+    end: I64
+    count: I64
+    kind: U8
+    fault: int
+    closes: bool
+    is_cut_off: bool
+    by_extents: bool
 
 
 class Found(NamedTuple):
@@ -192,119 +187,213 @@ class FdrPolicy:
     1, they have all the same size, a ``page``; behind their end record is space up to ``padded``.
     """
 
-    def __init__(self, records: Records, buffer_size: int, at: int = HEADER_BYTES) -> None:
+    def __init__(self, records: Records, buffer_size: int) -> None:
         self.records = records
         self.version = records.version
         self.data = records.data
         self.size = int(records.data.size)
-        self.heads = Heads(self.data, heads_of(records.version, records.order), ROOM,
-                           int(records.big))  # fmt: skip
-        dialect = Dialect(version=records.version, byte_order=BYTE_ORDERS[records.order])
-        self.first_extents = dialect.first_byte(BUFFER_EXTENTS)
-        self.first_new_buffer = dialect.first_byte(NEW_BUFFER)
-        self.heads.bound_at = EXTENT_AT
-        self.heads.at = at
-        self.heads.limit = at
+        self.frames = fdr_frames(records)
+        self.kinds = kinds_by_byte(records.dialect)
+        self.first_extents = records.dialect.first_byte(BUFFER_EXTENTS)
+        self.first_new_buffer = records.dialect.first_byte(NEW_BUFFER)
+        self.at = HEADER_BYTES
+        """The byte up to which records were found."""
+        self.limit = self.at
+        """Up to it records are read."""
+        self.reach = self.size
+        """Up to it events may end, whatever the limit is."""
+        self.unsound = 0
+        """How many invalid records came before in a row."""
+        self.ahead = ROOM
+        """Records that are looked at together: few where few of them were right before."""
         self.bounded = True
         self.by_extents = False
         self.page = min(buffer_size, self.size + 1) if buffer_size >= LEAST_BUFFER else 0
-        self.padded = at
+        self.padded = self.at
         self.searched = 0
         self.following = -1
         self.is_open = False
         """Whether a buffer of version 1 has begun."""
         self.found: list[Found] = []
-        self.parts: list[tuple[Any, ...]] = []
-        self.state = Limits(at, bounded=True, by_extents=False, page=0, padded=at)
+        self.parts: list[RowPart] = []
+        self.state = self.limits()
         self.states: list[Limits] = []
         """The limits before each of the parts."""
         self.closing = False
         if self.version >= EXTENTS_VERSION:
             self.bound()
         else:
-            self.turn_page(at)
+            self.turn_page(self.at)
 
     # --- Rows -------------------------------------------------------------------------------------
-
-    @property
-    def at(self) -> int:
-        """The byte up to which records were found."""
-        return self.heads.at
 
     def gather(self, most: int) -> Rows:
         """Return the next rows, of ``most`` records at least, or up to the end of the file."""
         self.parts = []
         self.found = []
         self.states = []
-        reader = self.heads
         records = 0
         undecided = False
         # What was found about a record comes in one block with it.
-        while (records < most or undecided) and reader.at < self.size:
+        while (records < most or undecided) and self.at < self.size:
             self.state = self.limits()
             undecided = False
-            if reader.at < self.padded:
+            if self.at < self.padded:
                 self.skip_space()
                 records += 1
                 continue
-            if reader.unsound >= GARBAGE_RUN and self.skip_garbage():
+            if self.unsound >= GARBAGE_RUN and self.skip_garbage():
                 records += 1
                 continue
-            row_count, records_read, stop_reason = reader.read(max(1, most - records), GARBAGE_RUN)
-            if row_count:
+            records_read, is_stopped = 0, True
+            if self.by_extents or self.at < self.limit:
+                records_read, is_stopped = self.read(max(1, most - records))
                 records += records_read
-                codes = reader.codes[:row_count].copy()
-                self.is_open |= bool((codes <= FUNCTION).any())
-                self.add(
-                    reader.places[:row_count],
-                    reader.ends[:row_count],
-                    reader.counts[:row_count],
-                    codes,
-                )
-            if stop_reason == heads.AT_LIMIT:
-                self.pass_limit()
-                undecided = True
-            elif stop_reason in (heads.ACROSS, heads.ASKS):
                 self.state = self.limits()
+            if is_stopped and self.at >= self.limit:
+                undecided = not self.enter_extents()
+                records += not undecided
+                if undecided:
+                    self.pass_limit()
+            elif is_stopped:
                 undecided = not self.decide()
                 records += not undecided
         return self.joined()
 
+    def read(self, most: int) -> tuple[int, bool]:
+        """Add the next sound records, and invalid ones; return how many, and what ends them.
+
+        That is whether the policy has to decide on the next record.
+        """
+        # Where buffers follow one another as their extents say, many are read at once.
+        frames = self.frames
+        frames.total = self.size if self.by_extents else self.limit
+        asked = min(most, self.ahead)
+        count, why = frames.read(self.at, asked, frames.total)
+        begin = frames.places[:count].copy()
+        end = begin + frames.sizes[:count]
+        kind = self.kinds[frames.entries[:count]]
+        sound_count = count
+        if self.by_extents:
+            sound_count, limits = self.within_limits(begin, end, kind)
+        is_stopped = sound_count < count or why == ASKS
+        self.ahead = min(ROOM, 2 * self.ahead) if sound_count == count else LEAST + 2 * sound_count
+        kind = kind[:sound_count]
+        is_invalid = self.invalid_functions(begin[:sound_count], kind)
+        kind[is_invalid] = DAMAGED
+        is_invalid |= kind == UNKNOWN
+        garbage_count = self.count_garbage(is_invalid)
+        if garbage_count < sound_count:
+            is_stopped = False
+            kind = kind[:garbage_count]
+        if not kind.size:
+            return 0, is_stopped
+        if self.by_extents:
+            passed = np.count_nonzero(kind == BUFFER_EXTENTS)
+            if passed:
+                self.limit = self.reach = int(limits[passed])
+        self.at = int(end[kind.size - 1])
+        self.is_open |= bool((kind <= FUNCTION).any())
+        # Functions that follow one another are one row.
+        is_function = kind == FUNCTION
+        goes_on = np.append(False, is_function[1:] & is_function[:-1])
+        first = np.flatnonzero(~goes_on)
+        behind = np.append(first[1:], kind.size)
+        self.add(begin[first], end[behind - 1], behind - first, kind[first])
+        return kind.size, is_stopped
+
+    def within_limits(self, begin: I64, end: I64, kind: U8) -> tuple[int, I64]:
+        """Return how many records lie within their limits, and which limits there are.
+
+        These are the one at hand, and the ends of the buffers that follow one another.
+        """
+        extents = np.flatnonzero(kind == BUFFER_EXTENTS)
+        (nbytes,) = self.records.metadata(BUFFER_EXTENTS, begin[extents], "bytes")
+        is_right = (nbytes >= 0) & (nbytes <= self.size - end[extents])
+        limits = np.append(self.limit, end[extents] + nbytes)
+        # A buffer begins where the one before it ends.
+        is_right &= begin[extents] == limits[:-1]
+        right_count = extents.size if is_right.all() else int(is_right.argmin())
+        count = begin.size
+        if right_count < extents.size:
+            count = int(extents[right_count])
+        count = min(count, int(np.searchsorted(end, limits[right_count], side="right")))
+        if self.reach < self.limit:
+            is_asking = IS_EVENT[kind[:count]] & (end[:count] > self.reach)
+            is_asking &= begin[:count] < self.limit
+            if is_asking.any():
+                count = int(is_asking.argmax())
+        return count, limits
+
+    def invalid_functions(self, begin: I64, kind: U8) -> Bools:
+        """Return which records are those of functions, of a kind that there is not."""
+        # In a number of few bits, all records have some kind.
+        (function_kind,) = self.records.fields(Function, begin, "kind")
+        is_invalid: Bools = (kind == FUNCTION) & (function_kind > ENTER_ARG)
+        return is_invalid
+
+    def count_garbage(self, is_invalid: Bools) -> int:
+        """Return how many records there are up to the last one of a run of garbage, if one is."""
+        if not is_invalid.any():
+            if is_invalid.size:
+                self.unsound = 0
+            return int(is_invalid.size)
+        last_valid = latest(~is_invalid)
+        run = np.arange(is_invalid.size) - last_valid
+        run[last_valid < 0] += self.unsound
+        count = int(is_invalid.size)
+        is_garbage = run >= GARBAGE_RUN
+        if is_garbage.any():
+            count = int(is_garbage.argmax()) + 1
+        self.unsound = int(run[count - 1])
+        return count
+
+    def enter_extents(self) -> bool:
+        """Enter the buffer of sound extents behind a limit; return whether there are some."""
+        end = self.sound_end(self.at) if self.by_extents else -1
+        if end < 0:
+            return False
+        self.add_one(self.at + METADATA_BYTES, BUFFER_EXTENTS)
+        self.limit = self.reach = end
+        return True
+
     def add(
-        self, begin: Any, end: Any, count: Any, kind: U8, fault: int = 0, *, cut_off: bool = False
+        self, begin: I64, end: I64, count: I64, kind: U8, fault: int = 0, *, cut_off: bool = False
     ) -> None:
-        """Add rows."""
-        closes = self.closing
-        self.closing = False
-        begin, end, count = (np.array(column, np.int64, ndmin=1) for column in (begin, end, count))
+        """Add rows, at least one."""
         self.states.append(self.state)
-        self.parts.append((begin, end, count, kind, fault, closes, cut_off, self.by_extents))
+        part = RowPart(begin, end, count, kind, fault, self.closing, cut_off, self.by_extents)
+        self.parts.append(part)
+        self.closing = False
 
     def add_one(self, end: int, kind: int, fault: int = 0, *, cut_off: bool = False) -> None:
         """Add the row that ends at a byte, and go on there."""
-        self.add(self.at, end, 1, np.array([kind], np.uint8), fault, cut_off=cut_off)
-        self.heads.at = end
+        begin, end_of_row, count = np.array([[self.at], [end], [1]])
+        kinds = np.array([kind], np.uint8)
+        self.add(begin, end_of_row, count, kinds, fault, cut_off=cut_off)
+        self.at = end
         if not fault or fault == SPACE:
-            self.heads.unsound = 0
+            self.unsound = 0
 
     def joined(self) -> Rows:
         """Return the rows that were added."""
-        row_parts = self.parts or [(*np.zeros((3, 0), np.int64), np.zeros(0, np.uint8), 0, 0, 0, 0)]
-        begin, end, count, kind = (
-            np.concatenate([row_part[n] for row_part in row_parts]) for n in range(4)
+        nothing = np.zeros(0, np.int64)
+        kinds = np.zeros(0, np.uint8)
+        parts = self.parts or [RowPart(nothing, nothing, nothing, kinds, 0, False, False, False)]
+        begin, end, count = (
+            np.concatenate(columns) for columns in list(zip(*parts, strict=True))[:3]
         )
-        sizes = np.array([row_part[0].size for row_part in row_parts])
-        faults = np.repeat(np.array([row_part[4] for row_part in row_parts], np.int64), sizes)
+        kind = np.concatenate([part.kind for part in parts])
+        sizes = np.array([part.begin.size for part in parts])
+        faults = np.repeat(np.array([part.fault for part in parts]), sizes)
         faults[kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
         faults[(kind == DAMAGED) & (faults == 0)] = int(rules.BAD_FUNCTION)
-        cut_off, by_extents = (
-            np.repeat(np.array([bool(row_part[n]) for row_part in row_parts]), sizes)
-            for n in (6, 7)
-        )
+        is_cut_off = np.repeat(np.array([part.is_cut_off for part in parts]), sizes)
+        by_extents = np.repeat(np.array([part.by_extents for part in parts]), sizes)
         closes = np.zeros(begin.size, np.bool_)
-        closing = [row_part[5] and row_part[0].size > 0 for row_part in row_parts]
-        closes[(np.cumsum(sizes) - sizes)[closing]] = True
-        return Rows(begin, end, count, kind, faults, closes, cut_off, by_extents)
+        part_begins = np.cumsum(sizes) - sizes
+        closes[part_begins[[part.closes for part in parts]]] = True
+        return Rows(begin, end, count, kind, faults, closes, is_cut_off, by_extents)
 
     def note(self, rule: Rule, value: int = 0) -> None:
         """Report a finding about the record at hand."""
@@ -322,11 +411,15 @@ class FdrPolicy:
 
     def sound_end(self, at: int) -> int:
         """Return where the buffer ends that sound extents at a place bound; -1 if none do."""
-        bound_before = self.heads.bound
-        self.heads.bound = self.first_extents
-        end = self.heads.end_of_bound(at)
-        self.heads.bound = bound_before
-        return end
+        end = at + METADATA_BYTES
+        if not self.begins(at, self.first_extents) or end > self.size:
+            return -1
+        nbytes = self.extent(at)
+        return end + nbytes if nbytes <= self.size - end else -1
+
+    def extent(self, at: int) -> int:
+        """Return the bytes that extents at a place say; they have no sign."""
+        return place(BufferExtents, "bytes").get(self.data.data, at, self.records.big)
 
     def next_extents(self, at: int) -> int:
         """Return where the next buffer begins that is valid; the end of the file if none does."""
@@ -341,7 +434,7 @@ class FdrPolicy:
         while at <= last_start:
             stop = min(at + SEARCHED, last_start + 1)
             places = np.flatnonzero(self.data[at:stop] == self.first_extents) + at
-            nbytes = self.records.numbers.integers(places + EXTENT_AT, 8, big=self.records.big)
+            (nbytes,) = self.records.metadata(BUFFER_EXTENTS, places, "bytes")
             places = places[(nbytes >= 0) & (nbytes <= last_start - places)] + METADATA_BYTES
             followers = self.data[np.minimum(places, self.size - 1)]
             places = places[(places == self.size) | (followers == self.first_new_buffer)]
@@ -356,7 +449,7 @@ class FdrPolicy:
         That is the limit, or where a valid buffer begins if nothing bounds this one.
         """
         if self.bounded or not self.by_extents:
-            return self.heads.limit
+            return self.limit
         return self.next_extents(self.at + 1)
 
     # --- Limits -----------------------------------------------------------------------------------
@@ -365,22 +458,21 @@ class FdrPolicy:
         """Let extents bound what follows them, from here on."""
         self.by_extents = True
         self.page = 0
-        self.heads.bound = self.first_extents
 
     def unbind(self) -> None:
         """Believe no limit but the end of the file."""
         self.page = 0
-        self.heads.limit = self.size
+        self.limit = self.size
         # A buffer that begins inside of an event ends it: ``event`` looks for one.
-        self.heads.reach = self.at if self.by_extents else self.size
+        self.reach = self.at if self.by_extents else self.size
         self.bounded = False
 
     def turn_page(self, at: int) -> None:
         """Set the limit of version 1: where the buffer that begins at ``at`` ends by its size."""
         bytes_left = self.size - at
         self.bounded = 0 < self.page <= bytes_left
-        self.heads.limit = at + (self.page if self.bounded else bytes_left)
-        self.heads.reach = self.heads.limit
+        self.limit = at + (self.page if self.bounded else bytes_left)
+        self.reach = self.limit
 
     def pass_limit(self) -> None:
         """Go on behind a limit."""
@@ -398,17 +490,17 @@ class FdrPolicy:
     def cross(self, end: int) -> bool:
         """Decide on a record that runs past the limit to ``end``: lost, or the limit is new."""
         code = None
-        if self.heads.limit == self.size:
+        if self.limit == self.size:
             code = rules.PAST_FILE
         elif not self.by_extents:
-            if self.begins(self.heads.limit, self.first_new_buffer):
+            if self.begins(self.limit, self.first_new_buffer):
                 code = rules.PAST_BUFFER
-        elif self.sound_extents(self.heads.limit):
+        elif self.sound_extents(self.limit):
             code = rules.PAST_BUFFER
         elif not self.begins(self.at, self.first_extents):
             self.note(rules.NO_EXTENTS)
         else:
-            self.note(rules.EXTENTS_OVERLAP, self.heads.limit - self.at)
+            self.note(rules.EXTENTS_OVERLAP, self.limit - self.at)
         if code is not None:
             self.lose(code, self.rest(), end - self.at, cut_off=True)
             return True
@@ -419,12 +511,12 @@ class FdrPolicy:
         """Give up the bytes up to ``end``."""
         self.note(code, value)
         self.add_one(end, DAMAGED, int(code), cut_off=cut_off)
-        self.heads.unsound = 0
+        self.unsound = 0
 
     def skip_garbage(self) -> bool:
         """Give up the rest of a buffer where too many records are invalid, if there is any."""
-        self.heads.unsound = 0
-        end = self.heads.limit if self.bounded else self.next_extents(self.at)
+        self.unsound = 0
+        end = self.limit if self.bounded else self.next_extents(self.at)
         if end <= self.at:
             return False
         self.lose(rules.GARBAGE, end, end - self.at)
@@ -440,10 +532,10 @@ class FdrPolicy:
 
     def decide(self) -> int:
         """Take the record at hand, or change the limit; return how many records were taken."""
-        byte = int(self.data[self.at])
-        nbytes, kind = (int(number) for number in self.heads_of_byte(byte))
-        end = self.at + nbytes
-        while end > self.heads.limit:
+        byte = self.data[self.at]
+        kind = int(self.kinds[byte])
+        end = self.at + size_of(kind)
+        while end > self.limit:
             if self.cross(end):
                 return 1
         if kind == BUFFER_EXTENTS:
@@ -456,14 +548,10 @@ class FdrPolicy:
             return 0  # the limit was in the way
         return 1
 
-    def heads_of_byte(self, byte: int) -> I64:
-        """Return size and kind of the records with this first byte."""
-        return heads_of(self.version, self.records.order)[byte, :2]
-
     def extents(self, end: int) -> None:
         """Begin the buffer that extents bound."""
         if self.by_extents and self.bounded:
-            self.note(rules.EXTENTS_OVERLAP, self.heads.limit - self.at)
+            self.note(rules.EXTENTS_OVERLAP, self.limit - self.at)
         at = self.at
         bytes_left = self.size - end
         self.add_one(end, BUFFER_EXTENTS)
@@ -471,14 +559,11 @@ class FdrPolicy:
         stop = self.sound_end(at)
         self.bounded = stop >= 0
         if not self.bounded:
-            nbytes = self.records.numbers.integers(
-                np.array([at + EXTENT_AT]), 8, big=self.records.big
-            )
-            bytes_beyond = nbytes - bytes_left  # which wraps, as the number does
-            self.found.append(Found(at, rules.EXTENTS_PAST_FILE, at, int(bytes_beyond[0])))
+            bytes_beyond = wrapped(self.extent(at) - bytes_left)
+            self.found.append(Found(at, rules.EXTENTS_PAST_FILE, at, bytes_beyond))
             stop = self.size
-        self.heads.limit = stop
-        self.heads.reach = stop if self.bounded else end
+        self.limit = stop
+        self.reach = stop if self.bounded else end
         self.is_open = True
 
     def end_of_buffer(self, end: int) -> None:
@@ -494,7 +579,7 @@ class FdrPolicy:
         if self.by_extents:
             if follows or self.begins(end, self.first_extents):
                 return end
-            return self.heads.limit
+            return self.limit
         if self.page:
             used = end - HEADER_BYTES
             boundary = HEADER_BYTES + -(-used // self.page) * self.page
@@ -507,22 +592,20 @@ class FdrPolicy:
 
     def event(self, end: int, kind: int) -> None:
         """Take a custom or typed event with its payload."""
-        size_place = np.array([self.at + SIZE_AT])
-        size = int(
-            self.records.numbers.integers(size_place, 4, big=self.records.big, signed=True)[0]
-        )
+        (sizes,) = self.records.metadata(kind, np.array([self.at]), "_size")
+        size = int(sizes[0])
         if size < 0:
             self.lose(rules.BAD_SIZE, self.rest(), size)
             return
         end += size
-        while end > self.heads.limit:
+        while end > self.limit:
             if self.cross(end):
                 return
         rest_end = self.rest()
         if rest_end < end:
             self.lose(rules.PAST_BUFFER, rest_end, end - self.at, cut_off=True)
             return
-        self.heads.reach = rest_end
+        self.reach = rest_end
         self.add_one(end, kind)
         self.is_open = True
 
@@ -535,27 +618,26 @@ class FdrPolicy:
             # With sound extents behind it, whatever is in a buffer ends there.
             if end < 0 or end > offset or not self.sound_extents(end):
                 return
-            self.heads.at = end
-            self.heads.limit = self.heads.at
+            self.at = end
+            self.limit = end
 
     def limits(self) -> Limits:
         """Return what bounds the next record."""
-        return Limits(self.heads.limit, self.bounded, self.by_extents, self.page, self.padded)
+        return Limits(self.limit, self.bounded, self.by_extents, self.page, self.padded)
 
     def go_back(self, rows: Rows, row: int, at: int) -> None:
         """Go on at a byte within a sound row of those that were gathered last."""
-        sizes = np.cumsum([part_number[0].size for part_number in self.parts])
+        sizes = np.cumsum([part.begin.size for part in self.parts])
         part_number = int(np.searchsorted(sizes, row, side="right"))
         state = self.states[part_number]
-        self.heads.limit, self.bounded, self.by_extents, self.page, self.padded = state
+        self.limit, self.bounded, self.by_extents, self.page, self.padded = state
         # Within a part, extents that bound a buffer may have come before the row.
-        first_row = int(sizes[part_number]) - self.parts[part_number][0].size
+        first_row = int(sizes[part_number]) - self.parts[part_number].begin.size
         extents = np.flatnonzero(rows.kind[first_row : row + 1] == BUFFER_EXTENTS)
         if extents.size:
-            self.heads.limit = self.sound_end(int(rows.begin[first_row + extents[-1]]))
-        self.heads.reach = self.heads.limit if self.bounded or not self.by_extents else at
-        self.heads.bound = self.first_extents if self.by_extents else -1
-        self.heads.at = at
-        self.heads.unsound = 0
+            self.limit = self.sound_end(int(rows.begin[first_row + extents[-1]]))
+        self.reach = self.limit if self.bounded or not self.by_extents else at
+        self.at = at
+        self.unsound = 0
         self.closing = False
         self.is_open = True

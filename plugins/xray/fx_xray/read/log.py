@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import (
+    ARGUED,
     BACK,
     BASIC_FORM,
+    CALL_ARGUMENT,
     CUT,
     EARLY,
     EXTENTS_VERSION,
     FDR_FORM,
     FIRST,
+    FOLLOWS,
     FUNCTION,
     HAS_PID,
     INHABITED,
@@ -26,15 +29,16 @@ from fx_xray.format import (
     WALLED,
     Dialect,
 )
-from fx_xray.read.basic import BasicFrames
+from fx_xray.read.basic import THREADS, BasicFrames
 from fx_xray.read.buffers import FdrFrames
-from fx_xray.read.columns import order_of
+from fx_xray.read.columns import latest, order_of
 from fx_xray.read.events import Events, backward, merged_order, picked
 from fx_xray.read.frames import Records
-from fx_xray.read.timeline import BasicThreads, FdrThreads, Threads, ThreadStretches, in_time
+from fx_xray.read.timeline import BasicThreads, FdrThreads, ThreadRows, Threads, in_time
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.kernels.sorting import begins_of_runs
+from fxframework.wire.expressions import wrapped
 from fxframework.wire.findings import Findings
 
 __all__ = ["AT_ONCE", "BasicLog", "FdrLog", "GivenLog", "Log"]
@@ -158,7 +162,7 @@ class _FileLog(Log):
     def _set_threads(self, pids: I64, tids: I64, offsets: I64) -> NDArray[np.int32]:
         """Number the threads in the order of ``offsets``; return the number of each row."""
         # Offsets ascend, so that a stable order has the first row of each thread first.
-        order = order_of(pids << np.int64(32) | tids & np.int64(LOW32))
+        order = order_of(pids * THREADS + (tids & LOW32))
         begins_thread = begins_of_runs(pids[order]) | begins_of_runs(tids[order])
         first_rows = order[begins_thread]  # the first row of each thread, by its offset
         place = np.argsort(offsets[first_rows], kind="stable")
@@ -170,13 +174,6 @@ class _FileLog(Log):
         self.tids = tids[first_rows[place]].view(np.uint64)
         self.thread_offsets = offsets[first_rows[place]]
         return thread_numbers
-
-    def _set_stretches(
-        self, start: I64, stop: I64, flags: I64, base: I64, thread: NDArray[np.int32]
-    ) -> None:
-        """Take the stretches, which are in the order of their threads."""
-        first = np.searchsorted(thread, np.arange(self.pids.size + 1))
-        self._stretches = ThreadStretches(start, stop, base, flags.astype(np.uint8), first)
 
     @abc.abstractmethod
     def _threads(self) -> Threads:
@@ -245,8 +242,9 @@ class FdrLog(_FileLog):
         is_timeless = flags & TIMELESS != 0
         base = tsc.copy()
         for block in np.flatnonzero(flags & (TIMELESS | EARLY)).tolist():
-            wall = (int(seconds[block]) * 1_000_000 + int(micros[block])) * frequency // 1_000_000
-            base[block] = np.uint64(max(wall, 0) & (1 << 64) - 1).view(np.int64)
+            wall_micros = int(seconds[block]) * 1_000_000 + int(micros[block])
+            wall_ticks = max(wall_micros * frequency // 1_000_000, 0)
+            base[block] = wrapped(wall_ticks)
         self.buffers = {
             "offset": start,
             "thread": thread,
@@ -257,17 +255,30 @@ class FdrLog(_FileLog):
             "records": columns["records"],
         }
         place = _places(thread, (flags & WALLED) != 0, seconds, micros)
-        start, stop, of_block, cut_tsc, marks = frames.stretches.table()
+        begin, count, of_block, code, marks = frames.sound.table()
+        is_cut = marks & CUT != 0
+        cut_tsc = np.zeros(begin.size, np.int64)
+        cut_tsc[is_cut] = frames.sound.cut_times
         chosen = np.flatnonzero(thread[of_block] >= 0)
         order = chosen[np.argsort(place[of_block[chosen]], kind="stable")]
-        of_block = of_block[order]
+        code = code[order]
         marks = marks[order]
-        marks |= np.where(begins_of_runs(of_block), FIRST, 0)
-        base = np.where(marks & CUT, cut_tsc[order], base[of_block])
-        self._set_stretches(start[order], stop[order], marks, base, thread[of_block])
+        follows = (code[1:] == CALL_ARGUMENT) & (marks[1:] & FOLLOWS != 0)
+        marks[:-1][follows & (code[:-1] == FUNCTION)] |= ARGUED
+        based = np.flatnonzero(marks & (FIRST | CUT))
+        rows_based = order[based]
+        self._rows = ThreadRows(
+            begin=begin[order],
+            record=np.append(0, np.cumsum(count[order])),
+            code=code,
+            flags=marks,
+            first=np.searchsorted(thread[of_block[order]], np.arange(self.pids.size + 1)),
+            based=based,
+            base=np.where(is_cut[rows_based], cut_tsc[rows_based], base[of_block[rows_based]]),
+        )
 
     def _threads(self) -> Threads:
-        return FdrThreads(self._file, self._stretches, most=self._most)
+        return FdrThreads(self._file, self._rows, most=self._most)
 
 
 def parts_of(events: Events, most: int) -> Iterator[Events]:
@@ -287,11 +298,10 @@ def _places(thread: NDArray[np.int32], walled: Any, seconds: I64, micros: I64) -
         return np.zeros(0, np.int64)
     order = np.argsort(thread, kind="stable")
     # A buffer without a wall time stays behind the one before it of its thread.
-    latest = np.where(walled[order], np.arange(order.size), -1)
-    latest = np.maximum.accumulate(latest)
+    last_walled = latest(walled[order])
     starts = np.searchsorted(thread[order], thread[order])
-    has_wall_time = latest >= starts
-    wall_source = order[np.where(has_wall_time, latest, 0)]
+    has_wall_time = last_walled >= starts
+    wall_source = order[np.where(has_wall_time, last_walled, 0)]
     wall_seconds = np.where(has_wall_time, seconds[wall_source], np.iinfo(np.int64).min)
     wall_micros = np.where(has_wall_time, micros[wall_source], 0)
     reading_order = order[np.lexsort((wall_micros, wall_seconds, thread[order]))]
@@ -317,11 +327,20 @@ class BasicLog(_FileLog):
         self._scan(frames, self.notes)
         self._count(frames)
         self._take_losses(frames)
-        start, stop, thread_keys, tsc, flags = frames.stretches.table()
-        process = (thread_keys.view(np.uint64) >> np.uint64(32)).view(np.int64)
-        thread = self._set_threads(process, thread_keys & np.int64(LOW32), start)
+        begin, count, thread_keys, code, flags = frames.sound.table()
+        process = (thread_keys.view(np.uint64) // np.uint64(THREADS)).view(np.int64)
+        thread = self._set_threads(process, thread_keys & LOW32, begin)
         order = order_of(thread.astype(np.int64))
-        self._set_stretches(start[order], stop[order], flags[order], tsc[order], thread[order])
+        nothing = np.zeros(0, np.int64)
+        self._rows = ThreadRows(
+            begin=begin[order],
+            record=np.append(0, np.cumsum(count[order])),
+            code=code[order],
+            flags=flags[order],
+            first=np.searchsorted(thread[order], np.arange(self.pids.size + 1)),
+            based=nothing,
+            base=nothing,
+        )
 
     def _threads(self) -> Threads:
-        return BasicThreads(self._file, self._stretches)
+        return BasicThreads(self._file, self._rows)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import (
+    ARGUED,
     ARGUMENT,
     BACK,
     BASIC_BYTES,
@@ -28,26 +29,27 @@ from fx_xray.format import (
     EVENT_CPU_VERSION,
     EVENT_DELTA_VERSION,
     FIRST,
+    FOLLOWS,
     FUNCTION,
     FUNCTION_BYTES,
     METADATA_BYTES,
     NEW_CPU,
     NO_CPU,
+    ORPHAN,
     SIGN,
-    START,
     TSC_WRAP,
     TYPED,
     TYPED_EVENT,
     BasicArgument,
     BasicFunction,
+    Function,
 )
-from fx_xray.read.columns import expanded, latest, let_rise, shifted
+from fx_xray.read.columns import expanded, let_rise
 from fx_xray.read.events import Events
-from fx_xray.read.frames import Records, function_fields, heads_of
-from fxframework.kernels.heads import Heads
+from fx_xray.read.frames import Records
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
 
-__all__ = ["BasicThreads", "FdrThreads", "ThreadStretches", "Threads", "in_time"]
+__all__ = ["BasicThreads", "FdrThreads", "ThreadRows", "Threads", "in_time"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -65,36 +67,41 @@ TYPE_BYTES: Final = 2
 Columns = dict[str, NDArray[Any]]
 
 
-class ThreadStretches(NamedTuple):
-    """Sound stretches in the order of their threads, and in each in the order of writing.
+class ThreadRows(NamedTuple):
+    """Rows of sound records in the order of their threads, and in each in the order of writing.
 
-    ``base`` is the time of a record that was cut, or of a buffer before its first NewCPUId. Those
-    of thread n are from ``first[n]`` to before ``first[n + 1]``.
+    The records of a row are of one kind, and follow one another in the file. The rows of thread n
+    are from ``first[n]`` to before ``first[n + 1]``.
     """
 
-    start: I64
-    stop: I64
-    base: I64
+    begin: I64
+    """The byte at which the first record of each row begins."""
+    record: I64
+    """The number of this record among those of all rows; behind the last row, how many there are.
+    """
+    code: NDArray[np.uint8]
     flags: NDArray[np.uint8]
+    """FIRST, CUT, ORPHAN, FOLLOWS and ARGUED (``format``)."""
     first: I64
+    based: I64
+    """The rows that are FIRST or CUT, ascending."""
+    base: I64
+    """The time of each of these: that of the buffer before its first NewCPUId, or that of the
+    record that was cut."""
 
 
 class ThreadStates:
     """Where each thread is: what the records so far say of those that follow, by thread."""
 
-    def __init__(self, first_stretch: I64) -> None:
-        count = first_stretch.size
-        self.at = np.zeros(count, np.int64)
-        self.stretch = first_stretch.copy()
-        self.last_stretch = np.full(count, -1)
-        """The stretch of the last record."""
+    def __init__(self, rows: ThreadRows) -> None:
+        count = rows.first.size - 1
+        self.record = rows.record[rows.first[:-1]]
+        """The number of the next record."""
         self.base = np.zeros(count, np.int64)
         """The time that deltas are added to; in basic mode that of the last call."""
         self.cpu = np.full(count, NO_CPU)
         self.function = np.zeros(count, np.int64)
         """The function of the last call."""
-        self.is_called = np.zeros(count, np.bool_)
-        """Whether arguments of the last call may follow, in its stretch."""
         self.last_call = np.zeros(count, np.int64)
         """The time of the last call."""
         self.latest = np.full(count, SIGN)
@@ -105,13 +112,14 @@ class ThreadStates:
 class Walked:
     """Records that were found, those of each thread in a *part*: rows, and each record alone."""
 
+    row: I64
+    """The number of each row among those of all threads."""
     begin: I64
-    end: I64
     count: I64
     code: NDArray[np.uint8]
-    stretch: I64
+    flags: NDArray[np.uint8]
     thread: I64
-    """Begin, end, number of records, kind, stretch and thread of each row (``Heads.walk``)."""
+    """Begin, number of records, kind, flags and thread of each row, as far as it was read."""
     place: I64
     """The place of each record."""
     first: I64
@@ -120,11 +128,12 @@ class Walked:
     """The first row of each part."""
     part_last: I64
     """The last row of each part."""
+    goes_on: Bools
+    """Whether records of the last row of each part are left."""
 
-    def last_records(self) -> I64:
-        """Return the last record of each part."""
-        last_rows = self.part_last
-        return self.first[last_rows] + self.count[last_rows] - 1
+    def last_records(self, rows: I64 | slice = slice(None)) -> I64:
+        """Return the last record of some rows."""
+        return self.first[rows] + self.count[rows] - 1
 
 
 class Part(NamedTuple):
@@ -164,65 +173,80 @@ class Threads(abc.ABC):
     most = 0
     """The largest record, in bytes; 0 for any."""
 
-    def __init__(self, records: Records, stretches: ThreadStretches, table: I64) -> None:
+    def __init__(self, records: Records, rows: ThreadRows) -> None:
         self.records = records
-        self.stretches = stretches
-        self.thread_of = np.repeat(np.arange(stretches.first.size - 1), np.diff(stretches.first))
-        """The thread of each stretch."""
-        room = min(TOGETHER, records.data.size) + 1
-        self.heads = Heads(records.data, table, room, int(records.big))
-        self.states = ThreadStates(stretches.first[:-1])
+        self.rows = rows
+        self.end_record = rows.record[rows.first[1:]]
+        """The number of the record behind the last one of each thread."""
+        self.states = ThreadStates(rows)
 
     @property
     def open_threads(self) -> I64:
         """The threads that have more records, ascending."""
-        return np.flatnonzero(self.states.stretch < self.stretches.first[1:])
+        return np.flatnonzero(self.states.record < self.end_record)
 
     def read(self, threads: I64, most: int) -> Part:
         """Return the next events of threads, of ``most`` records of each at most.
 
         Of the last threads there are none, where those before have enough.
         """
-        heads = self.heads
-        states = self.states
-        stretches = self.stretches
-        rows = heads.walk(
-            stretches.start,
-            stretches.stop,
-            stretches.first[1:],
-            states.at,
-            states.stretch,
-            threads,
-            most,
-            TOGETHER,
-        )
-        names = ("places", "ends", "counts", "codes", "stretches")
-        begin, end, count, code, stretch = (getattr(heads, name)[:rows] for name in names)
-        stretch = stretch.astype(np.int64)
-        thread = self.thread_of[stretch]
-        place, first_record = expanded(begin, count, self.step)
-        part_first = np.flatnonzero(begins_of_runs(thread))
-        part_last = np.append(part_first[1:], rows)[: part_first.size] - 1
-        walked = Walked(
-            begin, end, count, code, stretch, thread, place, first_record, part_first, part_last
-        )
-        if not rows:
-            nothing = np.zeros(0, np.int64)
-            return Part(columns_of(walked), nothing, nothing, nothing, nothing)
+        walked = self._walked(threads, most)
         columns, key, is_event = self.events(walked)
-        states.last_stretch[thread[part_last]] = stretch[part_last]
-        events = np.arange(place.size)
+        part_first = walked.part_first
+        events = np.arange(walked.place.size)
         if not is_event.all():
             events = np.flatnonzero(np.repeat(is_event, walked.count))
             key = key[events]
-        begins = np.searchsorted(events, first_record[part_first])
+        begins = np.searchsorted(events, walked.first[part_first])
         counts = np.diff(begins, append=events.size)
-        part = Part(columns, events, key, thread[part_first], begins).without_empty(counts)
+        part = Part(columns, events, key, walked.thread[part_first], begins).without_empty(counts)
         self._settle(part)
         if self.most and "size" in columns:
             nbytes = columns["size"][events].astype(np.int64) + METADATA_BYTES
             return part.where((columns["kind"][events] < CUSTOM) | (nbytes <= self.most))
         return part
+
+    def _walked(self, threads: I64, most: int) -> Walked:
+        """Go on to the next records of threads that have some, of ``most`` of each at most."""
+        rows = self.rows
+        begin_record = self.states.record[threads]
+        record_counts = np.minimum(self.end_record[threads] - begin_record, most)
+        counts_before = np.cumsum(record_counts) - record_counts
+        threads = threads[counts_before < TOGETHER]
+        begin_record = begin_record[: threads.size]
+        end_record = begin_record + record_counts[: threads.size]
+        self.states.record[threads] = end_record
+        first_row = np.searchsorted(rows.record, begin_record, side="right") - 1
+        end_row = np.searchsorted(rows.record, end_record)
+        row_counts = end_row - first_row
+        row, part_first = expanded(first_row, row_counts, step=1)
+        part_last = part_first + row_counts - 1
+        begin = rows.begin[row]
+        flags = rows.flags[row]
+        count = rows.record[row + 1] - rows.record[row]
+        # Of the first row of a part, the first records may have been read before.
+        skipped = begin_record - rows.record[first_row]
+        begin[part_first] += self.step * skipped
+        count[part_first] -= skipped
+        flags[part_first[skipped > 0]] &= np.uint8(0xFF - FIRST - ORPHAN)
+        flags[part_first[skipped > 0]] |= np.uint8(FOLLOWS)
+        left = rows.record[end_row] - end_record
+        count[part_last] -= left
+        flags[part_last[left > 0]] &= np.uint8(0xFF - ARGUED)
+        place, first_records = expanded(begin, count, self.step)
+        return Walked(
+            row,
+            begin,
+            count,
+            rows.code[row],
+            flags,
+            np.repeat(threads, row_counts),
+            place,
+            first_records,
+            part_first,
+            part_last,
+            left > 0,
+        )
 
     def _settle(self, part: Part) -> None:
         """Let the times of each thread ascend."""
@@ -269,8 +293,8 @@ class FdrThreads(Threads):
 
     step = FUNCTION_BYTES
 
-    def __init__(self, records: Records, stretches: ThreadStretches, *, most: int) -> None:
-        super().__init__(records, stretches, heads_of(records.version, records.order))
+    def __init__(self, records: Records, rows: ThreadRows, *, most: int) -> None:
+        super().__init__(records, rows)
         self.most = most
 
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
@@ -280,8 +304,7 @@ class FdrThreads(Threads):
         """
         out = columns_of(walked)
         first_records = walked.first
-        is_cut = self.stretches.flags[walked.stretch] & CUT != 0
-        code = np.where(is_cut, np.uint8(START), walked.code)
+        code = walked.code
         is_function = code == FUNCTION
         is_argument = code == CALL_ARGUMENT
         is_event = (code == CUSTOM_EVENT) | (code == TYPED_EVENT)
@@ -289,22 +312,22 @@ class FdrThreads(Threads):
         if (is_argument | is_event).any():
             add_values(out)
         # Functions are most of all: the others are read as such too, which is cheaper than to pick.
-        out["kind"][:], out["function"][:], delta = function_fields(self.records, walked.place)
+        names = ("kind", "function_id", "delta")
+        columns = self.records.fields(Function, walked.place, *names)
+        out["kind"][:], out["function"][:], delta = columns
         other_records = first_records[~is_function]
         out["kind"][other_records] = 0
         out["function"][other_records] = 0
         delta[other_records] = 0
         own_times = self._read_events(out, delta, walked, np.flatnonzero(is_event))
         tsc, cpu = self._state(walked, delta)
-        has_call = self._has_call(walked, is_function, is_argument)
-        self._read_arguments(out, walked, np.flatnonzero(is_argument), has_call)
+        self._read_arguments(out, walked, np.flatnonzero(is_argument))
+        # Calls that arguments follow are such, also where they say nothing of them.
+        argued = walked.last_records(np.flatnonzero(walked.flags & ARGUED))
+        out["kind"][argued[out["kind"][argued] == ENTER]] = ENTER_ARG
         function = np.flatnonzero(is_function)
-        self._mark_arguments(out["kind"], walked, function, is_argument)
-        self._mark_back(out["kind"], walked, function, has_call, tsc)
+        self._mark_back(out["kind"], walked, function, tsc)
         self._go_on(walked, out, tsc, cpu, function)
-        last_rows = walked.part_last
-        is_called = is_function[last_rows] | is_argument[last_rows] & has_call[last_rows]
-        self.states.is_called[walked.thread[last_rows]] = is_called
         order = tsc ^ SIGN
         if own_times is not None:
             event = first_records[is_event]
@@ -329,9 +352,9 @@ class FdrThreads(Threads):
                 continue
             record = walked.first[mine]
             begin = walked.begin[mine]
-            names = ["delta" if with_deltas else "tsc"]
+            names = ["_size", "delta" if with_deltas else "tsc"]
             names += ["event_type"] if kind == TYPED_EVENT else []
-            time, *types = self.records.metadata(kind, begin, *names)
+            size, time, *types = self.records.metadata(kind, begin, *names)
             if own_times is None:
                 delta[record] = time
             else:
@@ -340,7 +363,7 @@ class FdrThreads(Threads):
             if types:
                 out["function"][record] = types[0]
             out["value"][record] = begin + METADATA_BYTES
-            out["size"][record] = walked.end[mine] - begin - METADATA_BYTES
+            out["size"][record] = size
         return own_times
 
     def _state(self, walked: Walked, delta: I64) -> tuple[I64, NDArray[np.uint16]]:
@@ -350,19 +373,17 @@ class FdrThreads(Threads):
         before them, or of a buffer that begins without.
         """
         states = self.states
-        stretches = self.stretches
         code = walked.code
         first_records = walked.first
         begin = walked.begin
-        stretch = walked.stretch
         sums = np.cumsum(delta)
         first_rows = walked.part_first
         of_part = walked.thread[first_rows]
-        stretch_before = np.append(-1, stretch[:-1])
-        stretch_before[first_rows] = states.last_stretch[of_part]
-        flags = stretches.flags[stretch]
-        opening = np.flatnonzero((stretch_before != stretch) & (flags & FIRST != 0))
-        bases = stretches.base[stretch]
+        is_cut = walked.flags & CUT != 0
+        opening = np.flatnonzero(walked.flags & FIRST)
+        bases = np.zeros(code.size, np.int64)
+        based = np.flatnonzero(walked.flags & (FIRST | CUT))
+        bases[based] = self.rows.base[np.searchsorted(self.rows.based, walked.row[based])]
         rows = [first_rows, opening]
         values = [states.base[of_part], bases[opening]]
         cpu_rows = [first_rows, opening]
@@ -375,7 +396,7 @@ class FdrThreads(Threads):
             names = ("tsc", "cpu") if kind == NEW_CPU else ("tsc",)
             tsc, *cpu_numbers = self.records.metadata(kind, begin[row], *names)
             rows.append(row)
-            values.append(np.where(flags[row] & CUT != 0, bases[row], tsc))
+            values.append(np.where(is_cut[row], bases[row], tsc))
             is_added.append(np.zeros(row.size, np.bool_))
             if cpu_numbers:
                 cpu_rows.append(row)
@@ -388,25 +409,14 @@ class FdrThreads(Threads):
         row, value = settled(cpu_rows, cpus)
         return tsc, carried(first_records[row], value, sums.size).astype(np.uint16)
 
-    def _has_call(self, walked: Walked, is_function: Bools, is_argument: Bools) -> Bools:
-        """Return where arguments may be of a call, as of before each row."""
-        states = self.states
-        stretch = walked.stretch
-        before = shifted(latest(~is_argument))
-        part_first = np.repeat(walked.part_first, walked.part_last - walked.part_first + 1)
-        is_near = is_function[before] & (stretch[before] == stretch)
-        is_next = states.is_called[walked.thread] & (stretch == states.last_stretch[walked.thread])
-        out: Bools = np.where(before >= part_first, is_near, is_next)
-        return out
-
-    def _read_arguments(self, out: Columns, walked: Walked, row: I64, has_call: Bools) -> None:
+    def _read_arguments(self, out: Columns, walked: Walked, row: I64) -> None:
         """Read arguments of calls, and of none."""
         if not row.size:
             return
         record = walked.first[row]
-        has_call = has_call[row]
+        has_call = walked.flags[row] & FOLLOWS != 0
         calls = np.flatnonzero(walked.code == FUNCTION)
-        last_record = walked.first[calls] + walked.count[calls] - 1
+        last_record = walked.last_records(calls)
         call = np.append(-1, calls)[np.searchsorted(calls, row)]
         part_first = walked.part_first[np.searchsorted(walked.part_first, row, side="right") - 1]
         functions = np.append(np.uint32(0), out["function"][last_record])
@@ -421,41 +431,19 @@ class FdrThreads(Threads):
         out["value"][record] = value.view(np.uint64)
         out["size"][record] = np.where(has_call, 0, -1)
 
-    def _mark_arguments(
-        self, kinds: NDArray[np.uint8], walked: Walked, function: I64, is_argument: Bools
-    ) -> None:
-        """Let calls that arguments follow be such, also where they say nothing of them."""
-        stretch = walked.stretch
-        last_rows = walked.part_last
-        follows = np.append(is_argument[1:] & (stretch[1:] == stretch[:-1]), False)
-        end = walked.end[last_rows]
-        goes_on = np.flatnonzero(end < self.stretches.stop[stretch[last_rows]])
-        heads = heads_of(self.records.version, self.records.order)
-        kind = heads[self.records.data[end[goes_on]], 1]
-        follows[last_rows[goes_on]] = kind == CALL_ARGUMENT
-        row = function[follows[function]]
-        last_record = walked.first[row] + walked.count[row] - 1
-        kinds[last_record[kinds[last_record] == ENTER]] = ENTER_ARG
-
-    def _mark_back(
-        self,
-        kinds: NDArray[np.uint8],
-        walked: Walked,
-        function: I64,
-        has_call: Bools,
-        tsc: I64,
-    ) -> None:
+    def _mark_back(self, kinds: NDArray[np.uint8], walked: Walked, function: I64, tsc: I64) -> None:
         """Mark the calls that are earlier than the one before in their thread."""
         if not function.size:
             return
         begins = walked.first[function]
-        ends = begins + walked.count[function] - 1
-        time_before = np.append(0, tsc[ends[:-1]])
+        time_before = np.append(0, tsc[walked.last_records(function[:-1])])
         thread = walked.thread[function]
         is_first = begins_of_runs(thread)
         time_before[is_first] = self.states.last_call[thread[is_first]]
         is_back = tsc[begins].view(np.uint64) < time_before.view(np.uint64)
-        kinds[begins[is_back & ~has_call[function]]] |= BACK
+        # One that follows another directly is never earlier, as its delta has no sign.
+        is_back &= walked.flags[function] & FOLLOWS == 0
+        kinds[begins[is_back]] |= BACK
 
     def _go_on(
         self, walked: Walked, out: Columns, tsc: I64, cpu: NDArray[np.uint16], function: I64
@@ -463,29 +451,22 @@ class FdrThreads(Threads):
         """Enter what the records say of those behind them."""
         states = self.states
         thread = walked.thread
-        last_records = walked.last_records()
+        last_records = walked.last_records(walked.part_last)
         threads = thread[walked.part_last]
         states.base[threads] = tsc[last_records]
         states.cpu[threads] = cpu[last_records]
         if function.size:
             of_call = thread[function]
             last_functions = function[ends_of_runs(of_call)]
-            last_call = walked.first[last_functions] + walked.count[last_functions] - 1
+            last_call = walked.last_records(last_functions)
             states.last_call[thread[last_functions]] = tsc[last_call]
             states.function[thread[last_functions]] = out["function"][last_call]
-
-
-BASIC_HEADS: Final = np.tile(np.array([BASIC_BYTES, 0, 0, 0, 0, 0, 0, 1]), (256, 1))
-"""All records of basic mode have one size (``Heads``)."""
 
 
 class BasicThreads(Threads):
     """Reads events of basic mode."""
 
     step = BASIC_BYTES
-
-    def __init__(self, records: Records, stretches: ThreadStretches) -> None:
-        super().__init__(records, stretches, BASIC_HEADS)
 
     def events(self, walked: Walked) -> tuple[Columns, I64, Bools]:
         """Return an event for each record, the biased time by which it comes, and which rows count.
@@ -495,11 +476,8 @@ class BasicThreads(Threads):
         out = columns_of(walked)
         place = walked.place
         states = self.states
-        stretch = np.repeat(walked.stretch, walked.count)
         thread = out["thread"]
-        numbers = self.records.numbers
-        big = self.records.big
-        is_argument = numbers.integers(place, TYPE_BYTES, big=big) != 0
+        is_argument = self._is_argument(place)
         call = np.flatnonzero(~is_argument)
         argument = np.flatnonzero(is_argument)
         cpus, kinds, functions, tsc = self.records.fields(
@@ -508,14 +486,10 @@ class BasicThreads(Threads):
         # Of an argument: those of the last call before it, of its thread.
         before = np.cumsum(~is_argument) - 1
         part_begins = walked.first[walked.part_first]
-        part_ends = np.append(part_begins[1:], place.size)
-        first_record = np.repeat(part_begins, part_ends - part_begins)
+        first_record = np.repeat(part_begins, np.diff(part_begins, append=place.size))
         is_here = (before >= 0) & (np.append(call, -1)[before] >= first_record)
-        is_next = states.is_called[thread] & (stretch == states.last_stretch[thread])
-        near_call = shifted(latest(~is_argument))
-        has_call = ~is_argument | np.where(
-            near_call >= first_record, stretch[near_call] == stretch, is_next
-        )
+        has_call = np.ones(place.size, np.bool_)
+        has_call[walked.first[walked.flags & ORPHAN != 0]] = False
 
         def known(of_calls: I64, of_threads: I64) -> I64:
             return np.where(is_here, np.append(of_calls, 0)[before], of_threads[thread])
@@ -523,7 +497,7 @@ class BasicThreads(Threads):
         times = known(tsc, states.base)
         function = known(functions, states.function)
         cpu = known(cpus, states.cpu)
-        self._mark_arguments(kinds, walked, call, is_argument, stretch)
+        self._mark_arguments(kinds, walked, call, is_argument)
         call_thread = thread[call]
         call_before = np.append(0, tsc[:-1])[: call.size]
         is_first = begins_of_runs(call_thread)
@@ -539,26 +513,27 @@ class BasicThreads(Threads):
         out["function"] = np.where(has_call, function, 0).astype(np.uint32)
         out["cpu"] = np.where(has_call, cpu, NO_CPU).astype(np.uint16)
         out["tsc"] = times.view(np.uint64)
-        last_records = walked.last_records()
+        last_records = walked.last_records(walked.part_last)
         threads = thread[last_records]
         states.base[threads] = times[last_records]
         states.cpu[threads] = out["cpu"][last_records]
         states.function[threads] = out["function"][last_records]
-        states.is_called[threads] = has_call[last_records]
         return out, times ^ SIGN, np.ones(walked.count.size, np.bool_)
 
-    def _mark_arguments(
-        self, kinds: I64, walked: Walked, call: I64, is_argument: Bools, stretch: I64
-    ) -> None:
+    def _mark_arguments(self, kinds: I64, walked: Walked, call: I64, is_argument: Bools) -> None:
         """Let calls that arguments follow be such, also where they say nothing of them."""
-        follows = np.append(is_argument[1:] & (stretch[1:] == stretch[:-1]), False)
-        end = walked.end[walked.part_last]
-        goes_on = end < self.stretches.stop[walked.stretch[walked.part_last]]
-        numbers = self.records.numbers
-        big = self.records.big
-        types = numbers.integers(end[goes_on], TYPE_BYTES, big=big)
-        follows[walked.last_records()[goes_on]] = types != 0
+        # Between a call and its arguments, no row ends.
+        row = np.repeat(np.arange(walked.count.size), walked.count)
+        follows = np.append(is_argument[1:] & (row[1:] == row[:-1]), False)
+        last_records = walked.last_records(walked.part_last)[walked.goes_on]
+        follows[last_records] = self._is_argument(walked.place[last_records] + BASIC_BYTES)
         kinds[follows[call] & (kinds == ENTER)] = ENTER_ARG
+
+    def _is_argument(self, places: I64) -> Bools:
+        """Return which of the records at some places are arguments."""
+        types = self.records.numbers.integers(places, TYPE_BYTES, big=self.records.big)
+        is_argument: Bools = types != 0
+        return is_argument
 
 
 def in_place(own: I64, base: I64) -> I64:
@@ -568,7 +543,7 @@ def in_place(own: I64, base: I64) -> I64:
     """
     ahead = own - base
     is_later = own.view(np.uint64) >= base.view(np.uint64)
-    return np.where(is_later & (ahead >> NEARBY == 0), own, base)
+    return np.where(is_later & (ahead >= 0) & (ahead < 1 << NEARBY), own, base)
 
 
 def settled(rows: list[I64], values: list[Any]) -> tuple[I64, Any]:

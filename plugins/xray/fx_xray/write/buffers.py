@@ -18,8 +18,6 @@ from fx_xray import format as wire
 from fx_xray.format import (
     ARGUMENT,
     CUSTOM,
-    CUT_REACH_BITS,
-    CUT_RECORD_JUMP,
     ENTER_ARG,
     EVENT_DELTA_VERSION,
     EXTENTS_VERSION,
@@ -28,14 +26,15 @@ from fx_xray.format import (
     NEW_CPU,
     NO_CPU,
     PID_VERSION,
-    SIGN,
     TSC_WRAP,
     TYPED,
     WRAP_TICKS,
 )
-from fx_xray.read.buffers import half_follows
+from fx_xray.read.buffers import are_far, mended_times
 from fx_xray.read.columns import following, latest, shifted
+from fx_xray.read.frames import Records
 from fxframework.kernels.sorting import begins_of_runs
+from fxframework.wire.packing import put_numbers
 
 __all__ = ["BufferForm", "Buffers", "Rows", "buffers_of"]
 
@@ -77,7 +76,10 @@ class BufferForm:
 
 @attrs.define(eq=False)
 class Rows:
-    """Events, those of each thread together and in their order, as columns of shape (events,)."""
+    """Events with their numbers, those of each thread together and in their order: columns.
+
+    They have those of ``Events``, whose times and values are int64 here.
+    """
 
     kind: NDArray[np.uint8]
     function: NDArray[np.uint32]
@@ -85,6 +87,7 @@ class Rows:
     cpu: NDArray[np.uint16]
     """NO_CPU of custom and typed events of which it is not known; ``buffers_of`` fills it in."""
     thread: NDArray[np.int32]
+    offset: I64
     value: I64
     """Of an argument, its bits; of an event, where its payload begins."""
     size: NDArray[np.int32]
@@ -145,20 +148,16 @@ def looks_cut(kind: NDArray[Any], tsc: I64, base: I64) -> Bools:
     It does where the time is far from the one before, its low bits are near it, and the second
     half of the record could be a record itself.
     """
-    biased_time = tsc ^ SIGN
-    biased_base = base ^ SIGN
-    apart = np.where(
-        biased_time >= biased_base, biased_time - biased_base, biased_base - biased_time
-    )
-    is_far = (apart < 0) | (apart > CUT_RECORD_JUMP)
-    # The bits of the time in the first half of the record; the second begins with the others.
-    tsc_at = np.where(kind == NEW_CPU, wire.CPU_TSC_AT, wire.WRAP_TSC_AT)
-    bits = 8 * (METADATA_BYTES // 2 - tsc_at)
-    low_bits = (np.int64(1) << bits) - 1
-    second_half = tsc >> bits & (np.int64(1) << (64 - bits)) - 1
-    ahead = ((tsc & low_bits) - (base & low_bits)) & low_bits
-    is_reached = (ahead >> CUT_REACH_BITS == 0) & (biased_base <= wire.LATEST - ahead)
-    is_cut: Bools = is_far & is_reached & half_follows(second_half, ends=True)
+    is_cut = are_far(tsc, base)
+    far = np.flatnonzero(is_cut)
+    places = METADATA_BYTES * np.arange(far.size)
+    out = np.zeros(METADATA_BYTES * far.size, np.uint8)
+    dialect = wire.Dialect()
+    for clock, record in ((NEW_CPU, wire.NewCpu), (TSC_WRAP, wire.TscWrap)):
+        mine = kind[far] == clock
+        put_numbers(out, places[mine], record.layout, {"tsc": tsc[far[mine]]}, dialect.state())
+    clocks = Records(out, dialect)
+    is_cut[far] = mended_times(clocks, kind[far], places, base[far], ends=True)[1]
     return is_cut
 
 

@@ -60,7 +60,8 @@ END_ROOM: Final = 40
 FUNCTION_ROOM: Final = METADATA_BYTES + FUNCTION_BYTES
 """Bytes that a function record may need, including metadata before it."""
 _ENTER, _EXIT, _TAIL_EXIT, _ENTER_ARG = map(wire.FUNCTION_KIND.put, FunctionKind)
-_ID_AT, _DELTA_AT = wire.FUNCTION_ID.low, wire.DELTA.low
+_ID_AT = wire.FUNCTION_ID.low
+_DELTA_AT = wire.DELTA_BIT
 _SLOT_NUMBER, _SLOT_USED = Bits("number", 1, 63), Bits("used", 0, 0)
 _MOST_I32 = (1 << 31) - 1
 _U16_MAX = (1 << 16) - 1

@@ -1,0 +1,360 @@
+"""Frames: the stretches of a trace: records, and what lies between them.
+
+``TraceFile`` has the bytes that records lie in, in reading order; ``TraceFrames`` finds them there,
+by wire's framing. ``trace_format`` is what the framing and the blocks take for a format.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import records as r
+from fx_trace import rules
+from fx_trace.format import KIND_DAMAGED, LARGE_SIZE, MAGIC, MAGIC_WORD, MINIMUM_WORDS, SIZE
+from fx_trace.indexed import STRINGS, THREADS
+from fx_trace.kinds import MAX_STRING_INDEX, MAX_THREAD_INDEX, STRING_REF_BITS, RecordType
+from fx_trace.read.cursor import Tables, TraceCursor
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
+from fxframework.io.words import U64_MAX, WORD, view_of
+from fxframework.wire.blocks import plan_for
+from fxframework.wire.contents import Likely, contents_of, resumption_by_contents
+from fxframework.wire.cursor import ShortError
+from fxframework.wire.expressions import wrapped
+from fxframework.wire.format import every_layout
+from fxframework.wire.framing import (
+    BAD_SIZE,
+    HIDING,
+    PADDING,
+    ROOM,
+    UNKNOWN,
+    ListedFrames,
+    frames_of_families,
+)
+
+if TYPE_CHECKING:
+    from fx_trace.records import TraceRecord
+    from fxframework.kernels.frames import Frames
+    from fxframework.wire.framing import Resumption
+    from fxframework.wire.records import Layout
+
+__all__ = ["SPECIAL", "TraceFile", "TraceFrames", "fields_of", "sizes_end", "trace_format"]
+
+I64 = NDArray[np.int64]
+SPECIAL = -1
+"""Instead of the number of a rule: a stretch in which no records are looked for."""
+SPEAKING = (r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.Initialization)
+"""Classes of records that say something about the provider."""
+FAMILIES = (
+    r.PlainRecord, r.MetadataRecord, r.SchedulingRecord, r.ProfilerRecord, r.LargeRecord,
+)  # fmt: skip
+LEAST = {int(kind): WORD * words for kind, words in MINIMUM_WORDS.items()}
+"""By record type, the fewest bytes that framing believes."""
+LIKELY: Mapping[Any, Likely] = {
+    r.ProviderEvent: {"event": range(1)},
+    r.TraceInfo: {"info_type": range(1), "magic": range(MAGIC, MAGIC + 1)},
+    r.StringRecord: {
+        "index": range(1, MAX_STRING_INDEX + 1),
+        "_length": range(1, MAX_STRING_INDEX + 1),
+    },
+    r.ThreadRecord: {"index": range(1, MAX_THREAD_INDEX + 1)},
+    r.Event: {"_name_ref": range(1, STRING_REF_BITS + 1)},
+    r.Log: {"_message_length": range(1, MAX_STRING_INDEX + 1)},
+}
+"""What numbers of headers are in what is taken for a record, where others would be right too."""
+
+
+def fields_of(cls: Any) -> dict[str, Any]:
+    """Return the fields of a class by name."""
+    return {field.name: field for field in cls.layout.fields}
+
+
+@functools.cache
+def resumption(*, big: bool) -> Resumption:
+    """Return where reading goes on after damage: where contents fill a record.
+
+    Large records are not looked for: what they hold is counted in a word of their own.
+    """
+    classes = [cls for cls in r.BY_HEADER.values() if not issubclass(cls, r.LargeRecord)]
+    likely_of_class = {cls: LIKELY.get(cls, {}) for cls in classes}
+    return resumption_by_contents(contents_of(likely_of_class, big=big))
+
+
+def sizes_end(data: NDArray[np.uint8], begin: int, end: int) -> int:
+    """Return the byte at which records end that begin at byte ``begin``, by their sizes alone.
+
+    They end at a size of zero, or before a record that passes byte ``end``. One that fills the rest
+    exactly counts, which the scan of the reference manager loses.
+    """
+    # Records of types without an entry are unknown, and have their sizes where most others do.
+    frames = frames_of_families(data[:end], FAMILIES, {int(RecordType.LARGE): WORD}, None)
+    frames.asking = 1
+    place = begin
+    reason = 0
+    while place < end and not reason:
+        count, reason = frames.read(place, ROOM, end)
+        zero_words = np.flatnonzero(frames.entries[:count] == PADDING)
+        if zero_words.size:
+            return int(frames.places[zero_words[0]])
+        place = frames.next
+    return place
+
+
+class TraceFormat:
+    """The records of traces, all families of them, as ``wire.blocks`` takes a format."""
+
+    codes = "FXT"
+    begin = 0
+    choosy = False
+    marked = None
+    registers: tuple[Any, ...] = ()
+    text_tables = (STRINGS, THREADS)
+
+    def __init__(self) -> None:
+        families = [each.layout.family for each in FAMILIES]
+        others = [each.other for each in families if each.other is not None]
+        self.classes = [*(cls for each in families for cls in each.members), *others, r.Unknown]
+        self.candidates = [[cls] for cls in self.classes]
+        self.compiled: dict[Any, Any] = {}
+
+    def layouts(self) -> Iterator[Layout]:
+        """Yield the layouts of all records, and of the parts in them."""
+        return every_layout(cls.layout for cls in self.classes)
+
+    @functools.cached_property
+    def kinds(self) -> list[list[tuple[int, int, int]]]:
+        """By record type: mask and value of headers of each class, and its number; others last."""
+        found: list[list[tuple[int, int, int]]] = [[] for _ in r.MASKS]
+        for header, cls in r.BY_HEADER.items():
+            kind = r.TYPE.get(header)
+            mask = wrapped(r.MASKS[kind])
+            found[kind].append((mask, wrapped(header), self.classes.index(cls)))
+        for kind, cls in r.BY_TYPE.items():
+            found[kind].append((0, 0, self.classes.index(cls)))
+        return found
+
+    @functools.cached_property
+    def by_type(self) -> NDArray[np.int32]:
+        """By record type, the number of the only class that it has; else that of unknown ones."""
+        numbers = np.full(len(self.kinds), self.classes.index(r.Unknown), np.int32)
+        for kind, classes in enumerate(self.kinds):
+            if r.MASKS[kind] == r.TYPE.limit and classes:
+                numbers[kind] = classes[0][2]
+        return numbers
+
+    def entries_of(self, headers: I64) -> NDArray[np.int32]:
+        """Return the numbers of the classes of headers."""
+        kinds = headers & r.TYPE.limit
+        entries = self.by_type.take(kinds)
+        for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+            if r.MASKS[kind] == r.TYPE.limit:
+                continue
+            rows = np.flatnonzero(kinds == kind)
+            for mask, value, number in self.kinds[kind]:
+                is_of_class = headers[rows] & mask == value
+                entries[rows[is_of_class]] = number
+                rows = rows[~is_of_class]
+        return entries
+
+
+@functools.cache
+def trace_format() -> TraceFormat:
+    """Return the records of traces."""
+    format: Any = TraceFormat()
+    for cls in SPEAKING:
+        plan_for(format).classes[cls].stops = True  # later records depend on what it says
+    for cls in format.classes:
+        args = fields_of(cls).get("args")
+        if args is not None:
+            args.in_rows = True
+    return format  # type: ignore[no-any-return]
+
+
+class TraceFile:
+    """The bytes that the records of a trace lie in, in reading order, and its stretches.
+
+    ``source`` has the bytes of the file, or those of an image of a trace buffer put in order.
+    ``stretches`` are the parts of it: where they begin and end, and whether records are in them.
+    ``special`` returns what is shown of others, of damage, and with ``apart`` of metadata, which
+    then says nothing about other records; None for what an archive would have there. With
+    ``splits``, for salvage, damage ends where sound records follow that a size hides.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        big_endian: bool = False,
+        limits: Limits,
+        stretches: list[tuple[int, int, bool]],
+        special: Callable[[int, int], TraceRecord | None] = lambda _start, _end: None,
+        apart: bool = False,
+        offset_of: Callable[[I64], I64] = lambda places: places,
+        counted_as: Callable[[int], int] = lambda _place: KIND_DAMAGED,
+    ) -> None:
+        self.source = source
+        self.view = view_of(source.data) if source.size else memoryview(b"")
+        self.big_endian = big_endian
+        words = source.words().view(np.int64)
+        self.words: I64 = words.byteswap() if big_endian else words
+        self.max_record = limits.max_record
+        self.splits = False
+        self.stretches = stretches
+        self.special = special
+        self.apart = apart
+        self.begins_wrong = False
+        """Whether an archive has no magic number."""
+        self.offset_of = offset_of
+        self.is_moved = False
+        """Whether offsets in the file are not places in ``source``."""
+        self.counted_as = counted_as
+        """Returns the number of the kind as which a stretch at a place counts that has no records;
+        -1 for none."""
+
+    @classmethod
+    def archive(cls, source: Source, *, big_endian: bool, limits: Limits) -> TraceFile:
+        """Return the bytes of an archive, which are records from the first to the last."""
+        whole = source.size // WORD * WORD
+        odd = [(whole, source.size, False)] if whole < source.size else []
+        file = cls(
+            source,
+            big_endian=big_endian,
+            limits=limits,
+            stretches=[(0, whole, True), *odd],
+        )
+        file.begins_wrong = source.size > 0 and file.words[:1].tolist() != [wrapped(MAGIC_WORD)]
+        return file
+
+    def framing(self) -> Frames:
+        """Return what finds the records in the bytes of a stretch, up to its ``total``."""
+        data = self.source.data if self.source.size else np.zeros(0, np.uint8)
+        frames = frames_of_families(
+            data, FAMILIES, LEAST, resumption(big=self.big_endian), big=self.big_endian
+        )
+        frames.splitting = int(self.splits)
+        frames.confirm = self.may_hide
+        return frames
+
+    def may_hide(self, place: int, nbytes: int) -> bool:
+        """Return whether the size of a record may be damaged, so that it hides others.
+
+        A record over the limit is damage as a whole. Large ones that are sound may hold anything.
+        """
+        if 0 < self.max_record < nbytes:
+            return False
+        header = int(self.words[place // WORD]) & U64_MAX
+        cls: Any = r.class_of(header)
+        if not issubclass(cls, r.LargeRecord) or cls.undefined_kinds:
+            return True
+        cursor = TraceCursor(self.view, place, place + nbytes, Tables())
+        try:
+            cls.layout.read(cursor)
+        except ShortError:
+            return True
+        return False
+
+    def metadata_in(self, begin: int, end: int) -> I64:
+        """Return the bytes at which sound metadata records begin, of the records from a byte on."""
+        framing = self.framing()
+        framing.total = end
+        places = [np.zeros(0, np.int64)]
+        while begin < end:
+            count, _ = framing.read(begin, ROOM, end)
+            is_metadata = framing.entries[:count] == RecordType.METADATA
+            if self.max_record:
+                is_metadata &= framing.sizes[:count] <= self.max_record
+            places.append(framing.places[:count][is_metadata])
+            begin = framing.next
+        return np.concatenate(places)
+
+
+class TraceFrames(ListedFrames):
+    """Where the records of a trace begin and end."""
+
+    def __init__(self, file: TraceFile) -> None:
+        super().__init__(big=file.big_endian)
+        self.file = file
+        self.kinds_found = np.zeros(ROOM, np.int64)
+        self.framing = file.framing()
+        self.stretches_left = iter(file.stretches)
+        self.in_records = False
+        self.start = 0
+        """The byte at which the next row begins."""
+        self.fault, self.value = np.zeros((2, 0), np.int64)
+        """Columns of the stretches that were listed last: rule and value."""
+        self.entry = np.zeros(0, np.int32)
+
+    def take(self, rows: slice) -> tuple[int, int]:
+        """Let listed rows be those that were read; return how many, and why they end."""
+        self.faults = self.fault[rows]
+        self.values = self.value[rows]
+        self.entries = self.entry[rows]
+        return self.places.size, 0
+
+    def list_more(self) -> None:
+        """List the next stretches."""
+        framing = self.framing
+        if self.in_records and self.start < framing.total:
+            count, _ = framing.read(self.start, ROOM, framing.total)
+            self.start = framing.next
+            self.begin = framing.places[:count].copy()
+            self.end = self.begin + framing.sizes[:count]
+            self.judge(framing.entries[:count])
+            return
+        start, stop, self.in_records = next(self.stretches_left)
+        if self.in_records:
+            self.start = start
+            framing.total = stop
+            return
+        self.begin, self.end = np.array([start]), np.array([stop])
+        self.fault = self.value = np.array([SPECIAL])
+        self.entry = np.array([BAD_SIZE], np.int32)
+
+    def judge(self, entries: I64) -> None:
+        """Say why listed stretches are not sound records, and what findings show of them."""
+        self.fault, self.value = np.zeros((2, entries.size), np.int64)
+        max_record = self.file.max_record
+        sizes = self.end - self.begin
+        if max_record:
+            is_record = (entries >= 0) | (entries == UNKNOWN)
+            over_limit = np.flatnonzero(is_record & (sizes > max_record))
+            self.fault[over_limit] = rules.RECORD_OVER_LIMIT
+            self.value[over_limit] = sizes[over_limit]
+        rows = np.flatnonzero((entries < 0) & (self.fault == 0))
+        if rows.size:
+            self.fault[rows], self.value[rows] = self.faults_of(rows, entries[rows])
+        self.entry = self.entries_of(self.begin // WORD, self.fault)
+
+    def faults_of(self, rows: I64, entries: I64) -> tuple[I64, I64]:
+        """Return why stretches are not records of known types, and what findings show of them."""
+        headers = self.file.words.take(self.begin[rows] // WORD)
+        types = r.TYPE.get(headers)
+        words_said = np.where(types == RecordType.LARGE, LARGE_SIZE.get(headers), SIZE.get(headers))
+        passes_end = WORD * words_said > self.framing.total - self.begin[rows]
+        # Of several that hold, the first one is that of the stretch.
+        reasons = (
+            (rules.ZERO_WORDS, entries == PADDING, (self.end - self.begin)[rows] // WORD),
+            (rules.UNKNOWN_RECORD, entries == UNKNOWN, types),
+            (rules.CONTENTS_OVERRUN, entries == HIDING, np.zeros_like(headers)),
+            (rules.PAST_THE_END, passes_end, words_said),
+            (rules.SIZE_ZERO, words_said == 0, words_said),
+        )
+        is_reason = [condition for _, condition, _ in reasons]
+        fault = np.select(is_reason, [int(rule) for rule, _, _ in reasons], int(rules.TOO_SHORT))
+        value = np.select(is_reason, [shown for _, _, shown in reasons], words_said)
+        return fault, value
+
+    def entries_of(self, begin: I64, fault: I64) -> NDArray[np.int32]:
+        """Return the numbers of the classes of the records at some words."""
+        headers = self.file.words.take(begin)
+        entries = trace_format().entries_of(headers)
+        faulty = np.flatnonzero(fault)
+        entries[faulty[fault[faulty] != rules.UNKNOWN_RECORD]] = BAD_SIZE
+        if self.file.apart:
+            entries[r.TYPE.get(headers) == RecordType.METADATA] = BAD_SIZE
+        return entries
