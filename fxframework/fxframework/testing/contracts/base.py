@@ -26,7 +26,7 @@ from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
 __all__ = ["BATCH_SIZES", "Captures", "Contract", "descriptors", "open_bytes"]
 
-BATCH_SIZES = (1, 2, 3, 7, 64, 65536)
+BATCH_SIZES = (1, 3, 64, 65536)
 HOOKS = {"reader": "fx_readers", "writer": "fx_writers", "exporter": "fx_exporters",
          "step": "fx_step_kinds", "device": "fx_devices"}  # fmt: skip
 """The hooks that register what contracts are of."""
