@@ -19,7 +19,7 @@ from fx_trace.chrome import rules
 from fx_trace.chrome.scan import Event, Report
 from fx_trace.format import OPEN_END
 from fx_trace.kinds import EventType
-from fx_trace.meaning import IS_ROW_OF
+from fx_trace.meaning import ASYNC_SCOPE, IS_ROW_OF, KIND_OF_SLICE
 from fx_trace.read.match import Events, Match, Spans, durations, longest_first
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
@@ -47,8 +47,6 @@ KINDS: Final = {
 }  # fmt: skip
 """Kinds of records by phase; events of other phases are of the kind ``event``."""
 SCOPES: Final = {"t": 0, "p": 1, "g": 2}
-ASYNC_SCOPE: Final = 255
-SLICE_KINDS: Final = {E.DURATION_BEGIN: 0, E.DURATION_COMPLETE: 1, E.ASYNC_BEGIN: 2}
 IDENTIFIED: Final = range(E.ASYNC_BEGIN, E.FLOW_END + 1)
 TABLES: Final = ("slices", "instants", "flows")
 NULL, INT64, UINT64, DOUBLE, STRING, BOOL = 0, 3, 4, 5, 6, 9
@@ -441,13 +439,11 @@ class RowBuilder:
 
     def _add_slices(self, events: Columns, slices: I64, spans: Spans) -> None:
         columns = shared_columns(events, slices)
-        kind_of_slice = np.zeros(256, np.uint8)
-        kind_of_slice[list(SLICE_KINDS)] = list(SLICE_KINDS.values())
         self.tables["slices"] = columns | {
             "dur": durations(columns["ts"], spans.end),
             "depth": spans.depth,
             "parent": spans.parent,
-            "kind": kind_of_slice[events["kind"][slices]],
+            "kind": KIND_OF_SLICE[events["kind"][slices]],
             "id": events["word"][slices],
         }
         self.open_offsets = columns["offset"][spans.end == OPEN_END]

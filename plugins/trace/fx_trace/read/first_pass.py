@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
+from fx_trace.indexed import THREADS
 from fx_trace.kinds import EventType
 from fx_trace.meaning import IS_ROW_OF
 from fx_trace.read.chunks import Chunk, WholeRows
 from fx_trace.read.match import Events, Match, Spans, longest_first
 from fx_trace.read.rows import RowReader
+from fx_trace.read.threads import TaskCollector
 from fxframework.io.source import RELEASED
 from fxframework.kernels.behind import Behind
 from fxframework.kernels.buffers import gathered
@@ -25,7 +27,7 @@ from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.wire.findings import Findings
 
-__all__ = ["CountingPass", "TaskCollector", "Tasks", "TracePass"]
+__all__ = ["CountingPass", "TracePass"]
 
 I64 = NDArray[np.int64]
 BLOCK = 1 << 17
@@ -36,7 +38,7 @@ IS_SLICE = IS_ROW_OF["slices"]
 IS_MATCHED = IS_SLICE | IS_ROW_OF["ends"] | IS_ROW_OF["flows"]
 """By type of event, whether matching needs it."""
 IS_MATCHED[EventType.ASYNC_INSTANT] = True
-KEPT = ("kind", "thread", "name", "category", "offset", "time")
+SORTED_COLUMNS = ("kind", "thread", "name", "category", "offset", "time")
 """Columns that are held for sorting as they are."""
 IDENTIFIED = tuple(range(EventType.ASYNC_BEGIN, EventType.FLOW_END + 1))
 """Events with an id: asynchronous ones and flows."""
@@ -148,12 +150,12 @@ class TracePass(FirstPass[Chunk]):
             if self.reader.events_seen(*IDENTIFIED):
                 complete = columns["kind"] == EventType.DURATION_COMPLETE
                 value = np.where(complete, columns["finish"], columns["word"])
-        kept = {name: columns[name] for name in KEPT}
-        kept |= {"value": value, "row": rows_of_events(chunk)}
+        needed = {name: columns[name] for name in SORTED_COLUMNS}
+        needed |= {"value": value, "row": rows_of_events(chunk)}
         is_matched = IS_MATCHED[columns["kind"]]
         if not is_matched.all():
-            kept = {name: column[is_matched] for name, column in kept.items()}
-        self._sorted.add(kept)
+            needed = {name: column[is_matched] for name, column in needed.items()}
+        self._sorted.add(needed)
 
     def _match_in_order_of_time(self) -> None:
         """Match what was not matched in file order: all at once, or window by window."""
@@ -162,12 +164,13 @@ class TracePass(FirstPass[Chunk]):
             is_matched = IS_MATCHED[columns["kind"]]
             matched = None if is_matched.all() else np.flatnonzero(is_matched)
             times = columns["time"] if matched is None else columns["time"][matched]
-            order, in_order = order_and_keys(times)
+            order, times_in_order = order_and_keys(times)
             if order is None:
                 order = np.arange(times.size)
             if matched is not None:
                 order = matched[order]
-            self._match_window({**columns, "row": rows_of_events(self.whole)}, order, in_order)
+            columns = {**columns, "row": rows_of_events(self.whole)}
+            self._match_window(columns, order, times_in_order)
         for window, order in self._sorted.windows():
             value = window.pop("value")
             self._match_window({**window, "word": value, "finish": value}, order, None)
@@ -183,8 +186,11 @@ class TracePass(FirstPass[Chunk]):
         with Behind(order.nbytes) as behind:
             for first in range(0, order.size, BLOCK):
                 index = order[first : first + BLOCK]
-                names = ("kind", "thread", "finish", "row")
-                known = {name: gathered(columns[name], index) for name in names}
+                # What all events need is gathered here, while earlier ones are matched.
+                known = {
+                    name: gathered(columns[name], index)
+                    for name in ("kind", "thread", "finish", "row")
+                }
                 known["time"] = times[first : first + BLOCK]
                 behind.do(self._match.take, Events(columns, index, known), self.spans, pids)
 
@@ -193,15 +199,17 @@ class TracePass(FirstPass[Chunk]):
         for rows in (chunk.events, chunk.sched, chunk.logs, chunk.profiler):
             if rows.time.size:
                 self._include(int(rows.time.min()), int(rows.time.max()))
-        complete = chunk.events.kind == wire.EVENT_DURATION_COMPLETE
-        if complete.any():
+        is_complete = chunk.events.kind == EventType.DURATION_COMPLETE
+        if is_complete.any():
             # Their ends are not events of their own.
-            self._include(NS_MAX, int(chunk.events.finish.max(initial=NS_MIN, where=complete)))
+            last_end = chunk.events.finish.max(initial=NS_MIN, where=is_complete)
+            self._include(NS_MAX, int(last_end))
 
     def _include(self, low: int, high: int) -> None:
         """Take the first and the last of some times into the range."""
         if self._bounds is not None:
-            low, high = min(low, self._bounds[0]), max(high, self._bounds[1])
+            low = min(low, self._bounds[0])
+            high = max(high, self._bounds[1])
         self._bounds = low, high
 
     @property
@@ -238,21 +246,25 @@ class TracePass(FirstPass[Chunk]):
         ``parts`` are the chunks of the capture; only as many of them are read as are needed.
         """
         total = self._unclosed
-        rows = self.spans.open_rows(self.reader.rows["slices"], min(total, most or total))
-        offsets: list[I64] = []
-        found = 0
+        listed = min(total, most or total)
+        open_rows = self.spans.open_rows(self.reader.rows["slices"], listed)
+        offsets = [np.zeros(0, np.int64)]
         for chunk in parts:
-            if found == rows.size:
+            if not open_rows.size:
                 break
-            events, first = chunk.events, chunk.first["slices"]
-            for at in range(0, events.kind.size, PROBED):
-                if found == rows.size:
+            events = chunk.events
+            first_row = chunk.first["slices"]
+            # Often the first ones are all that are listed: most of a chunk need not be looked at.
+            for first_event in range(0, events.kind.size, PROBED):
+                if not open_rows.size:
                     break
-                slices = at + np.flatnonzero(IS_SLICE[events.kind[at : at + PROBED]])
-                last = int(np.searchsorted(rows, first + slices.size))
-                offsets.append(events.offset[slices[rows[found:last] - first]])
-                found, first = last, first + slices.size
-        return total, np.concatenate(offsets) if offsets else np.zeros(0, np.int64)
+                is_slice = IS_SLICE[events.kind[first_event : first_event + PROBED]]
+                slices = first_event + np.flatnonzero(is_slice)
+                count = int(np.searchsorted(open_rows, first_row + slices.size))
+                offsets.append(events.offset[slices[open_rows[:count] - first_row]])
+                open_rows = open_rows[count:]
+                first_row += slices.size
+        return total, np.concatenate(offsets)
 
     # --- What the capture asks for ---------------------------------------------------------------
 
@@ -276,30 +288,31 @@ class TracePass(FirstPass[Chunk]):
     @property
     def kinds(self) -> dict[str, int]:
         """Records of each kind, by the names of record JSON."""
-        found: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for number in np.flatnonzero(self.reader.kinds_seen).tolist():
             name = wire.KIND_NAMES.get(number) or _kind_name(*divmod(number, 16))
-            found[name] = found.get(name, 0) + int(self.reader.kinds_seen[number])
-        return found
+            counts[name] += int(self.reader.kinds_seen[number])
+        return dict(counts)
 
     @property
     def timeline(self) -> Timeline:
         """Events per stretch of time, for the busiest threads."""
-        first, last = self.range
-        if self.whole is None or first is None or last is None:
+        first_time, last_time = self.range
+        if self.whole is None or first_time is None or last_time is None:
             return ()
-        threads, tasks = self.whole.events.thread, self.tasks
-        labels = []
-        for thread in busiest(threads) if threads.size else []:
-            code = int(tasks.names[thread])
-            index = int(tasks.gone[thread])
+        events = self.whole.events
+        tasks = self.tasks
+        labels: list[tuple[int, str]] = []
+        busiest_threads = busiest(events.thread) if events.thread.size else []
+        for thread in busiest_threads:
+            name_code = int(tasks.names[thread])
             label = f"{tasks.pids[thread]}/{tasks.tids[thread]}"
-            if index:
-                label = f"<thr#{index - 1}>"
-            elif code >= 0:
-                label = self.reader.strings[code] or label
+            if tasks.gone[thread]:
+                label = THREADS.unknown(int(tasks.gone[thread]) - 1)
+            elif name_code >= 0:
+                label = self.reader.strings[name_code] or label
             labels.append((thread, label))
-        return sketch(self.whole.events.time, threads, (first, last), labels)
+        return sketch(events.time, events.thread, (first_time, last_time), labels)
 
 
 class CountingPass(TracePass):
@@ -345,152 +358,3 @@ def rows_of_events(chunk: Chunk) -> I64:
         if count:
             rows[IS_ROW_OF[table][kind]] = numbers
     return rows
-
-
-# --- Tasks ---------------------------------------------------------------------------------------
-
-I32 = NDArray[np.int32]
-U64 = NDArray[np.uint64]
-NAMELESS = -1
-
-
-@attrs.define
-class Tasks:
-    """Threads, numbered by the row of `threads`, and processes, in the order of their offsets."""
-
-    pids: U64
-    tids: U64
-    offsets: I64
-    """Of the first record that mentions each thread."""
-    gone: I64
-    """One more than a thread's index where its record is missing; 0 for the others."""
-    names: I32
-    processes: U64
-    process_offsets: I64
-    process_names: I32
-    _known: U64
-    """Tids that other records may name, in order."""
-    _threads: I64
-    """The thread of each of them."""
-
-    def threads_of(self, tids: I64, rows: NDArray[np.bool_]) -> I32:
-        """Return the threads of a column of tids, where ``rows`` is set.
-
-        Elsewhere -1; same shape.
-        """
-        out = np.full(tids.size, -1, np.int32)
-        places = np.searchsorted(self._known, tids[rows].view(np.uint64))
-        out[rows] = self._threads[places]
-        return out
-
-
-class TaskCollector:
-    """Gathers who is mentioned, chunk by chunk."""
-
-    def __init__(self) -> None:
-        self._objects: list[tuple[NDArray[Any], ...]] = []
-        """Type, koid, pid, name and offset of kernel objects."""
-        self._tids = np.zeros(0, np.uint64)
-        self._tid_offsets = np.zeros(0, np.int64)
-
-    def add(self, chunk: Chunk) -> None:
-        """Take in the kernel objects and the context switches of a chunk."""
-        objects = chunk.objects
-        kernel = (objects.kind == 0) & np.isin(
-            objects.type, (wire.OBJECT_PROCESS, wire.OBJECT_THREAD)
-        )
-        if kernel.any():
-            self._objects.append(
-                (
-                    objects.type[kernel],
-                    objects.value[kernel].view(np.uint64),
-                    objects.pid[kernel].view(np.uint64),
-                    objects.name[kernel],
-                    objects.offset[kernel],
-                )
-            )
-        sched = chunk.sched
-        if sched.kind.size:
-            newer = sched.kind != wire.SCHED_LEGACY_SWITCH
-            switched = sched.kind == wire.SCHED_SWITCH
-            for column, rows in ((sched.prev, switched), (sched.next, newer)):
-                self._tids, self._tid_offsets = _earliest(
-                    np.append(self._tids, column[rows].view(np.uint64)),
-                    np.append(self._tid_offsets, sched.offset[rows]),
-                )
-
-    def settle(self, known: dict[str, NDArray[Any]]) -> Tasks:
-        """Everybody, with the threads that records name: columns tid, pid, offset and gone."""
-        empty = (np.zeros(0, np.uint8), *(np.zeros(0, np.uint64),) * 2)
-        kinds, koids, homes, names, offsets = (
-            np.concatenate(parts)
-            for parts in zip(
-                (*empty, np.zeros(0, np.int32), np.zeros(0, np.int64)), *self._objects, strict=True
-            )
-        )
-        self._objects.clear()
-        tids, pids, gone = known["tid"].view(np.uint64), known["pid"].view(np.uint64), known["gone"]
-        threads = kinds == wire.OBJECT_THREAD
-        mentioned, first = _earliest(
-            np.append(self._tids, koids[threads]), np.append(self._tid_offsets, offsets[threads])
-        )
-        # The threads that other records name by their tid: the first of each.
-        here, place = np.unique(tids[gone == 0], return_index=True)
-        number = np.flatnonzero(gone == 0)[place]
-        new = ~np.isin(mentioned, here)
-        mentioned, first = mentioned[new], first[new]
-        order = np.lexsort((mentioned, first))
-        mentioned, first = mentioned[order], first[order]
-        homed = threads & (homes > 0)
-        added = _looked_up(mentioned, *_last(koids[homed], homes[homed]), 0)
-        every_pid, every_tid = np.append(pids, added), np.append(tids, mentioned)
-        every_gone = np.append(gone, np.zeros(mentioned.size, np.int64))
-        every_offset = np.append(known["offset"], first)
-        thread_names = _looked_up(every_tid, *_last(koids[threads], names[threads]), NAMELESS)
-        thread_names[every_gone > 0] = NAMELESS
-        by_tid = np.append(here, mentioned)
-        in_order = np.argsort(by_tid)
-        there, process = every_gone == 0, kinds == wire.OBJECT_PROCESS
-        processes, since = _earliest(
-            np.append(every_pid[there], koids[process]),
-            np.append(every_offset[there], offsets[process]),
-        )
-        order = np.lexsort((processes, since))
-        processes = processes[order]
-        return Tasks(
-            pids=every_pid,
-            tids=every_tid,
-            offsets=every_offset,
-            gone=every_gone,
-            names=thread_names,
-            processes=processes,
-            process_offsets=since[order],
-            process_names=_looked_up(processes, *_last(koids[process], names[process]), NAMELESS),
-            known=by_tid[in_order],
-            threads=np.append(number, np.arange(tids.size, every_tid.size))[in_order],
-        )
-
-
-def _earliest(keys: U64, offsets: I64) -> tuple[U64, I64]:
-    """Return each key once, in order, with the least of its offsets."""
-    order = np.lexsort((offsets, keys))
-    keys, offsets = keys[order], offsets[order]
-    first = np.ones(keys.size, np.bool_)
-    first[1:] = keys[1:] != keys[:-1]
-    return keys[first], offsets[first]
-
-
-def _last(keys: U64, values: NDArray[Any]) -> tuple[U64, NDArray[Any]]:
-    """Return each key once, in order, with the last of its values."""
-    found, place = np.unique(keys[::-1], return_index=True)
-    return found, values[::-1][place]
-
-
-def _looked_up(wanted: U64, keys: U64, values: NDArray[Any], otherwise: int) -> NDArray[Any]:
-    """The values of some keys, of the dtype of ``values``; ``otherwise`` for a key without one."""
-    out = np.full(wanted.size, otherwise, values.dtype)
-    if keys.size:
-        places = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        has = keys[places] == wanted
-        out[has] = values[places[has]]
-    return out

@@ -287,8 +287,10 @@ class Match:
             if first_back >= 0:
                 steps_back.append(int(picked_events.place(first_back)))
             # Findings of both kinds are listed in the order of all events.
-            for finding in picked_findings:
-                findings.append(finding._replace(events=picked_events.place(finding.events)))
+            findings += [
+                finding._replace(events=picked_events.place(finding.events))
+                for finding in picked_findings
+            ]
         self.findings.add_found(findings)
         return min(steps_back, default=-1)
 

@@ -393,7 +393,7 @@ class Block:
         tsc = np.empty(clock.size, np.int64)
         for kind in (NEW_CPU, TSC_WRAP):
             mine = rows.kind[clock] == kind
-            tsc[mine] = self.records.metadata(kind, rows.begin[clock[mine]], "tsc")[0]
+            (tsc[mine],) = self.records.metadata(kind, rows.begin[clock[mine]], "tsc")
         tsc[clock == self.cut_row] = self.mended
         self.clock = clock
         self.clock_tsc = tsc

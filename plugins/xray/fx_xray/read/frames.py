@@ -148,6 +148,19 @@ class Rows(NamedTuple):
     """Whether extents bound buffers, as of each row."""
 
 
+class RowPart(NamedTuple):
+    """Some of these rows, which were found together; only the first may close a buffer."""
+
+    begin: I64
+    end: I64
+    count: I64
+    kind: U8
+    fault: int
+    closes: bool
+    is_cut_off: bool
+    by_extents: bool
+
+
 class Found(NamedTuple):
     """A finding of the policy: the byte whose record is being looked at, and the finding."""
 
@@ -202,7 +215,7 @@ class FdrPolicy:
         self.is_open = False
         """Whether a buffer of version 1 has begun."""
         self.found: list[Found] = []
-        self.parts: list[tuple[Any, ...]] = []
+        self.parts: list[RowPart] = []
         self.state = self.limits()
         self.states: list[Limits] = []
         """The limits before each of the parts."""
@@ -345,40 +358,42 @@ class FdrPolicy:
         return True
 
     def add(
-        self, begin: Any, end: Any, count: Any, kind: U8, fault: int = 0, *, cut_off: bool = False
+        self, begin: I64, end: I64, count: I64, kind: U8, fault: int = 0, *, cut_off: bool = False
     ) -> None:
-        """Add rows."""
-        closes = self.closing
-        self.closing = False
-        begin, end, count = (np.array(column, np.int64, ndmin=1) for column in (begin, end, count))
+        """Add rows, at least one."""
         self.states.append(self.state)
-        self.parts.append((begin, end, count, kind, fault, closes, cut_off, self.by_extents))
+        part = RowPart(begin, end, count, kind, fault, self.closing, cut_off, self.by_extents)
+        self.parts.append(part)
+        self.closing = False
 
     def add_one(self, end: int, kind: int, fault: int = 0, *, cut_off: bool = False) -> None:
         """Add the row that ends at a byte, and go on there."""
-        self.add(self.at, end, 1, np.array([kind], np.uint8), fault, cut_off=cut_off)
+        begin, end_of_row, count = np.array([[self.at], [end], [1]])
+        kinds = np.array([kind], np.uint8)
+        self.add(begin, end_of_row, count, kinds, fault, cut_off=cut_off)
         self.at = end
         if not fault or fault == SPACE:
             self.unsound = 0
 
     def joined(self) -> Rows:
         """Return the rows that were added."""
-        row_parts = self.parts or [(*np.zeros((3, 0), np.int64), np.zeros(0, np.uint8), 0, 0, 0, 0)]
-        begin, end, count, kind = (
-            np.concatenate([row_part[n] for row_part in row_parts]) for n in range(4)
+        nothing = np.zeros(0, np.int64)
+        kinds = np.zeros(0, np.uint8)
+        parts = self.parts or [RowPart(nothing, nothing, nothing, kinds, 0, False, False, False)]
+        begin, end, count = (
+            np.concatenate(columns) for columns in list(zip(*parts, strict=True))[:3]
         )
-        sizes = np.array([row_part[0].size for row_part in row_parts])
-        faults = np.repeat(np.array([row_part[4] for row_part in row_parts], np.int64), sizes)
+        kind = np.concatenate([part.kind for part in parts])
+        sizes = np.array([part.begin.size for part in parts])
+        faults = np.repeat(np.array([part.fault for part in parts]), sizes)
         faults[kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
         faults[(kind == DAMAGED) & (faults == 0)] = int(rules.BAD_FUNCTION)
-        cut_off, by_extents = (
-            np.repeat(np.array([bool(row_part[n]) for row_part in row_parts]), sizes)
-            for n in (6, 7)
-        )
+        is_cut_off = np.repeat(np.array([part.is_cut_off for part in parts]), sizes)
+        by_extents = np.repeat(np.array([part.by_extents for part in parts]), sizes)
         closes = np.zeros(begin.size, np.bool_)
-        closing = [row_part[5] and row_part[0].size > 0 for row_part in row_parts]
-        closes[(np.cumsum(sizes) - sizes)[closing]] = True
-        return Rows(begin, end, count, kind, faults, closes, cut_off, by_extents)
+        part_begins = np.cumsum(sizes) - sizes
+        closes[part_begins[[part.closes for part in parts]]] = True
+        return Rows(begin, end, count, kind, faults, closes, is_cut_off, by_extents)
 
     def note(self, rule: Rule, value: int = 0) -> None:
         """Report a finding about the record at hand."""
@@ -612,12 +627,12 @@ class FdrPolicy:
 
     def go_back(self, rows: Rows, row: int, at: int) -> None:
         """Go on at a byte within a sound row of those that were gathered last."""
-        sizes = np.cumsum([part_number[0].size for part_number in self.parts])
+        sizes = np.cumsum([part.begin.size for part in self.parts])
         part_number = int(np.searchsorted(sizes, row, side="right"))
         state = self.states[part_number]
         self.limit, self.bounded, self.by_extents, self.page, self.padded = state
         # Within a part, extents that bound a buffer may have come before the row.
-        first_row = int(sizes[part_number]) - self.parts[part_number][0].size
+        first_row = int(sizes[part_number]) - self.parts[part_number].begin.size
         extents = np.flatnonzero(rows.kind[first_row : row + 1] == BUFFER_EXTENTS)
         if extents.size:
             self.limit = self.sound_end(int(rows.begin[first_row + extents[-1]]))
