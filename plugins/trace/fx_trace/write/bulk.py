@@ -6,7 +6,6 @@ arguments, and the strings and threads that records refer to. Times are written 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -92,9 +91,9 @@ class Bulk:
         self._uses_slots()
 
     @property
-    def dropped(self) -> Counter[str]:
+    def dropped(self) -> dict[str, int]:
         """Counts of what could not be written, by name; complete after ``blocks()``."""
-        return self._tables.dropped
+        return dict(self._tables.dropped)
 
     # --- Items and their order ------------------------------------------------------------------
 
