@@ -236,8 +236,8 @@ class Match:
     """Nests the slices of events that ``take`` gives it, in file order or in order of time.
 
     An end closes the innermost slice that a begin opened; ``by_name``, the innermost one of its
-    name, and what was begun inside is never closed. ``unnamed`` are the codes of texts that stand
-    for strings nobody knows: they say nothing about a name. ``unclosed`` counts slices that no
+    name, and what was begun inside is never closed. ``unnamed`` are the codes of texts in
+    place of strings nobody knows: they say nothing about a name. ``unclosed`` counts slices that no
     event has ended.
     """
 

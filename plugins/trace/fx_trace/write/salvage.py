@@ -132,7 +132,7 @@ def _salvage(capture: TraceCapture, sink: Sink, options: Mapping[str, Any]) -> I
     if big_endian == capture.big_endian and not perfetto_safe:
         yield from copy(reader.copies(), sink.write)
         return
-    # The records are written anew, once what is sound of them is a trace of its own.
+    # The records are written again, once what is sound of them is a trace of its own.
     places = [np.zeros(0, np.int64)]
     offsets = [np.zeros(0, np.int64)]
     with spool_file() as spool:
