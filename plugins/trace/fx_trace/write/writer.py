@@ -58,9 +58,9 @@ from fx_trace.write.arguments import (
     Koid,
     Thread,
     Value,
+    _check_length,
     argument_pairs,
     argument_records,
-    check_length,
     check_record,
     check_word,
     current_thread,
@@ -702,7 +702,7 @@ class TraceWriter:
         if ref >= 0:
             return ref
         text_bytes = encoded_text(what, text)
-        check_length(what, "", text_bytes, wire.MAX_STRING_BYTES)
+        _check_length(what, "", text_bytes, wire.MAX_STRING_BYTES)
         evictions = self.strings.evictions
         index = self.strings.take(text)
         if index:
