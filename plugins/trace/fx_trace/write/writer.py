@@ -446,6 +446,7 @@ class TraceWriter:
     # --- Encoding -------------------------------------------------------------------------------
 
     def _write(self, record: TraceRecord) -> bool:
+        """Write a record that was checked. The caller holds the lock."""
         if isinstance(record, r.StringRecord | r.ThreadRecord):
             return self._write_slot(record)
         if isinstance(record, r.Initialization):
@@ -455,38 +456,44 @@ class TraceWriter:
 
         def make() -> bytes:
             # Durable records must not depend on slots that may be reused.
-            mine = inline_record(record) if durable else self._slotted(record)
-            data = mine.pack(big_endian=self.big_endian)
-            if len(data) > wire.MAX_LARGE_BYTES:
+            own_record = inline_record(record) if durable else self._slotted(record)
+            record_bytes = own_record.pack(big_endian=self.big_endian)
+            if len(record_bytes) > wire.MAX_LARGE_BYTES:
                 raise refusal(
                     rules.TOO_LARGE,
-                    f"{record.record}: needs {len(data)} bytes; "
+                    f"{record.record}: needs {len(record_bytes)} bytes; "
                     f"readers accept at most {wire.MAX_LARGE_BYTES}",
                 )
-            return data
+            return record_bytes
 
         return self._put(self._made(make), durable=durable)
 
     def _write_slot(self, record: r.StringRecord | r.ThreadRecord) -> bool:
-        data = self._made(lambda: record.edited(refs=None).pack(big_endian=self.big_endian))
-        slots: Slots[Any] = self.strings
-        value: Any = getattr(record, "value", None)
+        """Write a record that registers a string or a thread at an index of the caller's choice."""
+        own_record = record.edited(refs=None)
+        record_bytes = self._made(lambda: own_record.pack(big_endian=self.big_endian))
+        slots: Slots[Any]
+        value: Any
         if isinstance(record, r.ThreadRecord):
-            slots, value = self.threads, (record.pid, record.tid)
+            slots = self.threads
+            value = record.pid, record.tid
+        else:
+            slots = self.strings
+            value = record.value
         if not self._destination.keeps_order and slots.at(record.index) not in (None, value):
             raise refusal(
                 rules.CONTRADICTION,
                 f"{record.record}: index {record.index} has another value already, and in a "
                 "buffer whose strings and threads are read first it would have had this one before",
             )
-        if not self._put(data, durable=True):
+        if not self._put(record_bytes, durable=True):
             return False
         if record.index:
-            before = slots.evictions
+            evictions = slots.evictions
             slots.put(record.index, value)
             slots.keep()
-            if slots.evictions != before:
-                self._lost(slots)
+            if slots.evictions != evictions:
+                self._clear_evicted(slots)
             if slots is self.strings and value:
                 self._refs[value] = record.index
         return True
@@ -502,6 +509,7 @@ class TraceWriter:
         return attrs.evolve(record, **changes)
 
     def _refs_of(self, holder: TraceRecord | r.Argument) -> dict[str, int] | None:
+        """Return the slots of the strings and threads of a record or argument, by field."""
         refs: dict[str, int] = {}
         for field in references(holder.layout, holder.__dict__):
             value = getattr(holder, field.name)
@@ -537,11 +545,13 @@ class TraceWriter:
                 head = self._heads.get((kind, category, name, thread))
                 if args and type(args) is not dict:
                     args = argument_pairs(args)
+                # Most events are like an earlier one but for time and arguments: its header is
+                # taken as it is, and the values are checked by ``struct`` alone.
                 if head is not None:
                     words = [head, timestamp]
                     if args:
-                        count = self._arguments(words, args)
-                        words[0] = head | count << EVENT_ARGS_AT
+                        argument_count = self._arguments(words, args)
+                        words[0] = head | argument_count << EVENT_ARGS_AT
                     if word is not ...:
                         words.append(word)
                     size = len(words)
@@ -579,10 +589,10 @@ class TraceWriter:
         name_ref = self._string(name, f"{what}: name", words)
         head = RecordType.EVENT | EVENT_KIND.put(kind) | EVENT_THREAD.put(thread_ref)
         head |= EVENT_CATEGORY.put(category_ref) | EVENT_NAME.put(name_ref)
-        count = self._arguments(words, args) if args else 0
+        argument_count = self._arguments(words, args) if args else 0
         if word is not ...:
             words.append(check_word(what, LAST_WORD.get(kind, "id"), word))
-        record = self._packed(what, head | EVENT_ARGS.put(count), words)
+        record = self._packed(what, head | EVENT_ARGS.put(argument_count), words)
         if thread_ref and not (category_ref | name_ref) & wire.INLINE_STRING:
             self._heads[kind, category, name, tuple(thread)] = head
         return record
@@ -594,8 +604,8 @@ class TraceWriter:
 
         def make() -> bytes:
             words = [0, *fields]
-            count = self._arguments(words, args) if args else 0
-            return self._packed(what, head | SWITCH_ARGS.put(count), words)
+            argument_count = self._arguments(words, args) if args else 0
+            return self._packed(what, head | SWITCH_ARGS.put(argument_count), words)
 
         with self._lock:
             return self._put(self._made(make))
@@ -618,23 +628,25 @@ class TraceWriter:
         count = 0
         refs = self._refs
         append = words.append
-        for name, value in args.items() if type(args) is dict else args:  # type: ignore[str-unpack]
+        pairs: Any = args.items() if type(args) is dict else args
+        # Types that programs use most are encoded here, without a call; ``_argument`` does others.
+        for name, value in pairs:
             count += 1
             ref = refs.get(name, -1)
             kind = type(value)
             if ref < 0:
                 self._argument(words, name, value)
             elif kind is int:
-                if -0x80000000 <= value <= 0x7FFFFFFF:  # type: ignore[operator]
-                    append((value & _LOW32) << ARG_VALUE_AT | ref << ARG_NAME_AT | _INT32)  # type: ignore[operator]
+                if -0x80000000 <= value <= 0x7FFFFFFF:
+                    append((value & _LOW32) << ARG_VALUE_AT | ref << ARG_NAME_AT | _INT32)
                 else:
                     self._argument(words, name, value)
             elif kind is str:
-                text = refs.get(value, -1)  # type: ignore[arg-type]
-                if text < 0:
+                text_ref = refs.get(value, -1)
+                if text_ref < 0:
                     self._argument(words, name, value)
                 else:
-                    append(text << ARG_VALUE_AT | ref << ARG_NAME_AT | _STRING)
+                    append(text_ref << ARG_VALUE_AT | ref << ARG_NAME_AT | _STRING)
             elif kind is float:
                 append(ref << ARG_NAME_AT | _DOUBLE_OF_2)
                 append(_WORD(_DOUBLE(value))[0])
@@ -647,16 +659,16 @@ class TraceWriter:
     def _argument(self, words: list[int], name: str, value: Any) -> None:
         """Append an argument of any type."""
         what = f"argument {reprlib.repr(name)}"
-        at = len(words)
-        words.append(0)
+        header_index = len(words)
+        words.append(0)  # the header, once its size is known
         header = ARG_NAME.put(self._string(name, f"{what}: name", words))
-        typed = type_of(value)
-        if typed is None:
+        typed_value = type_of(value)
+        if typed_value is None:
             raise refusal(
                 rules.WRONG_TYPE,
                 f"{what}: a value of type {type(value).__name__} has no argument type",
             )
-        kind, value = typed
+        kind, value = typed_value
         if kind in RANGES:
             header |= number_bits(what, kind, value, words)
         elif kind == ArgType.DOUBLE:
@@ -672,12 +684,12 @@ class TraceWriter:
                 )
             header |= ARG_VALUE.put(len(value))
             words += self._stream(value)
-        size = len(words) - at
+        size = len(words) - header_index
         if size > wire.MAX_RECORD_WORDS:
             raise refusal(
                 rules.TOO_LARGE, f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit"
             )
-        words[at] = header | ARG_SIZE.put(size) | kind
+        words[header_index] = header | ARG_SIZE.put(size) | kind
 
     # --- Slots ----------------------------------------------------------------------------------
 
@@ -689,20 +701,20 @@ class TraceWriter:
             ref = -1
         if ref >= 0:
             return ref
-        data = encoded_text(what, text)
-        _check_length(what, "", data, wire.MAX_STRING_BYTES)
-        before = self.strings.evictions
+        text_bytes = encoded_text(what, text)
+        _check_length(what, "", text_bytes, wire.MAX_STRING_BYTES)
+        evictions = self.strings.evictions
         index = self.strings.take(text)
         if index:
-            if self.strings.evictions != before:
-                self._lost(self.strings)
+            if self.strings.evictions != evictions:
+                self._clear_evicted(self.strings)
             record = r.StringRecord(index=index, value=text).pack(big_endian=self.big_endian)
             self._staged.append((record, self.strings, text))
             self._refs[text] = index
             return index
         if words is not None:
-            words += self._stream(data)
-        return wire.INLINE_STRING | len(data)
+            words += self._stream(text_bytes)
+        return wire.INLINE_STRING | len(text_bytes)
 
     def _thread(self, what: str, thread: Thread) -> int:
         """Return a reference to a thread; 0 for inline."""
@@ -717,17 +729,18 @@ class TraceWriter:
         return self.threads.index.get(thread) or self._new_thread(thread)
 
     def _new_thread(self, thread: Thread) -> int:
-        before = self.threads.evictions
+        """Return a new slot for a thread; 0 if there is none."""
+        evictions = self.threads.evictions
         pid, tid = thread
-        data = r.ThreadRecord(index=0, pid=pid, tid=tid)
-        data.pack()
+        record = r.ThreadRecord(index=0, pid=pid, tid=tid)
+        record.pack()  # raises before a slot is taken
         index = self.threads.take(thread)
-        if self.threads.evictions != before:
-            self._lost(self.threads)
+        if self.threads.evictions != evictions:
+            self._clear_evicted(self.threads)
         if index:
-            data.index = index
-            record = data.pack(big_endian=self.big_endian)
-            self._staged.append((record, self.threads, thread))
+            record.index = index
+            record_bytes = record.pack(big_endian=self.big_endian)
+            self._staged.append((record_bytes, self.threads, thread))
         return index
 
     def _stream(self, data: bytes) -> tuple[int, ...]:
@@ -735,7 +748,7 @@ class TraceWriter:
         order = ">" if self.big_endian else "<"
         return struct.unpack(f"{order}{-(-len(data) // 8)}Q", pad8(data))
 
-    def _lost(self, slots: Slots[Any]) -> None:
+    def _clear_evicted(self, slots: Slots[Any]) -> None:
         """Clear what depended on a slot that has a new value."""
         self._heads.clear()
         if slots is self.strings:
@@ -752,41 +765,50 @@ class TraceWriter:
 
         If encoding fails, nothing is registered.
         """
-        again = False
+        tries = 0
         try:
             while True:
                 evictions = self.strings.evictions + self.threads.evictions
                 record = make()
                 if self.strings.evictions + self.threads.evictions != evictions:
-                    # It may refer to a value that lost its slot during encoding.
+                    # It may refer to a value that lost its slot during encoding. Once more; and if
+                    # that takes slots again, the third time without taking any.
                     self._heads.clear()
-                    self.strings.paused = self.threads.paused = again
-                    again = True
+                    self._pause(paused=tries > 0)
+                    tries += 1
                 elif self._register():
                     return record
         except MISTAKES as error:
             raise mistaken(error) from error
         finally:
-            self.strings.paused = self.threads.paused = False
+            self._pause(paused=False)
             self._unstage()
+
+    def _pause(self, *, paused: bool) -> None:
+        """Have no slots taken, or have them taken again."""
+        self.strings.paused = paused
+        self.threads.paused = paused
 
     def _register(self) -> bool:
         """Put the staged records. Return False if the destination has no more room."""
-        staged, self._staged = self._staged, []
-        refused = False
-        for record, slots, value in staged:
-            refused = refused or not self._destination.has_room(len(record))
-            if refused or not self._put(record, durable=True):
+        staged_records = self._staged
+        self._staged = []
+        is_full = False
+        for record, slots, value in staged_records:
+            # Behind one without room, no smaller one is put that would still fit.
+            is_full = is_full or not self._destination.has_room(len(record))
+            if is_full or not self._put(record, durable=True):
                 slots.drop(value)
                 slots.close()
-                refused = True
+                is_full = True
         self.strings.keep()
         self.threads.keep()
-        if refused:
+        if is_full:
             self._forget()
-        return not refused
+        return not is_full
 
     def _unstage(self) -> None:
+        """Give back the slots of records that were not put."""
         if self._staged:
             self._staged.clear()
             self.strings.undo()
