@@ -33,6 +33,7 @@ from fxframework.model.schema import TableSchema
 if TYPE_CHECKING:
     from fx_trace.read.blocks import TraceFile
     from fx_trace.read.cursor import Provider
+    from fx_trace.records import TraceRecord
     from fxframework.model.diagnostics import Diagnostics
 
 __all__ = ["TraceCapture"]
@@ -93,13 +94,17 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
 
     def records(self) -> Iterator[Record]:
         """Every record in file order, as ``fx_trace.records`` decodes them one at a time."""
-        from fx_trace.read.decoder import Records
-
-        return Records(self.file()).reported(self.record_diagnostics)
+        return self.objects(self.record_diagnostics)
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same as JSON lines, block by block."""
         return self.lines(self.record_diagnostics)
+
+    def objects(self, diagnostics: Diagnostics | None) -> Iterator[TraceRecord]:
+        """Return the records as objects, and report what is found in them."""
+        from fx_trace.read.decoder import Records
+
+        return Records(self.file()).reported(diagnostics)
 
     def lines(self, diagnostics: Diagnostics | None) -> Iterator[bytes]:
         """Return JSON lines, and report what is found in the records."""
