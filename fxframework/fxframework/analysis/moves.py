@@ -101,9 +101,9 @@ def moved_counts(
             for side in sides
         )
         if _has_one_run_a_side(sides):
-            p: float | None = significance.count_p(
-                int(counts_before.sum()), int(counts_after.sum())
-            )
+            sum_before = int(counts_before.sum())
+            sum_after = int(counts_after.sum())
+            p: float | None = significance.count_p(sum_before, sum_after)
         else:
             p = _difference_p(counts_before, counts_after)
         moves.append(
@@ -255,9 +255,10 @@ def _difference_p(before: F64, after: F64) -> float | None:
         if not variance > 0:
             # All values of a side are equal: that they differ is as sure as their number allows.
             return 1.0 if change == 0 else significance.least_rank_p(n, m)
-        df = variance**2 / (variance_before**2 / (n - 1) + variance_after**2 / (m - 1))
+        df = significance.welch_freedom(variance_before, n - 1, variance_after, m - 1)
         t = change / math.sqrt(variance)
-        p = float(significance.t_p(np.array([t]), np.array([df]))[0])
+        p_of_tests = significance.t_p(np.array([t]), np.array([df]))
+        p = float(p_of_tests[0])
     return None if math.isnan(p) else p
 
 

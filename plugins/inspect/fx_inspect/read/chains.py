@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fx_inspect import rules
 
-__all__ = ["Chains", "Extents", "bounds_of", "follow"]
+__all__ = ["Chains", "Extents", "bounds_of", "end_of_part", "follow"]
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -212,3 +212,9 @@ def bounds_of(sizes: Any) -> I64:
     out = np.zeros(sizes.size + 1, np.int64)
     np.cumsum(sizes, out=out[1:])
     return out
+
+
+def end_of_part(bounds: I64, start: int, most: int) -> int:
+    """Return the end of a part of at most this size in all; it has one element at least."""
+    fitting_end = int(np.searchsorted(bounds, bounds[start] + most, "right")) - 1
+    return max(start + 1, fitting_end)

@@ -297,14 +297,13 @@ class _Follower:
 
     def _nodes(self, order: TreeOrder, link_owners: I32) -> dict[str, ColumnData]:
         numbers = order.nodes
-        parents = order.parents
         names = np.concatenate(self.names)[numbers]
         return {
             "offset": self._column("nodes", "offset", numbers),
             "id": np.arange(numbers.size, dtype=np.int32),
-            "parent": parents,
+            "parent": order.parents,
             "name": names,
-            "path": paths(self.strings, self.nbytes, names, parents),
+            "path": paths(self.strings, self.nbytes, names, order),
             "links": np.bincount(order.places[link_owners], minlength=numbers.size).astype(
                 np.int32
             ),

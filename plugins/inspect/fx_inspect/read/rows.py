@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from fx_inspect import format as wire
 from fx_inspect.format import BlockType
 from fx_inspect.read import tables
-from fx_inspect.read.chains import bounds_of
+from fx_inspect.read.chains import bounds_of, end_of_part
 from fx_inspect.read.texts import Texts
-from fx_inspect.read.tree import paths_of
+from fx_inspect.read.tree import TreeOrder, paths_of
 from fx_inspect.read.values import Values
 from fx_inspect.read.vmo import Vmo
 from fxframework.errors import LimitError
@@ -143,8 +143,7 @@ class TreeRows:
         weights = self._weights[name]
         if weights is None:
             return stop
-        fitting = np.searchsorted(weights, weights[start] + TEXT_AT_ONCE, "right") - 1
-        return min(stop, max(start + 1, int(fitting)))
+        return min(stop, end_of_part(weights, start, TEXT_AT_ONCE))
 
     def _weigh(self, name: str) -> I64 | None:
         """Return the bytes of strings before each row; None if all strings are short."""
@@ -214,7 +213,7 @@ class TreeRows:
         """Return the codes of the paths of all nodes, by id."""
         if self._paths is None:
             names = self.node_names()
-            self._paths = paths(self.vmo.pool, self.vmo.nbytes, names, self.order.parents)
+            self._paths = paths(self.vmo.pool, self.vmo.nbytes, names, self.order)
         return self._paths
 
     # --- Properties -------------------------------------------------------------------------------
@@ -283,21 +282,17 @@ class TreeRows:
             slots_before = (starts[:-1] - start).astype(np.int32)
             return np.arange(stop - start, dtype=np.int32) - np.repeat(slots_before, counts)
 
-        def of_type(type: int) -> tuple[Any, I64]:
+        def of_type(type: int) -> tuple[Any, NDArray[Any]]:
             """Return which slots are of arrays of a type, and the numbers in them."""
             arrays = np.flatnonzero((types == type) & (counts > 0))
-            lengths = counts[arrays]
-            steps = np.arange(int(lengths.sum()))
-            slots_before = np.cumsum(lengths) - lengths
             nbytes = SLOT_BYTES[type]
-            skipped = bounds[arrays] - starts[arrays] - slots_before
-            places = offsets_of(units[arrays]) + wire.SLOTS_AT + nbytes * skipped
-            numbers = self.vmo.numbers.integers(
-                np.repeat(places, lengths) + nbytes * steps, nbytes, big=False
-            )
-            if steps.size == stop - start:
-                return slice(None), numbers
-            return np.repeat(bounds[arrays] - start - slots_before, lengths) + steps, numbers
+            skipped = bounds[arrays] - starts[arrays]
+            begins = offsets_of(units[arrays]) + wire.SLOTS_AT + nbytes * skipped
+            slot_bytes = TextColumn.gather(self.vmo.data, begins, nbytes * counts[arrays])
+            bits = slot_bytes.data.view(f"<i{nbytes}")
+            if bits.size == stop - start:
+                return slice(None), bits
+            return np.repeat(types == type, counts), bits
 
         def numbers(wanted: int) -> I64:
             if wanted not in self._seen:
@@ -312,11 +307,12 @@ class TreeRows:
         def codes() -> I32:
             if tables.STRING_ARRAY not in self._seen:
                 return np.broadcast_to(np.int32(-1), stop - start)
-            column = np.full(stop - start, -1, np.int32)
             slots_of_type, targets = of_type(tables.STRING_ARRAY)
-            # What refers to no string is the empty one, of code 0.
-            strings = self.vmo.strings_at(targets)
-            column[slots_of_type] = np.where(strings < 0, 0, self.vmo.texts.codes[strings])
+            codes_of_slots = self.vmo.slot_codes.take(targets.view("<u4"), mode="clip")
+            if targets.size == stop - start:
+                return codes_of_slots
+            column = np.full(stop - start, -1, np.int32)
+            column[slots_of_type] = codes_of_slots
             return column
 
         return {
@@ -363,9 +359,9 @@ def offsets_of(units: I32) -> I64:
     return np.multiply(units, wire.UNIT, out=offsets)
 
 
-def paths(pool: StringPool, size: int, names: I32, parents: I32) -> I32:
-    """Return the codes of the paths of nodes in the order of the tree; -1 if over budget.
+def paths(pool: StringPool, size: int, names: I32, order: TreeOrder) -> I32:
+    """Return the codes of the paths of nodes by id, int32 of shape (n,); -1 if over budget.
 
-    ``names`` are codes and ``parents`` ids, int32 of shape (n,); ``size`` is the size of the file.
+    ``names`` are their codes; ``size`` is the size of the file.
     """
-    return paths_of(pool, names, parents, LONGEST_PATH, PATHS * size + SPARE_PATHS)
+    return paths_of(pool, names, order, LONGEST_PATH, PATHS * size + SPARE_PATHS)

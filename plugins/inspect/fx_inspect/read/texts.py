@@ -16,7 +16,7 @@ from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.format import BlockType
 from fx_inspect.read.blocks import Gathered, Noted, Run
-from fx_inspect.read.chains import Extents, bounds_of, follow
+from fx_inspect.read.chains import Extents, bounds_of, end_of_part, follow
 from fxframework.io import arena
 from fxframework.kernels.pools import codes_of
 from fxframework.kernels.stretches import not_utf8
@@ -202,8 +202,7 @@ class Texts:
         data: U8 = arena.empty(int(offsets[-1]), np.uint8)
         start = 0
         while start < lengths.size:
-            fitting_stop = int(np.searchsorted(offsets, offsets[start] + TOGETHER, "right")) - 1
-            stop = max(start + 1, fitting_stop)
+            stop = end_of_part(offsets, start, TOGETHER)
             piece_starts, piece_lengths = self.stretches(texts[start:stop], lengths[start:stop])
             bytes_of_texts = TextColumn.gather(self.data, piece_starts, piece_lengths).data
             data[offsets[start] : offsets[stop]] = bytes_of_texts
@@ -250,8 +249,7 @@ class Texts:
         bounds = bounds_of(lengths)
         start = 0
         while start < texts.size:
-            stop = int(np.searchsorted(bounds[1:], bounds[start] + TOGETHER, "right"))
-            stop = min(max(stop, start + 1), start + AT_ONCE)
+            stop = min(end_of_part(bounds, start, TOGETHER), start + AT_ONCE)
             yield texts[start:stop], self.column(texts[start:stop], lengths[start:stop])
             start = stop
 

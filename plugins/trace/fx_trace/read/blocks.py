@@ -25,7 +25,7 @@ from fx_trace.format import undefined_kind
 from fx_trace.indexed import LENT, STRINGS, THREADS
 from fx_trace.kinds import MAX_STRING_INDEX, MAX_THREAD_INDEX
 from fx_trace.read.cursor import Provider, Tables
-from fx_trace.read.decoder import RecordReader
+from fx_trace.read.decoder import Records
 from fx_trace.read.frames import (
     SPEAKING,
     SPECIAL,
@@ -40,14 +40,13 @@ from fxframework.io.words import U64_MAX, WORD
 from fxframework.kernels.pools import Numbering
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import Clock
-from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
 from fxframework.wire.blocks import BlockReader
 from fxframework.wire.cursor import order_of
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Number
 from fxframework.wire.findings import Noted
-from fxframework.wire.framing import BAD_SIZE
 from fxframework.wire.known import LENGTH, START, THERE
 from fxframework.wire.many import ClassRows, Many, Moment, Reference
 from fxframework.wire.runs import Run
@@ -189,22 +188,16 @@ class Details:
         return self.values[-1 - number] if number < 0 else number
 
 
-class Objects:
+class Objects(Records):
     """Reads the record at ``at`` as an object, in place of ``fxframework.wire.walk.Walk``."""
 
     views = last = None
 
     def __init__(self, file: TraceFile, frames: TraceFrames) -> None:
-        self.file = file
-        self.frames = frames
-        self.reader = RecordReader(big_endian=file.big_endian)
+        super().__init__(file, frames)
         self.details = Details()
         self.state: Any = None
-        self.at = 0
-        self.place = 0
-        """The place of the record read last."""
-        self.in_run = True
-        """Whether what is read is part of a run, which takes in itself what is said there."""
+        self.applies = False  # a run takes in itself what is said there
 
     def next(self) -> tuple[TraceRecord, list[tuple[int, int, int]]]:
         """Return the record, and rule, offset and value of its findings; go behind it."""
@@ -212,29 +205,6 @@ class Objects:
         record, found = self.read()
         number_of = self.details.number_of
         return record, [(int(rule), offset, number_of(value)) for rule, offset, value in found]
-
-    def read(self) -> tuple[TraceRecord, list[Found]]:
-        """Return the record, and what was found; go behind it."""
-        self.place = self.at
-        frames = self.frames
-        row = frames.row_of(self.at)
-        begin, end = int(frames.begin[row]), int(frames.end[row])
-        self.at = end
-        fault = int(frames.fault[row])
-        if fault == SPECIAL or (fault == 0 and frames.entry[row] == BAD_SIZE):
-            special = self.file.special(begin, end)
-            if special is not None:
-                return special, []
-        rule = RULES.numbered(fault) if fault > 0 else None
-        value: object = int(frames.value[row])
-        header = 0
-        if fault == SPECIAL:
-            rule = rules.ODD_BYTES
-            value = rules.odd_bytes_detail(end)
-        else:
-            header = int(self.file.words[begin // WORD]) & U64_MAX
-        frame = begin, end, header, rule
-        return self.reader.stretch(self.file.view, frame, value, applies=not self.in_run)
 
 
 class Turn(NamedTuple):
@@ -449,13 +419,13 @@ class TraceBlocks(BlockReader):
     def begin_walk(self) -> None:
         """Let objects be read from where the reader is, between runs."""
         super().begin_walk()
-        self.walk.in_run = False
+        self.walk.applies = True
         self.speakers.speak()
 
     def end_walk(self) -> None:
         """Go on behind the objects that were read."""
         super().end_walk()
-        self.walk.in_run = True
+        self.walk.applies = False
 
     def next_object(self) -> tuple[TraceRecord, list[tuple[int, int, int]]]:
         """Return the next record as an object, and its findings."""

@@ -7,9 +7,10 @@ that an index shows as an index.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
+import numpy as np
 
 from fx_trace import rules
 from fx_trace.format import (
@@ -23,10 +24,12 @@ from fx_trace.format import (
 )
 from fx_trace.indexed import STRING_REFERENCE, THREAD_REFERENCE
 from fx_trace.read.cursor import Tables, TraceCursor
-from fx_trace.read.decoder import Frame, Framer
+from fx_trace.read.frames import SPECIAL, TraceFile, TraceFrames
 from fx_trace.records import Argument, class_of
+from fxframework.errors import Rule
+from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, FieldView, explain_stretch, padding, view_of
+from fxframework.io.words import U64_MAX, WORD, FieldView, explain_stretch, padding, view_of
 from fxframework.kit.explain import Explainer, check_offset
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import ShortError, order_of
@@ -45,14 +48,34 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     """
     check_offset(source, offset)
     big_endian = is_big_endian(source.read(0, WORD))
-    frame = _frame(source.data, offset, big_endian=big_endian)
-    return list(_Explainer(source.data, offset, big_endian=big_endian).views(frame))
+    file = TraceFile.archive(source, big_endian=big_endian, limits=Limits())
+    explainer = _Explainer(source.data, offset, big_endian=big_endian)
+    return list(explainer.views(stretch_at(file, offset)))
 
 
-def _frame(data: Any, offset: int, *, big_endian: bool) -> Frame:
-    """Return the stretch of records that holds byte ``offset``."""
-    framer = Framer(data, big_endian=big_endian, max_record=0)
-    return framer.frame(WORD * framer.bounds.start_of(0, offset // WORD))
+class Stretch(NamedTuple):
+    """A stretch of a trace that holds a byte."""
+
+    begin: int
+    end: int
+    header: int
+    rule: Rule | None
+    """Why it is not a sound record of a known type."""
+
+
+def stretch_at(file: TraceFile, place: int) -> Stretch:
+    """Return the stretch of a file that holds the byte at a place."""
+    frames = TraceFrames(file)
+    while not frames.end.size or frames.end[-1] <= place:
+        frames.list_more()
+    row = int(np.searchsorted(frames.begin, place, side="right")) - 1
+    begin = int(frames.begin[row])
+    fault = int(frames.fault[row])
+    if fault == SPECIAL:
+        return Stretch(begin, int(frames.end[row]), 0, rules.ODD_BYTES)
+    header = int(file.words[begin // WORD]) & U64_MAX
+    rule = rules.RULES.numbered(fault) if fault else None
+    return Stretch(begin, int(frames.end[row]), header, rule)
 
 
 def explain_buffer(source: Source, offset: int) -> list[FieldView]:
@@ -70,11 +93,10 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
         BufferHeader.unpack(view_of(source.data), 0, part.end, State(), views)
         return views
     if part.kind == RECORDS:
-        records = source.data[part.start : part.end]
-        at, end, header, rule = _frame(records, offset - part.start, big_endian=False)
-        return list(explainer.views((part.start + at, part.start + end, header, rule)))
-    frame = part.start, part.end, 0, rules.ZERO_WORDS if part.kind == PADDING else part.rule
-    return list(explainer.views(frame))
+        file = TraceFile(source, limits=Limits(), stretches=[(part.start, part.end, True)])
+        return list(explainer.views(stretch_at(file, offset)))
+    rule = rules.ZERO_WORDS if part.kind == PADDING else part.rule
+    return list(explainer.views(Stretch(part.start, part.end, 0, rule)))
 
 
 BEYOND = "trailing", "beyond what the record needs"
@@ -140,7 +162,7 @@ class _Explainer(Explainer):
         self.tables = Tables()
         self.tables.big = big_endian
 
-    def views(self, frame: Frame) -> Iterator[FieldView]:
+    def views(self, frame: Stretch) -> Iterator[FieldView]:
         """Yield a stretch of the file."""
         at, end, header, rule = frame
         if rule == rules.ZERO_WORDS:

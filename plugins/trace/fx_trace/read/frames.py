@@ -210,6 +210,8 @@ class TraceFile:
         self.begins_wrong = False
         """Whether an archive has no magic number."""
         self.offset_of = offset_of
+        self.is_moved = False
+        """Whether offsets in the file are not places in ``source``."""
         self.counted_as = counted_as
         """Returns the number of the kind as which a stretch at a place counts that has no records;
         -1 for none."""

@@ -27,8 +27,7 @@ from fx_trace.read.buffer import (
     header_offset,
 )
 from fx_trace.read.capture import TraceCapture
-from fx_trace.read.cursor import Tables
-from fx_trace.read.decoder import RecordDecoder, RecordReader, Walk
+from fx_trace.read.decoder import RecordReader
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.frames import TraceFile
 from fx_trace.records import (
@@ -41,7 +40,7 @@ from fx_trace.records import (
 )
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.model.capture import OpenRequest, Summary
+from fxframework.model.capture import OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 
 __all__ = ["BufferCapture"]
@@ -50,42 +49,6 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
 # --- Reading -----------------------------------------------------------------------------------
-
-
-class _ImageWalk(Walk):
-    """Reads the records of an image, stretch after stretch."""
-
-    _part: Stretch
-    """The stretch that is read: ``spans`` comes to it."""
-
-    def __init__(self, decoder: RecordDecoder, image: Image, tables: Tables | None) -> None:
-        super().__init__(decoder, image.data, tables)
-        self._decoder = decoder
-        self._image = image
-
-    def spans(self) -> Iterator[tuple[int, int, bool]]:
-        """Yield the stretches in reading order."""
-        for part in self._image.stretches:
-            self._part = part
-            if part.kind == RECORDS:
-                # No record passes the end of its buffer, where another one's bytes follow.
-                self.framer = self._decoder.begin(self._image.data[: part.end]).framer
-            yield part.start, part.end, part.kind == RECORDS
-
-    def record(self, at: int) -> Any:
-        """Return the record at byte ``at`` of the stretch that is read; the header is one."""
-        part = self._part
-        if part.kind == RECORDS:
-            view = self.framer.view
-            _, end, header, rule = self.framer.frame(at)
-            if rule is not None or wire.TYPE.get(header) != wire.RecordType.METADATA:
-                return super().record(at)
-            self.index += 1
-            return metadata_apart(view, at, end)
-        self.index += 1
-        return other_record(
-            self._image, part, memoryview(cast("Any", self._image.data))[at : part.end]
-        )
 
 
 def metadata_apart(view: memoryview, start: int, end: int) -> TraceRecord:
@@ -153,12 +116,11 @@ class BufferCapture(TraceCapture):
 
     # --- Records ---
 
-    def walk(self, tables: Tables | None = None) -> _ImageWalk:
-        """Return a walk through the header and every record, unused space included."""
-        decoder = self.decoder(quiet=tables is not None)
-        if decoder.diagnostics is not None:
-            self._report_image(decoder.diagnostics)
-        return _ImageWalk(decoder, self.image, tables)
+    def records(self) -> Iterator[Record]:
+        """Yield the header and every record, unused space included."""
+        if self.record_diagnostics is not None:
+            self._report_image(self.record_diagnostics)
+        yield from super().records()
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same as JSON lines, block by block."""
@@ -214,7 +176,7 @@ class BufferCapture(TraceCapture):
             offset_of=offset_of,
             counted_as=counted_as,
         )
-        file.splits = self.damage.size > 0
+        file.is_moved = source is not self.source
         return file
 
     # --- Tables ---
@@ -223,7 +185,6 @@ class BufferCapture(TraceCapture):
     def _metadata_words(self) -> dict[int, I64]:
         """By the first byte of a stretch of records: the words where metadata begins in it."""
         file = TraceFile(self.source, limits=self.request.limits, stretches=[])
-        file.splits = self.damage.size > 0
         return {
             part.start: file.metadata_in(part.start, part.end) // WORD
             for part in self.image.stretches
@@ -241,11 +202,6 @@ class BufferCapture(TraceCapture):
         found = BufferCapture(self.source, request)
         found.image = Image(self.source.data, recorded=True)
         return found
-
-    def take_for_damage(self, damage: I64) -> None:
-        """Have passes take some records for damage; earlier ones are void."""
-        super().take_for_damage(damage)
-        self.__dict__.pop("_metadata_words", None)
 
     def as_archive(self) -> TraceCapture:
         """Return the same as an archive of one provider: what a trace manager makes of it.
@@ -345,6 +301,22 @@ class BufferCapture(TraceCapture):
         if header.num_records_dropped:
             at, dropped = header_offset("num_records_dropped"), header.num_records_dropped
             add(rules.RECORDS_DROPPED, at, 0, dropped)
+        self.report_regions(diagnostics)
+        for part in self.image.stretches:
+            if part.rule == rules.ODD_BYTES:
+                add(part.rule, part.start, value=rules.odd_bytes_detail(size))
+            elif part.rule in (rules.BEHIND_THE_BUFFER, rules.STALE_BYTES):
+                add(part.rule, part.start, value=part.end - part.start)
+        limit = self.request.limits.max_findings or U64_MAX
+        for words in self._metadata_words.values():
+            for word in words[:limit].tolist():
+                add(rules.METADATA_IN_BUFFER, WORD * word)
+            if len(words) > limit:
+                add(rules.METADATA_IN_BUFFER, times=len(words) - limit)
+
+    def report_regions(self, diagnostics: Diagnostics) -> None:
+        """Report where records of buffers do not end where the header says."""
+        add = diagnostics.add
         for region in self.image.regions:
             about: dict[str, Any] = {
                 "buffer": region.name,
@@ -357,14 +329,3 @@ class BufferCapture(TraceCapture):
                 add(rules.END_BY_SCANNING, region.offset, **about)
             elif region.scanned and region.used > region.recorded_end:
                 add(rules.RECORDS_BEHIND_DATA_END, region.offset + region.recorded_end, **about)
-        for part in self.image.stretches:
-            if part.rule == rules.ODD_BYTES:
-                add(part.rule, part.start, value=rules.odd_bytes_detail(size))
-            elif part.rule in (rules.BEHIND_THE_BUFFER, rules.STALE_BYTES):
-                add(part.rule, part.start, value=part.end - part.start)
-        limit = self.request.limits.max_findings or U64_MAX
-        for words in self._metadata_words.values():
-            for word in words[:limit].tolist():
-                add(rules.METADATA_IN_BUFFER, WORD * word)
-            if len(words) > limit:
-                add(rules.METADATA_IN_BUFFER, times=len(words) - limit)

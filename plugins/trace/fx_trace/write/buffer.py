@@ -155,9 +155,9 @@ class TraceBuffer:
         for _, start, _, _ in header.buffers():
             store(start, 0)
         data = header.pack()
-        for at in range(0, len(data), WORD):
-            if at != MAGIC_AT:
-                store(at, _U64.unpack_from(data, at)[0])
+        for offset in range(0, len(data), WORD):
+            if offset != MAGIC_AT:
+                store(offset, _U64.unpack_from(data, offset)[0])
         store(MAGIC_AT, header.magic)
 
     def _resume(self, new: BufferHeader) -> BufferHeader:
@@ -204,17 +204,17 @@ class TraceBuffer:
         self.dropped += 1
         return False
 
-    def _commit(self, buffer: str, at: int, record: bytes, size: int) -> None:
-        """Store a record at byte ``at`` of a buffer, where readers see no record yet.
+    def _commit(self, buffer: str, offset: int, record: bytes, size: int) -> None:
+        """Store a record at an offset of a buffer, where readers see no record yet.
 
         The header word is stored last: until then a reader finds a zero there, afterwards the whole
         record and a zero word that separates it from older contents.
         """
-        place = self._starts[buffer] + at
+        place = self._starts[buffer] + offset
         payload = bytes(record[WORD:])
         if payload:
             self.memory.write(place + WORD, payload)
-        if at + len(record) < size:
+        if offset + len(record) < size:
             self.memory.store_u64(place + len(record), 0)
         self.memory.store_u64(place, _U64.unpack_from(record)[0])
 
@@ -223,15 +223,15 @@ class TraceBuffer:
 
         After each of the stores, the filled half reads whole.
         """
-        before = self._wrapped % 2
-        after = 1 - before
-        self.memory.store_u64(END_AT[f"rolling {after}"], 0)
-        self.memory.store_u64(self._starts[f"rolling {after}"], 0)
-        self.memory.store_u64(END_AT[f"rolling {before}"], self._offset)
+        filled_half = self._wrapped % 2
+        next_half = 1 - filled_half
+        self.memory.store_u64(END_AT[f"rolling {next_half}"], 0)
+        self.memory.store_u64(self._starts[f"rolling {next_half}"], 0)
+        self.memory.store_u64(END_AT[f"rolling {filled_half}"], self._offset)
         self._wrapped = (self._wrapped + 1) & WRAPPED_COUNT.limit
         self._store_wrapped()
         self._offset = 0
-        self._filled[before] = self.mode == BufferingMode.STREAMING
+        self._filled[filled_half] = self.mode == BufferingMode.STREAMING
 
     def _store_wrapped(self) -> None:
         # Version and mode are in the same word, and must not change even briefly.

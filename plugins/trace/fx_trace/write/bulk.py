@@ -187,7 +187,7 @@ class Bulk:
             joined = ArgumentItems(*map(np.concatenate, zip(empty, *columns, strict=True)))
         order = stable_order(joined.item)
         if order is not None:
-            joined = ArgumentItems(*(column[order] for column in joined))
+            joined = ArgumentItems._make(column[order] for column in joined)
         return joined
 
     def _rows_of_args(self, table: Table) -> list[ArgumentItems]:
@@ -221,7 +221,7 @@ class Bulk:
                 item = item[is_numeric]
                 written_count += lost_count
             written_count += item.size
-            own_columns = columns
+            own_columns: tuple[NDArray[Any], ...] = columns
             if rows.size < len(table):
                 own_columns = tuple(column[rows] for column in columns)
             arguments.append(ArgumentItems(item, *own_columns))

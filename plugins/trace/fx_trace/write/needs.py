@@ -490,9 +490,12 @@ class Needs(TraceBlocks):
         if not self.part.joins or max(offsets) < 0:
             return
         every = np.broadcast_to(self.by_row(run, offsets), run.rows)
-        types = r.TYPE.get(self.file.words[words])
-        rows = np.flatnonzero((every >= 0) & IS_TIMED[types] & (self.mark[words] == 1))
-        rows = rows[rows < run.count]
+        rows = np.flatnonzero(every[: run.count] >= 0)
+        # Odd bytes at the end of a file are a row without a word.
+        rows = rows[words[rows] < self.mark.size]
+        rows = rows[self.mark[words[rows]] == 1]
+        types = r.TYPE.get(self.file.words[words[rows]])
+        rows = rows[IS_TIMED[types]]
         self.lend(run, LAST, rows, every[rows] // WORD, np.full(rows.size, RATE))
 
 

@@ -194,7 +194,7 @@ class Tables:
         listed_pairs = map(tuple, self.koids[1:].tolist())
         id_of_pair = {pair: number for number, pair in enumerate(listed_pairs)}
         count = len(self.koids) - 1
-        new_pairs = []
+        new_pairs: list[tuple[int, int]] = []
         ids = np.empty(len(unique_pairs), np.int64)
         for row, pair in enumerate(map(tuple, unique_pairs.tolist())):
             if pair not in id_of_pair:

@@ -65,7 +65,7 @@ class Calls:
     def __init__(self, capture: Capture, *, stacks: bool = True) -> None:
         threads = len(whole_of(capture).event_threads()[0])
         deepest = capture.request.limits.max_depth if stacks else NO_STACKS
-        self.nesting = Nesting(threads, deepest)
+        self.nesting = Nesting(threads, deepest, values=2)
         self.unmatched = 0
         """Number of shown exits without a call."""
         self._calls = 0
@@ -103,15 +103,14 @@ class Calls:
         if self._kept is not None:
             shown[begin_rows] = self._kept[0].among(self._calls, begin_rows.size)
         ticks = np.ascontiguousarray(batch.tsc).view(np.int64)
-        nesting.nest(
-            nesting_kinds, batch.thread, batch.function, ticks, batch.offset, shown.view(np.uint8)
-        )
+        ticks_and_shown = np.stack((ticks, shown), axis=1)
+        nesting.nest(nesting_kinds, batch.thread, batch.function, ticks_and_shown)
         is_exit = nesting_kinds == END
         ended = is_exit & (nesting.closes >= 0)
         is_unmatched = is_exit & ~ended
         instant_rows = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
         if self._kept is not None:
-            shown[ended] = nesting.marks[ended]
+            shown[ended] = nesting.values[ended, 1] != 0
             shown[instant_rows] = self._kept[1].among(self._instants, instant_rows.size)
         depths = nesting.depths
         if self._skipped is not None:
@@ -124,9 +123,9 @@ class Calls:
         self._instants += instant_rows.size
         self._show_arguments(batch, shown)
         self.unmatched += int(np.count_nonzero(is_unmatched & shown))
-        entered = np.where(ended, nesting.times, 0).view(np.uint64)
-        place, _, function, _, _, stack, mark = nesting.unwound.T
-        inner = {"place": place, "function": function, "stack": stack, "shown": mark}
+        entered = nesting.values[:, 0].view(np.uint64)
+        place, _, function, stack, _, is_shown = nesting.unwound.T
+        inner = {"place": place, "function": function, "stack": stack, "shown": is_shown}
         return Matched(depths, entered, ended, nesting.stacks, shown, inner)
 
     def _show_arguments(self, batch: Any, shown: Bools) -> None:
