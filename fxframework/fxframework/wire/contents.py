@@ -9,7 +9,7 @@ that from the declared classes; ``kernels.frames`` looks at the bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class Way(NamedTuple):
     parts: tuple[ItemPart, ...]
 
 
-def contents_of(classes: Mapping[type[Record], Likely], *, big: bool) -> Items:
+def contents_of(classes: Mapping[Any, Likely], *, big: bool) -> Items:
     """Return what finds out whether contents fill records of these classes.
 
     The classes are of families whose kinds are in the same bits of the first word, and may have
@@ -172,7 +172,9 @@ def parts_of(layout: Layout, known: Mapping[Field, int], *, is_long: bool) -> tu
 
     What depends on the size of the record is there if it ``is_long``.
     """
-    values = {**known, AT: 0, SIZE: LONGEST if is_long else 0}
+    values: dict[Any, int] = {**known, AT: 0, SIZE: 0}
+    if is_long:
+        values[SIZE] = LONGEST
     parts: list[ItemPart] = []
     plus = 0  # bytes of fields of fixed sizes since the last part
     for field in layout.fields:

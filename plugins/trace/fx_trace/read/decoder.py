@@ -49,33 +49,36 @@ class RecordReader:
         self.tables.big = big_endian
 
     def read(
-        self, view: memoryview, at: int, end: int, header: int
+        self, view: memoryview, begin: int, end: int, header: int
     ) -> tuple[TraceRecord, list[Found]]:
-        """Return the sound record at bytes ``at`` to ``end``, and what was found.
+        """Return the sound record at bytes ``begin`` to ``end``, and what was found.
 
         Damaged where its contents overrun it. The tables stay as they are.
         """
         cls: Any = class_of(header)
-        c = TraceCursor(view, at, end, self.tables)
+        cursor = TraceCursor(view, begin, end, self.tables)
         try:
-            values = cls.layout.read(c)
+            values = cls.layout.read(cursor)
         except ShortError as problem:
-            words = (problem.needed - at + WORD - 1) // WORD, (end - at) // WORD
+            needed_words = (problem.needed - begin + WORD - 1) // WORD
+            detail = rules.overrun_detail(needed_words, (end - begin) // WORD)
             rule = rules.CONTENTS_OVERRUN
-            lost = Damaged.at(at, view[at:end], rule.code)
-            return lost, [Found(rule, at, rules.overrun_detail(*words))]
-        values["refs"] = c.refs or None
-        record: TraceRecord = cls.layout.made(values, at, end - at)
-        noted = c.found()
-        if record.opaque:
-            noted = [] if cls is Unknown else [Found(rules.UNKNOWN_KIND, at)]
-        elif c.at < end and not record.open_ended:
-            noted.append(Found(rules.WORDS_LEFT_OVER, at, (end - c.at) // WORD))
-        if c.differs or c.at < end or record.opaque or not cls.layout.is_exact:
-            data = view[at:end].tobytes()
+            return Damaged.at(begin, view[begin:end], rule.code), [Found(rule, begin, detail)]
+        values["refs"] = cursor.refs or None
+        record: TraceRecord = cls.layout.made(values, begin, end - begin)
+        findings = cursor.found()
+        if cls is Unknown:
+            findings = []
+        elif record.opaque:
+            findings = [Found(rules.UNKNOWN_KIND, begin)]
+        elif cursor.at < end and not record.open_ended:
+            findings.append(Found(rules.WORDS_LEFT_OVER, begin, (end - cursor.at) // WORD))
+        # Where fields may not say all bytes, the record is written, to see whether they do.
+        if cursor.differs or cursor.at < end or record.opaque or not cls.layout.is_exact:
+            data = view[begin:end].tobytes()
             if not self._gives(record, data):
                 record.raw = data
-        return record, noted
+        return record, findings
 
     def _gives(self, record: TraceRecord, data: bytes) -> bool:
         """Return whether fields and refs alone encode to these bytes."""

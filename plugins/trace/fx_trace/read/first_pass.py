@@ -73,7 +73,7 @@ class TracePass(FirstPass[Chunk]):
         self._collector = TaskCollector()
         self._sorted = SortedRuns()
         self._unnamed = np.zeros(0, np.int64)
-        """Codes of texts that stand for unknown strings, as of the events that are matched."""
+        """Codes of the texts of strings that nobody registered, of the chunks so far."""
         self._new_match()
 
     def _new_match(self) -> None:

@@ -24,9 +24,10 @@ from fxframework.kernels.buffers import gathered
 from fxframework.kernels.nesting import ANY_NAME, BEGIN, END, OTHER, SPAN, Nesting
 from fxframework.kernels.pools import Numbering
 from fxframework.kernels.sorting import begins_of_runs, stable_order
+from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings, FoundAt
 
-__all__ = ["Events", "Ids", "Match", "Spans", "durations", "longest_first"]
+__all__ = ["Events", "Ids", "Match", "Spans", "durations", "longest_first", "other_text_detail"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -236,9 +237,9 @@ class Match:
     """Nests the slices of events that ``take`` gives it, in file order or in order of time.
 
     An end closes the innermost slice that a begin opened; ``by_name``, the innermost one of its
-    name, and what was begun inside is never closed. ``unnamed`` are the codes of texts that stand
-    for strings nobody knows: they say nothing about a name. ``unclosed`` counts slices that no
-    event has ended.
+    name, and what was begun inside is never closed. ``unnamed`` are the codes of the
+    texts of strings that nobody registered, which may be any name. ``unclosed`` counts slices that
+    no event has ended.
     """
 
     def __init__(
@@ -407,7 +408,7 @@ class Match:
     def _other_texts(self, events: Events, ends: I64, texts: I64, begin_texts: I64) -> FoundAt:
         """Report ends with another name than their begin, or else with another category.
 
-        An end without a text says nothing, nor does a text that stands for an unknown string.
+        An end without a text says nothing, nor does the text of a string that nobody registered.
         """
         differing = np.flatnonzero(texts != begin_texts)
         ends = ends[differing]
@@ -426,6 +427,13 @@ class Match:
             values[reported] = what | codes[reported] << wire.END_CODE_BITS | begin_codes[reported]
         is_reported = values >= 0
         return found_at(events, rules.ENDS_BY_ANOTHER_NAME, ends[is_reported], values[is_reported])
+
+
+def other_text_detail(value: int, strings: StringPool) -> str:
+    """Return what a finding says about an end with another text than its begin, by its value."""
+    end_code, begin_code = divmod(value % wire.OF_CATEGORIES, 1 << wire.END_CODE_BITS)
+    is_category = value >= wire.OF_CATEGORIES
+    return rules.another_name_detail(strings[end_code], strings[begin_code], is_category)
 
 
 def any_names(count: int) -> NDArray[np.uint32]:

@@ -10,7 +10,7 @@ put in before it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import attrs
 import numpy as np
@@ -132,7 +132,7 @@ def _salvage(capture: TraceCapture, sink: Sink, options: Mapping[str, Any]) -> I
     if big_endian == capture.big_endian and not perfetto_safe:
         yield from copy(reader.copies(), sink.write)
         return
-    # The records are written anew, once what is sound of them is a trace of its own.
+    # What is sound becomes a trace of its own first, whose records are then encoded one by one.
     places = [np.zeros(0, np.int64)]
     offsets = [np.zeros(0, np.int64)]
     with spool_file() as spool:
@@ -148,9 +148,9 @@ def _salvage(capture: TraceCapture, sink: Sink, options: Mapping[str, Any]) -> I
     every_place = np.concatenate(places)
     every_offset = np.concatenate(offsets)
     with TraceCapture(copied, OpenRequest()) as sound:
-        for record in sound.records():
+        for record in cast("Iterator[TraceRecord]", sound.records()):
             try:
-                writer.write(record)  # type: ignore[arg-type]
+                writer.write(record)
             except WriteRefusedError as error:
                 offset = int(every_offset[np.searchsorted(every_place, record.offset)])
                 message = f"it cannot be written: {error.message}"
@@ -229,12 +229,12 @@ class SalvageReader(TraceBlocks):
         """The code of the last registration that was put in, by table, scope and index."""
         self.stretches: list[tuple[I64, I64]] = []
         """Places and sizes of records to copy, in no order."""
-        self.registrations_made: list[tuple[int, bytes]] = []
-        """Places of records, and what is put in before each."""
+        self.put_before: list[tuple[int, bytes]] = []
+        """Places of records, and the registrations that are put in before each."""
         self.places: I64 = np.zeros(0, np.int64)
         """The places in the file of the copies that were taken last."""
         self.losses: list[tuple[int, Loss]] = []
-        self.apart: list[tuple[int, TraceRecord]] = []
+        self.between: list[tuple[int, TraceRecord]] = []
         """What an image has between its records, by place."""
         self.has_begun = self.is_image
         self.without_tables = RecordReader(big_endian=file.big_endian)
@@ -260,12 +260,12 @@ class SalvageReader(TraceBlocks):
             self.begin_with_magic(int(places[0]), int(sizes[0]))
         data = self.source.data
         starts = places
-        if self.registrations_made:
+        if self.put_before:
             data, starts, places, sizes = self.with_registrations(places, sizes)
         self.losses.sort(key=lambda loss: loss[0])
         losses = [loss for _, loss in self.losses]
         self.stretches = []
-        self.registrations_made = []
+        self.put_before = []
         self.losses = []
         self.places = places
         return Copies(data, starts, sizes, self.file.offset_of(places), losses)
@@ -276,25 +276,26 @@ class SalvageReader(TraceBlocks):
         """Return data, starts, places and sizes of records with what is put in before some."""
         first = int(places[0])
         records = self.source.data[first : int(places[-1] + sizes[-1])]
-        made = [octets for _, octets in self.registrations_made]
-        data = np.concatenate([records, np.frombuffer(b"".join(made), np.uint8)])
-        made_sizes = np.array([len(octets) for octets in made], np.int64)
-        made_starts = records.size + np.cumsum(made_sizes) - made_sizes
-        made_places = np.array([place for place, _ in self.registrations_made], np.int64)
-        every_place = np.concatenate([made_places, places])
+        new_records = [octets for _, octets in self.put_before]
+        data = np.concatenate([records, np.frombuffer(b"".join(new_records), np.uint8)])
+        new_sizes = np.array([len(octets) for octets in new_records], np.int64)
+        new_starts = records.size + np.cumsum(new_sizes) - new_sizes
+        new_places = np.array([place for place, _ in self.put_before], np.int64)
+        every_place = np.concatenate([new_places, places])
         # What is put in comes before the record at the same place.
         order = np.argsort(every_place, kind="stable")
-        starts = np.concatenate([made_starts, places - first])[order]
-        return data, starts, every_place[order], np.concatenate([made_sizes, sizes])[order]
+        starts = np.concatenate([new_starts, places - first])[order]
+        every_size = np.concatenate([new_sizes, sizes])[order]
+        return data, starts, every_place[order], every_size
 
     def begin_with_magic(self, place: int, nbytes: int) -> None:
         """Put the magic number before the first record, unless it is that."""
         self.has_begun = True
         magic = MAGIC_BYTES_BIG_ENDIAN if self.file.big_endian else MAGIC_BYTES
-        first_place = min([place, *(made_place for made_place, _ in self.registrations_made[:1])])
-        if first_place == place and self.source.read(place, nbytes) == magic:
+        if nbytes == WORD and self.source.read(place, nbytes) == magic:
             return
-        self.registrations_made.insert(0, (place, self.packed(TraceInfo(info_type=0, magic=MAGIC))))
+        magic_record = TraceInfo(info_type=0, magic=MAGIC)
+        self.put_before.insert(0, (place, self.packed(magic_record)))
         message = "the magic number was missing; added"
         self.losses.insert(0, (place, Loss(place, 0, "metadata", message, rules.NO_MAGIC.code)))
 
@@ -335,12 +336,13 @@ class SalvageReader(TraceBlocks):
         is_copied = np.ones(run.count, bool)
         for row, _ in run.objects:
             is_copied[row] = False  # ``add_object`` has taken it
+        ticks_that_fit = self.ticks_that_fit(run)
         for plan, many in run.read_classes:
             own = many.own
             if not own.all_sound:
                 self.lose_damage(run, is_copied, own.ordinals[own.short & ~own.odd])
             if plan.cls in WITH_TIME:
-                self.lose_timeless(run, is_copied, many)
+                self.lose_timeless(run, is_copied, many, *ticks_that_fit)
         for _, rows in run.stretches:
             self.lose_stretches(run, is_copied, rows[rows < run.count])
         self.complete(run, is_copied)
@@ -409,17 +411,16 @@ class SalvageReader(TraceBlocks):
             code = rules.METADATA_IN_BUFFER.code
             self.losses.append((place, Loss(offset, record.nbytes, "metadata", message, code)))
         else:
-            self.apart.append((place, record))
+            self.between.append((place, record))
 
-    def lose_timeless(self, run: Run, is_copied: Mask, many: Many) -> None:
+    def lose_timeless(
+        self, run: Run, is_copied: Mask, many: Many, first_ticks: Any, last_ticks: Any
+    ) -> None:
         """Leave out records with times that do not fit 63 bits of nanoseconds."""
         fields = fields_of(many.layout.cls)
-        first, last = self.first_and_last_ticks(run)
         ordinals = many.own.ordinals
         ticks = many.full(many.known[fields["timestamp"]]).view(np.uint64)
-        if isinstance(first, np.ndarray):
-            first, last = first[ordinals], last[ordinals]
-        is_outside = (ticks < first) | (ticks > last)
+        is_outside = (ticks < first_ticks[ordinals]) | (ticks > last_ticks[ordinals])
         if not is_outside.any():
             return
         is_outside &= many.own.sound
@@ -434,17 +435,15 @@ class SalvageReader(TraceBlocks):
             loss = Loss(offset, nbytes, what, message, rules.TIME_OVERFLOW.code)
             self.losses.append((place, loss))
 
-    def first_and_last_ticks(self, run: Run) -> tuple[Any, Any]:
-        """Return the first and the last tick that nanoseconds can hold: for all rows, or by row."""
-        first = []
-        last = []
-        for turn in self.turns:
-            first.append(max(turn.clock.ticks(NS_MIN), 0))
-            last.append(min(turn.clock.ticks(NS_MAX + 1) - 1, U64_MAX))
-        return (
-            self.by_row(run, np.array(first, np.uint64)),
-            self.by_row(run, np.array(last, np.uint64)),
-        )
+    def ticks_that_fit(self, run: Run) -> tuple[Any, Any]:
+        """Return by row of a run the first and the last tick that nanoseconds can hold."""
+        bounds = [
+            (max(turn.clock.ticks(NS_MIN), 0), min(turn.clock.ticks(NS_MAX + 1) - 1, U64_MAX))
+            for turn in self.turns
+        ]
+        by_row = self.by_row(run, np.array(bounds, np.uint64))
+        first_ticks, last_ticks = np.broadcast_to(by_row, (run.rows, 2)).T
+        return first_ticks, last_ticks
 
     # --- What is put in
 
@@ -453,7 +452,7 @@ class SalvageReader(TraceBlocks):
         if not self.lent:
             return
         for row, missing in self.missing_by_row(run, is_copied).items():
-            lacking = [one for one in missing if self.is_lacking(one)]
+            lacking = [reference for reference in missing if self.is_lacking(reference)]
             if lacking:
                 place = int(run.places[row])
                 header = int(self.file.words[place // WORD]) & U64_MAX
@@ -490,8 +489,8 @@ class SalvageReader(TraceBlocks):
         for change in changes.tolist():
             table = THREADS if is_thread[change] else STRINGS
             numbers = (column[change] for column in (indexes, scope, lender, codes))
-            one = Missing(table, *map(int, numbers))
-            missing.setdefault(int(rows[change]), []).append(one)
+            reference = Missing(table, *map(int, numbers))
+            missing.setdefault(int(rows[change]), []).append(reference)
         return missing
 
     def speakers_at(self, rows: I64) -> tuple[I64, I64]:
@@ -514,9 +513,9 @@ class SalvageReader(TraceBlocks):
             if registrations.find_own(number, row)[0] < 0:
                 code = registrations.find_lent(number, row)
                 numbers = (column[0] for column in (*self.speakers_at(row), code))
-                one = Missing(table, index, *map(int, numbers))
-                if self.is_lacking(one):
-                    lacking[one.key] = one
+                reference = Missing(table, index, *map(int, numbers))
+                if self.is_lacking(reference):
+                    lacking[reference.key] = reference
         return not lacking or self.register(place, record, list(lacking.values()))
 
     def is_lacking(self, missing: Missing) -> bool:
@@ -538,16 +537,16 @@ class SalvageReader(TraceBlocks):
             field_of.setdefault((table, index), field)
         fields = list(field_of)
         lacking.sort(key=lambda missing: fields.index((missing.table, missing.index)))
-        made = [self.packed(self.registration(missing)) for missing in lacking]
+        new_records = [self.packed(self.registration(missing)) for missing in lacking]
         offset = self.offset_at(place)
-        if not self.has_room(offset, sum(map(len, made)), record.nbytes):
+        if not self.has_room(offset, sum(map(len, new_records)), record.nbytes):
             first = lacking[0]
             field = field_of[first.table, first.index]
             _, message, code = first.described(field, "its buffer has no room; left out")
             loss = Loss(offset, record.nbytes, record.record, message, code)
             self.losses.append((place, loss))
             return False
-        self.registrations_made += [(place, octets) for octets in made]
+        self.put_before += [(place, octets) for octets in new_records]
         for missing in lacking:
             self.put_in[missing.key] = missing.code
             if missing.code == NEVER:
@@ -657,13 +656,13 @@ class _ImageSalvage:
         """Write records, and what was between them, in the order of reading."""
         first = 0
         places = self.reader.places
-        for place, record in sorted(self.reader.apart, key=lambda apart: apart[0]):
+        for place, record in sorted(self.reader.between, key=lambda between: between[0]):
             behind = int(np.searchsorted(places, place))
             self.write_records(copies, first, behind)
             first = behind
             if isinstance(record, Damaged):
                 self.writer.write(record)
-        self.reader.apart = []
+        self.reader.between = []
         self.write_records(copies, first, places.size)
 
     def write_records(self, copies: Copies, first: int, behind: int) -> None:
@@ -678,7 +677,7 @@ class _ImageSalvage:
         for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), behind], strict=True):
             rows = slice(begin, end)
             octets = TextColumn.gather(copies.data, copies.starts[rows], copies.sizes[rows]).data
-            self.writer.put_at(int(copies.offsets[begin]), octets.data)
+            self.writer.put_at(int(copies.offsets[begin]), octets.tobytes())
 
     def write_header(self, header: BufferHeader) -> Iterator[Loss]:
         """Write the header as it should be. Yield what was wrong with it."""

@@ -163,12 +163,15 @@ def argument_members(
     counts = np.zeros(len(batch), np.int64)
     counts[list(batch.args)] = [len(values) for values in batch.args.values()]
     counts = counts[places]
-    values = [each for place in places[counts > 0].tolist() for each in batch.args[place]]
+    with_arguments = places[counts > 0].tolist()
+    values = [value for place in with_arguments for value in batch.args[place]]
     stops = np.cumsum(counts)
     starts = stops - counts
-    names = [templates.text(name(at).encode()) for at in range(int(counts.max(initial=0)))]
+    most = int(counts.max(initial=0))
+    names = np.array([templates.text(name(number).encode()) for number in range(most)], np.int64)
+    argument_number = np.arange(len(values)) - np.repeat(starts, counts)
     templates.hold(
-        np.array(names, np.int64)[np.arange(len(values)) - np.repeat(starts, counts)],
+        names[argument_number],
         np.full(len(values), NATURAL),
         np.array(values, np.uint64).view(np.int64),
         np.full(len(values), templates.text(b"")),
