@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace.indexed import THREADS
-from fx_trace.kinds import EventType
+from fx_trace.kinds import ArgType, EventType, SchedulingType
 from fx_trace.meaning import ASYNC_SCOPE, EVENTS_OF, KIND_OF_SLICE
 from fx_trace.read.chunks import Chunk
 from fx_trace.read.first_pass import TracePass
@@ -26,7 +26,7 @@ __all__ = ["batch_of", "small_columns"]
 
 I64 = NDArray[np.int64]
 WAKER_TYPES = (
-    wire.ARG_INT32, wire.ARG_UINT32, wire.ARG_INT64, wire.ARG_UINT64, wire.ARG_KOID
+    ArgType.INT32, ArgType.UINT32, ArgType.INT64, ArgType.UINT64, ArgType.KOID
 )  # fmt: skip
 """Types of arguments that can name a thread."""
 
@@ -167,11 +167,11 @@ class _Maker:
         arg = self.chunk.counters.arg
         kind = args.type[arg]
         value = args.value[arg]
-        is_double = kind == wire.ARG_DOUBLE
+        is_double = kind == ArgType.DOUBLE
 
         def values() -> NDArray[np.float64]:
             # Large unsigned integers are negative here, as all values are held as int64.
-            is_large = (kind == wire.ARG_UINT64) & (value < 0)
+            is_large = (kind == ArgType.UINT64) & (value < 0)
             doubles = np.where(is_large, value.view(np.uint64).astype(np.float64), value)
             return np.asarray(np.where(is_double, value.view(np.float64), doubles))
 
@@ -188,7 +188,8 @@ class _Maker:
         """Context switches and wakeups."""
         sched = self.chunk.sched
         tasks = self.passed.tasks
-        is_legacy = sched.kind == wire.SCHED_LEGACY_SWITCH
+        is_switch = sched.kind == SchedulingType.CONTEXT_SWITCH
+        is_legacy = sched.kind == SchedulingType.LEGACY_CONTEXT_SWITCH
 
         def threads(column: I64, has_tid: NDArray[np.bool_]) -> NDArray[np.int32]:
             # Legacy switches name threads as events do: those are numbered already.
@@ -200,7 +201,7 @@ class _Maker:
             "ticks": sched.ticks.view(np.uint64),
             "cpu": lambda: sched.cpu.astype(np.uint16),
             "kind": sched.kind,
-            "prev": lambda: threads(sched.prev, sched.kind == wire.SCHED_SWITCH),
+            "prev": lambda: threads(sched.prev, is_switch),
             "next": lambda: threads(sched.next, ~is_legacy),
             "prev_state": sched.state,
             "prev_priority": sched.prev_priority,
@@ -218,7 +219,7 @@ class _Maker:
         rows = args.parent[is_waker] - self.chunk.first["sched"]
         # From the last argument of a record to the first, which then holds.
         wakers[rows[::-1]] = args.value[is_waker][::-1].view(np.uint64)
-        wakers[sched.kind != wire.SCHED_WAKEUP] = 0
+        wakers[sched.kind != SchedulingType.THREAD_WAKEUP] = 0
         return wakers
 
     def logs(self) -> tuple[int, Columns]:

@@ -340,7 +340,10 @@ class Stretch:
     """The rule of the finding about damage."""
 
 
-HEADER, RECORDS, PADDING, DAMAGED = "header", "records", "padding", "damaged"
+HEADER = "header"
+RECORDS = "records"
+PADDING = "padding"
+DAMAGED = "damaged"
 
 
 def _unused(data: U8, start: int, end: int, rule: Rule) -> Iterator[Stretch]:

@@ -144,7 +144,8 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
     def take_for_damage(self, damage: I64) -> None:
         """Have passes take some records for damage; earlier ones are void."""
         self.damage = damage
-        self._first = self._counted = None
+        self._first = None
+        self._counted = None
         self._reported = False
 
     def row_reader(self, *, args: bool = True) -> RowReader:

@@ -163,7 +163,8 @@ class RowRecords:
 
     def processes(self, name: str) -> I64:
         """Return the process koids of a field; 0 for threads that nobody registered."""
-        many, field = self.many, self.fields[name]
+        many = self.many
+        field = self.fields[name]
         threads = self.reader.threads_of(many, field)
         # Behind those of all threads there is one for -1, no thread.
         pids = np.append(self.reader.threads.pids, 0)[threads]
@@ -231,7 +232,7 @@ class RowReader(TraceBlocks):
 
     def events_seen(self, *kinds: int) -> int:
         """Return the number of events of these types so far."""
-        return sum(int(self.kinds_seen[16 * wire.RECORD_EVENT + kind]) for kind in kinds)
+        return sum(int(self.kinds_seen[16 * RecordType.EVENT + kind]) for kind in kinds)
 
     # --- What is read ---------------------------------------------------------------------------
 
@@ -392,7 +393,8 @@ class RowReader(TraceBlocks):
 
     def count_records(self, rows: RowRecords) -> None:
         """Count the records of a class by kind; those that do not fit are damaged."""
-        many, own = rows.many, rows.many.own
+        many = rows.many
+        own = many.own
         count = own.ordinals.size
         if not own.all_sound:
             short = int(np.count_nonzero(own.short & ~own.odd))

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import format as wire
+from fx_trace.kinds import ObjectType, SchedulingType
 from fx_trace.read.chunks import Chunk
 from fxframework.kernels.pools import Numbering
 from fxframework.kernels.sorting import begins_of_runs
@@ -169,7 +169,7 @@ class TaskCollector:
     def add(self, chunk: Chunk) -> None:
         """Take in the kernel objects and the context switches of a chunk."""
         objects = chunk.objects
-        is_task = np.isin(objects.type, (wire.OBJECT_PROCESS, wire.OBJECT_THREAD))
+        is_task = np.isin(objects.type, (ObjectType.PROCESS, ObjectType.THREAD))
         tasks = np.flatnonzero((objects.kind == 0) & is_task)
         if tasks.size:
             self._objects.append(
@@ -184,8 +184,8 @@ class TaskCollector:
         sched = chunk.sched
         if sched.kind.size:
             # Legacy switches have numbers of threads in these columns, which are known anyway.
-            has_next = sched.kind != wire.SCHED_LEGACY_SWITCH
-            has_prev = sched.kind == wire.SCHED_SWITCH
+            has_next = sched.kind != SchedulingType.LEGACY_CONTEXT_SWITCH
+            has_prev = sched.kind == SchedulingType.CONTEXT_SWITCH
             for column, rows in ((sched.prev, has_prev), (sched.next, has_next)):
                 tids = np.append(self._tids, column[rows].view(np.uint64))
                 offsets = np.append(self._tid_offsets, sched.offset[rows])
@@ -195,8 +195,8 @@ class TaskCollector:
         """Return everybody, with the threads that records mention: columns of ``Threads.known``."""
         objects = KernelObjects(*map(np.concatenate, zip(*self._objects, strict=True)))
         self._objects.clear()
-        is_thread = objects.types == wire.OBJECT_THREAD
-        is_process = objects.types == wire.OBJECT_PROCESS
+        is_thread = objects.types == ObjectType.THREAD
+        is_process = objects.types == ObjectType.PROCESS
         known_tids = known["tid"].view(np.uint64)
         registered = np.flatnonzero(known["gone"] == 0)
         # Other records name threads by their tid alone: they mean the first thread that has it.
