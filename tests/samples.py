@@ -27,6 +27,7 @@ FILES = (
     CONFORMANCE / "xray" / "basic3-mt-clang16.xray",
     CONFORMANCE / "xray" / "fdr5-mt-clang16.xray",
 )
+SHORT_XRAY = CONFORMANCE / "xray" / "fdr5-thr50us-clang16.xray"
 MADE = {"logs.fxlog": ("log-legacy-stream",), "boot.fxt": ("log", "trace")}
 """Formats that are made of a file's tables, so that those without a file have one, too."""
 SAMPLE_BYTES = 6_000
@@ -71,9 +72,9 @@ def samples() -> dict[str, tuple[str | None, bytes]]:
             for format in MADE.get(path.name, ()):
                 data = made(host, path, format, Path(folder))
                 found[f"{path.name} as {format}"] = (format, data)
-        with host.open(FILES[-1]) as capture:
+        with host.open(SHORT_XRAY) as capture:
             data = export_bytes(capture, "llvm-yaml", Path(folder))
-        found[f"{FILES[-1].name} as llvm-yaml"] = ("llvm-yaml", data)
+        found[f"{SHORT_XRAY.name} as llvm-yaml"] = ("llvm-yaml", data)
     entries = [
         hand.entry(hand.manifest(7, "core/net", "fuchsia-pkg://net"), tag=7),
         *(hand.entry(hand.text_log(f"line {at}", time=at, severity=0x10 * at)) for at in range(6)),

@@ -135,11 +135,11 @@ class Queries(abc.ABC):
         if kind.endswith("Error") and details:
             message = details
         missing_table = re.search(r"Table with name (\S+) does not exist", text)
-        views = sorted(self.views)
-        remedy = f"the views are {', '.join(views)}"
+        view_names = sorted(self.views)
+        remedy = f"the views are {', '.join(view_names)}"
         if missing_table:
             name = missing_table[1]
-            message = f"there is no table {name!r}{did_you_mean(name, views)}"
+            message = f"there is no table {name!r}{did_you_mean(name, view_names)}"
             line_start = text.find("LINE ")
             if line_start >= 0:
                 message += f"\n{text[line_start:]}"
@@ -172,21 +172,21 @@ class Database(Queries):
     @property
     def views(self) -> dict[str, tuple[str, ...]]:
         """Columns of each view, by name; of joined views those known without decoding."""
-        views: dict[str, tuple[str, ...]] = {}
+        columns_by_view: dict[str, tuple[str, ...]] = {}
         for capture in self.captures:
             for name in capture.tables:
-                columns = list(views.get(name, ()))
+                columns = list(columns_by_view.get(name, ()))
                 if name in capture.schemas:
                     columns += [column.name for column in capture.schemas[name].all_columns]
-                views[name] = tuple(dict.fromkeys(columns))
+                columns_by_view[name] = tuple(dict.fromkeys(columns))
                 if name in JOINED:
-                    views[JOINED[name]] = (*views[name], ARGS)
-        return views
+                    columns_by_view[JOINED[name]] = (*columns_by_view[name], ARGS)
+        return columns_by_view
 
     def _make_views(self, words: AbstractSet[str], *, everything: bool) -> None:
         """Create the views among ``words``, with the columns among them or with every column."""
-        tables = dict.fromkeys(name for capture in self.captures for name in capture.tables)
-        for name in tables:
+        table_names = dict.fromkeys(name for capture in self.captures for name in capture.tables)
+        for name in table_names:
             if name in words:
                 self._view(name, name, _plain, None if everything else words)
             if JOINED.get(name) in words:
@@ -207,7 +207,7 @@ class Database(Queries):
 
         present_columns = self._made.get(view, frozenset())
         view_columns: set[str] = set()
-        parts = []
+        part_views = []
         for capture in self.captures:
             if table not in capture.tables:
                 continue
@@ -220,12 +220,12 @@ class Database(Queries):
             for name in set(byte_columns).difference(part.column_names):
                 part = part.append_column(name, pa.nulls(len(rows), pa.binary()))
             if len(self.captures) > 1:
-                zeros = number_column(np.zeros(len(rows), np.int32))
-                name = pa.DictionaryArray.from_arrays(zeros, [capture.name])
+                zero_column = number_column(np.zeros(len(rows), np.int32))
+                name = pa.DictionaryArray.from_arrays(zero_column, [capture.name])
                 part = part.append_column(CAPTURE, name)
-            parts.append(part)
+            part_views.append(part)
         self._made[view] = frozenset(view_columns)
-        self._connection.register(view, together(parts))
+        self._connection.register(view, together(part_views))
 
 
 def _columns_wanted(
@@ -239,7 +239,7 @@ def _columns_wanted(
     """
     from fxframework.model.arrow import BYTES
 
-    columns = []
+    wanted_columns = []
     byte_columns = []
     for name in table_columns:
         bytes_name = name + BYTES
@@ -249,10 +249,10 @@ def _columns_wanted(
         if wants_bytes:
             byte_columns.append(bytes_name)
         if wants_bytes or words is None or name.lower() in words or name in present_columns:
-            columns.append(name)
-    if not columns:
-        columns.append(table_columns[0])  # for the number of rows: a view needs a column
-    return columns, byte_columns
+            wanted_columns.append(name)
+    if not wanted_columns:
+        wanted_columns.append(table_columns[0])  # for the number of rows: a view needs a column
+    return wanted_columns, byte_columns
 
 
 def _plain(table: Table, _capture: Capture, columns: Sequence[str]) -> pa.Table:
@@ -288,15 +288,15 @@ def _with_names(table: Table, capture: Capture, _columns: Sequence[str]) -> pa.T
     other_columns = [name for name in frame.column_names if not name.startswith(ARGUMENT)]
     if not argument_columns:
         return frame.select(other_columns)
-    values = []
+    argument_values = []
     for name in argument_columns:
         column = frame.column(name).combine_chunks()
         # Dictionaries of several captures differ, so that strings are stored plain.
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        values.append(column)
+        argument_values.append(column)
     members = member_names([name.removeprefix(ARGUMENT) for name in argument_columns])
-    struct = pa.StructArray.from_arrays(values, members)
+    struct = pa.StructArray.from_arrays(argument_values, members)
     return frame.select(other_columns).append_column(ARGS, struct)
 
 

@@ -95,12 +95,12 @@ def split(
     target = find_target(host, [capture], os.fspath(out), to)
     stem, suffix = _stem_and_suffix(os.fspath(out), target)
     moments = _Moments(capture, part or Selection())
-    written: list[tuple[Sink, ConversionReport]] = []
+    written_parts: list[tuple[Sink, ConversionReport]] = []
     with contextlib.ExitStack() as stack:
 
         def write(start: int, stop: int) -> int:
             """Write what begins at these moments as the next part; return its size."""
-            number = len(written) + 1
+            number = len(written_parts) + 1
             if number > MOST_PARTS:
                 raise _too_many(f"more than {MOST_PARTS}", capture)
             selection = moments.selection(start, stop)
@@ -108,12 +108,12 @@ def split(
                 host, [capture], out, to=to, parts=[selection], options=options, strict=strict
             )
             sink = stack.enter_context(open_sink(f"{stem}-{number:03}{suffix}"))
-            written.append((sink, conversion.run(sink)))
+            written_parts.append((sink, conversion.run(sink)))
             return sink.written
 
         def withdraw() -> None:
             """Discard the last part."""
-            sink, _ = written.pop()
+            sink, _ = written_parts.pop()
             sink.abort()
 
         if how.nbytes:
@@ -123,7 +123,7 @@ def split(
             for start, stop in itertools.pairwise([*starts, len(moments)]):
                 write(start, stop)
     # A compressing sink knows its size only after it is closed.
-    return [attrs.evolve(report, nbytes=sink.written) for sink, report in written]
+    return [attrs.evolve(report, nbytes=sink.written) for sink, report in written_parts]
 
 
 def _stem_and_suffix(out: str, target: Target) -> tuple[str, str]:
@@ -199,9 +199,9 @@ class _Moments(Sequence[int]):
     def _by_length(self, length_ns: int) -> list[int]:
         """Return the index of the first moment of each stretch of that length that has one."""
         # The differences of times may need 64 bits, without a sign.
-        distances = (self.times - self.times[0]).view(np.uint64)
-        stretches = distances // np.uint64(min(length_ns, NS_MAX))
-        _, starts = np.unique(stretches, return_index=True)
+        ns_from_start = (self.times - self.times[0]).view(np.uint64)
+        stretch_numbers = ns_from_start // np.uint64(min(length_ns, NS_MAX))
+        _, starts = np.unique(stretch_numbers, return_index=True)
         if starts.size > MOST_PARTS:
             raise _too_many(f"{starts.size:,}", self._capture)
         return [int(start) for start in starts]
@@ -216,8 +216,8 @@ class _Moments(Sequence[int]):
                 path=self._capture.name,
                 remedy=f"split it into at most {len(self)} parts",
             )
-        shares = self.ends[-1] * np.arange(count) / count
-        starts = np.searchsorted(self.ends, shares, "right")
+        bytes_before = self.ends[-1] * np.arange(count) / count
+        starts = np.searchsorted(self.ends, bytes_before, "right")
         # Each part has at least one moment, and leaves one for each of those after it.
         numbers = np.arange(count)
         starts = np.maximum.accumulate(starts - numbers) + numbers

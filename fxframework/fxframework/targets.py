@@ -52,13 +52,15 @@ def targets_for(host: Host, capture: Capture) -> list[Target]:
 
 def nothing_to_write(target: Target, capture: Capture) -> str:
     """Return why a target has nothing to write of a capture; the empty string if it has."""
-    tables = _tables_written(target, capture)
-    if not tables or _has_row(capture, tables):
+    tables_written = _tables_written(target, capture)
+    if not tables_written or _has_row(capture, tables_written):
         return ""
-    names = [name for name in capture.schemas if name in tables] or sorted(tables)
-    text = names[-1]
-    if len(names) > 1:
-        text = f"{', '.join(names[:-1])} or {text}"
+    table_names = [name for name in capture.schemas if name in tables_written] or sorted(
+        tables_written
+    )
+    text = table_names[-1]
+    if len(table_names) > 1:
+        text = f"{', '.join(table_names[:-1])} or {text}"
     return f"no rows in {text}"
 
 
@@ -76,8 +78,8 @@ def _has_row(capture: Capture, tables: frozenset[str]) -> bool:
     from fxframework.model.capture import View
 
     if not isinstance(capture, View):
-        counts = capture.row_counts()
-        return any(counts.get(name) for name in tables)
+        row_counts = capture.row_counts()
+        return any(row_counts.get(name) for name in tables)
     capture_tables = tables & capture.schemas.keys()
     return any(len(batch) for name in capture_tables for batch in capture.batches(name))
 
@@ -91,10 +93,10 @@ def matching_suffix(name: str, target: Target) -> str:
     """Return the longest suffix of a target that a file name ends in; empty if there is none."""
     name = name.lower()
     bare = bare_name(name)  # without the suffix of a compression
-    suffixes = [
+    matching_suffixes = [
         suffix for suffix in target.suffixes if name.endswith(suffix) or bare.endswith(suffix)
     ]
-    return max(suffixes, key=len, default="")
+    return max(matching_suffixes, key=len, default="")
 
 
 def longest_suffix(targets: Iterable[T], name: str) -> tuple[str, list[T]]:
@@ -213,19 +215,19 @@ def _named_target(host: Host, capture: Capture, choices: Sequence[Target], name:
 
 def tables_needed(exporters: Iterable[Exporter]) -> str:
     """Return the formats and tables that exporters require, as text."""
-    formats: set[str] = set()
-    tables: set[str] = set()
+    formats_needed: set[str] = set()
+    tables_read: set[str] = set()
     for exporter in exporters:
         if isinstance(exporter.accepts, str):
-            formats.add(exporter.accepts)
+            formats_needed.add(exporter.accepts)
         else:
-            tables |= exporter.accepts
-    needs = []
-    if formats:
-        needs.append(f"the format {' or '.join(sorted(formats))}")
-    if tables:
-        needs.append(f"a table of {' or '.join(sorted(tables))}")
-    return ", or ".join(needs)
+            tables_read |= exporter.accepts
+    needs_of_exporters = []
+    if formats_needed:
+        needs_of_exporters.append(f"the format {' or '.join(sorted(formats_needed))}")
+    if tables_read:
+        needs_of_exporters.append(f"a table of {' or '.join(sorted(tables_read))}")
+    return ", or ".join(needs_of_exporters)
 
 
 def _no_suffix(capture: Capture, out: str, choices: Sequence[Target]) -> UsageError:

@@ -197,8 +197,8 @@ def sql(
         if len(inputs) == 1 and isinstance(first, str | os.PathLike) and is_dataset(first):
             database = DatasetQueries(os.fspath(first))
         else:
-            opened = (_opened(item, format, options, several=True) for item in inputs)
-            database = Database([stack.enter_context(context) for context in opened])
+            opened_captures = (_opened(item, format, options, several=True) for item in inputs)
+            database = Database([stack.enter_context(context) for context in opened_captures])
         return stack.enter_context(database).query(query)
 
 
@@ -327,14 +327,16 @@ def _expanded(
     """
     from fxframework.dataset.inputs import expand
 
-    expanded: list[tuple[Input | Capture, bool]] = []
+    expanded_inputs: list[tuple[Input | Capture, bool]] = []
     for single_input in _listed(inputs):
         if isinstance(single_input, str | os.PathLike):
-            files = expand([os.fspath(single_input)])
-            expanded += [(file.file, file.named) for file in files if not file.skipped_at_once]
+            files_of_input = expand([os.fspath(single_input)])
+            expanded_inputs += [
+                (file.file, file.named) for file in files_of_input if not file.skipped_at_once
+            ]
         else:
-            expanded.append((single_input, True))
-    return expanded
+            expanded_inputs.append((single_input, True))
+    return expanded_inputs
 
 
 def _listed(inputs: Input | Capture | Iterable[Input | Capture]) -> list[Input | Capture]:

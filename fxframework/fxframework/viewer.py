@@ -84,8 +84,8 @@ class Viewer:
                 remedy="choose another with --port, or omit it",
             ) from error
         self.port = self._server.server_port
-        base = f"http://{LOOPBACK}:{self.port}"
-        self.url = f"{base}/{token}/#!/?url={base}{self._trace_path}"
+        base_url = f"http://{LOOPBACK}:{self.port}"
+        self.url = f"{base_url}/{token}/#!/?url={base_url}{self._trace_path}"
         """The address to open in a browser; the UI then fetches the trace."""
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._open_requests = 0

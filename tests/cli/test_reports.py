@@ -61,6 +61,7 @@ def test_info_names_the_slowest_and_the_command_that_shows_more(tmp_path: Path) 
     assert names[5] == f"… and 4 more; all: fxf account --sort self {boot}"
     assert names[6] == f"why: fxf why {boot} bind"  # launch has no thread of its own
     assert run_cli("why", boot, "bind").exit_code == ExitCode.OK
+    assert "no states of this call" in run_cli("why", boot, "launch").text
     document = run_cli("info", "--json", boot).json()["captures"][0]["slowest"]
     account = run_cli("account", "--json", "--top", 5, "--sort", "self", boot).json()["functions"]
     keys = ("name", "asynchronous", "count", "sum", "max", "self")

@@ -17,10 +17,10 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 
 from ..cases import cases
+from ..samples import CONFORMANCE, SCENARIOS
 
-CONFORMANCE = Path(__file__).parents[1] / "conformance"
 SAMPLES = [
-    CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt",
+    SCENARIOS / "boot.golden" / "boot.fxt",
     *sorted(CONFORMANCE.rglob("*.xray"))[:3],
     *sorted(CONFORMANCE.rglob("*.fxlog"))[:2],
     *sorted(CONFORMANCE.rglob("*.inspect"))[:2],

@@ -28,7 +28,7 @@ from ..bench.large import disordered
 from ..cases import cases
 from ..samples import samples
 
-ROWS = 7
+ROWS = 13
 """Rows of a part."""
 DISORDER = "slices that are recorded at their ends"
 WHOLE = {

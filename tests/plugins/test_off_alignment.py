@@ -99,7 +99,7 @@ def untouched(records: list[bytes], begin: int, end: int) -> Iterator[bytes]:
 def test_records_behind_a_change_are_found(
     format: str, change: str, residue: int, where: str
 ) -> None:
-    data = sample(format, 40_000)
+    data = sample(format, 20_000)
     records = split(data)
     begin = {
         "beginning": len(records[0]) + 3,
@@ -329,10 +329,10 @@ def test_logs_with_suffixes() -> None:
 
 
 def stretches(data: bytes) -> list[int]:
-    from fx_trace.write.sound import TraceJudge
+    from fx_trace.write.salvage import trace_judge
     from fxframework.kernels.alignment import Alignment
 
-    walk = Alignment(np.frombuffer(data, np.uint8), TraceJudge())
+    walk = Alignment(np.frombuffer(data, np.uint8), trace_judge())
     found: list[int] = []
     while walk.pos < walk.size:
         count = walk.run()

@@ -16,7 +16,6 @@ from fxframework.analysis.calls import (
     Functions,
     ThreadNames,
     dense,
-    is_first_of_equal,
     numbered,
     rows_of,
 )
@@ -24,6 +23,7 @@ from fxframework.analysis.figures import FIELDS, RECURSIONS, SORTS
 from fxframework.analysis.lazy import LazySequence
 from fxframework.analysis.spread import ALL, Spread, spreads
 from fxframework.errors import UsageError, did_you_mean
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.capture import Capture
 
 __all__ = ["Account", "Entry", "account"]
@@ -298,7 +298,7 @@ def _unmatched_ends(capture: Capture, *, per_thread: bool) -> tuple[I64, I64]:
     ends = np.concatenate(ends_of_batches)
     del ends_of_batches
     ends.sort()
-    firsts = np.flatnonzero(is_first_of_equal(ends))
+    firsts = np.flatnonzero(begins_of_runs(ends))
     return ends[firsts], np.diff(firsts, append=ends.size)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import gathered
 from fxframework.kernels.calls import nearest_chosen
 from fxframework.kernels.calls import recursion as find_recursion
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.capture import Capture, is_part, under_views
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import ASYNC, Column
@@ -33,7 +35,6 @@ __all__ = [
     "dense",
     "functions_of",
     "in_ns",
-    "is_first_of_equal",
     "measured",
     "numbered",
     "require_slices",
@@ -330,7 +331,7 @@ class _Distinct:
     def _merged(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
         values = np.concatenate((left, right))
         values.sort(kind="stable")  # which merges what is sorted
-        return values[is_first_of_equal(values)]
+        return values[begins_of_runs(values)]
 
 
 class _Omitted:
@@ -361,13 +362,6 @@ class _Omitted:
         return np.where(callers < 0, -1, callers - omitted_before)
 
 
-def is_first_of_equal(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values, of shape (n,) and ascending, are not equal to the one before."""
-    is_first = np.ones(values.size, np.bool_)
-    np.not_equal(values[1:], values[:-1], out=is_first[1:])
-    return is_first
-
-
 def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
     """Return the index of each value among the distinct values, and these, ascending."""
     if not values.size:
@@ -376,7 +370,8 @@ def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
         values = values.view(np.uint8)
     low = int(values.min())
     high = int(values.max())
-    is_sparse = high - low > max(ROOMY, 4 * values.size)
+    largest_dense_range = max(ROOMY, 4 * values.size)
+    is_sparse = high - low > largest_dense_range
     if is_sparse or high > NS_MAX:  # beyond int64
         distinct, index_of_value = np.unique(values, return_inverse=True)
         return index_of_value.reshape(-1).astype(np.int32), distinct
@@ -401,10 +396,12 @@ def in_ns(times: I64, per_second: int) -> I64:
         # The product of time and NS_PER_SECOND may not fit; seconds and the rest of each do.
         seconds, rest = np.divmod(times, per_second)
         if int(seconds.max(initial=0)) < NS_MAX // NS_PER_SECOND:
-            ns: I64 = seconds * NS_PER_SECOND + rest * NS_PER_SECOND // per_second
+            ns_of_rest = rest * NS_PER_SECOND // per_second
+            ns: I64 = seconds * NS_PER_SECOND + ns_of_rest
             return ns
-    exact = (min(time * NS_PER_SECOND // per_second, NS_MAX) for time in map(int, times))
-    return np.fromiter(exact, np.int64, times.size)
+    exact_ns = (time * NS_PER_SECOND // per_second for time in map(int, times))
+    ns_of_int64 = (min(time_ns, NS_MAX) for time_ns in exact_ns)
+    return np.fromiter(ns_of_int64, np.int64, times.size)
 
 
 class ThreadNames(Mapping[int, str]):
@@ -444,7 +441,7 @@ def require_slices(capture: Capture) -> None:
         raise UsageError(
             f"{capture.format} captures have no slices",
             path=capture.name,
-            remedy=f"it has {', '.join(capture.tables)}",
+            remedy=f"its tables are {', '.join(capture.tables)}",
         )
 
 
@@ -489,12 +486,12 @@ def _columns(capture: Capture, names: set[str]) -> dict[str, NDArray[Any]]:
     if capture.fits_memory:
         table = capture.table("slices")
         return {name: table.array(name) for name in names}
-    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+    pieces: dict[str, list[NDArray[Any]]] = defaultdict(list)
     for batch in capture.batches("slices", rows=1 << 20):
-        for name, column_of_batches in columns.items():
-            column_of_batches.append(np.array(batch.array(name)))
+        for name in names:
+            pieces[name].append(np.array(batch.array(name)))
     no_rows = [np.zeros(0, np.int64)]
-    return {name: np.concatenate(batches or no_rows) for name, batches in columns.items()}
+    return {name: np.concatenate(pieces[name] or no_rows) for name in names}
 
 
 def _indexes_of_callers(capture: Capture, rows: I64, parent: I64, *, left_out: bool) -> I64:
@@ -503,10 +500,13 @@ def _indexes_of_callers(capture: Capture, rows: I64, parent: I64, *, left_out: b
     ``left_out``: whether rows between the first and the last may lack.
     """
     count = rows.size
-    has_all_rows = count > 0 and rows[0] == 0 and rows[-1] == count - 1
-    if not count or (has_all_rows and not left_out):
+    if not count:
+        return parent
+    has_all_rows = rows[0] == 0 and rows[-1] == count - 1
+    if has_all_rows and not left_out:
         return parent  # rows are indices
-    parent_of_row = np.array(_columns(under_views(capture), {"parent"})["parent"], np.int64)
+    columns = _columns(under_views(capture), {"parent"})
+    parent_of_row = np.array(columns["parent"], np.int64)
     row_count = max(parent_of_row.size, int(rows.max()) + 1)
     index_of_row = np.full(row_count, -1, np.int64)
     index_of_row[rows] = np.arange(count)
@@ -526,7 +526,9 @@ def functions_of(capture: Capture, column: Column, distinct: NDArray[Any]) -> Fu
         if (codes < 0).any():
             codes[codes < 0] = pool.intern(NAMELESS.encode())
         return Functions(pool, codes)
-    names: Mapping[int, str] = ThreadNames(capture) if column.name == "thread" else column.values
+    names: Mapping[int, str] = column.values
+    if column.name == "thread":
+        names = ThreadNames(capture)
     codes = np.empty(distinct.size, np.int32)
     for index, value in enumerate(distinct.tolist()):
         text = names.get(value) or str(value)
@@ -569,7 +571,8 @@ def rows_of(values: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, NDArray[np
     there is any. Both have the shape of ``wanted``.
     """
     if not values.size:
-        return np.zeros(wanted.size, np.int64), np.zeros(wanted.size, np.bool_)
+        no_index = np.zeros(wanted.size, np.int64)
+        return no_index, np.zeros(wanted.size, np.bool_)
     order = np.argsort(values, kind="stable")
     place_in_order = np.searchsorted(values, wanted, sorter=order)
     rows = order[np.minimum(place_in_order, values.size - 1)]

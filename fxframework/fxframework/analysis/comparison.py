@@ -310,7 +310,8 @@ class _NameFigures:
             for figure in ("mean", "median", "p90", "p99", "noise")
         }
         """By figure, for each side: its values in each run, shape (runs, names)."""
-        self.on_both_sides = np.flatnonzero((self.counts[0] > 0) & (self.counts[1] > 0))
+        count_before, count_after = self.counts
+        self.on_both_sides = np.flatnonzero((count_before > 0) & (count_after > 0))
 
     def self_time_rates(self) -> list[F64]:
         """Return the logarithms of the mean self times of each side, shape (runs, names).
@@ -323,7 +324,8 @@ class _NameFigures:
             calls = side.matrix("count", self.size)
             with np.errstate(divide="ignore", invalid="ignore"):
                 side_rates = np.where(own > 0, np.log(own / calls), np.nan)
-            side_rates[:, counts < LEAST_CALLS * len(side.runs)] = np.nan
+            has_few_calls = counts < LEAST_CALLS * len(side.runs)
+            side_rates[:, has_few_calls] = np.nan
             rates.append(side_rates)
         return rates
 
@@ -336,19 +338,22 @@ class _NameFigures:
         before, after = self.of_runs[figure]
         floors = (self._least_variance(figure, 0), self._least_variance(figure, 1))
         if paces is not None:
-            before = before / np.exp(paces[0])[:, None]
-            after = after / np.exp(paces[1])[:, None]
+            pace_before, pace_after = (np.exp(pace_of_runs) for pace_of_runs in paces)
+            before = before / pace_before[:, None]
+            after = after / pace_after[:, None]
         if not self.single:
             return significance.welch(before, after, floors)
         # The variance of one run's mean is that of its calls, if they are independent.
-        noise_before, noise_after = (
-            np.where(np.isnan(noise[0]), 0.0, noise[0]) for noise in self.of_runs["noise"]
-        )
-        free_before, free_after = (np.maximum(count - 1, 0) for count in self.counts)
+        runs_noise_before, runs_noise_after = self.of_runs["noise"]
+        noise_before = _zero_for_nan(runs_noise_before[0])
+        noise_after = _zero_for_nan(runs_noise_after[0])
+        count_before, count_after = self.counts
+        free_before = np.maximum(count_before - 1, 0)
+        free_after = np.maximum(count_after - 1, 0)
         variance = noise_before + noise_after
         with np.errstate(divide="ignore", invalid="ignore"):
-            df = variance**2 / (noise_before**2 / free_before + noise_after**2 / free_after)
-        has_variance = (self.counts[0] > 1) & (self.counts[1] > 1)
+            df = significance.welch_freedom(noise_before, free_before, noise_after, free_after)
+        has_variance = (count_before > 1) & (count_after > 1)
         df = np.where(variance > 0, df, 1.0)
         variance = np.where(has_variance, variance, np.nan)
         return significance.estimated(before[0], after[0], variance, df)
@@ -356,7 +361,8 @@ class _NameFigures:
     def _least_variance(self, figure: str, side: int) -> F64:
         """Return the least relative variance of a figure of a run on a side, shape (names,)."""
         values = self.of_runs[figure][side]
-        smallest = np.nanmin(np.where(np.isnan(values), np.inf, values), axis=0)
+        known_values = np.where(np.isnan(values), np.inf, values)
+        smallest = known_values.min(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             rounding = np.where(smallest > 0, ROUNDING_VARIANCE / smallest**2, 0.0)
         if figure != "mean" or len(values) >= FEW_RUNS:
@@ -377,18 +383,25 @@ class _NameFigures:
             for name, lengths in side.lengths().items():
                 # The rank of the true median is binomial: n/2, with a deviation of √n/2.
                 reach = 1.96 * math.sqrt(lengths.size) / 2
-                low = lengths[max(int(lengths.size / 2 - reach), 0)]
-                high = lengths[min(int(lengths.size / 2 + reach), lengths.size - 1)]
+                middle = lengths.size / 2
+                low_rank = max(int(middle - reach), 0)
+                high_rank = min(int(middle + reach), lengths.size - 1)
+                low = lengths[low_rank]
+                high = lengths[high_rank]
                 if low > 0 and lengths.size > 1:
-                    variance[name] = (math.log(high / low) / (2 * 1.96)) ** 2
+                    deviation = math.log(high / low) / (2 * 1.96)
+                    variance[name] = deviation**2
             variances.append(variance)
         before, after = (values[0] for values in self.of_runs["median"])
         many = np.full(self.size, 1e6)  # degrees of freedom: the normal distribution
-        return significance.estimated(before, after, variances[0] + variances[1], many)
+        variance_before, variance_after = variances
+        return significance.estimated(before, after, variance_before + variance_after, many)
 
     def log_ratio(self, figure: str, name: int) -> float:
         """Return the logarithm of the change of a figure of a name, of the first run a side."""
-        before, after = (float(values[0, name]) for values in self.of_runs[figure])
+        values_before, values_after = self.of_runs[figure]
+        before = float(values_before[0, name])
+        after = float(values_after[0, name])
         if before <= 0 or after <= 0:
             # A length of 0 is one that the clock did not resolve.
             before += 1
@@ -468,7 +481,8 @@ class _Tests:
         rates_after = rates_after[:, used]
         if self.single:
             change = float(np.median(rates_after[0] - rates_before[0]))
-            return Pace(math.exp(change), used.size, None, removed=abs(change) <= MACHINE_CHANGE)
+            is_of_machine = abs(change) <= MACHINE_CHANGE
+            return Pace(math.exp(change), used.size, None, removed=is_of_machine)
         # Each side has the same weight in the middle, however many runs it has.
         middle = (rates_before.mean(axis=0) + rates_after.mean(axis=0)) / 2
         pace_before = np.median(rates_before - middle, axis=1)
@@ -480,7 +494,8 @@ class _Tests:
         estimate = significance.welch(factors_before, factors_after, (no_floor, no_floor))
         p = float(estimate.p[0])
         # `not p < SURE`, for p may be NaN: then the paces are not known to differ.
-        return Pace(float(estimate.ratio[0]), used.size, p, removed=not p < SURE)
+        ratio = float(estimate.ratio[0])
+        return Pace(ratio, used.size, p, removed=not p < SURE)
 
     def _weaker(self, change: float) -> float:
         """Return the weaker change: as it is, or relative to the pace; 0 if their signs differ."""
@@ -517,18 +532,21 @@ class _Tests:
         for name in self.figures.on_both_sides.tolist():
             results = self._results[name]
             if results:
-                weighted = {figure: (test.p, WEIGHTS[figure]) for figure, test in results.items()}
+                weighted = {}
+                for figure, test in results.items():
+                    weighted[figure] = (test.p, WEIGHTS[figure])
                 self._p[name] = significance.combined_p(weighted)
 
     def _test_mean(self, name: int) -> _TestResult:
-        change = self._weaker(float(np.log(self._means.ratio[name])))
+        ratio = self._means.ratio[name]
+        change = self._weaker(float(np.log(ratio)))
         p = float(self._means.p[name])
         if change and p <= RATE and self._log_pace:
             # The interval is symmetric in the logarithm, 1.96 standard errors on each side.
             with np.errstate(all="ignore"):
-                error = np.log(self._means.high[name] / self._means.ratio[name]) / 1.96
+                error = np.log(self._means.high[name] / ratio) / 1.96
             if error > 0:
-                p = max(p, math.erfc(abs(change) / error / math.sqrt(2)))
+                p = max(p, significance.normal_p(abs(change) / error))
         if math.isnan(p) or not change:
             p = 1.0
         return _TestResult(p, change)
@@ -537,10 +555,12 @@ class _Tests:
         """Return the ratio of counts that the lengths of the captures may explain."""
         counts_before, counts_after = self.figures.counts
         names = self.figures.on_both_sides
-        names = names[np.minimum(counts_before, counts_after)[names] >= LEAST_CALLS]
+        least_counts = np.minimum(counts_before, counts_after)
+        names = names[least_counts[names] >= LEAST_CALLS]
         if names.size < LEAST_NAMES:
             return 1.0
-        change = float(np.median(np.log(counts_after[names] / counts_before[names])))
+        count_ratios = counts_after[names] / counts_before[names]
+        change = float(np.median(np.log(count_ratios)))
         if abs(change) > MACHINE_CHANGE:
             return 1.0
         return math.exp(change)
@@ -549,7 +569,8 @@ class _Tests:
         """Test the typical length."""
         p = significance.rank_p(before, after)
         if self._log_pace and p <= RATE:
-            p = max(p, significance.rank_p(before * math.exp(self._log_pace), after))
+            paced_before = before * math.exp(self._log_pace)
+            p = max(p, significance.rank_p(paced_before, after))
         change = self.figures.log_ratio("median", name)
         if not self._weaker(change):
             # Ranks may differ although the medians do not: then the means say by how much.
@@ -586,21 +607,23 @@ class _Tests:
                 with np.errstate(invalid="ignore"):
                     signs_differ = change * relative_change <= 0
                 p = np.where(signs_differ, 1.0, np.maximum(p, relative.p))
-                weaker = np.where(np.abs(relative_change) < np.abs(change), relative_change, change)
+                is_weaker = np.abs(relative_change) < np.abs(change)
+                weaker = np.where(is_weaker, relative_change, change)
                 change = np.where(signs_differ, 0.0, weaker)
             for name in names[~np.isnan(p[names])].tolist():
                 result = _TestResult(float(p[name]), float(change[name]))
                 self._results[name][figure] = result
         counts = self._test_run_counts()
         for name in names[~np.isnan(counts.p[names])].tolist():
-            result = _TestResult(float(counts.p[name]), math.log(counts.ratio[name]))
+            count_change = math.log(counts.ratio[name])
+            result = _TestResult(float(counts.p[name]), count_change)
             self._results[name]["count"] = result
 
     def _test_run_counts(self) -> Estimate:
         """Compare the numbers of calls of the runs; a run without a name has 0 of it."""
-        before, after = (
-            side.matrix("count", self.figures.size, 0.0) for side in self.figures.sides
-        )
+        side_before, side_after = self.figures.sides
+        before = side_before.matrix("count", self.figures.size, 0.0)
+        after = side_after.matrix("count", self.figures.size, 0.0)
         least_mean = 1e-9
         mean_before = np.maximum(before.mean(axis=0), least_mean)
         mean_after = np.maximum(after.mean(axis=0), least_mean)
@@ -695,11 +718,15 @@ class _Tests:
         With enough of them, a change that the tests do not see is small.
         """
         if self.single:
-            is_few = min(int(count[name]) for count in self.figures.counts) < LEAST_FOR_MEAN
+            fewest_calls = min(int(count[name]) for count in self.figures.counts)
+            is_few = fewest_calls < LEAST_FOR_MEAN
         else:
-            is_few = min(len(side.runs) for side in self.figures.sides) < FEW_RUNS
+            fewest_runs = min(len(side.runs) for side in self.figures.sides)
+            is_few = fewest_runs < FEW_RUNS
+        if ratio is None:
+            return is_few
         most = math.exp(self.threshold)
-        is_within = ratio is not None and ratio.low >= 1 / most and ratio.high <= most
+        is_within = ratio.low >= 1 / most and ratio.high <= most
         return is_few and not is_within
 
 
@@ -717,7 +744,14 @@ def _ratio_of(estimate: Estimate, name: int) -> Ratio | None:
     ratio = float(estimate.ratio[name])
     if math.isnan(ratio):
         return None
-    return Ratio(ratio, float(estimate.low[name]), float(estimate.high[name]))
+    low = float(estimate.low[name])
+    high = float(estimate.high[name])
+    return Ratio(ratio, low, high)
+
+
+def _zero_for_nan(values: F64) -> F64:
+    """Return values with 0 in place of those that are not known."""
+    return np.where(np.isnan(values), 0.0, values)
 
 
 def _doubts(sides: tuple[Side, Side], tests: _Tests, changes: Sequence[Change]) -> list[str]:

@@ -101,9 +101,9 @@ def moved_counts(
             for side in sides
         )
         if _has_one_run_a_side(sides):
-            p: float | None = significance.count_p(
-                int(counts_before.sum()), int(counts_after.sum())
-            )
+            sum_before = int(counts_before.sum())
+            sum_after = int(counts_after.sum())
+            p: float | None = significance.count_p(sum_before, sum_after)
         else:
             p = _difference_p(counts_before, counts_after)
         moves.append(
@@ -186,10 +186,7 @@ def moved_waits(sides: tuple[Side, Side], threshold: float) -> Sequence[Move]:
     keys = {key for side in sides for run in side.runs for key in run.waits or ()}
     moves: list[tuple[float, Move]] = []
     for slice_name, state in sorted(keys):
-        before, after = (
-            sum((run.waits or {}).get((slice_name, state), 0) for run in side.runs) / len(side.runs)
-            for side in sides
-        )
+        before, after = (_mean_wait(side, (slice_name, state)) for side in sides)
         # Waits are not tested: each difference beyond the threshold is reported.
         verdict = "same"
         if abs(after - before) > threshold * max(before, after):
@@ -224,6 +221,12 @@ def _data_of_runs(runs: Sequence[Run], what: str) -> list[Mapping[Any, Any]]:
     return [data for run in runs if (data := getattr(run, what)) is not None]
 
 
+def _mean_wait(side: Side, key: Any) -> float:
+    """Return the time of a run in a state within the slices of a name, the mean of all runs."""
+    waits = [(run.waits or {}).get(key, 0) for run in side.runs]
+    return sum(waits) / len(side.runs)
+
+
 def _all_keys(sides: tuple[Side, Side], what: str) -> list[Any]:
     """Return the keys of all runs, sorted; none if the format of a side has no such data."""
     if not all(side.can_have(what) for side in sides):
@@ -255,9 +258,10 @@ def _difference_p(before: F64, after: F64) -> float | None:
         if not variance > 0:
             # All values of a side are equal: that they differ is as sure as their number allows.
             return 1.0 if change == 0 else significance.least_rank_p(n, m)
-        df = variance**2 / (variance_before**2 / (n - 1) + variance_after**2 / (m - 1))
+        df = significance.welch_freedom(variance_before, n - 1, variance_after, m - 1)
         t = change / math.sqrt(variance)
-        p = float(significance.t_p(np.array([t]), np.array([df]))[0])
+        p_of_tests = significance.t_p(np.array([t]), np.array([df]))
+        p = float(p_of_tests[0])
     return None if math.isnan(p) else p
 
 
@@ -288,7 +292,8 @@ def _with_verdicts(
             if abs(after - before) > threshold * max(abs(before), abs(after)):
                 verdict = increased if after > before else decreased
         results.append(attrs.evolve(move, verdict=verdict))
-    return sorted(
-        results,
-        key=lambda move: (move.verdict == "same", 1.0 if move.p is None else move.p, move.label),
-    )
+
+    def order(move: Move) -> tuple[bool, float, str]:
+        return move.verdict == "same", 1.0 if move.p is None else move.p, move.label
+
+    return sorted(results, key=order)

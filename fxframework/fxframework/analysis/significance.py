@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.sorting import begins_of_runs
+
 __all__ = [
     "TAILS",
     "Estimate",
@@ -22,12 +24,14 @@ __all__ = [
     "estimated",
     "held",
     "least_rank_p",
+    "normal_p",
     "rank_p",
     "t_p",
     "t_quantile",
     "tail_p",
     "thinned",
     "welch",
+    "welch_freedom",
 ]
 
 F64 = NDArray[np.float64]
@@ -64,9 +68,13 @@ class Estimate(NamedTuple):
 
 def t_p(t: F64, df: F64) -> F64:
     """Return the probability of a |t| at least this great, with ``df`` degrees of freedom."""
-    t, df = np.broadcast_arrays(np.asarray(t, np.float64), np.asarray(df, np.float64))
+    t = np.asarray(t, np.float64)
+    df = np.asarray(df, np.float64)
+    t, df = np.broadcast_arrays(t, df)
+    # The square of a greater one would be infinite.
+    finite_t = np.minimum(np.abs(t), 1e150)
     with np.errstate(over="ignore", invalid="ignore"):
-        share = df / (df + np.minimum(np.abs(t), 1e150) ** 2)
+        share = df / (df + finite_t**2)
     return _beta(df / 2, np.full(df.shape, 0.5), share)
 
 
@@ -76,13 +84,18 @@ def t_quantile(df: F64) -> F64:
     # The normal quantile z and the next terms in powers of 1 / df are near, and below.
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     first_term = (z**3 + z) / (4 * df)
-    second_term = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
+    second_numerator = 5 * z**5 + 16 * z**3 + 3 * z
+    second_term = second_numerator / (96 * df**2)
     quantile = z + first_term + second_term
     if not df.size:
         return quantile
-    density_factor = np.exp(log_gamma((df + 1) / 2) - log_gamma(df / 2)) / np.sqrt(df * math.pi)
+    # The density of t is this factor times a power of 1 + t² / df.
+    log_gamma_ratio = log_gamma((df + 1) / 2) - log_gamma(df / 2)
+    density_factor = np.exp(log_gamma_ratio) / np.sqrt(df * math.pi)
+    exponent = -(df + 1) / 2
     for _ in range(STEPS):  # of Newton's method; from below it cannot overshoot
-        slope = 2 * density_factor * (1 + quantile**2 / df) ** (-(df + 1) / 2)
+        base = 1 + quantile**2 / df
+        slope = 2 * density_factor * base**exponent
         step = (t_p(quantile, df) - (1 - LEVEL)) / slope
         quantile = np.maximum(quantile + step, quantile / 2)
         # The error after a step is about its square: the next step would change nothing.
@@ -99,7 +112,8 @@ def _beta(a: F64, b: F64, x: F64) -> F64:
     """
     x = np.clip(x, 0.0, 1.0)
     # The fraction converges fast for small x; I_x(a, b) = 1 - I_(1-x)(b, a) covers the rest.
-    is_swapped = x > (a + 1) / (a + b + 2)
+    largest_fast_x = (a + 1) / (a + b + 2)
+    is_swapped = x > largest_fast_x
     swapped_a = np.where(is_swapped, b, a)
     b = np.where(is_swapped, a, b)
     a = swapped_a
@@ -107,17 +121,23 @@ def _beta(a: F64, b: F64, x: F64) -> F64:
     if not x.size:
         return x
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_inverse_beta = log_gamma(a + b) - log_gamma(a) - log_gamma(b)
-        front = np.exp(log_inverse_beta + a * np.log(x) + b * np.log1p(-x)) / a
+        log_of_both = log_gamma(a + b)
+        log_inverse_beta = log_of_both - log_gamma(a) - log_gamma(b)
+        log_front = log_inverse_beta + a * np.log(x) + b * np.log1p(-x)
+        front = np.exp(log_front) / a
     numerators = np.ones(x.shape)
-    denominators = 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    first_coefficient = (a + b) * x / (a + 1)
+    denominators = 1 / _away_from_zero(1 - first_coefficient)
     total = denominators.copy()
     for m in range(1, ROUNDS):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        even_divisor = (a + 2 * m - 1) * (a + 2 * m)
+        even = m * (b - m) * x / even_divisor
         denominators = 1 / _away_from_zero(1 + even * denominators)
         numerators = _away_from_zero(1 + even / numerators)
         total *= denominators * numerators
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        odd_divisor = (a + 2 * m) * (a + 2 * m + 1)
+        odd_dividend = -(a + m) * (a + b + m) * x
+        odd = odd_dividend / odd_divisor
         denominators = 1 / _away_from_zero(1 + odd * denominators)
         numerators = _away_from_zero(1 + odd / numerators)
         total *= denominators * numerators
@@ -151,11 +171,22 @@ def welch(before: F64, after: F64, floor: tuple[F64, F64]) -> Estimate:
         part_before = shared_before / runs_before
         part_after = shared_after / runs_after
         variance = part_before + part_after
-        df = variance**2 / (part_before**2 / (runs_before - 1) + part_after**2 / (runs_after - 1))
-    df = np.where(variance > 0, df, runs_before + runs_after - 2.0)
-    df = np.where(is_alone, np.maximum(runs_before, runs_after) - 1.0, df)
+        df = welch_freedom(part_before, runs_before - 1, part_after, runs_after - 1)
+    freedom_without_variance = runs_before + runs_after - 2.0
+    freedom_of_one_side = np.maximum(runs_before, runs_after) - 1.0
+    df = np.where(variance > 0, df, freedom_without_variance)
+    df = np.where(is_alone, freedom_of_one_side, df)
     variance = np.where(df > 0, variance, np.nan)  # no freedom: a single run on both sides
     return estimated(mean_before, mean_after, variance, df)
+
+
+def welch_freedom(before: Any, free_before: Any, after: Any, free_after: Any) -> Any:
+    """Return Welch's degrees of freedom of the sum of two variances, numbers or arrays.
+
+    ``free_before`` and ``free_after`` are those of each variance.
+    """
+    uncertainty = before**2 / free_before + after**2 / free_after
+    return (before + after) ** 2 / uncertainty
 
 
 def _moments(runs: F64, least: F64) -> tuple[F64, F64, F64]:
@@ -164,8 +195,10 @@ def _moments(runs: F64, least: F64) -> tuple[F64, F64, F64]:
     count = has_figure.sum(axis=0).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(has_figure, runs, 0.0).sum(axis=0) / count
-        variance = (np.where(has_figure, runs - mean, 0.0) ** 2).sum(axis=0) / (count - 1)
-        relative = np.where(count > 1, np.maximum(variance / mean**2, least), np.nan)
+        distances = np.where(has_figure, runs - mean, 0.0)
+        variance = (distances**2).sum(axis=0) / (count - 1)
+        relative = np.maximum(variance / mean**2, least)
+        relative = np.where(count > 1, relative, np.nan)
     return count, mean, relative
 
 
@@ -175,13 +208,15 @@ def estimated(before: F64, after: F64, variance: F64, df: F64) -> Estimate:
     Without any variance, equal means have p = 1 and others p = 0.
     """
     with np.errstate(all="ignore"):
-        ratio = np.where((before > 0) & (after > 0), after / before, np.nan)
+        is_positive = (before > 0) & (after > 0)
+        ratio = np.where(is_positive, after / before, np.nan)
         error = np.sqrt(variance)
         change = np.log(ratio)
         t_without_error = np.where(change == 0, 0.0, np.inf)
         t = np.where(error > 0, change / error, t_without_error)
         df = np.where(df > 1, df, 1.0)
-        p = np.where(np.isnan(change) | np.isnan(error), np.nan, t_p(np.nan_to_num(t), df))
+        is_unknown = np.isnan(change) | np.isnan(error)
+        p = np.where(is_unknown, np.nan, t_p(np.nan_to_num(t), df))
         reach = np.exp(t_quantile(df) * error)
         return Estimate(ratio, ratio / reach, ratio * reach, p)
 
@@ -215,23 +250,24 @@ def rank_p(before: F64, after: F64) -> float:
     u = float(less.sum() + less_or_equal.sum()) / 2
     lengths = np.concatenate((before, after))
     lengths.sort(kind="stable")
-    tie_starts = np.flatnonzero(lengths[1:] != lengths[:-1]) + 1
-    tie_sizes = np.diff(tie_starts, prepend=0, append=total).astype(np.float64)
-    tie_correction = float((tie_sizes**3 - tie_sizes).sum()) / (total * (total - 1))
+    tie_starts = np.flatnonzero(begins_of_runs(lengths))
+    tie_sizes = np.diff(tie_starts, append=total).astype(np.float64)
+    tie_sum = float((tie_sizes**3 - tie_sizes).sum())
+    tie_correction = tie_sum / (total * (total - 1))
     variance = n * m / 12 * (total + 1 - tie_correction)
     if variance <= 0:
         return 1.0
-    distance = max(abs(u - n * m / 2) - 0.5, 0.0)
-    z = distance / math.sqrt(variance)
-    return min(max(math.erfc(z / math.sqrt(2)), least_rank_p(n, m)), 1.0)
+    expected_u = n * m / 2
+    distance = max(abs(u - expected_u) - 0.5, 0.0)
+    p = normal_p(distance / math.sqrt(variance))
+    return min(max(p, least_rank_p(n, m)), 1.0)
 
 
 def least_rank_p(n: int, m: int) -> float:
     """Return the least p that the Mann-Whitney test of n and m values can have."""
     if not n or not m:
         return 1.0
-    log_orders = math.lgamma(n + m + 1) - math.lgamma(n + 1) - math.lgamma(m + 1)
-    return min(2 * math.exp(-log_orders), 1.0)
+    return min(2 * math.exp(-_log_ways(n + m, n)), 1.0)
 
 
 def tail_p(lower: F64, upper: F64, share: float) -> float:
@@ -261,22 +297,24 @@ def _few_p(marked: int, unmarked: int, drawn: int, most: int) -> float:
     if most < fewest_possible:
         return 0.0
     top = min(most, marked, drawn)
-    log_first = (
-        _log_ways(marked, top)
-        + _log_ways(unmarked, drawn - top)
-        - _log_ways(marked + unmarked, drawn)
-    )
+    log_ways_of_top = _log_ways(marked, top) + _log_ways(unmarked, drawn - top)
+    log_first = log_ways_of_top - _log_ways(marked + unmarked, drawn)
     # From `top` downward: each term is the one before it times a ratio of four factors.
-    i = np.arange(top, max(fewest_possible, top - TERMS), -1, dtype=np.float64)
+    last = max(fewest_possible, top - TERMS)
+    i = np.arange(top, last, -1, dtype=np.float64)
+    ways_fewer = (marked - i + 1) * (drawn - i + 1)
     with np.errstate(divide="ignore"):
-        log_ratios = np.log(i * (unmarked - drawn + i) / ((marked - i + 1) * (drawn - i + 1)))
-    log_terms = log_first + np.concatenate(([0.0], np.cumsum(log_ratios)))
-    return float(min(np.exp(np.minimum(log_terms, 0.0)).sum(), 1.0))
+        log_ratios = np.log(i * (unmarked - drawn + i) / ways_fewer)
+    log_terms = np.full(i.size + 1, log_first)
+    log_terms[1:] += np.cumsum(log_ratios)
+    terms = np.exp(np.minimum(log_terms, 0.0))
+    return float(min(terms.sum(), 1.0))
 
 
 def _log_ways(n: int, k: int) -> float:
     """Return the logarithm of the number of ways to choose k of n."""
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    log_orders = math.lgamma(n + 1)
+    return log_orders - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def count_p(before: int, after: int, factor: float = 1.0) -> float:
@@ -289,10 +327,17 @@ def count_p(before: int, after: int, factor: float = 1.0) -> float:
     if not total:
         return 1.0
     share = factor / (1 + factor)
-    distance = max(abs(after - total * share) - 0.5, 0.0)
-    z = distance / math.sqrt(total * share * (1 - share))
+    expected = total * share
+    variance = total * share * (1 - share)
+    distance = max(abs(after - expected) - 0.5, 0.0)
+    p = normal_p(distance / math.sqrt(variance))
     least = 2 * max(share, 1 - share) ** total
-    return min(max(math.erfc(z / math.sqrt(2)), least), 1.0)
+    return min(max(p, least), 1.0)
+
+
+def normal_p(z: float) -> float:
+    """Return the probability that a normal variable is at least so many deviations away."""
+    return math.erfc(z / math.sqrt(2))
 
 
 def combined_p(tests: Mapping[str, tuple[float, float]]) -> float:
@@ -301,7 +346,8 @@ def combined_p(tests: Mapping[str, tuple[float, float]]) -> float:
     It is near the smallest p over its share of the weights, and holds for dependent tests.
     """
     weights = sum(weight for _, weight in tests.values())
-    total = sum(weight / weights * _cauchy_quantile(p) for p, weight in tests.values())
+    shares = [weight / weights * _cauchy_quantile(p) for p, weight in tests.values()]
+    total = sum(shares)
     if total > 1e8:  # arccot(x) is 1 / x there, as exactly as numbers can say
         return 1 / (math.pi * total)
     return math.atan2(1.0, total) / math.pi
@@ -327,9 +373,10 @@ def held(p: Sequence[float] | F64, rate: float) -> tuple[NDArray[np.bool_], F64]
     adjusted: Any = np.full(values.size, np.nan)
     tested = np.flatnonzero(~np.isnan(values))
     order = tested[np.argsort(values[tested], kind="stable")]
-    scaled = values[order] * order.size / np.arange(1, order.size + 1)
+    ranks = np.arange(1, order.size + 1)
+    scaled = values[order] * order.size / ranks
     # A test is not adjusted beyond one with a greater p: the least of it and all after it.
-    least_from_here_on = np.minimum.accumulate(scaled[::-1])[::-1]
-    adjusted[order] = np.minimum(least_from_here_on, 1.0)
+    least_from_the_end = np.minimum.accumulate(scaled[::-1])
+    adjusted[order] = np.minimum(least_from_the_end[::-1], 1.0)
     with np.errstate(invalid="ignore"):
         return adjusted <= rate, adjusted

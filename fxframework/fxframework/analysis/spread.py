@@ -85,14 +85,18 @@ class Spreads(LazySequence[Spread]):
         column: I64 = np.full(counts.size, -1, np.int64)
         groups = np.flatnonzero(counts if self.lengths.size else 0)
         counts = counts[groups]
-        ranks = np.minimum((counts * SHARES[name]).astype(np.int64), counts - 1)
+        ranks = (counts * SHARES[name]).astype(np.int64)
+        ranks = np.minimum(ranks, counts - 1)
         column[groups] = self.lengths[self.starts[groups] + ranks]
         return column
 
     def extended(self, more: int) -> Spreads:
         """Return these spreads followed by ``more`` groups without calls."""
-        sums = {name: np.pad(column, (0, more)) for name, column in self._sums.items()}
-        return Spreads(sums, self.lengths, np.pad(self.starts, (0, more)))
+        sums = {}
+        for name, column in self._sums.items():
+            sums[name] = np.pad(column, (0, more))
+        starts = np.pad(self.starts, (0, more))
+        return Spreads(sums, self.lengths, starts)
 
 
 def _spread(
@@ -146,7 +150,9 @@ def spreads(
     own = np.subtract(totals_of_all, nested, out=nested)
     np.maximum(own, 0, out=own)
     if stands_for is not None:
-        counted = np.flatnonzero(chosen if chosen.size else np.ones(group.size, np.uint8))
+        counted = np.arange(group.size)
+        if chosen.size:
+            counted = np.flatnonzero(chosen)
         counts[:] = 0
         np.add.at(counts, group[counted], stands_for[counted])
         unknown = np.full(groups, -1.0)
@@ -181,7 +187,8 @@ def sums_of_groups(
     sums = np.zeros(groups, np.int64)
     for first in range(0, group.size, ROWS):
         rows = slice(first, first + ROWS)
-        np.add.at(sums, group[rows].astype(np.int64), np.where(is_summed[rows], length[rows], 0))
+        summed_lengths = np.where(is_summed[rows], length[rows], 0)
+        np.add.at(sums, group[rows].astype(np.int64), summed_lengths)
     return sums
 
 
@@ -189,12 +196,16 @@ def nested_of_groups(group: NDArray[np.int32], groups: int, parent: I64, length:
     """Return the time that ended calls spent in calls right within them, by group."""
     sums = np.zeros(groups, np.int64)
     for first in range(0, group.size, ROWS):
-        callers, lengths = parent[first : first + ROWS], length[first : first + ROWS]
-        is_enclosed = (lengths >= 0) & (callers >= 0) & (callers < group.size)
+        callers = parent[first : first + ROWS]
+        lengths = length[first : first + ROWS]
+        has_caller = (callers >= 0) & (callers < group.size)
+        is_enclosed = has_caller & (lengths >= 0)
         callers = np.where(is_enclosed, callers, 0)
         # What is in a call that never ended is in no total, and so is not taken from one.
-        spent = np.where(is_enclosed & (length[callers] >= 0), lengths, 0)
-        np.add.at(sums, group[callers].astype(np.int64), spent)
+        is_in_total = is_enclosed & (length[callers] >= 0)
+        spent = np.where(is_in_total, lengths, 0)
+        groups_of_callers = group[callers].astype(np.int64)
+        np.add.at(sums, groups_of_callers, spent)
     return sums
 
 
@@ -214,10 +225,12 @@ def _deviations(lengths: I64, starts: I64, counts: I64) -> NDArray[np.float64]:
     for first in range(0, lengths.size, BLOCK):
         group = of_length[first : first + BLOCK]
         lowest = int(group[0])  # groups follow one another
-        distance = (lengths[first : first + BLOCK] - means[group]).astype(np.float64)
-        some = slice(lowest, int(group[-1]) + 1)
-        distances[some] += np.bincount(group - lowest, distance)
-        squares[some] += np.bincount(group - lowest, distance * distance)
+        group_in_block = group - lowest
+        distance = lengths[first : first + BLOCK] - means[group]
+        distance = distance.astype(np.float64)
+        groups_of_block = slice(lowest, int(group[-1]) + 1)
+        distances[groups_of_block] += np.bincount(group_in_block, distance)
+        squares[groups_of_block] += np.bincount(group_in_block, distance * distance)
     variances = (squares - distances * distances / counts) / counts
     deviations[groups] = np.sqrt(np.maximum(variances, 0))
     return deviations

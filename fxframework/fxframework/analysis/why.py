@@ -269,8 +269,10 @@ class _Slices:
         start, end = self.times(row)
         same_thread = self._thread[rows] == self._thread[row]
         is_deeper = self._depth[rows] > self._depth[row]
-        is_meanwhile = (self._ts[rows] >= start) & (self._ts[rows] < end)
-        within: NDArray[np.bool_] = same_thread & is_deeper & is_meanwhile | (rows == row)
+        starts = self._ts[rows]
+        is_meanwhile = (starts >= start) & (starts < end)
+        is_inside = same_thread & is_deeper & is_meanwhile
+        within: NDArray[np.bool_] = is_inside | (rows == row)
         return within
 
     def nesting(self, row: int) -> _Nesting:
@@ -283,11 +285,11 @@ class _Slices:
             whole = self._nesting_of_thread(thread)
         first = int(np.searchsorted(whole.ts, start, "right"))
         stop = int(np.searchsorted(whole.ts, end, "left"))
+        changes = np.append(start, whole.ts[first:stop])
         innermost = np.append(whole.at(start), whole.row[first:stop])
         # Slices that overlap without nesting may leave none: the time is that of the slice itself.
-        return _Nesting(
-            np.append(start, whole.ts[first:stop]), np.where(innermost < 0, row, innermost)
-        )
+        innermost[innermost < 0] = row
+        return _Nesting(changes, innermost)
 
     def around(self, thread: int, moment: int) -> int:
         """Return the innermost slice that a thread was in just before a moment; -1 for none.
@@ -302,8 +304,9 @@ class _Slices:
 
     def _nesting_of_thread(self, thread: int) -> _Nesting:
         if thread not in self._nestings:
-            first, stop = np.searchsorted(self._sorted_threads, [thread, thread + 1]).tolist()
-            self._nestings[thread] = self._nesting_of(self._by_thread[first:stop])
+            bounds = np.searchsorted(self._sorted_threads, [thread, thread + 1])
+            own_rows = self._by_thread[slice(*bounds.tolist())]
+            self._nestings[thread] = self._nesting_of(own_rows)
         return self._nestings[thread]
 
     def _nesting_of(self, rows: I64) -> _Nesting:
@@ -313,7 +316,8 @@ class _Slices:
         """
         begun = rows[self._dur[rows] != 0]
         ended = rows[self._dur[rows] > 0]
-        times = np.concatenate((self._ts[ended] + self._dur[ended], self._ts[begun]))
+        ends = self._ts[ended] + self._dur[ended]
+        times = np.concatenate((ends, self._ts[begun]))
         innermost = np.concatenate((self._parent[ended], begun))
         # At one time ends come before begins, inner ends before outer ones, outer begins first.
         is_begin = np.repeat([False, True], [ended.size, begun.size])
@@ -501,10 +505,12 @@ class _Meanwhile:
         sent = sent[comes_in]
         arrived = arrived[comes_in]
         for index in np.argsort(ts[arrived], kind="stable").tolist():
+            sent_row = sent[index]
+            sender = int(flows.array("thread")[sent_row])
             yield Flow(
-                thread=self._labels[int(flows.array("thread")[sent[index]])],
-                slice=self._slices.name(int(slices[sent[index]])),
-                sent_ns=int(ts[sent[index]]),
+                thread=self._labels[sender],
+                slice=self._slices.name(int(slices[sent_row])),
+                sent_ns=int(ts[sent_row]),
                 arrived_ns=int(ts[arrived[index]]),
             )
 
@@ -515,13 +521,14 @@ class _Meanwhile:
             return (), 0
         logs = self._capture.table("logs")
         ts = logs.array("ts")
-        is_own = (logs.array("pid") == koids[0]) & (logs.array("tid") == koids[1])
-        rows = np.flatnonzero(is_own & (ts >= start) & (ts < end))
+        pid, tid = koids
+        is_own = (logs.array("pid") == pid) & (logs.array("tid") == tid)
+        is_meanwhile = (ts >= start) & (ts < end)
+        rows = np.flatnonzero(is_own & is_meanwhile)
         messages = logs.texts("message")
         severities = logs.texts("severity_name")
-        lines = [
-            Line(int(ts[row]), severities[row], messages[row]) for row in rows[:MOST_LINES].tolist()
-        ]
+        first_rows = rows[:MOST_LINES].tolist()
+        lines = [Line(int(ts[row]), severities[row], messages[row]) for row in first_rows]
         return tuple(lines), int(rows.size)
 
 
@@ -550,14 +557,12 @@ class _Parts:
         changes = self._states.ts[self._states.of_thread(thread)]
         changes = changes[(changes > start) & (changes < end)]
         begins = np.unique(np.concatenate((nesting.ts, changes)))
-        innermost = nesting.row[np.searchsorted(nesting.ts, begins, "right") - 1]
-        pieces = zip(
-            begins.tolist(),
-            np.append(begins[1:], end).tolist(),
-            self._states.at(thread, begins).tolist(),
-            innermost.tolist(),
-            strict=True,
-        )
+        place_in_nesting = np.searchsorted(nesting.ts, begins, "right") - 1
+        innermost = nesting.row[place_in_nesting]
+        ends = np.append(begins[1:], end)
+        states = self._states.at(thread, begins)
+        columns = (begins, ends, states, innermost)
+        pieces = zip(*(column.tolist() for column in columns), strict=True)
         equal_parts: dict[Part, list[Part]] = {}
         for begin, until, state_index, slice_row in pieces:
             name = _name_within(self._slices, slice_row, self._row)
@@ -566,7 +571,8 @@ class _Parts:
         parts = []
         for same in equal_parts.values():
             longest = max(same, key=lambda part: part.ns)
-            parts.append(attrs.evolve(longest, ns=sum(part.ns for part in same)))
+            ns_together = sum(part.ns for part in same)
+            parts.append(attrs.evolve(longest, ns=ns_together))
         return parts
 
     def _reasons(self, index: int, name: str | None, start: int, end: int) -> Iterator[Part]:

@@ -98,13 +98,13 @@ def _report(session: Session, entry: Entry) -> None:
 def _show(session: Session, report: BatchReport) -> None:
     outcomes = report.outcomes
     if session.settings.json:
-        body = {
+        report_document = {
             "out": report.out,
             "captures": len(report.entries),
             "skipped": [item.file for item in report.skipped],
         }
-        body |= fields(report, "converted=done outcomes rows bytes=nbytes seconds")
-        session.screen.json("batch", body)
+        report_document |= fields(report, "converted=done outcomes rows bytes=nbytes seconds")
+        session.screen.json("batch", report_document)
         return
     finished_before = len(report.entries) - report.done
     seconds = max(report.seconds, 1e-6)  # not 0
@@ -112,14 +112,14 @@ def _show(session: Session, report: BatchReport) -> None:
     screen = session.screen
     if report.skipped:
         screen.note(skipped_text(report.skipped))
-    counts = (
+    outcome_counts = (
         f"{outcomes[OK]:,} whole, {outcomes[LOSSES]:,} with losses, {outcomes[FAILED]:,} failed"
     )
     if finished_before:
-        counts += f"; {finished_before:,} were finished before"
-    captures = amount(len(report.entries), "capture")
-    rows = amount(sum(report.rows.values()), "row")
-    screen.note(f"wrote {printable(report.out)}: {captures} ({counts}), {rows}")
+        outcome_counts += f"; {finished_before:,} were finished before"
+    capture_text = amount(len(report.entries), "capture")
+    row_text = amount(sum(report.rows.values()), "row")
+    screen.note(f"wrote {printable(report.out)}: {capture_text} ({outcome_counts}), {row_text}")
     screen.note(
         f"converted {amount(report.done, 'capture')}, {megabytes:,.1f} MB, in "
         f"{report.seconds:,.1f} s: {report.done / seconds:,.1f} captures/s, "

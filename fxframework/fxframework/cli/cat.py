@@ -82,12 +82,14 @@ def command(
                 remedy="`fxf watch FILE SELECTOR...` shows how a state changes",
             )
         return _follow(session, file, names, table=table, records=records)
-    with session.open(file, also=_text_options(session)) as whole:
-        chosen = whole
+    with session.open(file, also=_text_options(session)) as whole_capture:
+        chosen_capture = whole_capture
         if selectors:
-            chosen = whole.choose(selectors)
-        capture = session.window(chosen, names)
-        with session.screen.working(f"printing {whole.name}", whole.source, prints=True):
+            chosen_capture = whole_capture.choose(selectors)
+        capture = session.window(chosen_capture, names)
+        with session.screen.working(
+            f"printing {whole_capture.name}", whole_capture.source, prints=True
+        ):
             if table is not None:
                 _print_table(session, capture, table)
             elif selectors and session.settings.json and not records:
@@ -95,19 +97,19 @@ def command(
             elif records or session.settings.json:
                 _export(session, capture, "records")
             else:
-                require_readable(whole)
-                if capture is whole or _has_rows(capture):
+                require_readable(whole_capture)
+                if capture is whole_capture or _has_rows(capture):
                     _export(session, capture, "text")
                 else:
                     session.screen.note("the selected part is empty")
             session.screen.flush()
         if table is None and (records or (session.settings.json and not selectors)):
             # Report only the findings of `records()`, not those of tables.
-            return session.status(whole)
-        whole.scan()
+            return session.status(whole_capture)
+        whole_capture.scan()
         if table is not None and table != "diagnostics":
-            require_readable(whole)
-        return session.status(whole)
+            require_readable(whole_capture)
+        return session.status(whole_capture)
 
 
 def _text_options(session: Session) -> Callable[[Capture], Sequence[Option]]:
@@ -135,31 +137,31 @@ def _has_rows(capture: Capture) -> bool:
         for name, schema in capture.schemas.items()
         if any(column.name == "ts" for column in schema.columns)
     ]
-    tables = with_times or capture.schemas
-    return any(len(batch) for name in tables for batch in capture.batches(name))
+    candidate_tables = with_times or capture.schemas
+    return any(len(batch) for name in candidate_tables for batch in capture.batches(name))
 
 
 def _export(session: Session, capture: Capture, name: str) -> None:
     """Export a capture to stdout."""
     exporter, options = _exporter(session, capture, name)
     with _stdout(session, options) as sink:
-        export = exporter.open(sink, options)
-        export.write(capture)
-        export.close()
+        export_session = exporter.open(sink, options)
+        export_session.write(capture)
+        export_session.close()
 
 
 def _exporter(session: Session, capture: Capture, name: str) -> tuple[Exporter, dict[str, Any]]:
     """Return an exporter for a capture, and its options: those given, and colours."""
     exporter = session.host.exporter(name, format=capture.format, tables=capture.tables)
     own_names = {option.name for option in exporter.options}
-    values: dict[str, Any] = {
+    option_values: dict[str, Any] = {
         key: value for key, value in session.settings.options.items() if key in own_names
     }
     if name == "records":
-        values = {"header": "no"}
+        option_values = {"header": "no"}
     elif COLOURS in own_names:
-        values.setdefault(COLOURS, session.screen.coloured)
-    return exporter, parse_options(values, exporter.options, whose=f"exporter {name!r}")
+        option_values.setdefault(COLOURS, session.screen.coloured)
+    return exporter, parse_options(option_values, exporter.options, whose=f"exporter {name!r}")
 
 
 def _stdout(session: Session, options: Mapping[str, Any]) -> Sink:
@@ -183,7 +185,7 @@ def _follow(
             remedy="use --follow alone, which prints text, or with --records",
         )
     # The output is opened with the first capture: without one, there is no exporter to choose.
-    opened: list[tuple[Sink, ExportSession | None]] = []
+    open_exports: list[tuple[Sink, ExportSession | None]] = []
 
     def open_for(capture: Capture) -> tuple[Sink, ExportSession | None]:
         if records:
@@ -194,14 +196,14 @@ def _follow(
         return sink, exporter.open(sink, options)
 
     def show(capture: Capture) -> None:
-        if not opened:
-            opened.append(open_for(capture))
-        sink, export = opened[0]
-        if export is None:
+        if not open_exports:
+            open_exports.append(open_for(capture))
+        sink, export_session = open_exports[0]
+        if export_session is None:
             for chunk in capture.records_json():
                 sink.write(chunk)
         elif _has_rows(capture):
-            export.write(capture)
+            export_session.write(capture)
 
     follow.follow(
         session,
@@ -232,39 +234,41 @@ def _print_table(session: Session, capture: Capture, name: str) -> None:
         return
     columns = (capture.schemas.get(name) or STANDARD_TABLES["diagnostics"]).all_columns
     if not screen.out_is_terminal:
-        rows = _rows(capture, name, columns, {})
-        _write_lines(screen, ("\t".join(row).encode() + b"\n" for row in rows))
+        text_rows = _rows(capture, name, columns, {})
+        _write_lines(screen, ("\t".join(row).encode() + b"\n" for row in text_rows))
         return
     # A terminal without -v shows what people read: names in place of ids, and no places.
-    labels: dict[int, str] = {}
+    labels_by_task: dict[int, str] = {}
     if not session.settings.verbose:
         columns = tuple(column for column in columns if column.name not in PLACES)
-        labels = {id: task.label for id, task in tasks(capture).items()}
-    numeric = [_is_number(column) and column.name not in THREADS for column in columns]
-    screen.table(_rows(capture, name, columns, labels), numeric, fit=not session.settings.verbose)
+        labels_by_task = {id: task.label for id, task in tasks(capture).items()}
+    is_numeric = [_is_number(column) and column.name not in THREADS for column in columns]
+    screen.table(
+        _rows(capture, name, columns, labels_by_task), is_numeric, fit=not session.settings.verbose
+    )
 
 
 def _print_values(session: Session, capture: Capture) -> None:
     """Print the selected values as JSON, one per line; nodes have none."""
     screen = session.screen
     entries = capture.entries() or ()
-    lines = (screen.json_line(entry._asdict()) for entry in entries if entry.value is not None)
-    first_line = next(lines, None)
+    json_lines = (screen.json_line(entry._asdict()) for entry in entries if entry.value is not None)
+    first_line = next(json_lines, None)
     if first_line is None:
         screen.note("the selected part has no values")
         return
-    _write_lines(screen, itertools.chain([first_line], lines))
+    _write_lines(screen, itertools.chain([first_line], json_lines))
 
 
 def _write_lines(screen: Screen, lines: Iterator[bytes]) -> None:
     """Write lines, many at a time."""
-    waiting: list[bytes] = []
+    waiting_lines: list[bytes] = []
     for line in lines:
-        waiting.append(line)
-        if len(waiting) == LINES:
-            screen.write(b"".join(waiting))
-            waiting.clear()
-    screen.write(b"".join(waiting))
+        waiting_lines.append(line)
+        if len(waiting_lines) == LINES:
+            screen.write(b"".join(waiting_lines))
+            waiting_lines.clear()
+    screen.write(b"".join(waiting_lines))
 
 
 def _rows(
@@ -276,10 +280,10 @@ def _rows(
     for batch in batches:
         texts_by_column = []
         for column in columns:
-            values = batch.plain(column.name)
+            column_values = batch.plain(column.name)
             if labels and column.name in THREADS:
-                values = [labels.get(id) for id in values]
-            texts_by_column.append([_text(value) for value in values])
+                column_values = [labels.get(id) for id in column_values]
+            texts_by_column.append([_text(value) for value in column_values])
         yield from map(list, zip(*texts_by_column, strict=True))
 
 
@@ -300,15 +304,15 @@ def _text(value: Any) -> str:
 
 
 def _json_rows(screen: Screen, batch: Table) -> Iterator[bytes]:
-    names = list(batch.columns)
-    columns = [_exact(batch, name) for name in names]
-    for row in zip(*columns, strict=True):
-        yield screen.json_line(dict(zip(names, row, strict=True)))
+    column_names = list(batch.columns)
+    exact_columns = [_exact(batch, name) for name in column_names]
+    for row in zip(*exact_columns, strict=True):
+        yield screen.json_line(dict(zip(column_names, row, strict=True)))
 
 
 def _exact(batch: Table, name: str) -> list[Any]:
     """Return a column's values; doubles that JSON cannot hold are named as in record JSON."""
-    values = batch.plain(name)
+    plain_values = batch.plain(name)
     if batch.schema.column(name).kind[0] != "f":
-        return values
-    return [special_double(value) or value for value in values]
+        return plain_values
+    return [special_double(value) or value for value in plain_values]

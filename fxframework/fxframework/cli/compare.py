@@ -128,33 +128,33 @@ def command(
         after_options.append(f"{_map_option(session)}={options['with_map']}")
     own_options = (before_options, after_options)
     extras: Extras = ([], [])
-    files: tuple[list[str], list[str]] = ([], [])
-    statuses = []
+    files_by_side: tuple[list[str], list[str]] = ([], [])
+    exit_statuses = []
     for side, items in enumerate(sides):
         # What an output needs beside the comparison is collected while the captures are open.
         keep_extra = _extra(out, options["anchor"], extras[side])
 
         def work(file: str, part: Capture, side: int = side, keep_extra: Any = keep_extra) -> None:
             reader.read(part, runs[side])
-            files[side].append(file)
+            files_by_side[side].append(file)
             if keep_extra is not None:
                 keep_extra(part)
 
         with session.own_options(own_options[side]):
-            statuses += read_each(session, items, names, work)
+            exit_statuses += read_each(session, items, names, work)
     with session.screen.working("comparing"):
         comparison = compared(reader, *runs, threshold=options["threshold"] / 100)
     if out is not None:
         _write(session, comparison, out, extras, options)
     if session.settings.json:
-        session.screen.json("compare", document(comparison, files))
+        session.screen.json("compare", document(comparison, files_by_side))
     elif not session.settings.quiet:
         _print(session, comparison, options["top"])
     for note in comparison.notes:
         session.screen.note(note)
     if comparison.fails(failing_verdicts):
-        statuses.append(ExitCode.FAILED)
-    return worst(*statuses)
+        exit_statuses.append(ExitCode.FAILED)
+    return worst(*exit_statuses)
 
 
 # --- Inputs --------------------------------------------------------------------------------------
@@ -240,10 +240,10 @@ def _write(
     if out.endswith(".dot"):
         from fxframework.analysis.graph import difference, dot_of_difference
 
-        names = ("edge_label", "vertex_label", "edge_color", "vertex_color")
-        figures = {name: options[name] for name in names}
-        lines = dot_of_difference(difference(extras[0][0], extras[1][0]), **figures)
-        write_dot(session, lines, out, force=options["force"])
+        style_names = ("edge_label", "vertex_label", "edge_color", "vertex_color")
+        style_options = {name: options[name] for name in style_names}
+        dot_lines = dot_of_difference(difference(extras[0][0], extras[1][0]), **style_options)
+        write_dot(session, dot_lines, out, force=options["force"])
         return
     from fxframework.exporters.comparison.export import write
 

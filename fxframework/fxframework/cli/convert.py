@@ -134,7 +134,7 @@ def _split(
     """Convert one capture to several outputs."""
     from fxframework.splitting import Split, split
 
-    how = Split.parse(into)
+    split_rule = Split.parse(into)
     if len(inputs) > 1 or align:
         raise UsageError(
             "--split takes one capture, and no --align",
@@ -143,19 +143,19 @@ def _split(
     with session.open(inputs[0], also=None) as capture:
         working = session.screen.working(f"splitting {capture.name}", capture.source)
         with working:
-            reports = split(
+            split_reports = split(
                 session.host,
                 capture,
                 out,
-                how,
+                split_rule,
                 to=to,
                 part=session.selection(capture, names),
                 options=session.settings.options,
                 strict=session.settings.strict,
                 open_sink=lambda name: session.sink(name, force=force),
             )
-        parts = [_as_json(report) for report in reports]
-        return _finished(session, [capture], reports, {"parts": parts})
+        part_documents = [_as_json(report) for report in split_reports]
+        return _finished(session, [capture], split_reports, {"parts": part_documents})
 
 
 def _finished(
@@ -165,15 +165,15 @@ def _finished(
     body: Mapping[str, Any],
 ) -> ExitCode:
     """Print what was written, with ``body`` as JSON; return the exit status."""
-    statuses = [session.status(capture) for capture in captures]
+    exit_statuses = [session.status(capture) for capture in captures]
     for report in reports:
         _show(session, report)
         warn_of_findings(session, report.findings)
         if any(finding.severity >= Severity.DATA_LOSS for finding in report.findings):
-            statuses.append(ExitCode.FINDINGS)
+            exit_statuses.append(ExitCode.FINDINGS)
     if session.settings.json:
         session.screen.json("convert", body)
-    return worst(*statuses)
+    return worst(*exit_statuses)
 
 
 def planned(
@@ -196,16 +196,16 @@ def planned(
         alignments=parse_alignments(align),
     )
     for alignment in conversion.alignments:
-        line = alignment.line
+        fitted_line = alignment.line
         if alignment.assumed:
             session.screen.warn(
                 rules.UNRELATED_CLOCKS.code, f"{printable(alignment.name)}: {alignment.reason}"
             )
-        elif not line.is_identity:
-            shift = f"a rate of {line.rate}"
-            if line.rate == 1:
-                shift = f"{line.start - line.origin:+,} ns"
-            session.screen.note(f"{printable(alignment.name)}: {shift} ({alignment.reason})")
+        elif not fitted_line.is_identity:
+            shift_text = f"a rate of {fitted_line.rate}"
+            if fitted_line.rate == 1:
+                shift_text = f"{fitted_line.start - fitted_line.origin:+,} ns"
+            session.screen.note(f"{printable(alignment.name)}: {shift_text} ({alignment.reason})")
     return conversion
 
 
@@ -213,11 +213,11 @@ def carry_out(
     session: Session, conversion: Conversion, out: str, *, force: bool
 ) -> ConversionReport:
     """Run the conversion, with progress, and commit the output."""
-    names = ", ".join(capture.name for capture in conversion.captures)
+    capture_names = ", ".join(capture.name for capture in conversion.captures)
     sources = [capture.source for capture in conversion.captures]
     with (
         session.sink(out, force=force) as sink,
-        session.screen.working(f"converting {names}", *sources, noun="written") as working,
+        session.screen.working(f"converting {capture_names}", *sources, noun="written") as working,
     ):
         working.watch(lambda: sink.written)
         report = conversion.run(sink)
@@ -235,8 +235,10 @@ def warn_of_findings(session: Session, findings: Iterable[Diagnostic]) -> None:
 def note_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> None:
     """Print the counts of what a target cannot hold."""
     if dropped:
-        counts = ", ".join(f"{what} ({count:,})" for what, count in dropped.items())
-        session.screen.note(f"not written as {name}: {counts}")
+        dropped_counts = ", ".join(
+            f"{dropped_kind} ({count:,})" for dropped_kind, count in dropped.items()
+        )
+        session.screen.note(f"not written as {name}: {dropped_counts}")
 
 
 def _show(session: Session, report: ConversionReport) -> None:
@@ -244,8 +246,8 @@ def _show(session: Session, report: ConversionReport) -> None:
     note_dropped(session, report.to, report.dropped)
     screen.skipped(report.skipped)
     if report.outside:
-        counts = ", ".join(f"{count:,} {what}" for what, count in report.outside.items())
-        screen.detail(f"outside of the part: {counts}")
+        counts_outside = ", ".join(f"{count:,} {what}" for what, count in report.outside.items())
+        screen.detail(f"outside of the part: {counts_outside}")
     if report.out != "<stdout>":
         screen.note(f"wrote {report.out}: {report.to}, {amount(report.nbytes, 'byte')}")
 
@@ -256,7 +258,7 @@ def _as_json(report: ConversionReport) -> dict[str, Any]:
         **fields(report, "out to"),
         "action": str(report.action),
         **fields(report, "bytes=nbytes dropped left_out=outside skipped"),
-        "renumbered": {str(id): own for id, own in report.renumbered.items()},
+        "renumbered": {str(id): own_id for id, own_id in report.renumbered.items()},
     }
 
 
@@ -266,12 +268,16 @@ def _as_json(report: ConversionReport) -> dict[str, Any]:
 def _list(session: Session, text: str) -> ExitCode:
     """Print the formats and exporters that can write a capture, with their suffixes."""
     with session.open(text) as capture:
-        targets = [_offer(target, capture) for target in targets_for(session.host, capture)]
+        offered_targets = [_offer(target, capture) for target in targets_for(session.host, capture)]
         if session.settings.json:
-            body = {"path": capture.name, "format": capture.format, "targets": targets}
-            session.screen.json("convert-list", body)
+            list_document = {
+                "path": capture.name,
+                "format": capture.format,
+                "targets": offered_targets,
+            }
+            session.screen.json("convert-list", list_document)
         else:
-            _print_targets(session.screen, capture, targets)
+            _print_targets(session.screen, capture, offered_targets)
         return ExitCode.OK
 
 
@@ -292,27 +298,27 @@ def _print_targets(screen: Screen, capture: Capture, targets: Sequence[Mapping[s
             title += f" ({'; '.join(remarks)})"
         rows.append((target["to"], " ".join(target["suffixes"]) or "–", title))
     screen.columns(rows)
-    for line, extras in extras_by_line.items():
-        screen.note(f"to install the extra {', '.join(extras)}: {line}")
-    whole = [target["to"] for target in targets if target["whole"] and not target["empty"]]
-    if whole:
-        verb = "needs" if len(whole) == 1 else "need"
+    for line, missing_extras in extras_by_line.items():
+        screen.note(f"to install the extra {', '.join(missing_extras)}: {line}")
+    whole_names = [target["to"] for target in targets if target["whole"] and not target["empty"]]
+    if whole_names:
+        verb = "needs" if len(whole_names) == 1 else "need"
         screen.note(
-            f"{', '.join(whole)} {verb} whole tables in memory; of a large capture, choose a "
+            f"{', '.join(whole_names)} {verb} whole tables in memory; of a large capture, choose a "
             "part with --since and --until, or raise -o max_memory=BYTES"
         )
 
 
 def _offer(target: Target, capture: Capture) -> dict[str, Any]:
     """Return what --list says of a target."""
-    extra = getattr(target, "extra", "")
-    missing = missing_packages(extra)
+    extra_name = getattr(target, "extra", "")
+    packages_missing = missing_packages(extra_name)
     return {
         "to": target_name(target),
         "suffixes": target.suffixes,
         "title": target.title,
-        "extra": extra,
-        "install": install_line(extra, missing[0]) if missing else "",
+        "extra": extra_name,
+        "install": install_line(extra_name, packages_missing[0]) if packages_missing else "",
         "empty": nothing_to_write(target, capture),
         "whole": not getattr(target, "streams", True),
     }

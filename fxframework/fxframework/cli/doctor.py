@@ -56,14 +56,14 @@ def command(session: Session) -> ExitCode:
     sound = all(check.state != "broken" for check in checks)
     screen = session.screen
     if session.settings.json:
-        documents = [attrs.asdict(check) for check in checks]
-        screen.json("doctor", {"sound": sound, "checks": documents})
+        check_documents = [attrs.asdict(check) for check in checks]
+        screen.json("doctor", {"sound": sound, "checks": check_documents})
     else:
         colours = {"ok": "green", "note": "yellow", "broken": "red"}
-        width = max(len(check.name) for check in checks)
+        name_width = max(len(check.name) for check in checks)
         for check in checks:
             state = screen.paint(check.state.ljust(6), fg=colours[check.state])
-            screen.print(f"  {state}  {check.name.ljust(width)}  {check.text}")
+            screen.print(f"  {state}  {check.name.ljust(name_width)}  {check.text}")
         verdict = "all is well"
         if not sound:
             verdict = "something is broken"
@@ -82,11 +82,11 @@ def _interpreter() -> Check:
 def _package() -> Check:
     folder = Path(fxframework.__file__).parent
     try:
-        installed = metadata.version(DISTRIBUTION)
+        installed_version = metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         text = f"{fxframework.__version__} from {folder}, a checkout that is not installed"
         return Check(DISTRIBUTION, "note", text)
-    return Check(DISTRIBUTION, "ok", f"{installed} from {folder}")
+    return Check(DISTRIBUTION, "ok", f"{installed_version} from {folder}")
 
 
 def _core(name: str) -> Check:
@@ -98,7 +98,10 @@ def _core(name: str) -> Check:
 
 def _plugins(host: Host) -> Check:
     if host.failures:
-        text = "; ".join(f"{f.plugin} ({f.distribution}): {f.error}" for f in host.failures)
+        text = "; ".join(
+            f"{failure.plugin} ({failure.distribution}): {failure.error}"
+            for failure in host.failures
+        )
         return Check("plugins", "broken", text)
     names_by_status: dict[str, list[str]] = defaultdict(list)
     for plugin in host.plugins():
@@ -113,7 +116,7 @@ def _plugins(host: Host) -> Check:
 
 def _extras() -> list[Check]:
     """Check the packages of the extras that the installed distribution declares."""
-    extras: dict[str, list[str]] = {}
+    packages_by_extra: dict[str, list[str]] = {}
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -121,15 +124,15 @@ def _extras() -> list[Check]:
     for requirement in requirements:
         match = _REQUIREMENT.match(requirement)
         if match and match[1] != DISTRIBUTION:
-            extras.setdefault(match[2], []).append(match[1])
-    return [_extra(name, packages) for name, packages in sorted(extras.items())]
+            packages_by_extra.setdefault(match[2], []).append(match[1])
+    return [_extra(name, packages) for name, packages in sorted(packages_by_extra.items())]
 
 
 def _extra(name: str, packages: list[str]) -> Check:
-    versions = []
+    version_texts = []
     for package in packages:
         try:
-            versions.append(f"{package} {metadata.version(package)}")
+            version_texts.append(f"{package} {metadata.version(package)}")
         except metadata.PackageNotFoundError:
             return Check(f"[{name}]", "note", f"not installed: {install_line(name, package)}")
-    return Check(f"[{name}]", "ok", ", ".join(versions))
+    return Check(f"[{name}]", "ok", ", ".join(version_texts))

@@ -46,19 +46,21 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     `fxf FILE` does the same.
     """
     session.whole("info")
-    documents: list[Mapping[str, Any]] = []
+    summary_documents: list[Mapping[str, Any]] = []
 
     def show(text: str) -> ExitCode:
         with session.open(text, several=len(files) > 1) as capture:
             with session.screen.working(f"reading {capture.name}", capture.source):
                 capture.scan()
                 summary = capture.summary()
-                rows = capture.row_counts()
-                slow = _slowest(capture, rows)
+                row_counts = capture.row_counts()
+                slow_names = _slowest(capture, row_counts)
             if session.settings.json:
-                documents.append(_document(session, capture, summary, rows, slow))
+                summary_documents.append(
+                    _document(session, capture, summary, row_counts, slow_names)
+                )
             else:
-                _print(session, capture, summary, rows, slow)
+                _print(session, capture, summary, row_counts, slow_names)
             require_readable(capture)
             return session.status(capture)
 
@@ -67,14 +69,16 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
             return show(text)
         except FxError as error:
             # Of a capture that was opened, the document is there, and says what is wrong.
-            if not documents or documents[-1].get("path") != error.path:
-                failure = {"code": error.code, "message": error.message}
-                documents.append({"path": session.named(text)[1], "error": failure})
+            if not summary_documents or summary_documents[-1].get("path") != error.path:
+                failure_document = {"code": error.code, "message": error.message}
+                summary_documents.append(
+                    {"path": session.named(text)[1], "error": failure_document}
+                )
             raise
 
     status = session.each(files, show_or_note)
     if session.settings.json:
-        session.screen.json("info", {"captures": documents})
+        session.screen.json("info", {"captures": summary_documents})
     return status
 
 
@@ -84,10 +88,10 @@ def _slowest(capture: Capture, rows: Mapping[str, int]) -> Slowest | None:
         return None
     from fxframework.analysis.slowest import slowest
 
-    names = slowest(capture, SLOWEST)
-    if not names.names:
+    slow_names = slowest(capture, SLOWEST)
+    if not slow_names.names:
         return None
-    return names
+    return slow_names
 
 
 def _document(
@@ -97,8 +101,8 @@ def _document(
     rows: Mapping[str, int],
     slow: Slowest | None,
 ) -> dict[str, Any]:
-    start = summary.start_ns
-    end = summary.end_ns
+    start_ns = summary.start_ns
+    end_ns = summary.end_ns
     diagnostics = capture.diagnostics
     return {
         "path": capture.name,
@@ -108,7 +112,7 @@ def _document(
         **fields(summary, "records kinds"),
         "tables": rows,
         **fields(summary, "start_ns end_ns"),
-        "duration_ns": None if start is None or end is None else end - start,
+        "duration_ns": None if start_ns is None or end_ns is None else end_ns - start_ns,
         "facts": summary.facts,
         "slowest": [] if slow is None else _slowest_documents(slow),
         "timeline": [{"name": name, "counts": counts} for name, counts in summary.timeline],
@@ -143,71 +147,73 @@ def _print(
 ) -> None:
     screen = session.screen
     title = session.host.reader(capture.format).title
-    size = amount(capture.source.size, "byte")
+    size_text = amount(capture.source.size, "byte")
     if capture.source.unpacked:
-        size += " unpacked"
-    name = screen.paint(printable(capture.name), bold=True)
-    screen.print(f"{name}: {title}, {size}")
-    lines: list[tuple[str, str]] = []
+        size_text += " unpacked"
+    painted_name = screen.paint(printable(capture.name), bold=True)
+    screen.print(f"{painted_name}: {title}, {size_text}")
+    labelled_lines: list[tuple[str, str]] = []
     if summary.start_ns is not None and summary.end_ns is not None:
         length_text = duration(summary.end_ns - summary.start_ns)
-        start = duration(summary.start_ns)
-        end = duration(summary.end_ns)
-        lines.append(("time", f"{length_text}, from {start} to {end}"))
-    lines.append(("records", f"{amount(summary.records)}{_counts(summary.kinds, ': ')}"))
-    lines.append(("tables", _counts(rows) or "no rows"))
+        start_text = duration(summary.start_ns)
+        end_text = duration(summary.end_ns)
+        labelled_lines.append(("time", f"{length_text}, from {start_text} to {end_text}"))
+    labelled_lines.append(("records", f"{amount(summary.records)}{_counts(summary.kinds, ': ')}"))
+    labelled_lines.append(("tables", _counts(rows) or "no rows"))
     entry_limit = _entry_limit(screen)
     for fact, value in summary.facts.items():
-        lines.extend(_fact(fact, value, entry_limit))
+        labelled_lines.extend(_fact(fact, value, entry_limit))
     if slow:
-        lines.extend(_slow_lines(capture, slow))
+        labelled_lines.extend(_slow_lines(capture, slow))
     # Findings are printed last, but aligned with the other lines.
-    width = max(len("findings"), *(len(label) for label, _ in lines)) + 2
-    for label, text in lines:
-        for line in wrapped(label, printable(text), indent=width, columns=screen.width - 2):
+    label_width = max(len("findings"), *(len(label) for label, _ in labelled_lines)) + 2
+    for label, text in labelled_lines:
+        for line in wrapped(label, printable(text), indent=label_width, columns=screen.width - 2):
             screen.print(f"  {line}")
     _timeline(screen, summary)
-    _findings(screen, capture, width)
+    _findings(screen, capture, label_width)
 
 
 def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
     """Return a line for each of the slowest names, and one with the command that shows all."""
-    texts = []
+    name_texts = []
     for slice_name in slow.names:
         noun = "call"
         if slice_name.asynchronous:
             noun = "asynchronous slice"
-        total = length(slice_name.sum, slow.per_second)
-        text = f"{_cut(slice_name.name, NAME)}: {total} in {amount(slice_name.count, noun)}"
+        total_time = length(slice_name.sum, slow.per_second)
+        text = f"{_cut(slice_name.name, NAME)}: {total_time} in {amount(slice_name.count, noun)}"
         if slice_name.count > 1:
             text += f", up to {length(slice_name.max, slow.per_second)}"
         if slice_name.own is None:
             text += " (recursive calls counted within their callers, too)"
         elif slice_name.own != slice_name.sum:
             text += f"; {length(slice_name.own, slow.per_second)} by itself"
-        texts.append(text)
+        name_texts.append(text)
     hidden_count = slow.count - len(slow.names)
-    path = capture.source.path
-    file = "FILE" if path is None else shlex.quote(str(path))
-    last_text = f"all: fxf account --sort self {file}"
+    capture_path = capture.source.path
+    shown_file = "FILE" if capture_path is None else shlex.quote(str(capture_path))
+    last_text = f"all: fxf account --sort self {shown_file}"
     if hidden_count > 0:
         last_text = f"… and {amount(hidden_count)} more; {last_text}"
-    texts.append(last_text)
+    name_texts.append(last_text)
     # Asynchronous slices have no thread to ask, and a longer name is nothing to be typed.
-    calls = (name.name for name in slow.names if not name.asynchronous and len(name.name) <= NAME)
-    slowest_name = next(calls, None)
+    call_names = (
+        name.name for name in slow.names if not name.asynchronous and len(name.name) <= NAME
+    )
+    slowest_name = next(call_names, None)
     if slowest_name is not None:
-        arguments = f"{file} {shlex.quote(slowest_name)}"
+        arguments = f"{shown_file} {shlex.quote(slowest_name)}"
         if slowest_name.startswith("-"):
             arguments = f"-- {arguments}"
-        texts.append(f"why: fxf why {arguments}")
-    return _with_label("slowest", texts)
+        name_texts.append(f"why: fxf why {arguments}")
+    return _with_label("slowest", name_texts)
 
 
 def _with_label(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     """Return lines, the first with a label."""
-    labels = itertools.chain([label], itertools.repeat(""))
-    return list(zip(labels, texts, strict=False))
+    line_labels = itertools.chain([label], itertools.repeat(""))
+    return list(zip(line_labels, texts, strict=False))
 
 
 def _cut(text: str, width: int) -> str:
@@ -218,8 +224,10 @@ def _cut(text: str, width: int) -> str:
 
 def _counts(counts: Mapping[str, int], before: str = "") -> str:
     """Format the nonzero counts, the greatest first: ``slices 34,592, threads 1``."""
-    nonzero = sorted(((count, name) for name, count in counts.items() if count), reverse=True)
-    text = ", ".join(f"{name} {amount(count)}" for count, name in nonzero)
+    nonzero_counts = sorted(
+        ((count, name) for name, count in counts.items() if count), reverse=True
+    )
+    text = ", ".join(f"{name} {amount(count)}" for count, name in nonzero_counts)
     if not text:
         return ""
     return before + text
@@ -248,10 +256,10 @@ def _fact(name: str, value: Any, limit: int | None) -> list[tuple[str, str]]:
 def _entry(name: str, value: Any) -> str:
     """Format a list's element; omit the name of its first value if the list is named after it."""
     if isinstance(value, Mapping) and value and name == f"{next(iter(value))}s":
-        first, *further = value.items()
-        texts = [_value(*first)]
-        if further:
-            texts.append(_words(dict(further)))
+        first_item, *further_items = value.items()
+        texts = [_value(*first_item)]
+        if further_items:
+            texts.append(_words(dict(further_items)))
         return ", ".join(texts)
     return _words(value)
 
@@ -292,13 +300,13 @@ def _timeline(screen: Screen, summary: Summary) -> None:
     longest_label = max(len(printable(name)) for name, _ in summary.timeline)
     label_width = min(max(LABEL, screen.width // 3), longest_label)
     bar_width = max(8, screen.width - label_width - 7)
-    limit = _entry_limit(screen)
-    for name, counts in summary.timeline[:limit]:
+    most_rows = _entry_limit(screen)
+    for name, counts in summary.timeline[:most_rows]:
         label = _cut(printable(name), label_width)
         bars = screen.paint(sparkline(counts, bar_width), fg="cyan")
         screen.print(f"    {label.ljust(label_width)} ▕{bars}▏")
-    if limit is not None and len(summary.timeline) > limit:
-        screen.print(f"    … and {amount(len(summary.timeline) - limit)} more (-v shows all)")
+    if most_rows is not None and len(summary.timeline) > most_rows:
+        screen.print(f"    … and {amount(len(summary.timeline) - most_rows)} more (-v shows all)")
 
 
 def _findings(screen: Screen, capture: Capture, width: int) -> None:

@@ -52,20 +52,20 @@ def _check(session: Session, plugin: str) -> ExitCode:
         package = str(error.name).partition(".")[0]
         purpose = "checking the contracts of a plugin"
         raise MissingExtraError(package, "testing", purpose=purpose) from error
-    results = list(kit.checkup(session.host, plugin))
-    failed = [result for result in results if result.status == "failed"]
+    check_results = list(kit.checkup(session.host, plugin))
+    failed_results = [result for result in check_results if result.status == "failed"]
     for advice in kit.advice_of(session.host, plugin):
         session.screen.note(advice)
     if session.settings.json:
         document = {
             "plugin": plugin,
-            "ok": not failed,
-            "tests": [attrs.asdict(result) for result in results],
+            "ok": not failed_results,
+            "tests": [attrs.asdict(result) for result in check_results],
         }
         session.screen.json("plugins-check", document)
     else:
-        _print_results(session, plugin, results)
-    return ExitCode.FINDINGS if failed else ExitCode.OK
+        _print_results(session, plugin, check_results)
+    return ExitCode.FINDINGS if failed_results else ExitCode.OK
 
 
 def _print_results(session: Session, plugin: str, results: Sequence[Any]) -> None:
@@ -76,13 +76,13 @@ def _print_results(session: Session, plugin: str, results: Sequence[Any]) -> Non
     ):
         item_results = list(group)
         count_by_status = Counter(result.status for result in item_results)
-        line = ", ".join(
+        counts_line = ", ".join(
             f"{count} {status}" for status, count in sorted(count_by_status.items(), reverse=True)
         )
-        reasons = {result.message for result in item_results if result.status == "skipped"}
-        if len(reasons) == 1 and not count_by_status["failed"]:
-            line += f": {reasons.pop()}"
-        screen.print(f"{noun} {item}: {line}")
+        skip_reasons = {result.message for result in item_results if result.status == "skipped"}
+        if len(skip_reasons) == 1 and not count_by_status["failed"]:
+            counts_line += f": {skip_reasons.pop()}"
+        screen.print(f"{noun} {item}: {counts_line}")
         for result in item_results:
             if result.status in shown_statuses:
                 screen.print(f"  {result.status} {result.test}: {result.fault}")
@@ -177,10 +177,10 @@ def _print(session: Session, host: Host) -> None:
 
 
 def _registers(plugin: Plugin) -> str:
-    parts = [f"{kind} {', '.join(names)}" for kind, names in plugin.registers.items()]
+    kind_texts = [f"{kind} {', '.join(names)}" for kind, names in plugin.registers.items()]
     if plugin.observes:
-        parts.append(f"hooks {', '.join(plugin.observes)}")
-    return "; ".join(parts) or "nothing"
+        kind_texts.append(f"hooks {', '.join(plugin.observes)}")
+    return "; ".join(kind_texts) or "nothing"
 
 
 def _format(host: Host, name: str) -> Sequence[str]:

@@ -97,15 +97,15 @@ def command(session: Session, out: Path | None, force: bool, file: str) -> ExitC
 
 def _step(session: Session, capture: Capture) -> StepKind:
     """Return the kind of step that replays captures of this format."""
-    kinds = session.host.step_kinds.values()
-    for kind in kinds:
+    step_kinds = session.host.step_kinds.values()
+    for kind in step_kinds:
         if capture.format in kind.replays:
             return kind
-    formats = sorted({format for kind in kinds for format in kind.replays})
+    replayed_formats = sorted({format for kind in step_kinds for format in kind.replays})
     raise UsageError(
         f"there is no step that replays {capture.format} captures",
         path=capture.name,
-        remedy=f"there are steps for: {', '.join(formats) or 'no format'}",
+        remedy=f"there are steps for: {', '.join(replayed_formats) or 'no format'}",
     )
 
 
@@ -147,22 +147,22 @@ def _same(path: Path, capture: Capture) -> bool:
 
 
 def _text(capture: Capture, kind: StepKind, scenario: Path, copy: Path) -> str:
-    expected = sorted(
+    expected_codes = sorted(
         {finding.code for finding in capture.diagnostics if finding.severity >= Severity.WARNING}
     )
-    values = {
+    option_values = {
         "name": f"replay of {capture.source.suffix_name}",
         "description": "Every record of a capture is written again, at its own time.",
         "do": kind.name,
         "capture": copy.name,
         "output": f"replayed{copy.suffix}",
         "format": capture.format,
-        "findings": expected,
+        "findings": expected_codes,
     }
     # TOML's basic strings and arrays have the syntax of JSON, except for DEL and surrogate pairs.
-    written = {
+    setting_lines = {
         name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        for name, value in values.items()
+        for name, value in option_values.items()
     }
     name = printable(scenario.name)
-    return TEMPLATE.format(**written, scenario=name, records=capture.summary().records)
+    return TEMPLATE.format(**setting_lines, scenario=name, records=capture.summary().records)

@@ -67,13 +67,13 @@ def command(
         raise UsageError(
             "replay takes a SCENARIO", remedy="for example examples/scenarios/boot.toml"
         )
-    folders = _folders([Path(text) for text in scenarios], out)
+    folder_by_scenario = _folders([Path(text) for text in scenarios], out)
     reports: list[Report] = []
 
     def replay_one(text: str) -> ExitCode:
         from fxframework.replay import replay
 
-        folder = folders[Path(text)]
+        folder = folder_by_scenario[Path(text)]
         with session.screen.working(f"replaying {text}"):
             report = replay(
                 text,
@@ -152,5 +152,7 @@ def _print(screen: Screen, report: Report, folder: Path, *, verbose: bool) -> No
         screen.print(printable(line))
     for name in report.goldens.values():
         screen.print(f"  wrote {printable(name)}")
-    sizes = "".join(f"{name} ({amount(len(data))}), " for name, data in report.outputs.items())
-    screen.print(printable(f"  {folder}: {sizes}report.json"))
+    output_sizes = "".join(
+        f"{name} ({amount(len(data))}), " for name, data in report.outputs.items()
+    )
+    screen.print(printable(f"  {folder}: {output_sizes}report.json"))

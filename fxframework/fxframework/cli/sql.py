@@ -106,18 +106,20 @@ def _show(session: Session, result: pa.Table) -> None:
     """Print a result: aligned on a terminal, else tab-separated; JSON lines with --json."""
     screen = session.screen
     if session.settings.json:
-        keys = _keys(result.column_names)
+        unique_keys = _keys(result.column_names)
         for row in _rows(result):
-            screen.write(screen.json_line(dict(zip(keys, map(_json_value, row), strict=True))))
+            screen.write(
+                screen.json_line(dict(zip(unique_keys, map(_json_value, row), strict=True)))
+            )
         return
-    names = [printable(name) for name in result.column_names]
+    column_names = [printable(name) for name in result.column_names]
     if not screen.out_is_terminal:
-        screen.print("\t".join(names))
+        screen.print("\t".join(column_names))
         for row in _rows(result):
             screen.print("\t".join(map(_cell, row)))
         return
-    shown = [list(map(_cell, row)) for row in _rows(result.slice(0, SHOWN))]
-    screen.columns([names, *shown], indent=0)
+    shown_rows = [list(map(_cell, row)) for row in _rows(result.slice(0, SHOWN))]
+    screen.columns([column_names, *shown_rows], indent=0)
     if result.num_rows > SHOWN:
         screen.print(f"({result.num_rows:,} rows, {SHOWN} shown; --out OUT.csv writes all of them)")
 
@@ -125,17 +127,17 @@ def _show(session: Session, result: pa.Table) -> None:
 def _rows(result: pa.Table) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a result. Raises UsageError for a value that Python cannot hold."""
     for batch in result.to_batches(max_chunksize=4096):
-        columns = []
+        column_values = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             try:
-                columns.append(column.to_pylist())
+                column_values.append(column.to_pylist())
             except (OverflowError, ValueError) as error:
                 raise UsageError(
                     f"a value of the column {name!r} cannot be shown: {error}",
                     remedy="convert it to text in the query, as in ts::varchar, or write it to "
                     "OUT.parquet",
                 ) from None
-        yield from zip(*columns, strict=True)
+        yield from zip(*column_values, strict=True)
 
 
 def _keys(names: Sequence[str]) -> list[str]:
@@ -271,10 +273,10 @@ def _complete(database: Queries) -> None:
     except ImportError:
         return
     column_names = {name for columns in database.views.values() for name in columns}
-    words = sorted(column_names | database.views.keys() | KEYWORDS)
+    known_words = sorted(column_names | database.views.keys() | KEYWORDS)
 
     def complete(text: str, state: int) -> str | None:
-        matches = [word for word in words if word.startswith(text.lower())]
+        matches = [word for word in known_words if word.startswith(text.lower())]
         return matches[state] if state < len(matches) else None
 
     readline.set_completer(complete)

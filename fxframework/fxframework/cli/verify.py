@@ -43,8 +43,8 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
             shown.append(_document(capture, findings, records))
         else:
             _print(session, capture, findings, records)
-        worst = capture.diagnostics.worst
-        if worst is None or worst < Severity.WARNING:
+        worst_severity = capture.diagnostics.worst
+        if worst_severity is None or worst_severity < Severity.WARNING:
             return ExitCode.OK
         return ExitCode.FINDINGS
 
@@ -56,11 +56,11 @@ def _all(diagnostics: Diagnostics) -> list[Diagnostic]:
     from fxframework.model.diagnostics import Diagnostic
 
     findings = diagnostics.sorted()
-    listed = Counter(finding.code for finding in findings)
+    listed_counts = Counter(finding.code for finding in findings)
     for code, count in sorted(diagnostics.counts.items()):
-        if count > listed[code]:
-            unlisted = amount(count - listed[code], "more finding")
-            message = f"{unlisted} of {code}, not listed"
+        if count > listed_counts[code]:
+            unlisted_text = amount(count - listed_counts[code], "more finding")
+            message = f"{unlisted_text} of {code}, not listed"
             rule = rules.UNLISTED_FINDINGS
             findings.append(Diagnostic(rule.code, rule.severity, None, None, message))
     return findings
@@ -68,13 +68,13 @@ def _all(diagnostics: Diagnostics) -> list[Diagnostic]:
 
 def _document(capture: Capture, findings: list[Diagnostic], records: int) -> dict[str, Any]:
     diagnostics = capture.diagnostics
-    worst = diagnostics.worst
+    worst_severity = diagnostics.worst
     return {
         "path": capture.name,
         "format": capture.format,
         "size": capture.source.size,
         "records": records,
-        "worst": None if worst is None else worst.key,
+        "worst": None if worst_severity is None else worst_severity.key,
         "counts": diagnostics.counts,
         "findings": [
             {
@@ -105,30 +105,30 @@ def _print(session: Session, capture: Capture, findings: list[Diagnostic], recor
     if not shows_all:
         for code, count in sorted(count_by_code.items()):
             # More may have been counted than are among the findings.
-            hidden = capture.diagnostics.counts.get(code, count) - min(count, SHOWN)
-            if hidden > 0:
-                more = amount(hidden, "more finding")
-                screen.print(f"{screen.paint(code, bold=True)}: {more} (-v lists them)")
+            hidden_count = capture.diagnostics.counts.get(code, count) - min(count, SHOWN)
+            if hidden_count > 0:
+                more_text = amount(hidden_count, "more finding")
+                screen.print(f"{screen.paint(code, bold=True)}: {more_text} (-v lists them)")
     screen.print(f"{printable(capture.name)}: {_verdict(session, capture, records)}")
 
 
 def _verdict(session: Session, capture: Capture, records: int) -> str:
     """Return whether a capture is sound, and its numbers of records and findings."""
-    counts: Counter[Severity] = Counter()
+    count_by_severity: Counter[Severity] = Counter()
     for code, count in capture.diagnostics.counts.items():
-        counts[capture.diagnostics.severity(code)] += count
-    if max(counts, default=Severity.INFO) < Severity.WARNING:
+        count_by_severity[capture.diagnostics.severity(code)] += count
+    if max(count_by_severity, default=Severity.INFO) < Severity.WARNING:
         verdict = session.screen.paint("sound", fg="green", bold=True)
     else:
         verdict = session.screen.paint("departs from the format", fg="red", bold=True)
     text = f"{verdict}, {amount(records, 'record')}"
     by_severity = [
-        f"{amount(counts[severity])} {severity.word}"
+        f"{amount(count_by_severity[severity])} {severity.word}"
         for severity in reversed(Severity)
-        if counts[severity]
+        if count_by_severity[severity]
     ]
     if by_severity:
         text += f"; findings: {', '.join(by_severity)}"
-        if counts[Severity.INFO] and not session.settings.verbose:
+        if count_by_severity[Severity.INFO] and not session.settings.verbose:
             text += " (-v lists the info)"
     return text

@@ -72,17 +72,17 @@ def command(
 
     ui = find_ui()
     with scratch_folder("view") as folder:
-        trace = folder / "trace"
-        status = _make(session, files, align, names, trace)
-        stems = dict.fromkeys(Path(text).name.partition(".")[0] or "capture" for text in files)
-        with Viewer(ui, trace, f"{'-'.join(stems)[:NAME]}.pftrace", port=port) as viewer:
-            _show(session, viewer, trace, opens=not no_open)
+        trace_path = folder / "trace"
+        exit_status = _make(session, files, align, names, trace_path)
+        file_stems = dict.fromkeys(Path(text).name.partition(".")[0] or "capture" for text in files)
+        with Viewer(ui, trace_path, f"{'-'.join(file_stems)[:NAME]}.pftrace", port=port) as viewer:
+            _show(session, viewer, trace_path, opens=not no_open)
             session.handles_interrupts = True
             with contextlib.suppress(KeyboardInterrupt):
                 while keep or not viewer.loaded():
                     time.sleep(LOOK)
                 session.screen.note("the UI has the trace; to serve it again: --keep")
-    return status
+    return exit_status
 
 
 def _make(
@@ -121,8 +121,8 @@ def _copy_perfetto_file(session: Session, text: str, trace: Path) -> bool:
         return False
     source = session.host.source(path, options=session.settings.options)
     with contextlib.closing(source):
-        head = source.read(0, HEAD)
-        trace_format = foreign(Probe(head=head, size=source.size, name=source.name))
+        first_bytes = source.read(0, HEAD)
+        trace_format = foreign(Probe(head=first_bytes, size=source.size, name=source.name))
         if trace_format not in {PERFETTO, CHROME}:
             return False
         with trace.open("wb") as file:
@@ -142,18 +142,18 @@ def _show(session: Session, viewer: Viewer, trace: Path, *, opens: bool) -> None
     else:
         screen.print(viewer.url)
     screen.flush()
-    page = trace.with_name("open.html")
-    page.write_text(REDIRECT.format(url=html.escape(viewer.url)), "utf-8")
-    if opens and not open_browser(page.as_uri()):
+    page_path = trace.with_name("open.html")
+    page_path.write_text(REDIRECT.format(url=html.escape(viewer.url)), "utf-8")
+    if opens and not open_browser(page_path.as_uri()):
         screen.note("no browser was found; open the URL in one on this machine")
 
 
 def open_browser(url: str) -> bool:
     """Open a URL in a graphical browser; return whether there is one."""
-    shows = sys.platform in {"darwin", "win32"} or any(
+    has_browser = sys.platform in {"darwin", "win32"} or any(
         os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     )
-    if not shows:  # a text browser could not run the UI
+    if not has_browser:  # a text browser could not run the UI
         return False
     import webbrowser
 

@@ -27,6 +27,9 @@ SHOWN_LINES = 5
 """Flows and log lines of a call that are shown without -v."""
 NO_TIME = "–"
 IDLE = "idle"
+UNKNOWN_WAITS = "waiting cannot be told from running"
+WITHOUT_STATES = f"no states of this call, which has no thread that was switched: {UNKNOWN_WAITS}"
+"""Of an asynchronous slice, and of a thread without context switches."""
 
 
 @_command(captures=True, times=True, name="why")
@@ -104,7 +107,9 @@ def _page_data(reasons: Why) -> dict[str, Any]:
             }
             for row in _PartTable.of(call, typical, shows_all=True).rows
         ]
-        (heading,) = _heading_of_call(call, None)
+        heading = _heading_of_call(call, None)
+        if _lacks_states(reasons, call):
+            heading += f"; {WITHOUT_STATES}"
         calls.append(
             {
                 "heading": heading,
@@ -127,7 +132,7 @@ def _summary(reasons: Why) -> Iterator[str]:
         heading += f", and {reasons.unfinished:,} that never ended"
     yield heading
     if not reasons.has_scheduling:
-        yield "no scheduling data: waiting cannot be told from running"
+        yield f"no scheduling data: {UNKNOWN_WAITS}"
 
 
 def _print(session: Session, reasons: Why) -> None:
@@ -137,19 +142,25 @@ def _print(session: Session, reasons: Why) -> None:
     shows_all = session.settings.verbose > 0
     for call in reasons.slowest:
         screen.print("")
-        for line in _heading_of_call(call, reasons.typical):
-            screen.print(line)
+        screen.print(_heading_of_call(call, reasons.typical))
+        if _lacks_states(reasons, call):
+            screen.print(WITHOUT_STATES)
         for line in _PartTable.of(call, reasons.typical, shows_all=shows_all).lines(screen.width):
             screen.print(line)
         for line in _beside(call, width=screen.width, shows_all=shows_all):
             screen.print(line)
 
 
-def _heading_of_call(call: Call, typical: Call | None) -> Iterator[str]:
+def _lacks_states(reasons: Why, call: Call) -> bool:
+    """Return whether others have states, but not the thread of this call, if it has a thread."""
+    return reasons.has_scheduling and not call.has_states
+
+
+def _heading_of_call(call: Call, typical: Call | None) -> str:
     text = f"{brief(call.dur_ns)} on {printable(call.thread)} from {brief(call.start_ns)}"
     if typical is not None:
         text += f"; the typical call: {brief(typical.dur_ns)}"
-    yield text
+    return text
 
 
 @attrs.frozen

@@ -48,15 +48,15 @@ class Behind:
             self._thread.start()
         return self
 
-    def do(self, function: Callable[..., object], *given: Any) -> None:
+    def do(self, function: Callable[..., object], *arguments: Any) -> None:
         """Have a function called; wait while as many calls are pending as may be."""
         if self._thread is None:
-            function(*given)
+            function(*arguments)
             return
         self._room.acquire()
         if self._error is not None:
             raise self._error
-        self._calls.put((function, given))
+        self._calls.put((function, arguments))
 
     def __exit__(
         self,
@@ -72,18 +72,23 @@ class Behind:
         while self._thread.is_alive():
             try:
                 self._thread.join()
-            except KeyboardInterrupt as again:  # the thread uses what the caller would free
-                self._dropped, interrupt = True, again
-        if error is None and (raised := interrupt or self._error) is not None:
-            raise raised
+            except KeyboardInterrupt as later_interrupt:
+                # Waits all the same: the thread uses what the caller would free.
+                interrupt = later_interrupt
+                self._dropped = True
+        first_error = interrupt or self._error
+        if error is None and first_error is not None:
+            raise first_error
 
     def _work(self) -> None:
-        while (call := self._calls.get()) is not None:
-            function, given = call
+        while (next_call := self._calls.get()) is not None:
+            function, arguments = next_call
             if not self._dropped:
                 try:
-                    function(*given)
+                    function(*arguments)
                 except BaseException as error:  # noqa: BLE001 (for the caller to raise)
-                    self._error, self._dropped = error, True
-            del call, function, given
+                    self._error = error
+                    self._dropped = True
+            # The caller may count on the arguments' memory once there is room again.
+            del next_call, function, arguments
             self._room.release()

@@ -31,9 +31,9 @@ def view(values: ArrayLike, dtype: DTypeLike) -> memoryview[Any]:
 
 def grown(old: Any, size: int, used: int) -> memoryview[Any]:
     """Return an array of ``size`` numbers that begins with the first ``used`` of ``old``."""
-    before = np.asarray(old)
-    array = arena.empty(size, before.dtype)
-    array[:used] = before[:used]
+    old_array = np.asarray(old)
+    array = arena.empty(size, old_array.dtype)
+    array[:used] = old_array[:used]
     return array.data
 
 

@@ -16,12 +16,14 @@ RADIX_BITS = 16
 """Numbers that numpy sorts by radix."""
 
 
-def stable_order(keys: I64) -> I64 | None:
+def stable_order(keys: NDArray[np.signedinteger[Any]]) -> I64 | None:
     """Return ``numpy.argsort(keys, kind="stable")``, faster; None if the keys are in order."""
     return order_and_keys(keys)[0]
 
 
-def order_and_keys(keys: I64) -> tuple[I64 | None, I64 | None]:
+def order_and_keys(
+    keys: NDArray[np.signedinteger[Any]],
+) -> tuple[I64 | None, NDArray[Any] | None]:
     """Return the same, and the keys in that order, or None where sorting did not bring them."""
     if keys.size < 2 or bool((keys[1:] >= keys[:-1]).all()):
         return None, keys

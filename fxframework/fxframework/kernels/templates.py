@@ -21,7 +21,8 @@ value."""
 PIECE = 1 << 20
 """Bytes of rows that are given at a time."""
 ENDLESS = 1 << 62
-SPECIAL, FORMULA = 1, 2
+SPECIAL = 1
+FORMULA = 2
 """Marks of a byte, as ``output.pyx`` has them."""
 NONE = -1
 NO_SOURCE = memoryview(bytes(8))
@@ -64,7 +65,8 @@ class Templates:
         """Return the number of a text."""
         number = self._numbers.get(text)
         if number is None:
-            number = self._numbers[text] = self.out.add(text)
+            number = self.out.add(text)
+            self._numbers[text] = number
         return number
 
     def texts(self, texts: Sequence[bytes]) -> I64:
@@ -133,33 +135,39 @@ class Templates:
 
     def _load(self, rows: int, parts: Sequence[Cell]) -> None:
         """Set the template and its columns."""
-        found: list[tuple[int, int, int, int]] = []
+        # The writer gets a row for each part with a column: the number of the constant text before
+        # it, the kind, where its values begin in one array of all values, and whether there is a
+        # value for each row. The part NOTHING at the end is for a constant text behind all.
+        part_rows: list[tuple[int, int, int, bool]] = []
         columns: list[NDArray[Any]] = []
-        size = 0
-        lead = b""
-        starts = np.zeros(0, np.int64)
+        value_count = 0
+        constant_text = b""
+        previous_column = np.zeros(0, np.int64)
         for part in (*parts, (NOTHING, 0)):
             if isinstance(part, bytes):
-                lead += part
+                constant_text += part
                 continue
-            kind, column = part
-            values = np.asarray(column)
-            found.append((self.text(lead) if lead else NONE, kind, size, int(values.ndim > 0)))
-            lead = b""
-            columns.append(values)
+            kind, values = part
+            column = np.asarray(values)
+            text_number = self.text(constant_text) if constant_text else NONE
+            part_rows.append((text_number, kind, value_count, column.ndim > 0))
+            constant_text = b""
+            columns.append(column)
             if kind == STRETCH_END:
-                self._check_stretches(starts, values)
+                self._check_stretches(previous_column, column)
             elif kind == MARK:
                 self.marks = np.zeros(rows, np.int64)
-            size += values.size
-            starts = values
-        filled = np.empty(size, np.int64)
-        for (_, _, place, _), values in zip(found, columns, strict=True):
-            filled[place : place + values.size] = signed(values)
+            value_count += column.size
+            previous_column = column
+        all_values = np.empty(value_count, np.int64)
+        start = 0
+        for column in columns:
+            all_values[start : start + column.size] = signed(column)
+            start += column.size
         if self._columns:
             self._join()
-        parts_of = np.ascontiguousarray(np.array(found, np.int64).T)
-        self._writer.load(rows, parts_of, filled, self.marks)
+        part_table = np.ascontiguousarray(np.array(part_rows, np.int64).T)
+        self._writer.load(rows, part_table, all_values, self.marks)
 
     def _check_stretches(self, starts: NDArray[Any], ends: NDArray[Any]) -> None:
         """Raise IndexError if a stretch lies outside of the source."""
@@ -171,12 +179,13 @@ class Templates:
     def _join(self) -> None:
         """Make one column of all that are held."""
         if len(self._columns) > 1:
-            places, start = [], 0
+            bounds_in_all = []
+            start = 0
             for data, bounds in self._columns:
-                places.append(bounds + start)
+                bounds_in_all.append(bounds + start)
                 start += data.size
             letters = np.concatenate([data for data, _ in self._columns])
-            self._columns = [(letters, np.concatenate(places))]
+            self._columns = [(letters, np.concatenate(bounds_in_all))]
         data, bounds = self._columns[0]
         self.out.texts = (data if data.size else np.zeros(1, np.uint8)).data
         self._writer.bounds = np.ascontiguousarray(bounds, np.int64).data

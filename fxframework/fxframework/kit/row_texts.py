@@ -302,11 +302,14 @@ class Lines:
         no_rows = np.zeros(0, np.int64)
         parts = self._parts or [(no_rows, no_rows, no_rows)]
         self._parts = []
-        places, starts, ends = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        order = np.argsort(places, kind="stable")
-        sizes = ends - starts
-        texts = TextColumn.gather(self.templates.letters(), starts[order], sizes[order])
-        return texts, places[order]
+        places, starts, ends = parts[0]
+        if len(parts) > 1:
+            places, starts, ends = map(np.concatenate, zip(*parts, strict=True))
+        # Those of one kind are in order as they were written.
+        if (places[1:] < places[:-1]).any():
+            order = np.argsort(places, kind="stable")
+            places, starts, ends = places[order], starts[order], ends[order]
+        return TextColumn.gather(self.templates.letters(), starts, ends - starts), places
 
 
 # --- Arguments -----------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def _check_table(capture: HasTables, name: str) -> None:
     """Raise UsageError if there is no such table of threads or processes."""
     if {name, "threads"} <= capture.schemas.keys():
         return
-    remedy = f"it has {', '.join(capture.tables)}"
+    remedy = f"its tables are {', '.join(capture.tables)}"
     if "logs" in capture.schemas:
         remedy = "choose its logs by number, with --pid and --tid"
     raise UsageError(
@@ -166,7 +166,7 @@ def check_slices(capture: HasTables, consequence: str) -> None:
         raise UsageError(
             f"{capture.format} captures have no slices, so {consequence}",
             path=capture.name,
-            remedy=f"it has {', '.join(capture.tables)}",
+            remedy=f"its tables are {', '.join(capture.tables)}",
         )
 
 

@@ -98,23 +98,25 @@ def render(kind: str, name: Name, *, small: bool = False) -> dict[str, str]:
     """
     files: dict[str, str] = {}
     words = name.words
-    for folder in (SMALL if small else KINDS)[kind]:
-        for path, text in _templates(resources.files(__package__) / folder):
-            place = path.removesuffix(SUFFIX).replace(PACKAGE, name.package)
-            place = place.replace(MODULE, words["prefix"]).replace(DOT, ".")
-            files[place] = string.Template(text).substitute(words, API=API)
+    folders_by_kind = SMALL if small else KINDS
+    for folder in folders_by_kind[kind]:
+        for template_path, text in _templates(resources.files(__package__) / folder):
+            path = template_path.removesuffix(SUFFIX).replace(PACKAGE, name.package)
+            path = path.replace(MODULE, words["prefix"]).replace(DOT, ".")
+            files[path] = string.Template(text).substitute(words, API=API)
     return dict(sorted(files.items()))
 
 
-def _templates(folder: Traversable, within: str = "") -> list[tuple[str, str]]:
+def _templates(folder: Traversable, path_of_folder: str = "") -> list[tuple[str, str]]:
     """Return path and text of every template in a folder."""
-    found: list[tuple[str, str]] = []
-    for each in folder.iterdir():
-        if each.is_dir():
-            found += _templates(each, f"{within}{each.name}/")
-        elif each.name.endswith(SUFFIX):
-            found.append((within + each.name, each.read_text("utf-8")))
-    return found
+    templates: list[tuple[str, str]] = []
+    for entry in folder.iterdir():
+        path = path_of_folder + entry.name
+        if entry.is_dir():
+            templates += _templates(entry, f"{path}/")
+        elif path.endswith(SUFFIX):
+            templates.append((path, entry.read_text("utf-8")))
+    return templates
 
 
 def write(files: Mapping[str, str], target: Path) -> None:
@@ -137,12 +139,12 @@ def write(files: Mapping[str, str], target: Path) -> None:
         ) from error
     with contextlib.ExitStack() as undo:
         undo.callback(shutil.rmtree, work, ignore_errors=True)
-        whole = work / target.name
+        finished_folder = work / target.name
         try:
             for path, text in files.items():
-                file = whole / path
+                file = finished_folder / path
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8", newline="\n")
-            whole.rename(target)
+            finished_folder.rename(target)
         except OSError as error:
             raise OutputError(error, path=str(target)) from error

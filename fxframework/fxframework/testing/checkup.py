@@ -90,7 +90,8 @@ def run_contract(contract: type[Contract], *, only: Iterable[str] = ()) -> Itera
     Exceptions of tests become results.
     """
     item = str(getattr(contract, "name", getattr(contract, "format", "")))
-    test_names = list(only) or [name for name in dir(contract) if name.startswith("test_")]
+    all_tests = [name for name in dir(contract) if name.startswith("test_")]
+    test_names = list(only) or all_tests
     for name in test_names:
         status, message = _outcome(contract, name)
         yield Result(contract.noun, item, name.removeprefix("test_"), status, message)
@@ -115,9 +116,11 @@ def _outcome(contract: type[Contract], name: str) -> tuple[Literal["ok", "failed
     except (AssertionError, EndlessError) as error:
         return "failed", str(error) or f"{name} failed without a message"
     except FxError as error:
-        return "failed", f"{type(error).__name__}: {error} ({error.code})"
+        kind = type(error).__name__
+        return "failed", f"{kind}: {error} ({error.code})"
     except (Exception, SystemExit) as error:  # noqa: BLE001 (code of plugins; the result)
-        return "failed", f"{type(error).__name__}: {error}{_place(error)}"
+        kind = type(error).__name__
+        return "failed", f"{kind}: {error}{_place(error)}"
     return "ok", ""
 
 
@@ -148,13 +151,15 @@ def contracts_of(host: Host, plugin: str, *, examples: int = EXAMPLES) -> list[t
     installed_plugin = plugins[plugin]
     implementation = host.implementation(plugin)
     if implementation is None:
-        reasons = "; ".join(failure.error for failure in host.failures if failure.plugin == plugin)
+        errors = [failure.error for failure in host.failures if failure.plugin == plugin]
+        reasons = "; ".join(errors)
         raise UsageError(
             f"plugin {plugin!r} is {installed_plugin.status}: {reasons or 'it was left out'}",
             remedy="`fxf plugins` lists what happened",
         )
     base = {"plugin": implementation, "examples": examples}
-    readers = [host.readers[name] for name in installed_plugin.registers.get("readers", ())]
+    reader_names = installed_plugin.registers.get("readers", ())
+    readers = [host.readers[name] for name in reader_names]
     contracts = [
         _contract(
             ReaderContract,
@@ -228,7 +233,8 @@ def _made(reader: Reader) -> Iterator[Sample]:
             name = f"sample{len(sizes_made)}{suffix}"
             # A format without a magic is never certain.
             probe = Probe(head=data[:HEAD], size=len(data), name=name)
-            yield Sample(name, data, confidence=reader.sniff(probe) or Confidence.CERTAIN)
+            confidence = reader.sniff(probe) or Confidence.CERTAIN
+            yield Sample(name, data, confidence=confidence)
 
 
 def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> type[Contract]:

@@ -106,10 +106,9 @@ class RecordedMemory:
         """Store whole words in ascending order."""
         self._memory.write(offset, buffer)
         self._offsets.extend(range(offset, offset + len(buffer), WORD))
-        self._values.extend(
-            int.from_bytes(buffer[start : start + WORD], "little")
-            for start in range(0, len(buffer), WORD)
-        )
+        for start in range(0, len(buffer), WORD):
+            word = buffer[start : start + WORD]
+            self._values.append(int.from_bytes(word, "little"))
 
     def grow(self, size: int) -> None:
         """Grow the region to at least ``size`` bytes."""
@@ -166,7 +165,8 @@ class NativeStores:
 
     def store(self, number: int) -> tuple[int, int, int]:
         """Return offset, value and size in bytes of store ``number``, from 1."""
-        _thread, _pc, offset, size, value = self._trace.raw[number - 1]
+        store = self._trace.raw[number - 1]
+        _thread, _pc, offset, size, value = store
         return offset, value, size
 
     def notes(self, stores: int) -> list[Any]:  # noqa: ARG002 (Python writers make some)
@@ -229,7 +229,9 @@ class Failure:
                 bytes_landed = "1 byte" if self.landed == 1 else f"{self.landed} bytes"
                 place += f", of which {bytes_landed} landed"
         text = str(self.error)
-        message = type(self.error).__name__ + (f": {text}" if text else "")
+        message = type(self.error).__name__
+        if text:
+            message += f": {text}"
         if not self.trail:
             return f"{place}\n  {message}"
         trail = "".join(f"\n    {store}" for store in self.trail)
@@ -308,7 +310,8 @@ def crashtest(
     if hasattr(write, "record"):
         if setup is not None or size:
             raise ValueError("a native function has its own memory: omit size and setup")
-        return _Checker(NativeStores(write.record(memory)), check, final, torn=torn).report(every)
+        stores = NativeStores(write.record(memory))
+        return _Checker(stores, check, final, torn=torn).report(every)
     memory_below: Memory = BytesMemory(size) if memory is None else memory
     subject = RecordedMemory(memory_below)
     argument: Any = subject
@@ -404,7 +407,9 @@ class _Checker:
         torn_image = bytes(torn)
         # Notes made after the store do not apply yet.
         error = self.verdict(self.check, torn_image, number - 1, image_before)
-        return None if error is None else self.failure(number, old, landed, error, torn_image)
+        if error is None:
+            return None
+        return self.failure(number, old, landed, error, torn_image)
 
     def verdict(
         self, check: Check, image: bytes, number: int, image_before: bytes | None

@@ -30,7 +30,7 @@ from fxframework.kernels.parts import (
 )
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.lossless import LosslessRecord
-from fxframework.kit.row_texts import Numbered, json_doubles
+from fxframework.kit.row_texts import Lines, Numbered, json_doubles
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.wire.beside import Spare
 from fxframework.wire.choices import Choice, Flag
@@ -53,13 +53,11 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 MOST_TEXTS = 1 << 20
 """Bytes of texts that are kept from one block to the next."""
-FEW = 8
-"""Rows that follow one another, on the average, for which a copy of their own is worth while."""
 SHOWS = {kind.show for kind in (Field, Number, Float, Octets, Spare, Text, Listed)}
 """How the kinds of fields are shown that columns can show."""
 
 
-class RowTexts:
+class RowTexts(Lines):
     """Writes rows of text from columns: records, or the items of one list."""
 
     @property
@@ -74,9 +72,7 @@ class RowTexts:
     def __init__(self, data: NDArray[np.uint8], strings: StringPool) -> None:
         self.data = data
         self.strings = strings
-        self.templates = Templates(b"", b"", b"", source=data.data)
-        self.rows: list[tuple[I64, I64, I64]] = []
-        """Places of rows, and where they begin and end in what is written."""
+        super().__init__(Templates(b"", b"", b"", source=data.data))
         self.made: dict[Field, Numbered] = {}
         """Texts that are made once for each different number, by field."""
         self.lists: dict[Field, RowTexts] = {}
@@ -86,45 +82,20 @@ class RowTexts:
         """Return what writes the items of a list."""
         return type(self)(self.data, self.strings)
 
-    def put(self, places: I64, *cells: Cell) -> None:
-        """Write rows of a template, each at its place among all rows."""
-        if places.size:
-            self.rows.append((places, *self.templates.write(places.size, *cells)))
-
-    def joined(self) -> tuple[bytes, I64]:
-        """Return all rows in the order of their places, and the bounds of each; forget them."""
-        if not self.rows:
-            return b"", np.zeros(1, np.int64)
-        if len(self.rows) == 1:
-            places, starts, ends = self.rows[0]
-        else:
-            places, starts, ends = map(np.concatenate, zip(*self.rows, strict=True))
-        # Those of one class, and items of a list, are in order as they were written.
-        if (places[1:] < places[:-1]).any():
-            order = np.argsort(places, kind="stable")
-            starts = starts[order]
-            ends = ends[order]
-        self.rows.clear()
-        bounds = np.append(0, np.cumsum(ends - starts))
-        letters = self.templates.letters()
-        # Rows that follow one another as they were written are copied at once.
-        breaks = np.flatnonzero(starts[1:] != ends[:-1])
-        if breaks.size * FEW > starts.size:
-            joined = TextColumn.gather(letters, starts, ends - starts).data.tobytes()
-        else:
-            stretch_begins = np.append(starts[0], starts[breaks + 1]).tolist()
-            stretch_ends = np.append(ends[breaks], ends[-1]).tolist()
-            bounds_of_stretches = zip(stretch_begins, stretch_ends, strict=True)
-            joined = b"".join([letters.data[begin:end] for begin, end in bounds_of_stretches])
+    def joined(self) -> tuple[TextColumn, I64]:
+        """Return all rows in the order of their places, and the places; forget them."""
+        joined = super().joined()
         self.templates.forget(MOST_TEXTS)
-        return joined, bounds
+        return joined
+
+    def text(self) -> bytes:
+        """Return all rows in the order of their places as one text; forget them."""
+        return self.joined()[0].data.tobytes()
 
     def taken(self) -> tuple[I64, list[bytes]]:
         """Return the places of all rows, ascending, and what is written of each; forget them."""
-        places = np.concatenate([np.zeros(0, np.int64), *(places for places, _, _ in self.rows)])
-        text, bounds = self.joined()
-        lines = [text[begin:end] for begin, end in itertools.pairwise(bounds.tolist())]
-        return np.sort(places), lines
+        texts, places = self.joined()
+        return places, [texts.bytes_of(row) for row in range(places.size)]
 
     def put_padding(self, places: I64, sizes: I64) -> None:
         """Write lines of zero bytes between records."""
@@ -410,13 +381,13 @@ class ShownRows:
             assert items.index is not None  # noqa: S101 (they are items)
             places = bounds[row_of_item] + items.index[item_rows]
             texts.put_items(field, items, item_rows, places)
-        data, item_bounds = texts.joined()
-        starts = item_bounds[bounds[:-1]]
-        ends = item_bounds[bounds[1:]]
+        written, _ = texts.joined()
+        starts = written.offsets[bounds[:-1]]
+        ends = written.offsets[bounds[1:]]
         ends_without_comma = np.where(ends > starts, ends - 1, ends)
         # Every other text is a comma, or nothing: it is not used.
         text_bounds = np.stack([starts, ends_without_comma], axis=1).reshape(-1)
-        return self.templates.column(np.frombuffer(data, np.uint8), text_bounds)[::2]
+        return self.templates.column(written.data, text_bounds)[::2]
 
     # --- Numbers of references ------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ class LineReader(BlockReader):
     def _joined(self) -> bytes:
         """Return all lines since the last call, in the order of the file."""
         self._put_objects()
-        return self.texts.joined()[0]
+        return self.texts.text()
 
     def _put_objects(self) -> None:
         """Write the lines of records that were read as objects."""
@@ -290,7 +290,7 @@ def in_pieces(
         start, stop = np.searchsorted(places_of_others, [begin, end]).tolist()
         lines = column_of(texts.templates, lines_of_others[start:stop])
         texts.put(places_of_others[start:stop], (COPIED, lines))
-        yield texts.joined()[0]
+        yield texts.text()
         begin = end
     for plain in records:
         plain.many.own.parts = {}  # parts know the rows of their records, which know them

@@ -54,9 +54,9 @@ EMULATED_FREQUENCY: Final = 1_000_000_000
 """Ticks per second where the counter is a clock of nanoseconds."""
 FREQUENCIES: Final = range(10**6, 10**12)
 """Ticks per second that a counter may have, where nothing else tells a header."""
-OBJECT_SHIFT: Final = 24
-"""From here on the bits of an id number the object, with -fxray-shared (LLVM 20). Of
-its eight bits the flight data recorder keeps four."""
+OBJECT_IDS: Final = 1 << 24
+"""Ids of the functions of one object; from here on they number the object, with -fxray-shared (LLVM
+20). Of the eight bits of that number the flight data recorder keeps four."""
 MAX_OBJECT: Final = 0xFF
 CUT_RECORD_JUMP: Final = 1 << 40
 """Ticks. A NewCPUId or TSCWrap that leads farther away may be one of which compiler-rt's rewinding
@@ -515,6 +515,8 @@ CPU_TSC_AT: Final = place(NewCpu, "tsc").offset
 WRAP_TSC_AT: Final = place(TscWrap, "tsc").offset
 """Where fields of records lie."""
 MAX_FUNCTION_ID: Final = place(Function, "function_id").mask
+MAX_BASIC_FUNCTION: Final = place(BasicFunction, "function_id").mask // 2
+"""Ids of basic mode are signed."""
 
 
 @attrs.frozen
@@ -577,10 +579,6 @@ class Dialect:
         places = Fdr.layout.family.places.values()
         shifts = (kind_place.shift_in(self.mirrored) for kind_place in places)
         return sum(number << shift for number, shift in zip((META, kind), shifts, strict=True))
-
-    def kind_of(self, view: memoryview, at: int) -> int:
-        """Return the kind of the metadata record at ``at``."""
-        return Fdr.layout.family.numbers(view, at, self.order == "big", self.mirrored)[1]
 
 
 # --- Numbers that modules share -------------------------------------------------------------------

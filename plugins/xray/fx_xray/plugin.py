@@ -84,15 +84,20 @@ def sniff_basic(probe: Probe) -> Confidence:
         if probe.has_suffix(SUFFIXES):
             return Confidence.LIKELY
         # A header alone says little: a counter's frequency is what other files do not have there.
-        frequency = int.from_bytes(probe.head[8:16], order)
+        frequency = wire.place(wire.FileHeader, "cycle_frequency").get(
+            probe.head, 0, order == "big"
+        )
         return Confidence.POSSIBLE if frequency in wire.FREQUENCIES else Confidence.NONE
     record = probe.head[wire.HEADER_BYTES : wire.HEADER_BYTES + wire.BASIC_BYTES]
-    function = int.from_bytes(record[4:8], order, signed=True)
+    record_type, kind, function = (
+        wire.place(wire.BasicFunction, name).get(record, 0, order == "big")
+        for name in ("_type", "kind", "function_id")
+    )
     sound = (
         len(record) == wire.BASIC_BYTES
-        and int.from_bytes(record[:2], order) == wire.BASIC_FUNCTION
-        and record[3] <= max(wire.FunctionKind)
-        and function > 0
+        and record_type == wire.BASIC_FUNCTION
+        and kind <= max(wire.FunctionKind)
+        and 0 < function <= wire.MAX_BASIC_FUNCTION
     )
     if sound and (not probe.size % wire.BASIC_BYTES or probe.has_suffix(SUFFIXES)):
         return Confidence.LIKELY
@@ -119,8 +124,11 @@ def _header(probe: Probe, type: int, versions: int) -> tuple[int, ByteOrder] | N
     if len(probe.head) < wire.HEADER_BYTES:
         return None
     for order in _ORDERS:
-        version = int.from_bytes(probe.head[:2], order)
-        if 1 <= version <= versions and int.from_bytes(probe.head[2:4], order) == type:
+        version, header_type = (
+            wire.place(wire.FileHeader, name).get(probe.head, 0, order == "big")
+            for name in ("version", "type")
+        )
+        if 1 <= version <= versions and header_type == type:
             return version, order
     return None
 
@@ -332,6 +340,7 @@ def fx_writers() -> Iterable[Writer]:
             title=PROFILE_TITLE,
             suffixes=PROFILE_SUFFIXES,
             extract=None,  # paths are sums of the whole file
+            salvage=lazy("fx_xray.write.profile:salvage"),
             merge=None,
             accepts=frozenset(),
         ),

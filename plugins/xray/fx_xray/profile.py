@@ -66,7 +66,7 @@ class Block(wire.Record):
     @classmethod
     def fits(cls, data: memoryview, at: int) -> bool:
         """Return whether the size at a byte is one that a block can have."""
-        nbytes = int.from_bytes(data[at : at + 4], "little")
+        nbytes = cls.layout.place("_nbytes").get(data, at)
         return nbytes >= HEADER_BYTES and nbytes % 4 == 0
 
 

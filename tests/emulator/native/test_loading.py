@@ -229,15 +229,15 @@ def test_unknown_names_are_answered_with_near_ones(built: Builder, target: Targe
         program.call("calculat")
 
 
-@pytest.mark.parametrize("step", [1, 7, 61, 997])
+@pytest.mark.parametrize("change", ["flipped", "cut"])
 def test_damaged_files_give_coded_errors(
-    built: Builder, target: Target, tmp_path: Path, step: int
+    built: Builder, target: Target, tmp_path: Path, change: str
 ) -> None:
     data = built(FEATURES, cc="gcc", level="-O2", kind="object").read_bytes()
     path = tmp_path / "damaged.o"
-    for at in range(0, len(data), max(step, len(data) // 40)):
+    for at in range(0, len(data), len(data) // 40):
         damaged = bytearray(data)
         damaged[at] ^= 0xFF
-        path.write_bytes(damaged if step % 2 else damaged[:at])
+        path.write_bytes(damaged if change == "flipped" else damaged[:at])
         with contextlib.suppress(NativeError):
             target.load(path).close()

@@ -174,7 +174,7 @@ def test_equal_contents_are_explored_once(
 def test_schedules_grow_slowly_with_store_buffers(built: Builder) -> None:
     """Takes seconds: the number of schedules is what is tested."""
     path = built(SOURCES / "litmus.c", cc="gcc", level="-O2")
-    counts = [everything(path, "ring", count, "tso")[0].schedules for count in (2, 3, 4, 5)]
+    counts = [everything(path, "ring", count, "tso")[0].schedules for count in (1, 2, 3, 4)]
     growth = [other / one for one, other in itertools.pairwise(counts)]
     assert growth == sorted(growth, reverse=True)
     assert counts[-1] < 1000

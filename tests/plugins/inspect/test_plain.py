@@ -79,6 +79,7 @@ def test_a_value_by_its_selector() -> None:
         ("root/values:none", "selects no properties"),
         ("root/values:*", "selects 6 properties"),
         ("root/values", "properties, not one"),
+        ("root/values:doubel", "did you mean 'root/values:double'"),
         ("", "selector"),
     ],
 )

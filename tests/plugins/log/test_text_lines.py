@@ -165,7 +165,7 @@ def test_texts_that_are_forgotten_are_made_again(monkeypatch: pytest.MonkeyPatch
 
 
 def written(data: bytes) -> bytes:
-    from fxframework.host import Host
+    from fxframework.host import default_host
     from fxframework.registry import parse_options
 
     class Sink:
@@ -174,7 +174,7 @@ def written(data: bytes) -> bytes:
         def write(self, data: Any) -> None:
             self.data += bytes(data)
 
-    host = Host()
+    host = default_host()
     chosen = next(each for each in host.exporters if (each.name, each.accepts) == ("text", "log"))
     sink = Sink()
     with host.open(data, format="log") as capture:

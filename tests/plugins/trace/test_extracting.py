@@ -18,7 +18,8 @@ from fx_trace.read import capture as opening
 from fx_trace.records import ProfilerBacktrace, ThreadRecord
 from fx_trace.write.archive import Archive
 from fx_trace.write.arguments import Koid, Pointer
-from fx_trace.write.extract import extract, followed
+from fx_trace.write.extract import extract
+from fx_trace.write.selected import followed
 from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture

@@ -674,7 +674,7 @@ def test_yaml_says_the_same_as_its_trace(trace: Path) -> None:
 @cases("time", ["ticks", "first", "clock"])
 @cases("trace", [None, NESTED, *ALL.values()], ids=["sample", "nested", *ALL])
 def test_lines_by_columns_are_those_made_one_by_one(trace: Any, time: str) -> None:
-    with opened(sample(60_000) if trace is None else trace) as capture:
+    with opened(sample(16_000) if trace is None else trace) as capture:
         calls, lines = Calls(capture), _TextLines(capture, time, Counter())
         rate = capture.ticks_per_second or 10**9
         seen, last, first = 0, {}, None
@@ -706,7 +706,7 @@ def test_lines_by_columns_are_those_made_one_by_one(trace: Any, time: str) -> No
             assert column.data.tobytes().decode().splitlines() == wanted
             assert places.tolist() == list(range(len(batch)))
             seen += len(batch)
-        assert seen > 5000 or trace is not None
+        assert seen > 1000 or trace is not None
 
 
 def shown_event(lines: _TextLines, batch: Batch, place: int) -> str:

@@ -32,6 +32,7 @@ from fxframework.model.table import Table
 
 from ...bench.shapes.xray import shapes
 from ...cases import cases
+from ...truncations import sizes_of
 from . import model, traces
 from .streams import basic_files, damaged, fdr_files
 from .traces import RARE, WHOLE
@@ -213,11 +214,13 @@ def test_the_model_agrees_on_any_bytes(form: str, data: bytes) -> None:
 
 @cases("name", WHOLE)
 def test_the_model_agrees_on_truncation(name: str) -> None:
-    """At every third byte of two files, so at all places in a word, and in each third of others."""
+    """Around records of two files, and inside one of each kind; in each third of other files."""
     form, data = WHOLE[name]
-    step = 3 if name in ("fdr5-little", "basic3-little") else len(data) // 3 - 2
-    for end in range(0, len(data) + 1, step):
-        check(form, data[:end])
+    sizes = [*range(0, len(data) + 1, len(data) // 3 - 2)]
+    if name in ("fdr5-little", "basic3-little"):
+        sizes = sizes_of(RecordDecoder(form).records(data), inside=5)
+    for size in sizes:
+        check(form, data[:size])
 
 
 @cases("name", shapes())
@@ -249,7 +252,9 @@ def _room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("events", [1, 3])
-@pytest.mark.parametrize("name", ["fdr5-mt-clang16.xray", "basic3-all-clang16.xray"])
+@pytest.mark.parametrize(
+    "name", ["fdr5-thr50us-clang16.xray", "basic3-nofreq-emulated-clang16.xray"]
+)
 def test_batches_are_the_whole_tables_at_every_boundary(
     name: str, events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,9 +71,10 @@ def _refuse(wrong: NDArray[np.bool_], fault: str, **shown: Any) -> None:
     """Check that no row is marked; ``fault`` is filled in with the first one, and its ``shown``."""
     rows = np.flatnonzero(wrong)
     if rows.size:
-        values = {
-            name: column[rows[0]] if np.ndim(column) else column for name, column in shown.items()
-        }
+        first_row = rows[0]
+        values = {}
+        for name, column in shown.items():
+            values[name] = column[first_row] if np.ndim(column) else column
         raise AssertionError(fault.format(row=rows[0], **values))
 
 
@@ -85,7 +86,8 @@ def check_row_offsets(capture: Capture, records: Records) -> None:
             continue
         offsets = table.array("offset")
         if table.name in DETAILS or table.schema.parent_table is not None:
-            wrong = (offsets < 0) | (offsets >= max(capture.source.size, 1))
+            size = max(capture.source.size, 1)
+            wrong = (offsets < 0) | (offsets >= size)
         else:
             wrong = ~np.isin(offsets, begins)
         fault = "row offset: {table} row {row} says offset {offset}, where no record begins"
@@ -96,7 +98,8 @@ def check_record_times(capture: Capture, records: Records) -> None:
     """Check that the ``ns`` of a record is the ``ts`` of its rows."""
     times = {record.offset: getattr(record, "ns", None) for record in records}
     for offset, ns in times.items():
-        is_integer = isinstance(ns, int | np.integer) and not isinstance(ns, bool)
+        is_bool = isinstance(ns, bool)
+        is_integer = isinstance(ns, int | np.integer) and not is_bool
         assert ns is None or is_integer, (
             f"ns of the record at byte {offset} is {ns!r}, not an integer"
         )
@@ -118,7 +121,8 @@ def check_finding_places(capture: Capture, records: Records) -> None:
     for finding in capture.diagnostics:
         if finding.record is None:
             continue
-        assert 0 <= finding.record < max(len(records), 1), (
+        is_record = 0 <= finding.record < max(len(records), 1)
+        assert is_record, (
             f"finding's record: {finding.code} is of record {finding.record}, but there are "
             f"{len(records)} records"
         )
@@ -127,7 +131,8 @@ def check_finding_places(capture: Capture, records: Records) -> None:
         record = records[finding.record]
         # A finding about a truncated record may be at its end.
         end = record.offset + record.nbytes
-        assert record.offset <= finding.offset <= end, (
+        is_inside = record.offset <= finding.offset <= end
+        assert is_inside, (
             f"finding's place: {finding.code} is at byte {finding.offset} of record "
             f"{finding.record}, which is bytes {record.offset} to {end}"
         )
@@ -142,7 +147,8 @@ def check_summary(summary: Summary, capture: Capture, records: Records) -> None:
     counts_by_summary: Counter[str] = Counter()
     for kind, count in summary.kinds.items():
         counts_by_summary[_family(kind)] += count
-    assert (summary.records, counts_by_summary) == (len(records), counts_by_records), (
+    counts_agree = summary.records == len(records) and counts_by_summary == counts_by_records
+    assert counts_agree, (
         f"summary: it counts kinds {dict(summary.kinds)}, {summary.records} in all; there are "
         f"{dict(counts_by_records)}, {len(records)} in all"
     )
@@ -166,7 +172,9 @@ def _check_summary_times(summary: Summary, capture: Capture, records: Records) -
     end_times = []
     for table in event_tables(capture):
         ts = table.array("ts")
-        ends = ts + np.maximum(table.array("dur"), 0) if "dur" in table else ts
+        ends = ts
+        if "dur" in table:
+            ends = ts + np.maximum(table.array("dur"), 0)
         first_times.append(int(ts.min()))
         last_times.append(int(ts.max()))
         end_times.append(int(ends.max()))
@@ -179,10 +187,12 @@ def _check_summary_times(summary: Summary, capture: Capture, records: Records) -
     assert start is not None and end is not None, (  # noqa: PT018 (one fault)
         "summary's times: it has none, although rows have a ts"
     )
-    assert start in {min(first_times), min([*first_times, *record_times])}, (
+    earliest = min([*first_times, *record_times])
+    assert start in {min(first_times), earliest}, (
         f"summary's start is {start}, the least ts of all rows is {min(first_times)}"
     )
-    assert max(last_times) <= end <= max([*end_times, *record_times]), (
+    latest = max([*end_times, *record_times])
+    assert max(last_times) <= end <= latest, (
         f"summary's end is {end}, the last row begins at {max(last_times)} and the last slice "
         f"ends at {max(end_times)}"
     )
@@ -233,7 +243,8 @@ def check_nesting(capture: Capture) -> None:
         limit = capture.request.limits.max_depth or np.iinfo(np.int32).max
         depth_values = {"depth": depth, "parent": parent, "above": parent_depth}
         fault = "depth: slice {row} is at depth {depth}, its parent {parent} at {above}"
-        _refuse(nested & (depth != parent_depth + 1) & (depth < limit), fault, **depth_values)
+        is_wrong_depth = (depth != parent_depth + 1) & (depth < limit)
+        _refuse(nested & is_wrong_depth, fault, **depth_values)
         fault = "depth: slice {row} is at depth {depth}, and has no parent"
         _refuse(~nested & (depth != 0), fault, **depth_values)
         _refuse(dur < -1, "dur of slice {row} is {dur}, below -1", dur=dur)
@@ -245,10 +256,14 @@ def check_nesting(capture: Capture) -> None:
         fault = (
             "nesting: slice {row} {what} its parent {parent}: {ts} ns + {dur} in {its} ns + {long}"
         )
-        _refuse(nested & (ts[parent] > ts), fault, what="begins before", **times)
-        ends_late = (dur[parent] >= 0) & (dur >= 0) & (ts + dur > ts[parent] + dur[parent])
+        begins_early = ts[parent] > ts
+        _refuse(nested & begins_early, fault, what="begins before", **times)
+        both_end = (dur[parent] >= 0) & (dur >= 0)
+        parent_end = ts[parent] + dur[parent]
+        ends_late = both_end & (ts + dur > parent_end)
         _refuse(nested & ends_late, fault, what="ends after", **times)
-        is_on_other_thread = nested & (thread != thread[parent]) & (kind != ASYNC)
+        is_sync = kind != ASYNC
+        is_on_other_thread = nested & is_sync & (thread != thread[parent])
         fault = "nesting: slice {row} is on thread {own}, its parent {parent} on {its}"
         _refuse(is_on_other_thread, fault, parent=parent, own=thread, its=thread[parent])
 
@@ -261,7 +276,8 @@ def check_arguments(capture: Capture) -> None:
         unsigned = args.array("uint")
         codes = args.array("table")
         fault = "int and uint of args row {row} are {int} and {uint}: not the same 64 bits"
-        _refuse(signed.view(np.uint64) != unsigned, fault, int=signed, uint=unsigned)
+        differs = signed.view(np.uint64) != unsigned
+        _refuse(differs, fault, int=signed, uint=unsigned)
         for code in np.unique(codes).tolist():
             name = names.get(code, "")
             of_table = codes == code
@@ -269,7 +285,8 @@ def check_arguments(capture: Capture) -> None:
                 _check_owners(capture.table(name), args.select(of_table))
                 continue
             fault = "args: the table {code} of row {row} is not a standard table"
-            _refuse(of_table & (not name) & (code < OWN_TABLES), fault, code=code)
+            lacks_name = not name
+            _refuse(of_table & lacks_name & (code < OWN_TABLES), fault, code=code)
             fault = "args: row {row} belongs to {name}, which the capture does not fill"
             _refuse(of_table & bool(name) & (args.array("parent") >= 0), fault, name=name)
 
@@ -289,7 +306,8 @@ def _check_owners(owners: Table, args: Table) -> None:
             "args: an argument of the record at byte {offset} belongs to row {parent} of {name}, "
             "which is of the record at byte {its}"
         )
-        wrong = np.isin(offsets, owner_offsets) & (owner_offsets[parents] != offsets)
+        has_owner = np.isin(offsets, owner_offsets)
+        wrong = has_owner & (owner_offsets[parents] != offsets)
         _refuse(wrong, fault, its=owner_offsets[parents], **values)
 
 
@@ -306,8 +324,11 @@ def check_names(capture: Capture) -> None:
             if column.kind != "code":
                 continue
             for code in np.unique(table.array(column.name)).tolist():
-                text = table.pool.bytes_of(code) if 0 <= code < len(table.pool) else b""
-                assert not re.fullmatch(rb"b(['\"]).*\1", text), (
+                text = b""
+                if 0 <= code < len(table.pool):
+                    text = table.pool.bytes_of(code)
+                is_shown_bytes = re.fullmatch(rb"b(['\"]).*\1", text)
+                assert not is_shown_bytes, (
                     f"name: {table.name}.{column.name} has {text.decode()!r}, which Python shows "
                     "of bytes; intern the bytes themselves"
                 )
@@ -329,7 +350,8 @@ def check_enumerations(capture: Capture) -> None:
     for counters in _tables(capture, "counters"):
         exact_value = counters.array("value_int")
         value = counters.array("value")
-        differs = (exact_value != value) & (exact_value.view(np.uint64) != value)
+        differs_as_signed = exact_value != value
+        differs = differs_as_signed & (exact_value.view(np.uint64) != value)
         fault = "counters row {row}: value is {value}, the exact value_int {exact}"
         _refuse(counters.array("is_int") & differs, fault, value=value, exact=exact_value)
 

@@ -87,8 +87,9 @@ def widen(column: str) -> Change:
 
     def wider(table: Table) -> Table:
         columns = {name: table[name] for name in table.columns}
-        columns[column] = np.arange(1, len(table) + 1, dtype=np.int64)
-        return Table(table.schema.extended(extra), len(table), columns, table.pool)
+        rows = len(table)
+        columns[column] = np.arange(1, rows + 1, dtype=np.int64)
+        return Table(table.schema.extended(extra), rows, columns, table.pool)
 
     def prepare(capture: Capture) -> None:
         schemas = {key: schema.extended(extra) for key, schema in capture.schemas.items()}
@@ -102,7 +103,9 @@ def without(table: str, row: int) -> Change:
     """Remove a row and its arguments; rows that refer to it refer to its parent, if it has one."""
 
     def prepare(capture: Capture) -> None:
-        parent_row = int(capture.table(table).array("parent")[row]) if table == "slices" else -1
+        parent_row = -1
+        if table == "slices":
+            parent_row = int(capture.table(table).array("parent")[row])
 
         def renumbered(rows: NDArray[np.int64]) -> NDArray[np.int64]:
             rows = np.where(rows == row, parent_row, rows)
@@ -116,7 +119,8 @@ def without(table: str, row: int) -> Change:
                 changed["row"] = renumbered(part.array("row"))
             elif whole.name == "args":
                 code = TABLE_CODES[table]
-                is_of_row = (whole.array("table") == code) & (whole.array("parent") == row)
+                is_of_table = whole.array("table") == code
+                is_of_row = is_of_table & (whole.array("parent") == row)
                 part = whole.select(~is_of_row)
                 parent = part.array("parent")
                 of_table = part.array("table") == code
@@ -164,7 +168,8 @@ def alter(table: str, column: str) -> Change:
     def altered(whole: Table) -> ColumnData:
         old_values = whole[column]
         if column in REFERENCES or not isinstance(old_values, np.ndarray) or old_values.ndim > 1:
-            return whole.select(np.arange(len(whole))[::-1])[column]
+            last_first = np.arange(len(whole))[::-1]
+            return whole.select(last_first)[column]
         schema = whole.schema.column(column)
         if schema.kind == "code":
             return _appended(whole, column, b"~")
@@ -203,7 +208,8 @@ def enlarge(table: str, column: str) -> Change:
 
     def larger(whole: Table) -> ColumnData:
         values = whole.array(column)
-        return np.where(values >= 0, values + values.dtype.type(1 << 32), values)
+        beyond_32_bits = values + values.dtype.type(1 << 32)
+        return np.where(values >= 0, beyond_32_bits, values)
 
     return _in_column(table, column, larger)
 

@@ -111,9 +111,9 @@ def differences(actual: Any, expected: Any, place: str = "") -> Iterator[str]:
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         for key in {**expected, **actual}:
             inner_place = f"{place}.{key}" if place else str(key)
-            yield from differences(
-                actual.get(key, MISSING), expected.get(key, MISSING), inner_place
-            )
+            actual_value = actual.get(key, MISSING)
+            expected_value = expected.get(key, MISSING)
+            yield from differences(actual_value, expected_value, inner_place)
     elif isinstance(actual, list | tuple) and isinstance(expected, list | tuple):
         for number, both in enumerate(zip(actual, expected, strict=False)):
             yield from differences(*both, f"{place}[{number}]")
@@ -131,15 +131,15 @@ def differences(actual: Any, expected: Any, place: str = "") -> Iterator[str]:
             f"{len(expected)}: {actual_bytes} in place of {expected_bytes}"
         )
     elif actual != expected:
-        yield f"{place} is {short(actual)}, not {short(expected)}{unit_remark(actual, expected)}"
+        remark = unit_remark(actual, expected)
+        yield f"{place} is {short(actual)}, not {short(expected)}{remark}"
 
 
 def check_same(actual: Any, expected: Any, what: str) -> None:
     """Check that values are equal; the error shows the first difference."""
     if actual != expected:
-        raise AssertionError(
-            f"{what}: {next(differences(actual, expected), 'they are of different types').strip()}"
-        )
+        first_difference = next(differences(actual, expected), "they are of different types")
+        raise AssertionError(f"{what}: {first_difference.strip()}")
 
 
 def check_cover(places: list[tuple[int, int]], data: bytes) -> None:
@@ -167,7 +167,8 @@ def check_damage_codes(records: Iterable[Record], rules: Catalogue) -> None:
     for record in records:
         if kind_of(record) == "damaged":
             code = record.to_json().get("code")
-            assert code is None or code in rules or code in FRAMEWORK_RULES, (
+            is_known = code is None or code in rules or code in FRAMEWORK_RULES
+            assert is_known, (
                 f"the damaged record at byte {record.offset} has the code {code!r}, of no catalogue"
             )
 
@@ -175,12 +176,11 @@ def check_damage_codes(records: Iterable[Record], rules: Catalogue) -> None:
 def check_findings(capture: Capture, rules: Catalogue) -> None:
     """Check that findings are catalogued and lie in the file."""
     for finding in capture.diagnostics:
-        assert finding.code in rules or finding.code in FRAMEWORK_RULES, (
-            f"finding {finding.code} is in no catalogue"
-        )
-        assert finding.offset is None or 0 <= finding.offset <= capture.source.size, (
-            f"finding {finding.code} is at byte {finding.offset} of {capture.source.size}"
-        )
+        is_known = finding.code in rules or finding.code in FRAMEWORK_RULES
+        assert is_known, f"finding {finding.code} is in no catalogue"
+        size = capture.source.size
+        is_inside = finding.offset is None or 0 <= finding.offset <= size
+        assert is_inside, f"finding {finding.code} is at byte {finding.offset} of {size}"
 
 
 def findings_of(capture: Capture, least: Severity) -> list[Diagnostic]:
@@ -194,11 +194,11 @@ def check_table(table: Table, size: int) -> None:
     for column in table.schema.all_columns:
         _check_column(table, column, size)
     if not table.schema.plain:
-        assert np.array_equal(table.array("row"), np.arange(len(table))), (
-            f"table {table.name}: `row` does not count its rows from 0"
-        )
+        counts_rows = np.array_equal(table.array("row"), np.arange(len(table)))
+        assert counts_rows, f"table {table.name}: `row` does not count its rows from 0"
         offsets = table.array("offset")
-        assert not len(table) or (offsets.min() >= 0 and offsets.max() < max(size, 1)), (
+        is_inside = (offsets >= 0) & (offsets < max(size, 1))
+        assert is_inside.all(), (
             f"table {table.name}: `offset` of a row is outside of the {size} bytes of the file"
         )
 
@@ -212,19 +212,22 @@ def check_tables(capture: Capture, size: int) -> None:
 def _check_column(table: Table, column: Column, size: int) -> None:
     column_text = f"column {table.name}.{column.name}"
     data = table[column.name]
-    assert len(data) == len(table), f"{column_text} has {len(data)} values of {len(table)} rows"
+    rows = len(table)
+    assert len(data) == rows, f"{column_text} has {len(data)} values of {rows} rows"
     if column.kind == "text":
         assert isinstance(data, TextColumn), f"{column_text} is not a TextColumn"
-        assert data.offsets.dtype == np.int64, f"{column_text}: offsets are {data.offsets.dtype}"
-        assert np.all(np.diff(data.offsets) >= 0), f"{column_text}: offsets go back"
-        assert int(data.offsets[-1]) <= data.data.size, f"{column_text} reaches beyond its text"
+        offsets = data.offsets
+        assert offsets.dtype == np.int64, f"{column_text}: offsets are {offsets.dtype}"
+        assert np.all(np.diff(offsets) >= 0), f"{column_text}: offsets go back"
+        assert int(offsets[-1]) <= data.data.size, f"{column_text} reaches beyond its text"
         return
     values = np.asarray(data)
     # A place of bytes, or of items: an offset and a length.
     is_pairs = column.kind in {"bytes", "array"}
     shape = (len(table), 2) if is_pairs else (len(table),)
     assert values.shape == shape, f"{column_text} has shape {values.shape}"
-    dtype = np.dtype({"code": "i4", "bytes": "i8", "array": "i8"}.get(column.kind, column.kind))
+    dtype_of_kind = {"code": "i4", "bytes": "i8", "array": "i8"}
+    dtype = np.dtype(dtype_of_kind.get(column.kind, column.kind))
     assert values.dtype == dtype, f"{column_text} is {values.dtype}, not {dtype}"
     if column.kind == "bytes" and len(table):
         assert values.min() >= 0, f"{column_text} has a place below 0"

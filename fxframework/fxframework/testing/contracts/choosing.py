@@ -29,14 +29,16 @@ def selections_of(capture: Capture) -> Iterator[Selection]:
     yield Selection(stop_ns=middle_ns)
     yield Selection(start_ns=middle_ns)
     if len(moments) > 3:
-        yield Selection(start_ns=int(moments[1]), stop_ns=int(moments[-1]))
+        second_moment = int(moments[1])
+        yield Selection(start_ns=second_moment, stop_ns=int(moments[-1]))
     yield Selection(start_ns=first_ns, stop_ns=first_ns + 1)
     for label in list(thread_labels(capture).values())[:2]:
         yield Selection(threads=(label,))
     if "slices" in capture.schemas and len(capture.table("slices")):
         slices = capture.table("slices")
         lengths = np.sort(slices.array("dur"))
-        yield Selection(min_duration_ns=max(int(lengths[len(lengths) // 2]), 0) + 1)
+        middle_length = int(lengths[len(lengths) // 2])
+        yield Selection(min_duration_ns=max(middle_length, 0) + 1)
         names = [name for name in slices.texts("name")[:1] if name is not None]
         yield Selection(exclude_functions=tuple(map(glob_of, names)))
 
@@ -73,14 +75,16 @@ def check_extract(
         extracted = Counter(_compared(output.table(name)))
         missing_rows = expected - extracted
         # A record of which a row is kept may come along with its other rows.
-        with_their_records = whole.select(np.isin(whole.array("offset"), list(records)))
+        is_of_records = np.isin(whole.array("offset"), list(records))
+        with_their_records = whole.select(is_of_records)
         extra_rows = extracted - (expected | Counter(_compared(with_their_records)))
         assert not extra_rows, (
             f"{part_of}: {name} has {extra_rows.total()} rows outside of the part, such as "
             f"{next(iter(extra_rows))}"
         )
         excused -= missing_rows.total()
-        assert not missing_rows or excused >= 0, (
+        are_excused = not missing_rows or excused >= 0
+        assert are_excused, (
             f"{part_of}: {name} lacks {missing_rows.total()} rows of the part, more than its "
             f"`dropped` counts, such as {next(iter(missing_rows))}"
         )

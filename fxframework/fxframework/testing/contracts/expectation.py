@@ -84,8 +84,9 @@ def check_capture(capture: Capture, sample: Sample) -> None:
         assert name in capture.tables, f"tables: {sample.name} has no table {name}"
     for name, expected_rows in expected.values.items():
         rows = plain_rows(capture, name, len(expected_rows))
-        assert len(rows) == len(expected_rows), (
-            f"rows: {sample.name} has {len(rows)} rows of {name}, not {len(expected_rows)} or more"
+        least = len(expected_rows)
+        assert len(rows) == least, (
+            f"rows: {sample.name} has {len(rows)} rows of {name}, not {least} or more"
         )
         table = capture.table(name)
         # Rows have doubles as their bits, to compare them; here they are numbers.
@@ -116,7 +117,8 @@ def check_capture(capture: Capture, sample: Sample) -> None:
 
 
 def _same(what: str, actual: Any, expected: Any) -> None:
-    assert actual == expected, f"{what} {actual!r}, not {expected!r}{unit_remark(actual, expected)}"
+    remark = unit_remark(actual, expected)
+    assert actual == expected, f"{what} {actual!r}, not {expected!r}{remark}"
 
 
 # --- Rows as plain values ----------------------------------------------------------------------

@@ -96,9 +96,10 @@ class ExporterContract(Sessions):
     def test_every_sample_is_exported(self) -> None:
         """The exporter accepts every sample, gives a valid output, and names what it drops."""
         for sample, capture in self._opened():
+            table_names = ", ".join(capture.tables)
             assert self._takes(capture), (
                 f"accepts: exporter {self.name} does not take {sample.name}, which has "
-                f"{', '.join(capture.tables)}"
+                f"{table_names}"
             )
             output, _ = self._written(self._input(sample))
             assert output, f"output: {sample.name} gives no bytes"
@@ -206,7 +207,8 @@ class ExporterContract(Sessions):
                 is_counted = dropped != usual_outcome[1]  # what is cut
                 if outcome_a == outcome_b and not is_counted:
                     # The same is right only for a column that is not written at all.
-                    assert self._outcome(input, alter(*place)) == usual_outcome, (
+                    outcome = self._outcome(input, alter(*place))
+                    assert outcome == usual_outcome, (
                         f"output: {'.'.join(place)} is not written whole: {what} give the same "
                         "output"
                     )
@@ -261,7 +263,8 @@ class ExporterContract(Sessions):
         input = self._input(self._small()[0])
         for option in self.exporter.options:
             if option.type is bool:
-                options = {**self.options, option.name: not self._options()[option.name]}
+                default = self._options()[option.name]
+                options = {**self.options, option.name: not default}
                 with tolerating(FxError):
                     output, _ = self._written(input, options=options)
                     assert output, f"option {option.name}: the other way, it gives no bytes"

@@ -72,7 +72,8 @@ class GeneratedCapture(Capture):
         now = 1000
         kinds = self._chance.choices(list(KINDS), list(KINDS.values()), k=EVENTS)
         for kind in ["begin", "begin", *kinds]:
-            now = self._event(kind, now, self._chance.randrange(len(THREADS)))
+            thread = self._chance.randrange(len(THREADS))
+            now = self._event(kind, now, thread)
         while self._stacks[0]:
             now = self._event("end", now, 0)
         self._event("begin", now, 1)
@@ -111,7 +112,8 @@ class GeneratedCapture(Capture):
             "name": f"event {number % NAMES}",
         }
         if kind == "begin":
-            row = self._rows.begin(thread, offset, **common, id=0, args=self._arguments(offset))
+            arguments = self._arguments(offset)
+            row = self._rows.begin(thread, offset, **common, id=0, args=arguments)
             stack.append((row, now))
         elif kind == "complete":
             length = next_time - now
@@ -152,4 +154,5 @@ class GeneratedCapture(Capture):
     def _arguments(self, offset: int) -> dict[str, Any]:
         """Return some arguments for the event of a record."""
         arguments = {"size": self._chance.randrange(1 << 30), "file": f"file {offset}"}
-        return dict(list(arguments.items())[: self._chance.randrange(3)])
+        count = self._chance.randrange(3)
+        return dict(list(arguments.items())[:count])

@@ -45,11 +45,13 @@ from fxframework.testing.strategies import byte_strings, every_truncation
 
 __all__ = ["FOREIGN", "ReaderContract"]
 
+CUT = 512
+"""Size of a sample that is truncated, at most, if there is a sample as small."""
 EDGE = (-1, 0, 1)
-"""Where a sample is truncated: at these distances from the beginning of each record, ..."""
+"""Where a sample is truncated: at these distances from the begin of a record of a new form, ..."""
 APART = 3
-"""... and after every so many bytes inside the first record of each kind. Multiples of 3, as of any
-odd number, reach all places in a word."""
+"""... and after every so many bytes inside it. Multiples of 3, as of any odd number, reach all
+places in a word."""
 MOST_INSIDE = 64
 """Truncations inside a long record, about."""
 FOREIGN: Mapping[str, bytes] = {
@@ -103,8 +105,9 @@ class ReaderContract(Requests):
             assert has_own_docstring, (
                 f"{capture_class.__name__} has no docstring that says what it is"
             )
-            assert capture.format == self.format, (
-                f"format: the capture has {capture.format!r}, the reader {self.format!r}"
+            format = capture.format
+            assert format == self.format, (
+                f"format: the capture has {format!r}, the reader {self.format!r}"
             )
             for name, schema in capture.schemas.items():
                 assert name == schema.name, (
@@ -156,7 +159,8 @@ class ReaderContract(Requests):
     # --- Sniffing --------------------------------------------------------------------------
 
     def _sniff(self, data: bytes, name: str = "") -> Confidence:
-        confidence = self.reader.sniff(Probe(head=data[:HEAD], size=len(data), name=name))
+        probe = Probe(head=data[:HEAD], size=len(data), name=name)
+        confidence = self.reader.sniff(probe)
         assert isinstance(confidence, Confidence), f"sniff gives {confidence!r}, not a Confidence"
         return confidence
 
@@ -164,8 +168,9 @@ class ReaderContract(Requests):
         """The sniffer returns the expected confidence for each sample."""
         for sample in self.samples():
             confidence = self._sniff(sample.data, sample.name)
-            assert confidence is sample.confidence, (
-                f"sniff: {sample.name} is {confidence.name}, not {sample.confidence.name}"
+            expected = sample.confidence
+            assert confidence is expected, (
+                f"sniff: {sample.name} is {confidence.name}, not {expected.name}"
             )
 
     def test_sniff_leaves_others_alone(self) -> None:
@@ -176,17 +181,20 @@ class ReaderContract(Requests):
                 f"sniff: bytes of another format ({name}) are {confidence.name}, not NONE"
             )
             for suffix in self.reader.suffixes:
-                assert self._sniff(data, f"x{suffix}") is not Confidence.CERTAIN, (
+                confidence = self._sniff(data, f"x{suffix}")
+                assert confidence is not Confidence.CERTAIN, (
                     f"sniff: bytes of another format ({name}) are CERTAIN under {suffix}"
                 )
 
     def test_sniff_never_raises(self) -> None:
         """Any bytes get a confidence; a prefix of a sample gets no more than the whole."""
         samples = list(self.samples())
-        self._try(byte_strings([sample.data[:512] for sample in samples]), self._sniff)
+        heads = [sample.data[:512] for sample in samples]
+        self._try(byte_strings(heads), self._sniff)
         for sample in samples:
             for head in itertools.islice(every_truncation(sample.data), 256):
-                assert self._sniff(head) <= sample.confidence, (
+                confidence = self._sniff(head)
+                assert confidence <= sample.confidence, (
                     f"sniff: {len(head)} bytes of {sample.name} are surer than the whole"
                 )
 
@@ -245,9 +253,8 @@ class ReaderContract(Requests):
                         where = f"batches of {name} by {size} rows, {sample.name}"
                         batches = list(capture.batches(name, size))
                         sizes = [len(part) for part in batches]
-                        sizes_fit = (
-                            all(0 < rows_in <= size for rows_in in sizes) and sum(sizes) == rows
-                        )
+                        are_within = all(0 < rows_in <= size for rows_in in sizes)
+                        sizes_fit = are_within and sum(sizes) == rows
                         assert sizes_fit, f"{where}: they have {sizes[:8]} rows, the table {rows}"
                         joined = [rows_of(part) for part in batches]
                         for column, values in tables[name].items():
@@ -261,7 +268,8 @@ class ReaderContract(Requests):
             with self._open(sample.data) as capture:
                 records = capture.records()
                 json_records = [record.to_json() for record in itertools.islice(records, 1)]
-                backwards = {name: rows_of(capture.table(name)) for name in capture.tables[::-1]}
+                last_first = capture.tables[::-1]
+                backwards = {name: rows_of(capture.table(name)) for name in last_first}
                 tables_again = tables_of(capture)
                 json_records += [record.to_json() for record in records]
             what = f"order: views of {sample.name} that are asked for in another order, or again"
@@ -446,18 +454,28 @@ class ReaderContract(Requests):
     def test_truncation_keeps_the_records_before_it(self) -> None:
         """A truncated sample keeps the whole records before the cut, or is refused.
 
-        A sample is truncated around the edges of its records, and at every third byte inside the
-        first of each kind.
+        A sample is truncated inside every record, and of the first of each form also around its
+        edges and at every third byte.
         """
-        sample = self._small()[-1]
+        small_samples = self._small()
+        tiny_samples = [sample for sample in small_samples if len(sample.data) <= CUT]
+        sample = (tiny_samples or small_samples)[-1]
         size = len(sample.data)
         with self._open(sample.data) as capture:
             records = shown_of(capture)
             events = _event_places(capture, records)
-        ends = {record["offset"] + distance for record in records for distance in EDGE} | {size - 1}
-        for record in {record["record"]: record for record in reversed(records)}.values():
+        ends = {size - 1}
+        known_forms = set()
+        for record in records:
+            offset = record["offset"]
+            form = (record["record"], record.get("kind"), tuple(record))
+            if form in known_forms:
+                ends.add(offset + 1)
+                continue
+            known_forms.add(form)
+            ends |= {*(offset + distance for distance in EDGE), offset + record["nbytes"] - 1}
             apart = max(APART, record["nbytes"] // MOST_INSIDE | 1)
-            ends |= {*range(record["offset"], record["offset"] + record["nbytes"], apart)}
+            ends |= {*range(offset, offset + record["nbytes"], apart)}
         for end in sorted(ends):
             if 0 <= end < size:
                 self._check_cut(sample.data[:end], records, events)
@@ -492,7 +510,8 @@ class ReaderContract(Requests):
         for begin, end in events:
             # White space alone is not the beginning of an event.
             is_cut = begin < len(data) < end and bool(data[begin:].strip())
-            assert not is_cut or begin in begins_of_cut or says_loss, (
+            is_accounted_for = begin in begins_of_cut or says_loss
+            assert not is_cut or is_accounted_for, (
                 f"{what}: an event that began at {begin} is lost, and no finding of DATA_LOSS "
                 "says so"
             )
@@ -529,7 +548,8 @@ class ReaderContract(Requests):
                     read_all(capture)
 
             peak = peak_of(read)
-            assert peak <= base + per_byte * len(data), (
+            most_memory = base + per_byte * len(data)
+            assert peak <= most_memory, (
                 f"memory: {len(data)} damaged bytes took {peak:,} bytes of memory"
             )
 
@@ -574,8 +594,9 @@ def _event_places(capture: Capture, records: Sequence[Mapping[str, Any]]) -> lis
     begins = {
         offset for table in event_tables(capture) for offset in table.array("offset").tolist()
     }
-    return [
-        (record["offset"], record["offset"] + record["nbytes"])
-        for record in records
-        if record["offset"] in begins
-    ]
+    extents = []
+    for record in records:
+        offset = record["offset"]
+        if offset in begins:
+            extents.append((offset, offset + record["nbytes"]))
+    return extents

@@ -59,7 +59,8 @@ class Refusing(Writing):
             self._check_refused(record)
 
     def _check_refused(self, record: Json, code: str | None = None) -> None:
-        error = self._refusal(self._open_writer(Sink.memory(), self._options({})), record)
+        writer = self._open_writer(Sink.memory(), self._options({}))
+        error = self._refusal(writer, record)
         outcome = "was written" if error is None else f"is refused with {error.code}"
         is_as_expected = error is not None and code in {None, error.code}
         assert is_as_expected, f"{short(record)} {outcome}, not refused with {code or 'a code'}"
@@ -69,7 +70,8 @@ class Refusing(Writing):
         long_stream = self._streams()[0]
         stream = attrs.evolve(long_stream, json_records=long_stream.json_records[:40])
         file_bytes = self._bytes_of(stream.json_records, stream.options)
-        refused = [*(record for record, _ in self.refused()), *NO_RECORDS]
+        refused = [record for record, _ in self.refused()]
+        refused += NO_RECORDS
         for count in sorted({0, len(stream.json_records) // 2, len(stream.json_records)}):
             self._check_no_effect(stream, count, refused, file_bytes)
 
@@ -121,7 +123,8 @@ class Refusing(Writing):
             if self._refusal(writer, edited) is not None:
                 refused.append(edited)
                 continue
-            edit_text = f"{record['record']} with {'.'.join(map(str, path))} {short(value)}"
+            path_text = ".".join(map(str, path))
+            edit_text = f"{record['record']} with {path_text} {short(value)}"
             is_unknown_field = ADDED in path and value is not MISSING
             assert not is_unknown_field, f"{edit_text}: a field that no record has is not refused"
             writer.close()
@@ -188,14 +191,17 @@ class Refusing(Writing):
             return  # a value of an enumeration, shown by name
         if read_value is MISSING and not value and type(value) is type(old_value):
             without = _edited(stream.json_records[number], path, MISSING)
-            default_bytes = self._bytes_of([*stream.json_records[:number], without], stream.options)
+            records_without = [*stream.json_records[:number], without]
+            default_bytes = self._bytes_of(records_without, stream.options)
             check_same(output, default_bytes, f"{where}, which is not shown, beside no such field")
             return  # the default value of an omitted field
         if read_value is MISSING:
-            unchanged = self._bytes_of(stream.json_records[: number + 1], stream.options)
+            records_so_far = stream.json_records[: number + 1]
+            unchanged = self._bytes_of(records_so_far, stream.options)
             if output != unchanged:
                 return  # it took effect, and made the record one of another form
-        assert self._without_derived(read_value) == self._without_derived(value), (
+        read_fields = self._without_derived(read_value)
+        assert read_fields == self._without_derived(value), (
             f"{where}: accepted, but read again it is {short(read_value)}"
         )
 
@@ -211,7 +217,9 @@ class Refusing(Writing):
             raise AssertionError(f"{short(record)} raises {what}") from error
         what = f"{short(record)} is refused with {refused.code}"
         code = refused.code
-        rule = self.rules[code] if code in self.rules else FRAMEWORK_RULES.get(code)
+        rule = FRAMEWORK_RULES.get(code)
+        if code in self.rules:
+            rule = self.rules[code]
         assert rule is not None, f"{what}, which is in no catalogue"
         assert rule.severity is Severity.ERROR, f"{what}, whose severity is {rule.severity.word}"
         assert refused.message, f"{what}, without a message"

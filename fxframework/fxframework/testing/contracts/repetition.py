@@ -91,9 +91,11 @@ def digest_of(capture: Capture) -> dict[str, Any]:
 
 def hashes_of(digest: Mapping[str, Any]) -> dict[str, str]:
     """Return a hash of each part of a digest."""
-    return {
-        name: hashlib.sha256(repr(value).encode()).hexdigest() for name, value in digest.items()
-    }
+    hashes = {}
+    for name, value in digest.items():
+        shown_bytes = repr(value).encode()
+        hashes[name] = hashlib.sha256(shown_bytes).hexdigest()
+    return hashes
 
 
 # --- Threads ------------------------------------------------------------------------------------
@@ -117,7 +119,8 @@ def _check_in_threads(
 def answer(request: Mapping[str, Any]) -> dict[str, str]:
     """Answer a request in the other process: hashes by name, or an ``error``."""
     try:
-        sys.path[:0] = [folder for folder in request["path"] if folder not in sys.path]
+        new_folders = [folder for folder in request["path"] if folder not in sys.path]
+        sys.path[:0] = new_folders
         (reader,) = descriptors(request["plugin"], "reader", request["format"])
         with open_bytes(reader, bytes.fromhex(request["data"])) as capture:
             if "exporter" not in request:
@@ -189,9 +192,9 @@ class Repetition(Captures):
     def test_files_do_not_disturb_each_other(self) -> None:
         """A file reads the same before and after another one, and while another one is open."""
         small_samples = self._small()[:4]
-        digests = [
-            (sample, self._digest(sample.data)) for sample in (*small_samples, small_samples[0])
-        ]
+        # The first one again, after all others: none of them may have changed anything.
+        samples_in_turn = (*small_samples, small_samples[0])
+        digests = [(sample, self._digest(sample.data)) for sample in samples_in_turn]
         for sample, digest in reversed(digests):
             what = f"{sample.name} reads differently once other files were read"
             check_same(self._digest(sample.data), digest, what)
@@ -300,9 +303,11 @@ class Repetition(Captures):
                 break
             begin = time.process_time()
             with self._open(data) as capture:
-                peaks.append((len(data), peak_of(functools.partial(_read_batches, capture))))
+                peak = peak_of(functools.partial(_read_batches, capture))
+                peaks.append((len(data), peak))
             # A slow reader is not tried with larger samples; the ones so far have to show it.
-            is_slow = time.process_time() - begin > SLOW and len(peaks) > 1
+            seconds_spent = time.process_time() - begin
+            is_slow = seconds_spent > SLOW and len(peaks) > 1
             if len(peaks) > 1 and growth(peaks) < 1:
                 return
         if len(peaks) < len(STREAMED) and (len(peaks) < 2 or growth(peaks) < STEEP):

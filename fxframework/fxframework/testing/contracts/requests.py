@@ -47,7 +47,8 @@ class Requests(Repetition):
                 yield bytes(data[: chance.randrange(len(data))])
                 continue
             for _ in range(1 + len(data) // 24):
-                data[chance.randrange(len(data))] ^= chance.choice((0xFF, 0x80, 0x01, 0x40))
+                place = chance.randrange(len(data))
+                data[place] ^= chance.choice((0xFF, 0x80, 0x01, 0x40))
             yield bytes(data)
 
     def _own(self, capture: Capture) -> dict[str, int]:
@@ -91,7 +92,8 @@ class Requests(Repetition):
         assert counts_with_limit == counts, (
             f"max_findings=1 changes the counts: {counts_with_limit} in place of {counts}"
         )
-        unobserved = sorted(counts.keys() - {finding.code for finding in observed})
+        observed_codes = {finding.code for finding in observed}
+        unobserved = sorted(counts.keys() - observed_codes)
         codes = ", ".join(unobserved)
         assert not unobserved, f"the observer is not called for {codes}: {MAKE_DIAGNOSTICS}"
 

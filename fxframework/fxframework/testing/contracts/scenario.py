@@ -149,7 +149,8 @@ class ScenarioContract(Contract):
     def _edited(self, place: Place, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document of a scenario with changed parameters."""
         document = tomllib.loads(place.scenario)
-        functools.reduce(operator.getitem, place.keys, document).update(copy.deepcopy(changes))
+        edited_step = functools.reduce(operator.getitem, place.keys, document)
+        edited_step.update(copy.deepcopy(changes))
         return document
 
     def _faults(self, document: dict[str, Any]) -> dict[str, str]:
@@ -252,7 +253,8 @@ class ScenarioContract(Contract):
                     f"the others; refused were {sorted(faults)}"
                 )
                 for message in messages:
-                    assert not re.match(r"[A-Z]\w*Error: |KeyError|AttributeError", message), (
+                    is_python_error = re.match(r"[A-Z]\w*Error: |KeyError|AttributeError", message)
+                    assert not is_python_error, (
                         f"parameter {key} of {self.name} is refused by {message!r}: raise "
                         "ValueError with a message for the user"
                     )
@@ -260,11 +262,11 @@ class ScenarioContract(Contract):
     def test_refused_parameters_say_why(self) -> None:
         """The parameters of refused() are refused before anything runs."""
         for changes, word in some(self.refused(), "refused() gives none"):
-            faults = self._faults(self._edited(self._places()[0], changes))
+            edited_scenario = self._edited(self._places()[0], changes)
+            faults = self._faults(edited_scenario)
             assert faults, f"{self.name} takes {dict(changes)}, which refused() gives"
-            assert any(word in message for message in faults.values()), (
-                f"{self.name} refuses {dict(changes)} without {word!r}: {faults}"
-            )
+            is_said = any(word in message for message in faults.values())
+            assert is_said, f"{self.name} refuses {dict(changes)} without {word!r}: {faults}"
 
     def test_odd_values_end_in_coded_errors(self) -> None:
         """Boundary values give an outcome or a coded error."""
@@ -277,7 +279,8 @@ class ScenarioContract(Contract):
                     continue
                 report = replay(scenario, host=self._host())
                 for step in report.steps:
-                    assert step.error is None or deliberate(step.error), (
+                    is_deliberate = step.error is None or deliberate(step.error)
+                    assert is_deliberate, (
                         f"{self.name} with {key} = {value!r} ends in {step.message}: raise a coded "
                         "error, or refuse the parameter"
                     )

@@ -51,7 +51,9 @@ class _Outputs(dict[str, bytes]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return an output, like ``[]``."""
-        return super().get(name, default) if name != self._broken else self[name]
+        if name == self._broken:
+            return self[name]
+        return super().get(name, default)
 
 
 class StepContract(ScenarioContract):
@@ -79,9 +81,8 @@ class StepContract(ScenarioContract):
         """A step returns None or an Outcome with a one-line message and JSON facts."""
         for run, step in self._before():
             outcome = step.kind.run(step.parameters, run)
-            assert outcome is None or isinstance(outcome, Outcome), (
-                f"{self.name} returns {outcome!r}, not an Outcome"
-            )
+            is_outcome = outcome is None or isinstance(outcome, Outcome)
+            assert is_outcome, f"{self.name} returns {outcome!r}, not an Outcome"
             if outcome is None:
                 continue
             message = outcome.message
@@ -187,7 +188,8 @@ class StepContract(ScenarioContract):
     def _references(self) -> Iterator[tuple[Place, attrs.Attribute[Any], str]]:
         """Yield the parameters that name a device, capture or output, with the names."""
         for place in self._places():
-            step = self._parse(place.scenario).steps[place.keys[1]]
+            scenario = self._parse(place.scenario)
+            step = scenario.steps[place.keys[1]]
             for field, name in named_values(step.parameters):
                 if field.metadata.get("refers", "file") != "file":
                     yield place, field, name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from fx_inspect.read.walk import (
     texts_of,
     walk,
 )
-from fxframework.errors import UsageError
+from fxframework.errors import UsageError, did_you_mean
 from fxframework.kit.json_fields import CANONICAL_NAN, bits_of, special_double
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture, Entry
@@ -42,6 +43,8 @@ LONGEST_TEXT: Final = 1 << 10
 """Longest string of an array shown in full, in bytes."""
 NAME_SHOWN: Final = 64
 """Characters shown of a longer name; SHOWN is the number of names of a longer path."""
+MOST_SUGGESTED: Final = 1000
+"""Properties whose selectors may be suggested; comparing many more takes seconds."""
 LONG: Final = 256
 """Length in bytes from which equal strings share one object."""
 
@@ -94,7 +97,9 @@ def exact(pool: StringPool, *, distinct: bool) -> Callable[[Table, Slots], list[
 
     def numbers(slots: Sequence[int | float]) -> Any:
         # The sum is finite only if every slot is.
-        return list(slots) if math.isfinite(sum(slots)) else [number(slot) for slot in slots]
+        if math.isfinite(sum(slots)):
+            return list(slots)
+        return [number(slot) for slot in slots]
 
     values: Values[Any] = Values(
         double=number,
@@ -150,7 +155,8 @@ def entries(capture: Capture, *, distinct: bool = False) -> Iterator[Entry]:
             if link.state != EXPANDED:
                 kind = f"{link.disposition} link"
                 content = texts[link.content]
-                yield Entry(f"{path}:{names[link.name]}", kind, content, link.offset)
+                path_of_link = f"{path}:{names[link.name]}"
+                yield Entry(path_of_link, kind, content, link.offset)
 
 
 def _texts(pool: StringPool, make: Callable[[str], str], *, distinct: bool) -> Mapping[int, str]:
@@ -280,10 +286,14 @@ def plain_value(capture: Capture, selector: str) -> Any:
     chosen = capture.choose([selector])
     nodes = walk(chosen, plain_values(capture))
     values = [value for node in nodes for _, value in node.properties]
-    if len(values) != 1:
-        raise UsageError(
-            f"{selector!r} selects {len(values) or 'no'} properties, not one",
-            path=capture.name,
-            remedy="`fxf selectors FILE` lists the selectors of all properties",
-        )
-    return values[0]
+    if len(values) == 1:
+        return values[0]
+    suggestion = ""
+    if not values:
+        paths = (entry.path for entry in entries(capture) if entry.value is not None)
+        suggestion = did_you_mean(selector, itertools.islice(paths, MOST_SUGGESTED))
+    raise UsageError(
+        f"{selector!r} selects {len(values) or 'no'} properties, not one{suggestion}",
+        path=capture.name,
+        remedy="`fxf selectors FILE` lists the selectors of all properties",
+    )

@@ -71,7 +71,7 @@ class LineWriter:
                 self.columns(self.blocks.classes[type], starts[rows], sizes[rows])
             else:
                 self.objects(objects, starts[rows], part.start + rows)
-        return self.texts.joined()[0]
+        return self.texts.text()
 
     def objects(self, objects: Objects, starts: I64, rows: I64) -> None:
         """Write the lines of records that their objects show."""

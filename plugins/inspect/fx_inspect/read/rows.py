@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from fx_inspect import format as wire
 from fx_inspect.format import BlockType
 from fx_inspect.read import tables
-from fx_inspect.read.chains import bounds_of
+from fx_inspect.read.chains import bounds_of, end_of_part
 from fx_inspect.read.texts import Texts
-from fx_inspect.read.tree import paths_of
+from fx_inspect.read.tree import TreeOrder, paths_of
 from fx_inspect.read.values import Values
 from fx_inspect.read.vmo import Vmo
 from fxframework.errors import LimitError
@@ -93,7 +93,8 @@ class SharedTexts(TextColumn):
         text = int(self._values.bits[self._rows[row]])
         shared_bytes = self._shared.get(text)
         if shared_bytes is None or len(shared_bytes) != nbytes:
-            copied = self._copied(slice(row, row + 1), np.array([nbytes]))
+            only_row = slice(row, row + 1)
+            copied = self._copied(only_row, np.array([nbytes]))
             shared_bytes = copied.tobytes()
             self._shared[text] = shared_bytes
         return shared_bytes
@@ -114,10 +115,12 @@ class TreeRows:
         slots = sizes * (self.types >= tables.INT_ARRAY)
         self.first_slot: I64 = bounds_of(slots)
         """First slot of each property; without slots, that of the next array."""
-        has_text = (self.types == tables.STRING) | (self.types == tables.BYTES)
+        has_text = self.types == tables.STRING
+        has_text |= self.types == tables.BYTES
         self.first_text: I64 = bounds_of(sizes * has_text)
         """First byte of each property's value among those of all properties."""
-        self._seen = set(np.flatnonzero(np.bincount(self.types)).tolist())
+        counts_of_types = np.bincount(self.types)
+        self._seen = set(np.flatnonzero(counts_of_types).tolist())
         """The types that occur."""
         self._paths: I32 | None = None
         self._weights: dict[str, I64 | None] = {}
@@ -143,28 +146,32 @@ class TreeRows:
         weights = self._weights[name]
         if weights is None:
             return stop
-        fitting = np.searchsorted(weights, weights[start] + TEXT_AT_ONCE, "right") - 1
-        return min(stop, max(start + 1, int(fitting)))
+        return min(stop, end_of_part(weights, start, TEXT_AT_ONCE))
 
     def _weigh(self, name: str) -> I64 | None:
         """Return the bytes of strings before each row; None if all strings are short."""
         values = self.values
         names = self.node_names()
         lengths = self.vmo.pool.pool.array("lengths")
-        used = self.vmo.texts.lengths[:-1][values.uses > 0]
-        is_short = int(used.max(initial=0)) < LONG
+        text_lengths = self.vmo.texts.lengths[:-1]
+        used_lengths = text_lengths[values.uses > 0]
+        is_short = int(used_lengths.max(initial=0)) < LONG
         if name == "properties":
             if is_short:
                 return self.first_text
-            return self.first_text + bounds_of(lengths[self._names(self.rows_of_values)])
+            names_of_values = self._names(self.rows_of_values)
+            return self.first_text + bounds_of(lengths[names_of_values])
         if is_short:
             return None
         if name == "nodes":
             return bounds_of(lengths[names])
         if name == "inspect_links":
-            contents = self.vmo.texts.codes[values.link_contents[self.vmo.link_places]]
-            return bounds_of(lengths[self._names(self.rows_of_links)] + lengths[contents])
-        codes = self._slots(0, int(self.first_slot[-1]))["str"]()
+            texts = values.link_contents[self.vmo.link_places]
+            contents = self.vmo.texts.codes[texts]
+            names_of_links = self._names(self.rows_of_links)
+            return bounds_of(lengths[names_of_links] + lengths[contents])
+        slots = self._slots(0, int(self.first_slot[-1]))
+        codes = slots["str"]()
         return bounds_of(np.where(codes < 0, 0, lengths[codes]))
 
     def rows(self, name: str, start: int, stop: int) -> tuple[int, Columns]:
@@ -186,7 +193,8 @@ class TreeRows:
     def _nodes(self, start: int, stop: int) -> Columns:
         def links() -> I32:
             owners = self._owners(self.rows_of_links)
-            return np.bincount(owners, minlength=self.order.count)[start:stop].astype(np.int32)
+            counts = np.bincount(owners, minlength=self.order.count)
+            return counts[start:stop].astype(np.int32)
 
         def units() -> I32:
             node_units = self.values.units[self.values.node_rows[self.order.nodes[start:stop]]]
@@ -214,7 +222,7 @@ class TreeRows:
         """Return the codes of the paths of all nodes, by id."""
         if self._paths is None:
             names = self.node_names()
-            self._paths = paths(self.vmo.pool, self.vmo.nbytes, names, self.order.parents)
+            self._paths = paths(self.vmo.pool, self.vmo.nbytes, names, self.order)
         return self._paths
 
     # --- Properties -------------------------------------------------------------------------------
@@ -255,7 +263,8 @@ class TreeRows:
         }
 
     def _text(self, start: int, stop: int) -> TextColumn:
-        offsets = self.first_text[start : stop + 1] - self.first_text[start]
+        offsets = self.first_text[start : stop + 1]
+        offsets = offsets - offsets[0]
         total = int(offsets[-1])
         if total > self.text_bound:
             raise LimitError(
@@ -281,23 +290,22 @@ class TreeRows:
         def slots() -> I32:
             # Counted from the first slot here, so that 32 bits hold it.
             slots_before = (starts[:-1] - start).astype(np.int32)
-            return np.arange(stop - start, dtype=np.int32) - np.repeat(slots_before, counts)
+            all_slots = np.arange(stop - start, dtype=np.int32)
+            return all_slots - np.repeat(slots_before, counts)
 
-        def of_type(type: int) -> tuple[Any, I64]:
+        def of_type(type: int) -> tuple[Any, NDArray[Any]]:
             """Return which slots are of arrays of a type, and the numbers in them."""
             arrays = np.flatnonzero((types == type) & (counts > 0))
-            lengths = counts[arrays]
-            steps = np.arange(int(lengths.sum()))
-            slots_before = np.cumsum(lengths) - lengths
             nbytes = SLOT_BYTES[type]
-            skipped = bounds[arrays] - starts[arrays] - slots_before
-            places = offsets_of(units[arrays]) + wire.SLOTS_AT + nbytes * skipped
-            numbers = self.vmo.numbers.integers(
-                np.repeat(places, lengths) + nbytes * steps, nbytes, big=False
-            )
-            if steps.size == stop - start:
-                return slice(None), numbers
-            return np.repeat(bounds[arrays] - start - slots_before, lengths) + steps, numbers
+            skipped = bounds[arrays] - starts[arrays]
+            begins = offsets_of(units[arrays])
+            begins += wire.SLOTS_AT + nbytes * skipped
+            lengths = nbytes * counts[arrays]
+            slot_bytes = TextColumn.gather(self.vmo.data, begins, lengths)
+            bits = slot_bytes.data.view(f"<i{nbytes}")
+            if bits.size == stop - start:
+                return slice(None), bits
+            return np.repeat(types == type, counts), bits
 
         def numbers(wanted: int) -> I64:
             if wanted not in self._seen:
@@ -312,11 +320,12 @@ class TreeRows:
         def codes() -> I32:
             if tables.STRING_ARRAY not in self._seen:
                 return np.broadcast_to(np.int32(-1), stop - start)
-            column = np.full(stop - start, -1, np.int32)
             slots_of_type, targets = of_type(tables.STRING_ARRAY)
-            # What refers to no string is the empty one, of code 0.
-            strings = self.vmo.strings_at(targets)
-            column[slots_of_type] = np.where(strings < 0, 0, self.vmo.texts.codes[strings])
+            codes_of_slots = self.vmo.slot_codes.take(targets.view("<u4"), mode="clip")
+            if targets.size == stop - start:
+                return codes_of_slots
+            column = np.full(stop - start, -1, np.int32)
+            column[slots_of_type] = codes_of_slots
             return column
 
         return {
@@ -363,9 +372,9 @@ def offsets_of(units: I32) -> I64:
     return np.multiply(units, wire.UNIT, out=offsets)
 
 
-def paths(pool: StringPool, size: int, names: I32, parents: I32) -> I32:
-    """Return the codes of the paths of nodes in the order of the tree; -1 if over budget.
+def paths(pool: StringPool, size: int, names: I32, order: TreeOrder) -> I32:
+    """Return the codes of the paths of nodes by id, int32 of shape (n,); -1 if over budget.
 
-    ``names`` are codes and ``parents`` ids, int32 of shape (n,); ``size`` is the size of the file.
+    ``names`` are their codes; ``size`` is the size of the file.
     """
-    return paths_of(pool, names, parents, LONGEST_PATH, PATHS * size + SPARE_PATHS)
+    return paths_of(pool, names, order, LONGEST_PATH, PATHS * size + SPARE_PATHS)

@@ -16,9 +16,10 @@ from fx_inspect import rules
 from fx_inspect.format import BlockType
 from fx_inspect.read import tables
 from fx_inspect.read.blocks import Gathered, Noted, Run
-from fx_inspect.read.chains import bounds_of
+from fx_inspect.read.chains import bounds_of, end_of_part
 from fx_inspect.read.texts import IS_TEXT, Texts
 from fxframework.errors import Rule
+from fxframework.model.strings import TextColumn
 from fxframework.wire.many import FileNumbers
 
 __all__ = ["GatheredValues", "Places", "Values"]
@@ -33,6 +34,8 @@ IS_NAME[[BlockType.NAME, BlockType.STRING_REFERENCE]] = True
 """The types of blocks that can be a name."""
 ROWS: Final = 1 << 16
 """Rows, or slots of arrays, that are looked at together."""
+INDEX_BYTES: Final = wire.SLOT_BYTES[BlockType.STRING_REFERENCE]
+"""Bytes of a slot that refers to a string."""
 VALUES: Final = {
     BlockType.NODE_VALUE: "reference_count",
     BlockType.TOMBSTONE: "reference_count",
@@ -92,11 +95,14 @@ class Places:
         is_text = IS_NAME.take(self.types_at(places))
         return np.where(is_text, self.numbers_at(places), NOTHING)
 
-    def strings_at(self, units: NDArray[Any]) -> I32:
-        """Return the texts of the STRING_REFERENCEs at units; -1 for none, as at unit 0."""
-        places = units.astype(np.intp, copy=False)
-        is_string = (self.types_at(places) == BlockType.STRING_REFERENCE) & (places > 0)
-        return np.where(is_string, self.numbers_at(places), NOTHING)
+    def strings_of_units(self) -> I32:
+        """Return the texts of the STRING_REFERENCEs at all units, and at none behind the last one.
+
+        It is -1 for other blocks, as at unit 0.
+        """
+        strings = np.where(self._types == BlockType.STRING_REFERENCE, self._numbers, NOTHING)
+        strings[0] = NOTHING
+        return strings
 
 
 class GatheredValues:
@@ -121,18 +127,22 @@ class GatheredValues:
         rows = np.flatnonzero(is_value)
         if not rows.size:
             return
-        places = np.cumsum(is_value) - 1
-        parents, names = np.empty((2, rows.size), np.int32)
+        units = run.units[rows]
+        types = run.types[rows]
+        parents = np.empty(rows.size, np.int32)
+        names = np.empty(rows.size, np.int32)
         bits = np.zeros(rows.size, np.int64)
         for type, number in VALUES.items():
             if type not in run.columns:
                 continue
             columns = run.columns[type]
-            is_mine: Any = slice(None) if run.first else is_value[columns.rows]
-            value_places = places[columns.rows[is_mine]]
+            of_type = np.flatnonzero(types == type)
+            # Without the block at index 0, which is the first one if it is of this type.
+            is_mine = slice(columns.rows.size - of_type.size, None)
+            value_places: Any = of_type if of_type.size < rows.size else slice(None)
             parents[value_places] = columns["parent"][is_mine]
             names[value_places] = columns["name"][is_mine]
-            more_columns = {"rows": self.count + value_places}
+            more_columns = {"rows": self.count + of_type}
             if number:
                 values = columns[number][is_mine]
                 bits[value_places] = values != 0 if type == BlockType.BOOL_VALUE else values
@@ -152,8 +162,6 @@ class GatheredValues:
                 more_columns["targets"] = columns["content"][is_mine]
                 more_columns["dispositions"] = columns["disposition"][is_mine]
                 self.links.add(**more_columns)
-        units = run.units[rows]
-        types = run.types[rows]
         self.columns.add(units=units, types=types, parents=parents, names=names, bits=bits)
         self.count += rows.size
 
@@ -206,7 +214,8 @@ class Values:
         self._read_links(gathered.links)
         named_values = np.flatnonzero(self.names >= 0)
         for some_rows in parts_of(named_values.size):
-            np.add.at(self.uses, self.names[named_values[some_rows]], 1)
+            texts = self.names[named_values[some_rows]]
+            np.add.at(self.uses, texts, 1)
         self.kinds[self.names < 0] = 0
 
     def _note(self, rule: Rule | I64, rows: I64, values: Any) -> None:
@@ -243,14 +252,16 @@ class Values:
         texts = self._places.texts_at(targets)
         np.add.at(self.references, texts[texts >= 0], 1)
         is_name = self._texts.lengths.take(texts) >= 0
-        is_name &= (targets > 0) | (self._texts.types.take(texts) == BlockType.NAME)
+        is_name_block = self._texts.types.take(texts) == BlockType.NAME
+        is_name &= is_name_block | (targets > 0)
         return np.where(is_name, texts, -1)
 
     def _note_names(self, rows: I64, targets: I32) -> None:
         """Report why values have no name."""
         numbers = np.full(rows.size, int(rules.NAME_OF_ANOTHER_TYPE))
         values = targets.astype(np.int64)
-        numbers[self._places.types_at(targets) < 0] = int(rules.NAME_WITHOUT_BLOCK)
+        is_without_block = self._places.types_at(targets) < 0
+        numbers[is_without_block] = int(rules.NAME_WITHOUT_BLOCK)
         texts = self._places.texts_at(targets)
         lengths = self._texts.lengths[texts]
         is_past = (texts >= 0) & (lengths < 0)
@@ -266,8 +277,10 @@ class Values:
         units = targets.astype(np.intp, copy=False)
         types = self._places.types_at(units)
         texts = self._places.numbers_at(units)
-        np.add.at(self.references, texts[IS_NAME.take(types)], 1)
-        return np.where((types == BlockType.STRING_REFERENCE) & (units > 0), texts, NOTHING)
+        referred_texts = texts[IS_NAME.take(types)]
+        np.add.at(self.references, referred_texts, 1)
+        is_string = (types == BlockType.STRING_REFERENCE) & (units > 0)
+        return np.where(is_string, texts, NOTHING)
 
     # --- Properties -------------------------------------------------------------------------------
 
@@ -298,8 +311,10 @@ class Values:
         room = gathered.joined("room")
         of_strings = entries == BlockType.STRING_REFERENCE
         has_entries = ARRAYS[entries] > 0
-        too_many = has_entries & (counts > room // np.where(of_strings, 4, 8))
-        is_empty = has_entries & ~too_many & (counts == 0) & (formats != wire.ARRAY_FLAT)
+        bytes_of_slot = np.where(of_strings, 4, 8)
+        too_many = has_entries & (counts > room // bytes_of_slot)
+        is_histogram = formats != wire.ARRAY_FLAT
+        is_empty = has_entries & ~too_many & is_histogram & (counts == 0)
         is_named = self.names[rows] >= 0
         numbers = np.select(
             [~has_entries, too_many, is_empty],
@@ -311,9 +326,10 @@ class Values:
             rows[wrong_arrays],
             np.where(has_entries, counts, entries)[wrong_arrays],
         )
-        self._look_up_slots(rows, np.where(of_strings & ~too_many, counts, 0))
+        slots_of_strings = np.where(of_strings & ~too_many, counts, 0)
+        self._look_up_slots(rows, slots_of_strings)
         is_left = self.names[rows] >= 0
-        is_odd = (formats > wire.ARRAY_EXPONENTIAL) | (of_strings & (formats != wire.ARRAY_FLAT))
+        is_odd = (formats > wire.ARRAY_EXPONENTIAL) | (of_strings & is_histogram)
         has_few_slots = (formats == wire.ARRAY_LINEAR) & (counts < wire.LINEAR_SLOTS)
         has_few_slots |= (formats == wire.ARRAY_EXPONENTIAL) & (counts < wire.EXPONENTIAL_SLOTS)
         of_unknown_format = np.flatnonzero(is_left & is_odd)
@@ -326,29 +342,56 @@ class Values:
 
     def _look_up_slots(self, rows: I64, counts: I64) -> None:
         """Count what the slots of arrays of strings refer to, and report those of nothing."""
-        slot_bounds = bounds_of(counts)
-        start = 0
-        while start < rows.size:
-            fitting_stop = np.searchsorted(slot_bounds[1:], slot_bounds[start] + ROWS, "right")
-            stop = max(start + 1, int(fitting_stop))
-            arrays = rows[start:stop]
-            lengths = counts[start:stop]
-            first_slots = slot_bounds[start:stop] - slot_bounds[start]
-            """The first slot of each, counted from those that are looked at here."""
-            starts = wire.UNIT * self.units[arrays].astype(np.int64) + wire.SLOTS_AT
-            slot_steps = np.arange(int(lengths.sum()))
-            places = np.repeat(starts - 4 * first_slots, lengths) + 4 * slot_steps
-            targets = self._numbers.integers(places, 4, big=False)
-            strings = self._strings(targets)
-            is_of_named = np.repeat(self.names[arrays] >= 0, lengths)
-            is_string = strings >= 0
-            np.add.at(self.uses, strings[is_of_named & is_string], 1)
-            wrong_slots = np.flatnonzero(is_of_named & ~is_string & (targets != 0))
-            # Of each array, the first slot of nothing.
+        if not counts.any():
+            return
+        is_named = self.names[rows] >= 0
+        uses_of_units = self._uses_of_units(rows[is_named], counts[is_named])
+        strings = self._places.strings_of_units()
+        referring_units = np.flatnonzero(uses_of_units)
+        texts = strings[referring_units]
+        is_string = texts >= 0
+        uses_of_strings = uses_of_units[referring_units]
+        self.uses[texts[is_string]] += uses_of_strings[is_string]
+        if not is_string[referring_units > 0].all():
+            self._note_slots(rows[is_named], counts[is_named], strings)
+        is_nameless = ~is_named
+        uses_of_units += self._uses_of_units(rows[is_nameless], counts[is_nameless])
+        referred_units = np.flatnonzero(uses_of_units)
+        texts = self._places.texts_at(referred_units)
+        is_text = texts >= 0
+        self.references[texts[is_text]] += uses_of_units[referred_units[is_text]]
+
+    def _uses_of_units(self, rows: I64, counts: I64) -> I64:
+        """Return how many slots refer to each unit; all beyond the file count as the last one."""
+        uses_of_units = np.zeros(self._places.units + 1, np.int64)
+        for _, targets, _ in self._slots(rows, counts):
+            places = np.minimum(targets, self._places.units)
+            places = places.astype(np.intp)
+            np.add.at(uses_of_units, places, 1)
+        return uses_of_units
+
+    def _note_slots(self, rows: I64, counts: I64, strings: I32) -> None:
+        """Report of each array the first slot that refers to something, but to no string."""
+        for arrays, targets, first_slots in self._slots(rows, counts):
+            is_string = strings.take(targets, mode="clip") >= 0
+            wrong_slots = np.flatnonzero(~is_string & (targets != 0))
             owners = np.searchsorted(first_slots, wrong_slots, "right") - 1
             owners, nearest = np.unique(owners, return_index=True)
             slots = wrong_slots[nearest] - first_slots[owners]
             self._note(rules.SLOT_WITHOUT_STRING, arrays[owners], slots)
+
+    def _slots(self, rows: I64, counts: I64) -> Iterator[tuple[I64, NDArray[Any], I64]]:
+        """Yield arrays, the units in their slots, and the first slot of each among these."""
+        slot_bounds = bounds_of(counts)
+        start = 0
+        while start < rows.size:
+            stop = end_of_part(slot_bounds, start, ROWS)
+            arrays = rows[start:stop]
+            begins = wire.UNIT * self.units[arrays].astype(np.int64) + wire.SLOTS_AT
+            lengths = INDEX_BYTES * counts[start:stop]
+            slot_bytes = TextColumn.gather(self._numbers.data, begins, lengths)
+            first_slots = slot_bounds[start:stop] - slot_bounds[start]
+            yield arrays, slot_bytes.data.view("<u4"), first_slots
             start = stop
 
     # --- Links ------------------------------------------------------------------------------------
@@ -381,7 +424,8 @@ class Values:
         self.node_rows: I32 = np.append(np.int32(-1), nodes)
         is_node = self.names[self.node_rows] >= 0
         is_node[0] = True
-        node_of_number = np.where(is_node, np.arange(is_node.size, dtype=np.int32), NO_NODE)
+        numbers = np.arange(is_node.size, dtype=np.int32)
+        node_of_number = np.where(is_node, numbers, NO_NODE)
         node_of_number = np.append(node_of_number, np.int32(NO_NODE))
         self.nodes = np.full(self.units.size, NO_NODE, np.int32)
         orphans: list[I64] = [np.zeros(0, np.int64)]
@@ -407,7 +451,8 @@ class Values:
         lost_values = np.concatenate(orphans)
         is_node = self.types[lost_values] == BlockType.NODE_VALUE
         is_property = self.kinds[lost_values] > 0
-        return lost_values[is_node], lost_values[is_property], lost_values[~(is_node | is_property)]
+        is_link = ~(is_node | is_property)
+        return lost_values[is_node], lost_values[is_property], lost_values[is_link]
 
     def node_parents(self) -> I32:
         """Return the node that each node belongs to."""

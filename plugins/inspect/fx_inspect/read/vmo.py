@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,10 +15,11 @@ from fx_inspect.format import BlockType
 from fx_inspect.read.blocks import Blocks, Gathered, Noted, Run
 from fx_inspect.read.chains import Extents
 from fx_inspect.read.texts import IS_TEXT, GatheredTexts, Texts
-from fx_inspect.read.tree import cycles_of, repeated, tree_order
+from fx_inspect.read.tree import repeated, tree_order
 from fx_inspect.read.values import GatheredValues, Places, Values
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
+from fxframework.kernels.sorting import stable_order
 from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings
 
@@ -204,13 +206,10 @@ class Vmo:
             noted = self._noted()
             noted.add(rules.ORPHAN, values.units[orphans], values.parents[orphans])
             self._report(noted)
-        parents = values.node_parents()
-        self.order = tree_order(parents)
-        if self.order.has_cycles:
-            noted = self._noted()
-            in_cycles = values.node_rows[cycles_of(parents)]
-            noted.add(rules.CYCLE, values.units[in_cycles], 0)
-            self._report(noted, as_added=True)
+        self.order = tree_order(values.node_parents())
+        noted = self._noted()
+        noted.add(rules.CYCLE, values.units[values.node_rows[self.order.cycles]], 0)
+        self._report(noted, as_added=True)
         self._compare_counts()
 
     def _compare_counts(self) -> None:
@@ -258,9 +257,12 @@ class Vmo:
         """The links in the order of `inspect_links`."""
         children = order.nodes[1:]
         # Of one parent, children are in the order of the tree as they are in that of the file.
-        by_parent = np.argsort(order.parents[1:], kind="stable")
-        child_rows = values.node_rows[children[by_parent]]
-        self._note_repeated(rules.SAME_CHILDREN, order.parents[1:][by_parent], child_rows)
+        owners = order.parents[1:]
+        by_parent = stable_order(owners)
+        if by_parent is not None:
+            owners = owners[by_parent]
+            children = children[by_parent]
+        self._note_repeated(rules.SAME_CHILDREN, owners, values.node_rows[children])
         owners = order.places[values.nodes[self.value_rows]]
         self._note_repeated(rules.SAME_PROPERTIES, owners, self.value_rows)
 
@@ -275,15 +277,20 @@ class Vmo:
         """Report the values that have a name again; their owners are in order."""
         codes = self.texts.codes[self.values.names[rows]]
         most_notes = self._most_findings or owners.size
-        repeated_rows, count = repeated(owners.astype(np.int64), codes, len(self.pool), most_notes)
+        repeated_rows, count = repeated(owners, codes, len(self.pool), most_notes)
         noted = self._noted()
         noted.add(rule, self.values.units[rows[repeated_rows]], 0)
         noted.beyond[int(rule)] += count - repeated_rows.size
         self._report(noted, as_added=True)
 
-    def strings_at(self, units: I64) -> I32:
-        """Return the texts that are the STRING_REFERENCEs at units; -1 where there is none."""
-        return self._places.strings_at(units)
+    @functools.cached_property
+    def slot_codes(self) -> I32:
+        """The codes of what slots refer to, by unit; behind the last one, that of units beyond.
+
+        A slot that refers to no string is the empty one, of code 0.
+        """
+        strings = self._places.strings_of_units()
+        return np.where(strings < 0, 0, self.texts.codes[strings])
 
     def link_rows(self) -> I64:
         """Return the values that are links, in the order of `inspect_links`."""

@@ -72,7 +72,7 @@ __all__ = [
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-ROOM: Final = 1 << 14
+ROOM: Final = 1 << 15
 """Most stretches of a block."""
 BLOCK_BYTES: Final = 4 << 20
 """A block ends behind the first stretch that ends so many bytes after it began."""

@@ -68,7 +68,7 @@ class LineWriter:
         needs_object = frames.fault != 0
         needs_object[~needs_object] = by_objects
         self.objects(frames.take(needs_object))
-        return self.texts.joined()[0]
+        return self.texts.text()
 
     def objects(self, frames: Frames) -> None:
         """Write the lines of stretches that their objects show."""

@@ -32,8 +32,8 @@ from fxframework.model.schema import TableSchema
 
 if TYPE_CHECKING:
     from fx_trace.read.blocks import TraceFile
-    from fx_trace.read.cursor import Provider, Tables
-    from fx_trace.read.decoder import RecordDecoder, Walk
+    from fx_trace.read.cursor import Provider
+    from fx_trace.records import TraceRecord
     from fxframework.model.diagnostics import Diagnostics
 
 __all__ = ["TraceCapture"]
@@ -60,8 +60,6 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        self.damage: I64 = np.zeros(0, np.int64)
-        """Records that passes take for damage, as in ``RecordBounds``."""
         self.big_endian = source.read(0, 8) == wire.MAGIC_BYTES_BIG_ENDIAN
         words: I64 = source.words().view(np.int64)
         self.words: I64 = words.byteswap() if self.big_endian else words
@@ -96,11 +94,17 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
 
     def records(self) -> Iterator[Record]:
         """Every record in file order, as ``fx_trace.records`` decodes them one at a time."""
-        return self.walk().records()
+        return self.objects(self.record_diagnostics)
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same as JSON lines, block by block."""
         return self.lines(self.record_diagnostics)
+
+    def objects(self, diagnostics: Diagnostics | None) -> Iterator[TraceRecord]:
+        """Return the records as objects, and report what is found in them."""
+        from fx_trace.read.decoder import Records
+
+        return Records(self.file()).reported(diagnostics)
 
     def lines(self, diagnostics: Diagnostics | None) -> Iterator[bytes]:
         """Return JSON lines, and report what is found in the records."""
@@ -113,40 +117,11 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         """Return the bytes that the records lie in, in reading order."""
         from fx_trace.read.blocks import TraceFile
 
-        file = TraceFile.archive(
+        return TraceFile.archive(
             self.source, big_endian=self.big_endian, limits=self.request.limits
         )
-        file.splits = self.damage.size > 0
-        return file
-
-    def walk(self, tables: Tables | None = None) -> Walk:
-        """Return a walk through the capture's records, in reading order.
-
-        ``tables`` resolve references if the caller reads some of the records only; then nothing
-        is reported.
-        """
-        return self.decoder(quiet=tables is not None).begin(self.source.data, tables)
-
-    def decoder(self, *, quiet: bool = False) -> RecordDecoder:
-        """Return a decoder of the capture's records; a ``quiet`` one reports nothing."""
-        from fx_trace.read.decoder import RecordDecoder
-
-        decoder = RecordDecoder(
-            big_endian=self.big_endian,
-            diagnostics=None if quiet else self.record_diagnostics,
-            limits=self.request.limits,
-        )
-        decoder.damage = self.damage
-        return decoder
 
     # --- The passes over the file ----------------------------------------------------------------
-
-    def take_for_damage(self, damage: I64) -> None:
-        """Have passes take some records for damage; earlier ones are void."""
-        self.damage = damage
-        self._first = None
-        self._counted = None
-        self._reported = False
 
     def row_reader(self, *, args: bool = True) -> RowReader:
         """Return what reads rows from the beginning of the file, with the capture's strings."""

@@ -82,14 +82,17 @@ def type_of(value: Any) -> tuple[ArgType, Any] | None:
         return (ArgType.BLOB, bytes(value)) if isinstance(value, BYTES) else None
     if isinstance(value, Typed):
         return ArgType(value.type), value.value
-    found = kind_of(value)
-    if found is None:
+    kind_and_value = kind_of(value)
+    if kind_and_value is None:
         return None
-    kind, plain = found
+    kind, plain_value = kind_and_value
     if kind != "int":
-        return ArgType[kind.upper()], plain
-    fitting = (each for each in _INTEGERS if RANGES[each][0] <= plain <= RANGES[each][1])
-    return next(fitting, ArgType.UINT64), plain  # one that is too large is refused with that range
+        return ArgType[kind.upper()], plain_value
+    for integer_type in _INTEGERS:
+        least, greatest = RANGES[integer_type]
+        if least <= plain_value <= greatest:
+            return integer_type, plain_value
+    return ArgType.UINT64, plain_value  # it is too large, and refused with that range
 
 
 Arguments = Mapping[str, Value] | Iterable[tuple[str, Value]]
@@ -133,8 +136,12 @@ def time_of(
             return time.monotonic_ns, wire.DEFAULT_TICKS_PER_SECOND
         return _no_time, rate
     if isinstance(clock, TimestampCounter):
-        return clock.read_tsc, clock.frequency if rate is None else rate
-    return clock.ticks, clock.ticks_per_second if rate is None else rate
+        now = clock.read_tsc
+        own_rate = clock.frequency
+    else:
+        now = clock.ticks
+        own_rate = clock.ticks_per_second
+    return now, own_rate if rate is None else rate
 
 
 def mistaken(error: Exception) -> WriteRefusedError:
@@ -163,7 +170,8 @@ def inline_record(record: TraceRecord) -> TraceRecord:
     """Return the record without references to slots."""
     if isinstance(record, r.UserspaceObject) and isinstance(record.process, str):
         raise refusal(rules.WRONG_TYPE, f"process is {record.process!r}, an unknown thread")
-    arguments = tuple(attrs.evolve(each, refs=None) for each in getattr(record, "args", ()))
+    arguments = getattr(record, "args", ())
+    arguments = tuple(attrs.evolve(argument, refs=None) for argument in arguments)
     return record.edited(refs=None, args=arguments)
 
 
@@ -187,75 +195,75 @@ def argument_pairs(args: Arguments) -> list[tuple[str, Value]]:
 
 def argument_records(args: Arguments) -> tuple[r.Argument, ...]:
     """Return arguments as record objects (``fx_trace.records``)."""
-    out = []
-    for name, given in argument_pairs(args):
-        what = f"argument {reprlib.repr(name)}"
-        typed = type_of(given)
-        if typed is None:
-            raise refusal(rules.WRONG_TYPE, f"{what}: {reprlib.repr(given)} has no argument type")
-        kind, value = typed
+    records = []
+    for name, python_value in argument_pairs(args):
+        subject = f"argument {reprlib.repr(name)}"
+        type_and_value = type_of(python_value)
+        if type_and_value is None:
+            message = f"{subject}: {reprlib.repr(python_value)} has no argument type"
+            raise refusal(rules.WRONG_TYPE, message)
+        kind, value = type_and_value
         if kind in RANGES:
-            number_bits(what, kind, value, [])
+            number_bits(subject, kind, value, [])
             value = operator.index(value)
         elif kind == ArgType.DOUBLE:
-            value = _OF_DOUBLE(double_bytes(what, value))[0]
+            value = _OF_DOUBLE(double_bytes(subject, value))[0]
+            if math.isnan(value):
+                value = Nan(_WORD(_DOUBLE(value))[0])
         elif kind == ArgType.STRING:
-            encoded_text(what, value)
-        if kind == ArgType.DOUBLE and math.isnan(value):
-            value = Nan(_WORD(_DOUBLE(value))[0])
-        out.append(r.Argument(name=name, type=wire.ARG_NAMES[kind], value=value))
-    return tuple(out)
+            encoded_text(subject, value)
+        records.append(r.Argument(name=name, type=wire.ARG_NAMES[kind], value=value))
+    return tuple(records)
 
 
 def with_weights(
-    what: str, weights: dict[str, int | None], args: Arguments
+    subject: str, weights: dict[str, int | None], args: Arguments
 ) -> list[tuple[str, Value]]:
     """Return the given priorities as int32 arguments, followed by the others."""
-    given: list[tuple[str, Value]] = []
+    weight_pairs: list[tuple[str, Value]] = []
     for name, weight in weights.items():
         if weight is not None:
-            number_bits(f"{what}: {name}", ArgType.INT32, weight, [])
-            given.append((name, weight))
-    return given + argument_pairs(args)
+            number_bits(f"{subject}: {name}", ArgType.INT32, weight, [])
+            weight_pairs.append((name, weight))
+    return weight_pairs + argument_pairs(args)
 
 
-def fitted_bits(what: str, name: str, value: Any, width: int) -> int:
+def fitted_bits(subject: str, name: str, value: Any, width: int) -> int:
     """Return a number after checking that it fits a header field of ``width`` bits."""
     try:
         number = operator.index(value)
     except TypeError:
         raise refusal(
-            rules.WRONG_TYPE, f"{what}: {name} must be a whole number, not {reprlib.repr(value)}"
+            rules.WRONG_TYPE, f"{subject}: {name} must be a whole number, not {reprlib.repr(value)}"
         ) from None
-    most = (1 << width) - 1
-    if not 0 <= number <= most:
-        found = reprlib.repr(number)
-        raise refusal(
-            rules.OUT_OF_RANGE, f"{what}: {name} is {found}, but its field holds 0 to {most}"
-        )
+    greatest = (1 << width) - 1
+    if not 0 <= number <= greatest:
+        number_text = reprlib.repr(number)
+        message = f"{subject}: {name} is {number_text}, but its field holds 0 to {greatest}"
+        raise refusal(rules.OUT_OF_RANGE, message)
     return number
 
 
-def check_word(what: str, name: str, value: Any) -> int:
+def check_word(subject: str, name: str, value: Any) -> int:
     """Return a number after checking that it fits a word."""
-    return fitted_bits(what, name, value, 64)
+    return fitted_bits(subject, name, value, 64)
 
 
-def number_bits(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
+def number_bits(subject: str, kind: ArgType, value: Any, words: list[int]) -> int:
     """Return the header bits of an integer argument; append its word to ``words`` if it has one."""
     try:
         number = operator.index(value)
     except TypeError:
         raise refusal(
             rules.WRONG_TYPE,
-            f"{what}: a {wire.ARG_NAMES[kind]} is a whole number, not {reprlib.repr(value)}",
+            f"{subject}: a {wire.ARG_NAMES[kind]} is a whole number, not {reprlib.repr(value)}",
         ) from None
-    least, most = RANGES[kind]
-    if not least <= number <= most:
+    least, greatest = RANGES[kind]
+    if not least <= number <= greatest:
         raise refusal(
             rules.OUT_OF_RANGE,
-            f"{what}: {reprlib.repr(number)} is not a valid {wire.ARG_NAMES[kind]}, "
-            f"which is {least} to {most}",
+            f"{subject}: {reprlib.repr(number)} is not a valid {wire.ARG_NAMES[kind]}, "
+            f"which is {least} to {greatest}",
         )
     if kind in (ArgType.INT32, ArgType.UINT32):
         return ARG_VALUE.put(number & ARG_VALUE.limit)
@@ -263,26 +271,28 @@ def number_bits(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
     return 0
 
 
-def double_bytes(what: str, value: Any) -> bytes:
+def double_bytes(subject: str, value: Any) -> bytes:
     """Return the bytes of a number as a double."""
     try:
         return _DOUBLE(value)
     except (struct.error, OverflowError):
-        raise refusal(rules.WRONG_TYPE, f"{what}: {reprlib.repr(value)} is not a double") from None
+        raise refusal(
+            rules.WRONG_TYPE, f"{subject}: {reprlib.repr(value)} is not a double"
+        ) from None
 
 
-def payload_bytes(what: str, payload: Any) -> bytes:
+def payload_bytes(subject: str, payload: Any) -> bytes:
     """Return a payload as bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise refusal(
-            rules.WRONG_TYPE, f"{what}: payload must be bytes, not {reprlib.repr(payload)}"
+            rules.WRONG_TYPE, f"{subject}: payload must be bytes, not {reprlib.repr(payload)}"
         )
     return bytes(payload)
 
 
-def encoded_text(what: str, text: Any) -> bytes:
+def encoded_text(subject: str, text: Any) -> bytes:
     """Return the bytes of a text."""
-    return text_bytes(what, text, rules.WRONG_TYPE)
+    return text_bytes(subject, text, rules.WRONG_TYPE)
 
 
 def check_record(record: TraceRecord) -> None:
@@ -294,6 +304,7 @@ def check_record(record: TraceRecord) -> None:
 
 
 def _check_fields(record: TraceRecord) -> None:
+    """Refuse a record; values of wrong types raise one of MISTAKES."""
     if not isinstance(record, r.TraceRecord):
         raise refusal(rules.NO_SUCH_NAME, f"a record or its JSON, not {reprlib.repr(record)}")
     if isinstance(record, _METADATA):
@@ -307,23 +318,27 @@ def _check_fields(record: TraceRecord) -> None:
         record.pack()
         if not record.ticks_per_second:
             raise refusal(rules.OUT_OF_RANGE, "initialization: ticks_per_second must not be 0")
+    # Readers accept longer texts than writers may write.
     for name, limit in _CONVENTIONS:
         value = getattr(record, name, None)
         if isinstance(value, str | bytes):
             _check_length(record.record, name, value, limit)
     for argument in getattr(record, "args", ()):
-        what = f"{record.record}, argument {reprlib.repr(argument.name)}"
-        _check_length(what, "name", argument.name, wire.MAX_STRING_BYTES)
+        subject = f"{record.record}, argument {reprlib.repr(argument.name)}"
+        _check_length(subject, "name", argument.name, wire.MAX_STRING_BYTES)
         if not isinstance(argument.type, str):
-            raise refusal(rules.RAW_ONLY, f"{what}: not an argument type that the format defines")
+            message = f"{subject}: not an argument type that the format defines"
+            raise refusal(rules.RAW_ONLY, message)
         if isinstance(argument.value, str):
-            _check_length(what, "value", argument.value, wire.MAX_STRING_BYTES)
+            _check_length(subject, "value", argument.value, wire.MAX_STRING_BYTES)
 
 
-def _check_length(what: str, name: str, value: str | bytes, limit: int) -> None:
-    data = encoded_text(what, value) if isinstance(value, str) else value
-    if len(data) > limit:
-        where = f"{what}: {name}" if name else what
-        raise refusal(
-            rules.STRING_TOO_LONG, f"{where} has {len(data)} bytes; at most {limit} may be written"
-        )
+def _check_length(subject: str, name: str, value: str | bytes, limit: int) -> None:
+    """Refuse a text, or its bytes, that is longer than writers may write."""
+    octets = value
+    if isinstance(octets, str):
+        octets = encoded_text(subject, octets)
+    if len(octets) > limit:
+        where = f"{subject}: {name}" if name else subject
+        message = f"{where} has {len(octets)} bytes; at most {limit} may be written"
+        raise refusal(rules.STRING_TOO_LONG, message)

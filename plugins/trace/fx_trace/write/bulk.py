@@ -6,7 +6,6 @@ arguments, and the strings and threads that records refer to. Times are written 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,11 +27,12 @@ from fx_trace.write.pack import (
     WAKEUP,
     ArgumentItems,
     Items,
-    Known,
     Packer,
+    References,
 )
 from fx_trace.write.table_items import MAKERS, ExtraArgument, TableItems, Tables, cut_lengths
 from fxframework.errors import refusal
+from fxframework.io.words import WORD
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
@@ -81,35 +81,35 @@ class Bulk:
         self._tables = Tables(tables, pool, logs_as_instants=logs_as_instants)
         self._pool = pool
         self._source = source
-        self._parts: list[TableItems] = []
+        self._table_items: list[TableItems] = []
         for name, items_of in MAKERS.items():
             if self._tables.has_rows(name):
-                self._parts += items_of(self._tables, tables[name])
+                self._table_items += items_of(self._tables, tables[name])
         self.items = self._joined()
         self.arguments = self._all_arguments()
         self._order = self._in_order()
         self._uses_slots()
 
     @property
-    def dropped(self) -> Counter[str]:
+    def dropped(self) -> dict[str, int]:
         """Counts of what could not be written, by name; complete after ``blocks()``."""
-        return self._tables.dropped
+        return dict(self._tables.dropped)
 
     # --- Items and their order ------------------------------------------------------------------
 
     def _joined(self) -> Items:
         """Return the items of all tables, one table after another."""
-        first = 0
-        for part in self._parts:
-            part.first = first
-            part.thread = self._tables.listed(part.thread)
-            first += part.time.size
+        item_count = 0
+        for table_items in self._table_items:
+            table_items.first = item_count
+            table_items.thread = self._tables.listed(table_items.thread)
+            item_count += table_items.time.size
         dtypes = {"kind": np.uint8, "time": np.int64, "word": np.int64}
         return Items(*(self._column(name, dtypes.get(name, np.int32)) for name in Items._fields))
 
     def _column(self, name: str, dtype: Any) -> NDArray[Any]:
         """Return a column of the items of all tables."""
-        columns = [getattr(part, name) for part in self._parts]
+        columns = [getattr(table_items, name) for table_items in self._table_items]
         if len(columns) == 1:
             return columns[0]  # type: ignore[no-any-return]
         return np.concatenate([np.zeros(0, dtype), *columns]).astype(dtype, copy=False)
@@ -119,36 +119,31 @@ class Bulk:
 
         At the same time, enclosing slices come first, then it goes by table.
         """
-        time, word = self.items.time, self.items.word
+        time = self.items.time
         self._time_range = (0, 0)
         if not time.size:
             return None
-        parts = self._parts
-        if len(parts) == 1 and parts[0].events is None:
+        if len(self._table_items) == 1 and self._table_items[0].events is None:
             self._time_range = (int(time.min()), int(time.max()))
-            depth = np.broadcast_to(parts[0].depth, time.size)
+            depth = np.broadcast_to(self._table_items[0].depth, time.size)
             is_later = time[1:] > time[:-1]
             if (is_later | ((time[1:] == time[:-1]) & (depth[1:] >= depth[:-1]))).all():
                 return None
             return np.lexsort((depth, time))
-        events = [part.all_events() for part in parts]
+        events = [table_items.all_events() for table_items in self._table_items]
         order = np.concatenate(events)
         is_end = order < 0
         times = time[np.where(is_end, ~order, order)]
-        times[is_end] += word[~order[is_end]]
+        times[is_end] += self.items.word[~order[is_end]]
         self._time_range = (int(times.min()), int(times.max()))
-        if any(part.is_mixed for part in parts):
-            sizes = [part_events.size for part_events in events]
-            depths, places = (
-                np.concatenate(
-                    [
-                        np.broadcast_to(getattr(part, name), size)
-                        for part, size in zip(parts, sizes, strict=True)
-                    ]
-                )
-                for name in ("depth", "places")
-            )
-            return order[np.lexsort((depths, places, times))]
+        if any(table_items.is_mixed for table_items in self._table_items):
+            # Among those of one time, ends of asynchronous slices and points of flows have places.
+            depths = []
+            places = []
+            for table_items, table_events in zip(self._table_items, events, strict=True):
+                depths.append(np.broadcast_to(table_items.depth, table_events.size))
+                places.append(np.broadcast_to(table_items.places, table_events.size))
+            return order[np.lexsort((np.concatenate(depths), np.concatenate(places), times))]
         by_time = stable_order(times)
         return order if by_time is None else order[by_time]
 
@@ -164,14 +159,18 @@ class Bulk:
     def _all_arguments(self) -> ArgumentItems:
         """Return the arguments of all items, in order of the items."""
         # A record holds 15: the fields of a log come before its keys.
-        columns = [extra.columns(part.first) for part in self._parts for extra in part.extra]
+        columns = [
+            extra.columns(table_items.first)
+            for table_items in self._table_items
+            for extra in table_items.extra
+        ]
         if self._tables.has_rows("args"):
             columns += self._rows_of_args(self._tables.tables["args"])
-        for part in self._parts:
-            if part.source == "counters":
-                columns += self._series(part, columns)
-            if part.source == "sched":
-                columns += self._weights(part, columns)
+        for table_items in self._table_items:
+            if table_items.source == "counters":
+                columns += self._series(table_items, columns)
+            if table_items.source == "sched":
+                columns += self._weights(table_items, columns)
         if len(columns) == 1:
             (joined,) = columns
         else:
@@ -182,7 +181,7 @@ class Bulk:
             joined = ArgumentItems(*map(np.concatenate, zip(empty, *columns, strict=True)))
         order = stable_order(joined.item)
         if order is not None:
-            joined = ArgumentItems(*(column[order] for column in joined))
+            joined = ArgumentItems._make(column[order] for column in joined)
         return joined
 
     def _rows_of_args(self, table: Table) -> list[ArgumentItems]:
@@ -198,52 +197,60 @@ class Bulk:
             table.array("name"), types, table.array("int"), table.array("float").view(np.int64),
             texts,
         )  # fmt: skip
-        taken = 0
+        written_count = 0
         arguments = []
-        for part in self._parts:
-            rows = np.flatnonzero(owners == TABLE_CODES.get(part.source, -1))
+        for table_items in self._table_items:
+            rows = np.flatnonzero(owners == TABLE_CODES.get(table_items.source, -1))
             if not rows.size:
                 continue
-            item, exists = part.items_of(parents[rows])
+            item, exists = table_items.items_of(parents[rows])
             if exists is not None:
-                rows, item = rows[exists], item[exists]
-            if part.source == "counters":
+                rows = rows[exists]
+                item = item[exists]
+            if table_items.source == "counters":
                 is_numeric = IS_NUMERIC[types[rows]]
-                taken += int((~is_numeric).sum())
-                what = "arguments of counters that are not numbers"
-                self._tables.drop(what, (~is_numeric).sum())
-                rows, item = rows[is_numeric], item[is_numeric]
-            taken += item.size
-            arguments.append(ArgumentItems(item, *(column[rows] for column in columns)))
+                lost_count = int((~is_numeric).sum())
+                self._tables.drop("arguments of counters that are not numbers", lost_count)
+                rows = rows[is_numeric]
+                item = item[is_numeric]
+                written_count += lost_count
+            written_count += item.size
+            own_columns: tuple[NDArray[Any], ...] = columns
+            if rows.size < len(table):
+                own_columns = tuple(column[rows] for column in columns)
+            arguments.append(ArgumentItems(item, *own_columns))
         if not self._tables.logs_as_instants:
-            taken += int((owners == TABLE_CODES["logs"]).sum())
-        self._tables.drop("arguments of rows that are not written", len(table) - taken)
+            written_count += int((owners == TABLE_CODES["logs"]).sum())
+        self._tables.drop("arguments of rows that are not written", len(table) - written_count)
         return arguments
 
-    def _series(self, part: TableItems, columns: list[ArgumentItems]) -> list[ArgumentItems]:
+    def _series(self, table_items: TableItems, columns: list[ArgumentItems]) -> list[ArgumentItems]:
         """Return the series of counters without rows in `args`, as arguments."""
         table = self._tables.tables["counters"]
-        assert part.item_of_row is not None  # noqa: S101 (`items_of_counters` has set it)
-        items = part.first + part.item_of_row
+        assert table_items.item_of_row is not None  # noqa: S101 (`items_of_counters` has set it)
+        items = table_items.first + table_items.item_of_row
         rows = np.flatnonzero(~self._has_arguments(columns)[items])
-        whole = table.array("value_int")[rows]
-        number_types = np.where(whole == whole.astype(np.int32), ArgType.INT32, ArgType.INT64)
+        integers = table.array("value_int")[rows]
+        is_small = integers == integers.astype(np.int32)
+        number_types = np.where(is_small, ArgType.INT32, ArgType.INT64)
         types = np.where(table.array("is_int")[rows], number_types, ArgType.DOUBLE)
         return [
             ArgumentItems(
                 item=items[rows],
                 name=table.array("series")[rows],
                 type=types.astype(np.uint8),
-                whole=whole,
+                whole=integers,
                 real=table.array("value")[rows].view(np.int64),
                 text=np.full(rows.size, -1),
             )
         ]
 
-    def _weights(self, part: TableItems, columns: list[ArgumentItems]) -> list[ArgumentItems]:
+    def _weights(
+        self, table_items: TableItems, columns: list[ArgumentItems]
+    ) -> list[ArgumentItems]:
         """Return the priorities of switches and wakeups without rows in `args`, as arguments."""
         table = self._tables.tables["sched"]
-        own = slice(part.first, part.first + part.time.size)
+        own = slice(table_items.first, table_items.first + table_items.time.size)
         is_bare = ~self._has_arguments(columns)[own]
         arguments = []
         for name, kind, column in (
@@ -252,11 +259,11 @@ class Bulk:
             (b"weight", WAKEUP, "next_priority"),
         ):
             weights = table.array(column).astype(np.int64)
-            rows = np.flatnonzero(is_bare & (part.kind == kind) & (weights != -1))
+            rows = np.flatnonzero(is_bare & (table_items.kind == kind) & (weights != -1))
             if rows.size:
                 code = self._pool.intern(name)
                 extra = ExtraArgument(rows, code, ArgType.INT32, whole=weights[rows])
-                arguments.append(extra.columns(part.first))
+                arguments.append(extra.columns(table_items.first))
         return arguments
 
     def _has_arguments(self, columns: list[ArgumentItems]) -> NDArray[np.bool_]:
@@ -272,7 +279,8 @@ class Bulk:
         """Give indexes to the strings and threads that are used most."""
         string_uses, thread_uses = self._uses()
         pool = self._pool.pool
-        starts, lengths = 8 * pool.array("starts"), pool.array("lengths")
+        starts = WORD * pool.array("starts")
+        lengths = pool.array("lengths")
         data = pool.array("words").view(np.uint8)
         self._registered_lengths = cut_lengths(data, starts, lengths, wire.MAX_STRING_BYTES)
         inline_lengths = cut_lengths(data, starts, lengths, INLINE_BYTES)
@@ -287,7 +295,7 @@ class Bulk:
         indexes = np.zeros(thread_uses.size, np.int64)
         self._registered_threads = used_most(thread_uses, wire.MAX_THREAD_INDEX)
         indexes[self._registered_threads] = np.arange(1, self._registered_threads.size + 1)
-        self._known = Known(
+        self._references = References(
             strings=references,
             text_data=data,
             text_starts=np.append(starts, 0),
@@ -301,7 +309,8 @@ class Bulk:
 
         What is always inline, no thread and the empty string, counts as unused.
         """
-        items, arguments = self.items, self.arguments
+        items = self.items
+        arguments = self.arguments
         strings = np.zeros(len(self._pool) + 1, np.int64)
         threads = np.zeros(len(self._tables.koids), np.int64)
         for order in self._blocks_of_order():
@@ -335,8 +344,8 @@ class Bulk:
             yield records.data
         for order in self._blocks_of_order():
             yield packer.pack(order).data
-        for what, count in packer.dropped.items():
-            self._tables.drop(what, count)
+        for reason, count in packer.dropped.items():
+            self._tables.drop(reason, count)
         yield from self._blobs()
 
     def _packer(self) -> Packer:
@@ -346,28 +355,33 @@ class Bulk:
             counts = np.bincount(self.arguments.item, minlength=self.items.time.size)
             first_arguments = np.append(0, np.cumsum(counts))
         shift = self._shift()
-        switches, messages = self._tables.switches, self._tables.messages
+        tables = self._tables
         packer = Packer(
-            self.items, self.arguments, first_arguments, switches, messages, self._known
+            self.items,
+            self.arguments,
+            first_arguments,
+            tables.switches,
+            tables.messages,
+            self._references,
         )
         packer.shift = shift
         return packer
 
     def _shift(self) -> int:
         """Return the amount to add to times, so that none is negative."""
-        least, most = self._time_range
-        if least >= 0:
+        earliest, latest = self._time_range
+        if earliest >= 0:
             return 0
-        if most - least > NS_MAX:
+        if latest - earliest > NS_MAX:
             raise refusal(
-                rules.OUT_OF_RANGE, f"times from {least} ns to {most} ns do not fit 63 bits"
+                rules.OUT_OF_RANGE, f"times from {earliest} ns to {latest} ns do not fit 63 bits"
             )
-        self._tables.drop(f"the beginning of time: all times are later by {-least} ns", 1)
-        if -least > NS_MAX:
+        self._tables.drop(f"the beginning of time: all times are later by {-earliest} ns", 1)
+        if -earliest > NS_MAX:
             # 2^63 is not an int64; adding it to negative times flips their bit 63.
-            self.items = self.items._replace(time=self.items.time ^ np.int64(least))
+            self.items = self.items._replace(time=self.items.time ^ np.int64(earliest))
             return 0
-        return -least
+        return -earliest
 
     def _names(self) -> Iterator[bytes]:
         """Yield the names of processes and threads."""

@@ -55,16 +55,18 @@ class Merger:
 
         Raises WriteRefusedError (MIXED_BYTE_ORDERS) for traces of different byte orders.
         """
-        whole, selection = capture, Selection()
+        whole_capture = capture
+        selection = Selection()
         if isinstance(capture, Window):
-            whole, selection = capture.whole, capture.selection
-        if isinstance(whole, BufferCapture):
-            with whole.as_archive() as archive:
+            whole_capture = capture.whole
+            selection = capture.selection
+        if isinstance(whole_capture, BufferCapture):
+            with whole_capture.as_archive() as archive:
                 self._begin(big_endian=False)
-                self._join(archive, selection, _name_of(whole))
-        elif isinstance(whole, TraceCapture):
-            self._begin(big_endian=whole.big_endian)
-            self._join(whole, selection, _name_of(whole))
+                self._join(archive, selection, _name_of(whole_capture))
+        elif isinstance(whole_capture, TraceCapture):
+            self._begin(big_endian=whole_capture.big_endian)
+            self._join(whole_capture, selection, _name_of(whole_capture))
         else:
             self._begin(big_endian=False)
             self._write_tables(capture)
@@ -95,8 +97,9 @@ class Merger:
             name=name,
             how=self._open_slices,
         )
-        damage = ("padding", "damaged stretches")
-        self._dropped.update({what: left_out[what] for what in damage if what in left_out})
+        for reason in ("padding", "damaged stretches"):
+            if reason in left_out:
+                self._dropped[reason] += left_out[reason]
 
     def _write_tables(self, capture: Capture) -> None:
         tables = {

@@ -29,6 +29,7 @@ from fx_trace.read.blocks import (
 )
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.strings import StringPool
 from fxframework.wire.blocks import Block
@@ -69,12 +70,9 @@ KEYS = {STRINGS: 1, THREADS: -1}
 
 
 ARGUMENT = fields_of(r.Argument)
-POINTING = POINTER, KOID = [
-    ARGUMENT["value"].kinds[kind] for kind in (ArgType.POINTER, ArgType.KOID)
-]
-
-
-REFERRING = *POINTING, ARGUMENT["value"].kinds[ArgType.STRING]
+POINTER = ARGUMENT["value"].kinds[ArgType.POINTER]
+KOID = ARGUMENT["value"].kinds[ArgType.KOID]
+REFERRING = (POINTER, KOID, ARGUMENT["value"].kinds[ArgType.STRING])
 NOT_NEEDED = {
     r.Event: ("scope", "counter_id", "end_timestamp", "id"),
     r.Argument: ("_stray", "_left_over"),
@@ -86,7 +84,7 @@ NOT_NEEDED = {
 }
 WITHOUT = frozenset(
     [fields_of(cls)[name] for cls, names in NOT_NEEDED.items() for name in names]
-    + [field for field in ARGUMENT["value"].fields if not any(field is each for each in REFERRING)]
+    + [field for field in ARGUMENT["value"].fields if field not in set(REFERRING)]
 )
 """Fields that say nothing about other records. Those with rows are known to have them."""
 
@@ -162,14 +160,12 @@ class Definers:
 
     def add(self, words: I64, starts: I64, lengths: I64) -> NDArray[np.int32]:
         """Add some; return their numbers."""
-        first = self.count
+        numbers = np.arange(self.count, self.count + words.size, dtype=np.int32)
         self.count += words.size
         if self.count > self.columns.shape[1]:
-            longer = np.zeros((3, 2 * self.count), np.int64)
-            longer[:, :first] = self.columns[:, :first]
-            self.columns = longer
-        self.columns[:, first : self.count] = words, starts, lengths
-        return np.arange(first, self.count, dtype=np.int32)
+            self.columns = np.pad(self.columns, ((0, 0), (0, self.count)))
+        self.columns[:, numbers] = words, starts, lengths
+        return numbers
 
 
 class Needs(TraceBlocks):
@@ -243,6 +239,7 @@ class Needs(TraceBlocks):
         del block
         words = run.places // WORD
         classes = [SoundRows(run, plan.cls, many) for plan, many in run.read_classes]
+        # An object is kept where an argument of a kept record stands for it, maybe a later one.
         is_object = np.zeros(run.rows, bool)
         """Whether it is an object, of which it is known later whether it is kept."""
         for rows in classes:
@@ -256,12 +253,12 @@ class Needs(TraceBlocks):
                 described.append(self.described(rows, is_object))
             meant += self.meant_by(rows, words)
         self.choose_unknown(run, words)
-        is_kept = np.zeros(run.rows, bool)
+        is_marked = np.zeros(run.rows, bool)
         for rows in classes:
-            is_kept[rows.ordinals] = self.mark[rows.words] == 1
+            is_marked[rows.ordinals] = self.mark[rows.words] == 1
             if rows.cls is r.UnknownProfiler:
                 run.reading.references.append(self.of_unknown(run, rows))
-        owners = words, is_kept, is_object if is_object.any() else None
+        owners = words, is_marked, is_object if is_object.any() else None
         for turn, reference in enumerate(run.reading.references):
             self.link(run, turn, reference, owners)
         if described or meant:
@@ -276,37 +273,41 @@ class Needs(TraceBlocks):
 
     def choose(self, run: Run, rows: SoundRows) -> None:
         """Mark the records of a class that are kept whatever others need."""
-        part, cls = self.part, rows.cls
-        keep: Any = None
-        if cls is r.Event:
+        cls = rows.cls
+        marks = self.mark[rows.words]
+        # Kinds that the format does not define have neither a time nor a thread.
+        is_chosen: Any = None
+        if cls.undefined_kinds:
+            is_chosen = self.part.everything
+        if cls in SPOKEN:
+            is_chosen = True
+        elif cls is r.Event:
             # Those that the format defines are marked already.
             is_undefined = rows.column("event") > max(EventType)
-            keep = (self.mark[rows.words] == 1) | (is_undefined & part.everything)
-        elif cls is r.ThreadRecord and not part.whole:
-            keep = (self.mark[rows.words] == 1) | np.isin(rows.column("tid"), part.running)
-        elif cls is r.ThreadRecord or cls in SPOKEN:
-            keep = True
+            is_chosen = (marks == 1) | (is_undefined & self.part.everything)
+        elif cls is r.ThreadRecord:
+            is_running = np.isin(rows.column("tid"), self.part.running)
+            is_chosen = (marks == 1) | is_running | self.part.whole
         elif cls is r.Blob:
-            keep = (self.mark[rows.words] != 0) & part.everything
+            is_chosen = (marks != 0) & self.part.everything
         elif cls in OBJECTS:
-            is_named = cls is r.KernelObject and np.isin(rows.column("koid"), part.named)
-            wanted = (self.mark[rows.words] == MAYBE) & (is_named | np.bool_(part.everything))
-            self.mark[rows.words[wanted]] = 1
+            # Others stay undecided: an argument may stand for them.
+            is_named = cls is r.KernelObject and np.isin(rows.column("koid"), self.part.named)
+            is_chosen = marks
+            is_chosen[(marks == MAYBE) & (is_named | np.bool_(self.part.everything))] = 1
         elif cls in PROFILED:
-            keep = np.full(rows.words.size, part.profiles)
+            is_chosen = np.full(marks.size, self.part.profiles)
             if cls is r.ProfilerBacktrace:
-                keep &= self.is_within(run, rows) & self.is_wanted(rows)
+                is_chosen &= self.is_within(run, rows) & self.is_wanted(rows)
         elif cls in LARGE:
-            keep = self.mark[rows.words] == MAYBE
+            is_chosen = marks == MAYBE
             if cls is r.LargeBlobWithMetadata:
-                keep &= self.is_within(run, rows) & self.is_wanted(rows)
+                is_chosen &= self.is_within(run, rows) & self.is_wanted(rows)
             else:
-                keep &= part.everything
-            self.take_categories(rows, np.flatnonzero(keep))
-        elif cls.undefined_kinds:
-            keep = part.everything
-        if keep is not None:
-            self.mark[rows.words] = keep
+                is_chosen &= self.part.everything
+            self.take_categories(rows, np.flatnonzero(is_chosen))
+        if is_chosen is not None:
+            self.mark[rows.words] = is_chosen
 
     def choose_unknown(self, run: Run, words: I64) -> None:
         """Mark records of types that the format does not define."""
@@ -326,14 +327,15 @@ class Needs(TraceBlocks):
 
         Without a bound, times that do not fit 63 bits of nanoseconds are within, too.
         """
-        part = self.part
-        bounds = [
-            (
-                0 if part.start == NS_MIN else tick(clock, part.start),
-                U64_MAX if part.last == NS_MAX else tick(clock, part.last + 1),
-            )
-            for clock in (turn.clock for turn in self.turns)
-        ]
+        bounds = []
+        for turn in self.turns:
+            first_tick = 0
+            if self.part.start != NS_MIN:
+                first_tick = tick(turn.clock, self.part.start)
+            end_tick = U64_MAX
+            if self.part.last != NS_MAX:
+                end_tick = tick(turn.clock, self.part.last + 1)
+            bounds.append((first_tick, end_tick))
         column: NDArray[np.uint64] = np.broadcast_to(
             self.by_row(run, np.array(bounds, np.uint64)), (run.rows, 2)
         )
@@ -358,10 +360,10 @@ class Needs(TraceBlocks):
             code = np.where(is_inline, -1, rows.many.known[field, CODE].column()[rows.rows])
         if self.definers.count:
             start = np.where(code < 0, start, self.definers.columns[1].take(code, mode="clip"))
-        is_known = start > 0
-        first = self.file.words.take(start // WORD, mode="clip")
-        second = self.file.words.take(start // WORD + 1, mode="clip")
-        return np.where(is_known, first, 0), np.where(is_known, second, 0)
+        has_koids = start > 0
+        process = self.file.words.take(start // WORD, mode="clip")
+        thread = self.file.words.take(start // WORD + 1, mode="clip")
+        return np.where(has_koids, process, 0), np.where(has_koids, thread, 0)
 
     def take_categories(self, rows: SoundRows, kept: I64) -> None:
         """Note the categories of large records that are kept."""
@@ -387,17 +389,17 @@ class Needs(TraceBlocks):
 
     def link(self, run: Run, turn: int, reference: Reference, owners: Owners) -> None:
         """Mark the strings or threads that kept records refer to; note those that are lent."""
-        words, is_kept, is_object = owners
+        words, is_marked, is_object = owners
         codes = reference.codes
         ordinals = reference.ordinals
-        is_used = is_kept[ordinals] & (codes >= 0)
+        is_used = is_marked[ordinals] & (codes >= 0)
         self.mark[self.definers.columns[0][codes[is_used]]] = 1
         if is_object is not None:
-            found = np.flatnonzero(is_object[ordinals] & (codes >= 0))
-            is_used[found] = True
-            needed = self.definers.columns[0][codes[found]]
-            numbers = ordinals[found] + self.records
-            self.links.append(Links(numbers, words[ordinals[found]], needed))
+            of_objects = np.flatnonzero(is_object[ordinals] & (codes >= 0))
+            is_used[of_objects] = True
+            needed = self.definers.columns[0][codes[of_objects]]
+            rows = ordinals[of_objects]
+            self.links.append(Links(rows + self.records, words[rows], needed))
         if self.part.joins:
             lent = np.flatnonzero(self.lent[id(reference)] & is_used)
             keys = KEYS[reference.table] * reference.numbers[lent]
@@ -405,12 +407,12 @@ class Needs(TraceBlocks):
 
     def take_links(self, links: Links, owners: Owners) -> None:
         """Mark what kept records need, and note what objects do."""
-        _, is_kept, is_object = owners
-        self.mark[links.needed[is_kept[links.ordinal]]] = 1
+        _, is_marked, is_object = owners
+        self.mark[links.needed[is_marked[links.ordinal]]] = 1
         if is_object is not None:
-            later = np.flatnonzero(is_object[links.ordinal])
-            numbers = links.ordinal[later] + self.records
-            self.links.append(Links(numbers, links.owner[later], links.needed[later]))
+            of_objects = np.flatnonzero(is_object[links.ordinal])
+            numbers = links.ordinal[of_objects] + self.records
+            self.links.append(Links(numbers, links.owner[of_objects], links.needed[of_objects]))
 
     def of_unknown(self, run: Run, rows: SoundRows) -> Reference:
         """Return the threads of profiler records of a kind that the format does not define."""
@@ -431,35 +433,32 @@ class Needs(TraceBlocks):
         if rows.cls is r.UserspaceObject:
             process = self.koids(rows, "process")[0] ^ SIGN
         name = "pointer" if rows.cls is r.UserspaceObject else "koid"
-        some = np.flatnonzero(is_object[rows.ordinals])
-        value = rows.column(name)
-        return Objects(rows.ordinals[some], rows.words[some], process[some], value[some])
+        of_objects = np.flatnonzero(is_object[rows.ordinals])
+        columns = (rows.ordinals, rows.words, process, rows.column(name))
+        return Objects(*(column[of_objects] for column in columns))
 
     def meant_by(self, rows: SoundRows, words: I64) -> Iterator[Objects]:
         """Yield the objects that arguments of records stand for."""
-        args = rows.fields.get("args")
-        process: Any = None
         is_sound = rows.many.own.sound
         assert is_sound is not None  # noqa: S101 (set by ``Run.finish``)
-        for items in rows.many.own.parts.get(args, ()):
-            kinds = items.known[ARGUMENT["type"]]
-            for field, kind in ((POINTER, ArgType.POINTER), (KOID, ArgType.KOID)):
-                own_rows = items.rows_at(np.arange(kinds.size))
-                found = np.flatnonzero(kinds == kind)
-                found = found[is_sound[own_rows[found]]]
-                if not found.size:
+        thread_field = "process" if rows.cls is r.UserspaceObject else "thread"
+        for items in rows.many.own.parts.get(rows.fields.get("args"), ()):
+            types = items.known[ARGUMENT["type"]]
+            owners = items.rows_at(np.arange(types.size))
+            for field, number in ((POINTER, ArgType.POINTER), (KOID, ArgType.KOID)):
+                places = np.flatnonzero((types == number) & is_sound[owners])
+                if not places.size:
                     continue
-                ordinals = rows.many.own.ordinals[own_rows[found]]
-                of_process = np.zeros(found.size, np.int64)
-                name = {r.UserspaceObject: "process"}.get(rows.cls, "thread")
-                if field is POINTER and name in rows.fields:
-                    if process is None:
-                        process = np.zeros(words.size, np.int64)
-                        process[rows.ordinals] = self.koids(rows, name)[0]
-                    of_process = process[ordinals]
+                ordinals = rows.many.own.ordinals[owners[places]]
+                process = np.zeros(places.size, np.int64)
                 if field is POINTER:
-                    of_process = of_process ^ SIGN
-                yield Objects(ordinals, words[ordinals], of_process, items.known[field][found])
+                    # A pointer is one of the record's process, if it has one.
+                    if thread_field in rows.fields:
+                        process_of_row = np.zeros(words.size, np.int64)
+                        process_of_row[rows.ordinals] = self.koids(rows, thread_field)[0]
+                        process = process_of_row[ordinals]
+                    process = process ^ SIGN
+                yield Objects(ordinals, words[ordinals], process, items.known[field][places])
 
     def pointed(self, run: Run, described: Objects, meant: Objects) -> Links:
         """Return the records of the objects that arguments stand for."""
@@ -469,13 +468,12 @@ class Needs(TraceBlocks):
         codes = self.object_words.add(described.word, nothing, nothing)
         keys = self.object_keys.enter(described.process, described.value)
         self.known_objects.begin(described.ordinal, keys, codes, np.zeros(0, np.int64))
-        found = self.known_objects.find(
-            self.object_keys.find(meant.process, meant.value), meant.ordinal
-        )
-        known = np.flatnonzero(found >= 0)
-        needed = self.object_words.columns[0][found[known]]
+        meant_keys = self.object_keys.find(meant.process, meant.value)
+        meant_codes = self.known_objects.find(meant_keys, meant.ordinal)
+        rows = np.flatnonzero(meant_codes >= 0)
+        needed = self.object_words.columns[0][meant_codes[rows]]
         self.known_objects.settle(run.count)
-        return Links(meant.ordinal[known], meant.word[known], needed)
+        return Links(meant.ordinal[rows], meant.word[rows], needed)
 
     # --- What is lent ---------------------------------------------------------------------------
 
@@ -494,9 +492,12 @@ class Needs(TraceBlocks):
         if not self.part.joins or max(offsets) < 0:
             return
         every = np.broadcast_to(self.by_row(run, offsets), run.rows)
-        types = r.TYPE.get(self.file.words[words])
-        rows = np.flatnonzero((every >= 0) & IS_TIMED[types] & (self.mark[words] == 1))
-        rows = rows[rows < run.count]
+        rows = np.flatnonzero(every[: run.count] >= 0)
+        # Odd bytes at the end of a file are a row without a word.
+        rows = rows[words[rows] < self.mark.size]
+        rows = rows[self.mark[words[rows]] == 1]
+        types = r.TYPE.get(self.file.words[words[rows]])
+        rows = rows[IS_TIMED[types]]
         self.lend(run, LAST, rows, every[rows] // WORD, np.full(rows.size, RATE))
 
 
@@ -540,11 +541,13 @@ def tick(clock: Clock, ns: int) -> int:
 
 def first_loans(loans: Loans) -> Loans:
     """Return loans in order, without those that a provider has had since another of their key."""
-    place = np.lexsort((loans.turn, loans.number))
-    loans = Loans(*(column[place] for column in loans))
-    order = np.lexsort((loans.key, loans.scope))
-    scope, key, needed = (column[order] for column in (loans.scope, loans.key, loans.needed))
-    is_same = (scope[1:] == scope[:-1]) & (key[1:] == key[:-1]) & (needed[1:] == needed[:-1])
-    is_new = np.ones(order.size, bool)
-    is_new[order[1:][is_same]] = False
+    by_turn = np.lexsort((loans.turn, loans.number))
+    loans = Loans(*(column[by_turn] for column in loans))
+    # Of a key, one after another: another record is lent where it is not the one before.
+    by_key = np.lexsort((loans.key, loans.scope))
+    is_new_by_key = np.zeros(by_key.size, bool)
+    for column in (loans.scope, loans.key, loans.needed):
+        is_new_by_key |= begins_of_runs(column[by_key])
+    is_new = np.empty(by_key.size, bool)
+    is_new[by_key] = is_new_by_key
     return Loans(*(column[is_new] for column in loans))

@@ -30,14 +30,14 @@ from fxframework.wire.json_shapes import Shape
 from fxframework.wire.state import State
 
 __all__ = [
-    "LEGACY_SWITCH", "LOG", "SWITCH", "WAKEUP", "ArgumentItems", "Items", "Known", "Messages",
-    "Packer", "Switches",
+    "LEGACY_SWITCH", "LOG", "SWITCH", "WAKEUP", "ArgumentItems", "Items", "Messages", "Packer",
+    "References", "Switches",
 ]  # fmt: skip
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
-SWITCH, WAKEUP, LEGACY_SWITCH, LOG = 16, 17, 18, 19
+SWITCH, WAKEUP, LEGACY_SWITCH, LOG = range(16, 20)
 """Kinds of items beyond the types of events."""
 STATE = State()
 LOW32 = (1 << 32) - 1
@@ -100,7 +100,7 @@ class Messages(NamedTuple):
     data: U8
 
 
-class Known(NamedTuple):
+class References(NamedTuple):
     """How records refer to strings and threads, and what is inline."""
 
     strings: I64
@@ -140,14 +140,14 @@ class Packer:
         first_arguments: I64 | None,
         switches: Switches | None,
         messages: Messages | None,
-        known: Known,
+        references: References,
     ) -> None:
         self.items = items
         self.arguments = arguments
         self.first_arguments = first_arguments
         self.switches = switches
         self.messages = messages
-        self.known = known
+        self.references = references
         self.shift = 0
         self.dropped: Counter[str] = Counter()
 
@@ -200,7 +200,7 @@ class Packer:
         }
         for number in np.flatnonzero(np.bincount(form)).tolist():
             rows = np.flatnonzero(form == number)
-            own = Block(*(column[rows] for column in block))
+            own = Block._make(column[rows] for column in block)
             if number in makers:
                 group = makers[number](own)
             else:
@@ -212,7 +212,8 @@ class Packer:
 
     def _events(self, block: Block, last_field: str) -> ColumnRecords:
         """Return events, which have a field behind their arguments, or none."""
-        items, item = self.items, block.item
+        items = self.items
+        item = block.item
         group = ColumnRecords(shape_of(r.Event, last_field), STATE, item.size)
         set_numbers(group, event=block.kind)
         if last_field == "end_timestamp":
@@ -266,8 +267,8 @@ class Packer:
         assert messages is not None  # noqa: S101 (items of this kind have rows)
         group = ColumnRecords(shape_of(r.Log), STATE, block.item.size)
         self._put_thread(group, "thread", self.items.thread[block.item])
-        starts, lengths = messages.starts[block.word], messages.lengths[block.word]
-        column = gathered(messages.data, starts, lengths)
+        starts = messages.starts[block.word]
+        column = gathered(messages.data, starts, messages.lengths[block.word])
         group.columns[group.field("message")] = column
         return group
 
@@ -276,13 +277,13 @@ class Packer:
 
         They are the first bytes of strings of the pool, by code, and threads, by id + 1.
         """
-        known = self.known
+        referred = self.references
         strings = ColumnRecords(shape_of(r.StringRecord), STATE, codes.size)
         set_numbers(strings, index=np.arange(1, codes.size + 1))
-        texts = gathered(known.text_data, known.text_starts[codes], lengths)
+        texts = gathered(referred.text_data, referred.text_starts[codes], lengths)
         strings.columns[strings.field("value")] = texts
         yield packed(strings)
-        koids = known.koids[threads]
+        koids = referred.koids[threads]
         registered = ColumnRecords(shape_of(r.ThreadRecord), STATE, threads.size)
         set_numbers(registered, index=np.arange(1, threads.size + 1))
         set_numbers(registered, pid=koids[:, 0], tid=koids[:, 1])
@@ -293,50 +294,55 @@ class Packer:
     def _put_thread(self, group: ColumnRecords, name: str, threads: NDArray[Any]) -> None:
         """Let a field refer to threads, or have their koids inline."""
         field = group.field(name)
-        indexes = self.known.threads[threads + 1]
+        indexes = self.references.threads[threads + 1]
         group.indexes[field] = indexes
         is_inline = indexes == 0
-        koids = self.known.koids[threads[is_inline] + 1]
+        koids = self.references.koids[threads[is_inline] + 1]
         lengths = koids.itemsize * koids.shape[1] * is_inline
         group.columns[field] = Column(lengths, koids.reshape(-1).view(np.uint8), lengths)
 
     def _put_text(self, group: ColumnRecords, name: str, codes: NDArray[Any]) -> None:
         """Let a field refer to strings of the pool, or have them inline."""
-        known = self.known
+        referred = self.references
         field: Any = group.field(name)
-        references = known.strings[codes + 1]
+        references = referred.strings[codes + 1]
         group.indexes[field] = references
         is_inline = references & field.inline != 0
         if is_inline.any():
             lengths = np.where(is_inline, references & STRING_FIELD_BYTES, 0)
-            group.columns[field] = gathered(known.text_data, known.text_starts[codes], lengths)
+            group.columns[field] = gathered(
+                referred.text_data, referred.text_starts[codes], lengths
+            )
 
     # --- Arguments ------------------------------------------------------------------------------
 
     def _arguments_of(self, block: Block) -> BlockArguments:
         """Return the arguments of a block's items; ends of items have none."""
-        first = self.first_arguments
-        if first is None:
+        first_arguments = self.first_arguments
+        if first_arguments is None:
             nothing = np.zeros(0, np.int64)
             return BlockArguments(nothing, np.zeros(block.item.size, np.int64), [])
-        counts = np.where(block.is_end, 0, first[block.item + 1] - first[block.item])
-        rows = joined_ranges(first[block.item], counts)
-        is_known = self.arguments.type[rows] <= max(ArgType)
-        if not is_known.all():
-            self.dropped["arguments of unknown types"] += int((~is_known).sum())
-            owner = np.repeat(np.arange(counts.size), counts)
-            counts = np.bincount(owner[is_known], minlength=counts.size)
-            rows = rows[is_known]
+        begins = first_arguments[block.item]
+        counts = np.where(block.is_end, 0, first_arguments[block.item + 1] - begins)
+        rows = joined_ranges(begins, counts)
+        is_defined = self.arguments.type[rows] <= max(ArgType)
+        if not is_defined.all():
+            self.dropped["arguments of unknown types"] += int((~is_defined).sum())
+            record_of_row = np.repeat(np.arange(counts.size), counts)
+            counts = np.bincount(record_of_row[is_defined], minlength=counts.size)
+            rows = rows[is_defined]
         return self._packed_arguments(rows, counts)
 
     def _packed_arguments(self, rows: I64, counts: I64) -> BlockArguments:
         """Return the arguments at some rows as columns, type by type."""
         arguments = self.arguments
-        whole = arguments.whole[rows]
+        whole_values = arguments.whole[rows]
         types = arguments.type[rows].astype(np.int64)
         # Narrow types give way to wide values.
-        types[(types == ArgType.INT32) & (whole != whole.astype(np.int32))] = ArgType.INT64
-        types[(types == ArgType.UINT32) & (whole & LOW32 != whole)] = ArgType.UINT64
+        types[(types == ArgType.INT32) & (whole_values != whole_values.astype(np.int32))] = (
+            ArgType.INT64
+        )
+        types[(types == ArgType.UINT32) & (whole_values & LOW32 != whole_values)] = ArgType.UINT64
         groups = []
         for number in np.flatnonzero(np.bincount(types)).tolist():
             places = np.flatnonzero(types == number)
@@ -353,8 +359,10 @@ class Packer:
         if number == ArgType.STRING:
             self._put_text(group, "value", texts)
         elif number == ArgType.BLOB:
-            starts, lengths = self.known.text_starts[texts], self.known.text_lengths[texts]
-            group.columns[group.field("value")] = gathered(self.known.text_data, starts, lengths)
+            referred = self.references
+            starts = referred.text_starts[texts]
+            octets = gathered(referred.text_data, starts, referred.text_lengths[texts])
+            group.columns[group.field("value")] = octets
         elif number == ArgType.DOUBLE:
             set_numbers(group, value=arguments.real[rows])
         elif number == ArgType.BOOL:
@@ -380,9 +388,9 @@ class Packer:
             begin = end - int(arguments.counts[record])
             argument_sizes = arguments.sizes[begin:end].tolist()
             bytes_left = WORD * MAX_RECORD_WORDS - int(sizes[record]) + sum(argument_sizes)
-            taken = 0
+            argument_count = 0
             for place, nbytes in enumerate(argument_sizes, begin):
-                if taken == MAX_ARGS:
+                if argument_count == MAX_ARGS:
                     self.dropped["arguments beyond 15 of a record"] += end - place
                     fits[place:end] = False
                     break
@@ -391,8 +399,8 @@ class Packer:
                     fits[place] = False
                     continue
                 bytes_left -= nbytes
-                taken += 1
-            counts[record] = taken
+                argument_count += 1
+            counts[record] = argument_count
         return arguments.rows[fits], counts
 
 
@@ -418,7 +426,7 @@ class BlockArguments:
         """Where the arguments of each record begin, once records are put."""
 
     def put(self, out: U8) -> None:
-        """Write the arguments of records whose places are known."""
+        """Write the arguments of records whose places are referred."""
         places = np.repeat(self.list_places, self.counts) + self._offsets
         for rows, group in self.groups:
             group.put(out, places[rows])
@@ -436,7 +444,8 @@ class OwnArguments:
     def measure(self, place: Any) -> I64:
         """Return the bytes of the arguments of each record."""
         del place  # they follow one another without gaps
-        return self._arguments.nbytes[self._records]
+        nbytes: I64 = self._arguments.nbytes[self._records]
+        return nbytes
 
     def put(self, out: U8, places: I64) -> None:
         """Note where the arguments of each record begin; they are written all together."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from fxframework.errors import WriteRefusedError, refusal
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK
 from fxframework.io.words import WORD, pad8
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kit.lossless import BlockPacker, RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 
@@ -57,7 +59,9 @@ class TraceRewriter(RecordRewriter):
 
     def packer(self) -> BlockPacker | None:
         """Return what packs many records; None if large ones are taken apart."""
-        return None if self._perfetto_safe else super().packer()
+        if self._perfetto_safe:
+            return None
+        return super().packer()
 
 
 def open_writer(
@@ -82,8 +86,8 @@ def perfetto_parts(record: r.LargeBlob | r.LargeBlobWithMetadata) -> Iterator[Tr
 
     Its metadata becomes an instant event, its payload blob records of the same name.
     """
+    refs = record.refs or {}
     if isinstance(record, r.LargeBlobWithMetadata):
-        refs = {key: ref for key, ref in (record.refs or {}).items() if key != "payload"}
         yield r.Event(
             event="instant",
             timestamp=record.timestamp,
@@ -91,21 +95,22 @@ def perfetto_parts(record: r.LargeBlob | r.LargeBlobWithMetadata) -> Iterator[Tr
             category=record.category,
             name=record.name,
             args=record.args,
-            refs=refs or None,
+            refs={field: index for field, index in refs.items() if field != "payload"} or None,
         )
-    name = {"name": record.refs["name"]} if record.refs and "name" in record.refs else None
-    yield from blob_records(record.name, record.payload, wire.BlobType.DATA, name)
+    name_refs = {field: index for field, index in refs.items() if field == "name"}
+    yield from blob_records(record.name, record.payload, wire.BlobType.DATA, name_refs or None)
 
 
 def blob_records(
     name: str, payload: bytes, blob_type: int, refs: dict[str, int] | None = None
 ) -> Iterator[r.Blob]:
     """Yield bytes as blob records, at least one, each with room for an inline name."""
-    room = (wire.MAX_RECORD_WORDS - 1) * 8 - len(pad8(encoded_text("blob: name", name)))
-    step = max(8, min(wire.MAX_STRING_BYTES, room))
-    for at in range(0, len(payload) or 1, step):
-        part = payload[at : at + step]
-        yield r.Blob(name=name, blob_type=blob_type, payload=part, refs=refs)
+    name_bytes = len(pad8(encoded_text("blob: name", name)))
+    payload_room = (wire.MAX_RECORD_WORDS - 1) * WORD - name_bytes
+    step = max(WORD, min(wire.MAX_STRING_BYTES, payload_room))
+    for offset in range(0, len(payload) or 1, step):
+        payload_part = payload[offset : offset + step]
+        yield r.Blob(name=name, blob_type=blob_type, payload=payload_part, refs=refs)
 
 
 # --- Images ------------------------------------------------------------------------------------
@@ -169,12 +174,12 @@ class _ImageEncoder(RecordEncoder):
         self.unused: set[int] = set()
         """Offsets of records that are space behind the others, of those parsed for these lines."""
 
-    def parsed(self, given: Mapping[str, Any]) -> TraceRecord:
+    def parsed(self, json_object: Mapping[str, Any]) -> TraceRecord:
         """Return the record of a JSON object, which must say its offset."""
-        if given.get("record") == BufferHeader.record:
+        if json_object.get("record") == BufferHeader.record:
             raise _second_header()
-        record = super().parsed(given)
-        offset = given.get("offset")
+        record = super().parsed(json_object)
+        offset = json_object.get("offset")
         if type(offset) is not int:
             message = f"{record.record}: offset, which says the buffer, is missing"
             raise refusal(rules.INVALID_FIELDS, message)
@@ -192,9 +197,9 @@ class _ImageEncoder(RecordEncoder):
             record = self.parsed(record)
         if record.record != "metadata":
             return super().encode(record)
-        raw = b"" if record.raw is None else bytes(record.raw)
-        bare = record.edited()
-        if [r.edited() for r in RecordDecoder().records(raw)] != [bare]:
+        raw = bytes(record.raw or b"")
+        decoded = [decoded_record.edited() for decoded_record in RecordDecoder().records(raw)]
+        if decoded != [record.edited()]:
             raise refusal(
                 rules.METADATA_INSIDE_PROVIDER,
                 "a provider writes no metadata into its trace buffer",
@@ -241,27 +246,35 @@ class BufferWriter(RecordRewriter):
         if isinstance(record, BufferHeader):
             self._begin(record)
             return
-        kind, offset = record.record, record.offset
-        header = self._header
-        end = 0 if header is None else header.total_size
-        if header is None or offset >= end:
-            if offset != end + len(self._loose) or not isinstance(record, Damaged):
-                where = "behind the end of the buffer" if header else "without a buffer_header"
-                raise refusal(rules.BUFFER_TOO_SMALL, f"a {kind} record at byte {offset}, {where}")
-            self._loose += self.encoder.encode(record)
+        if self._header is None or record.offset >= self._header.total_size:
+            self._add_loose(record)
             return
-        buffer = self.buffer_at(offset)
+        buffer = self.buffer_at(record.offset)
         data = self.encoder.encode(record)
         if len(data) > buffer.size:
             raise refusal(
                 rules.BUFFER_TOO_SMALL,
-                f"a {kind} record of {len(data)} bytes, and {buffer.name} is smaller",
+                f"a {record.record} record of {len(data)} bytes, and {buffer.name} is smaller",
             )
         buffer.add(data, behind=_is_unused(record))
 
+    def _add_loose(self, record: TraceRecord) -> None:
+        """Take bytes that lie in no buffer, which are damage. Raises WriteRefusedError."""
+        end_of_buffers = 0
+        where = "without a buffer_header"
+        if self._header is not None:
+            end_of_buffers = self._header.total_size
+            where = "behind the end of the buffer"
+        if not isinstance(record, Damaged) or record.offset != end_of_buffers + len(self._loose):
+            message = f"a {record.record} record at byte {record.offset}, {where}"
+            raise refusal(rules.BUFFER_TOO_SMALL, message)
+        self._loose += self.encoder.encode(record)
+
     def packer(self) -> BlockPacker | None:
         """Return what packs many records; None without a header that has come first."""
-        return None if self._header is None else super().packer()
+        if self._header is None:
+            return None
+        return super().packer()
 
     def put_records(self, data: memoryview, ends: I64, records: Sequence[Any]) -> None:
         """Take the bytes of records, each for the buffer that its offset lies in.
@@ -269,18 +282,20 @@ class BufferWriter(RecordRewriter):
         Raises WriteRefusedError where an offset lies in none.
         """
         offsets = _offsets(records)
-        unused = np.isin(offsets, list(self.encoder.unused))
+        is_unused = np.isin(offsets, list(self.encoder.unused))
         self.encoder.unused.clear()
         starts = [buffer.start for buffer in self.buffers]
-        place = 2 * np.searchsorted(starts, offsets, "right") + unused
-        first = begin = 0
-        for stop in (*(np.flatnonzero(place[1:] != place[:-1]) + 1).tolist(), offsets.size):
-            buffer = self.buffer_at(int(offsets[first:stop].max()))
-            end = int(ends[stop - 1])
-            buffer.add(data[begin:end], behind=bool(unused[first]))
-            first, begin = stop, end
+        # Records of one buffer, used or unused, that follow one another are taken together.
+        run_keys = 2 * np.searchsorted(starts, offsets, "right") + is_unused
+        begins = np.flatnonzero(begins_of_runs(run_keys))
+        begin_byte = 0
+        for begin, end in itertools.pairwise((*begins.tolist(), offsets.size)):
+            end_byte = int(ends[end - 1])
+            buffer = self.buffer_at(int(offsets[begin:end].max()))
+            buffer.add(data[begin_byte:end_byte], behind=bool(is_unused[begin]))
+            begin_byte = end_byte
 
-    def put_at(self, offset: int, data: bytes) -> None:
+    def put_at(self, offset: int, data: bytes | memoryview) -> None:
         """Take the bytes of sound records, which were at an offset of one buffer."""
         self.buffer_at(offset).add(data, behind=False)
 
@@ -315,28 +330,32 @@ class BufferWriter(RecordRewriter):
         if self._closed:
             return
         self._closed = True
-        header = self._header
-        if header is None:
+        if self._header is None:
             self._sink.write(self._loose)
             return
-        head = bytearray(header.encode())
+        header_bytes = bytearray(self._header.encode())
         for buffer in self.buffers:
-            end = buffer.settle(scanned=header.mode == ONESHOT or not buffer.end)
-            struct.pack_into("<Q", head, END_AT[buffer.name], end)
-        self._sink.write(head)
+            is_scanned = self._header.mode == ONESHOT or not buffer.end
+            end = buffer.settle(scanned=is_scanned)
+            struct.pack_into("<Q", header_bytes, END_AT[buffer.name], end)
+        self._sink.write(header_bytes)
         for buffer in self.buffers:
             self._sink.write(buffer.used)
-            for at in range(0, buffer.gap, CHUNK):
-                self._sink.write(bytes(min(CHUNK, buffer.gap - at)))
+            for written in range(0, buffer.gap, CHUNK):
+                self._sink.write(bytes(min(CHUNK, buffer.gap - written)))
             self._sink.write(buffer.behind)
         self._sink.write(self._loose)
 
 
 def _offsets(records: Sequence[Any]) -> I64:
     """Return what records, given as JSON, say of their places; -1 for none."""
-    found = (each.get("offset") if type(each) is dict else None for each in records)
-    places = [each if type(each) is int and 0 <= each < MOST_BYTES else -1 for each in found]
-    return np.array(places, np.int64)
+    offsets = np.full(len(records), -1)
+    for row, record in enumerate(records):
+        if type(record) is dict:
+            offset = record.get("offset")
+            if type(offset) is int and 0 <= offset < MOST_BYTES:
+                offsets[row] = offset
+    return offsets
 
 
 def open_buffer_writer(

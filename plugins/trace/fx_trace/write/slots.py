@@ -49,7 +49,7 @@ class Slots(Generic[K]):
         """Assign a slot to a new value. Return its index, or 0 without a slot."""
         if self.policy == "inline" or self.paused:
             return 0
-        before = self._next
+        previous_next = self._next
         while len(self._value) < self.limit and self._next in self._value:
             self._next = self._next % self.limit + 1  # taken by `put`
         if self._next > self.limit or self._next in self._value:
@@ -60,7 +60,7 @@ class Slots(Generic[K]):
         self._next += 1
 
         def back() -> None:
-            self._next = before
+            self._next = previous_next
 
         self._undo.append(back)
         self.put(index, value)
@@ -68,27 +68,28 @@ class Slots(Generic[K]):
 
     def put(self, index: int, value: K) -> None:
         """Assign ``index`` to ``value``, replacing any other value."""
-        old = self._value.get(index)
-        was = self.index.get(value)
-        loses = old is not None and self.index.get(old) == index
-        if old is not None and loses:
-            del self.index[old]
+        old_value = self._value.get(index)
+        old_index = self.index.get(value)
+        # A value that was registered once more elsewhere keeps that other index.
+        loses_slot = old_value is not None and self.index.get(old_value) == index
+        if old_value is not None and loses_slot:
+            del self.index[old_value]
             self.evictions += 1
-            self.evicted = old
+            self.evicted = old_value
         self._value[index] = value
         self.index[value] = index
 
         def back() -> None:
-            if was is None:
+            if old_index is None:
                 self.index.pop(value, None)
             else:
-                self.index[value] = was
-            if old is None:
+                self.index[value] = old_index
+            if old_value is None:
                 self._value.pop(index, None)
             else:
-                self._value[index] = old
-                if loses:
-                    self.index[old] = index
+                self._value[index] = old_value
+                if loses_slot:
+                    self.index[old_value] = index
 
         self._undo.append(back)
 

@@ -26,7 +26,7 @@ from fx_trace.write.pack import (
     Switches,
 )
 from fxframework.kernels.nesting import BEGIN, OpenSlices
-from fxframework.kernels.sorting import begins_of_runs
+from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
@@ -39,7 +39,7 @@ CONTINUATION = range(0x80, 0xC0)
 """Bytes of UTF-8 that begin no character."""
 LAST = 1 << 62
 """Sorts after everything else of the same time."""
-COMPLETE, ASYNC = 1, 2
+_, COMPLETE, ASYNC, _ = range(4)
 """Kinds of slices (`model.schema.SLICE_KINDS`); the others are written as begins and ends."""
 SINGLE, PAIRED, ALONE, APART = range(4)
 """How a slice is written: as one event; as a begin and an end; as a begin alone (it never ended);
@@ -161,7 +161,8 @@ class Tables:
         self.messages: Messages | None = None
         self.koids = np.zeros((1, 2), np.int64)
         """Process and thread koid by thread id + 1: first those of no thread."""
-        self.begin_places = self.end_places = np.zeros(0, np.int64)
+        self.begin_places = np.zeros(0, np.int64)
+        self.end_places = np.zeros(0, np.int64)
         """Of slices in order, if flows may need them: the places of their begins and ends."""
         if "threads" in tables:
             ids = tables["threads"].array("id")
@@ -190,10 +191,10 @@ class Tables:
         """Return the ids of threads given by koids; new ones are added."""
         pairs = np.column_stack((pid, tid)).view(np.int64)
         unique_pairs, pair_of_row = np.unique(pairs, axis=0, return_inverse=True)
-        known_pairs = map(tuple, self.koids[1:].tolist())
-        id_of_pair = {pair: number for number, pair in enumerate(known_pairs)}
+        listed_pairs = map(tuple, self.koids[1:].tolist())
+        id_of_pair = {pair: number for number, pair in enumerate(listed_pairs)}
         count = len(self.koids) - 1
-        new_pairs = []
+        new_pairs: list[tuple[int, int]] = []
         ids = np.empty(len(unique_pairs), np.int64)
         for row, pair in enumerate(map(tuple, unique_pairs.tolist())):
             if pair not in id_of_pair:
@@ -265,8 +266,8 @@ def events_of_slices(
 ) -> I64:
     """Return the begins and ends of slices (see ``TableItems.events``).
 
-    A slice ends before the next one that it does not enclose. ``Bulk`` sorts by time, and leaves
-    those of one time in this order: so slices of no length nest as they did, too.
+    A slice is listed as ended before the next one that it does not enclose. ``Bulk`` sorts by time,
+    and leaves those of one time in this order: so slices of no length nest as they did, too.
     """
     rows = order_of_slices(table, is_async)
     # Asynchronous slices enclose nothing: they are on a thread of their own.
@@ -287,7 +288,35 @@ def events_of_slices(
     events[is_end] = ~ending
     is_written = ~is_end
     is_written[is_end] = forms[ending] == PAIRED
-    return events[is_written]
+    return inner_ends_first(events[is_written], table, threads)
+
+
+def inner_ends_first(events: I64, table: Table, threads: NDArray[Any]) -> I64:
+    """Return begins and ends so that, of ends of one time, the last slice to begin ends first.
+
+    That is so already, unless slices overlap, or do not say what encloses them: then those that go
+    on are listed as if they had ended before the next one began. The result is by thread and time.
+    """
+    is_end = events < 0
+    rows = np.where(is_end, ~events, events)
+    own_threads = threads[rows].astype(np.int64)
+    times = table.array("ts")[rows]
+    times[is_end] += table.array("dur")[rows[is_end]]
+    order = stable_order(own_threads)
+    if order is None:
+        order = np.arange(rows.size)
+    is_same_thread = ~begins_of_runs(own_threads[order])
+    is_earlier = times[order][1:] < times[order][:-1]
+    if not (is_earlier & is_same_thread[1:]).any():
+        return events
+    order = np.lexsort((times, own_threads))
+    begin_places = np.empty(len(table), np.int64)
+    begin_places[events[~is_end]] = np.flatnonzero(~is_end)
+    # Ends that follow one another, of one thread and time, are turned round.
+    begins_run = begins_of_runs(own_threads[order]) | begins_of_runs(times[order])
+    begins_run |= ~is_end[order] | begins_of_runs(is_end[order])
+    turned = np.where(is_end[order], -begin_places[rows[order]], 0)
+    return events[order[np.lexsort((turned, np.cumsum(begins_run)))]]
 
 
 def order_of_slices(table: Table, is_async: Mask) -> I64:
@@ -331,8 +360,9 @@ def items_of_counters(tables: Tables, table: Table) -> list[TableItems]:
         is_first |= begins_of_runs(table.array(name))
     is_first |= table.array("offset") < 0
     # At most as many series as a record has arguments.
-    first = np.flatnonzero(is_first)
-    series = np.arange(len(table)) - np.repeat(first, np.diff(np.append(first, len(table))))
+    first_rows = np.flatnonzero(is_first)
+    row_counts = np.diff(np.append(first_rows, len(table)))
+    series = np.arange(len(table)) - np.repeat(first_rows, row_counts)
     is_first |= series % wire.MAX_ARGS == 0
     rows = np.flatnonzero(is_first)
     word = table.array("id")[rows].view(np.int64)
@@ -352,15 +382,15 @@ def items_of_flows(tables: Tables, table: Table) -> list[TableItems]:
     numbers = slices.array("row")
     wanted = table.array("slice")
     index = np.minimum(np.searchsorted(numbers, wanted), numbers.size - 1)
-    is_known = (wanted >= 0) & (numbers[index] == wanted)
+    has_slice = (wanted >= 0) & (numbers[index] == wanted)
     starts = slices.array("ts")[index]
     # A point before the begin of its slice is written at the begin.
-    items.time = np.where(is_known, np.maximum(items.time, starts), items.time)
+    items.time = np.where(has_slice, np.maximum(items.time, starts), items.time)
     if tables.begin_places.size:
         # At the begin or end of its slice, a point is right behind the one, or before the other.
         end_places = tables.end_places[index]
-        is_at_begin = is_known & (items.time == starts)
-        is_at_end = is_known & (end_places >= 0)
+        is_at_begin = has_slice & (items.time == starts)
+        is_at_end = has_slice & (end_places >= 0)
         is_at_end &= items.time == starts + slices.array("dur")[index]
         items.sequence = np.where(is_at_end, end_places - 1, LAST)
         items.sequence[is_at_begin] = tables.begin_places[index[is_at_begin]] + 1
@@ -454,13 +484,13 @@ def logs_as_instants(tables: Tables, table: Table, threads: I64, message: TextCo
     ]
     for name in ("tags", "component", "file"):
         codes = table.array(name).astype(np.int64)
-        some = np.flatnonzero(codes >= 0)
-        extra.append(ExtraArgument(some, intern(name.encode()), ArgType.STRING, text=codes[some]))
+        items = np.flatnonzero(codes >= 0)
+        extra.append(ExtraArgument(items, intern(name.encode()), ArgType.STRING, text=codes[items]))
     for name in ("line", "dropped"):
         numbers = table.array(name).astype(np.uint64).view(np.int64)
-        some = np.flatnonzero(numbers != 0)
-        number_type = ArgType.UINT64
-        extra.append(ExtraArgument(some, intern(name.encode()), number_type, whole=numbers[some]))
+        items = np.flatnonzero(numbers != 0)
+        number_name = intern(name.encode())
+        extra.append(ExtraArgument(items, number_name, ArgType.UINT64, whole=numbers[items]))
     return TableItems(
         source="logs",
         kind=np.broadcast_to(np.uint8(EventType.INSTANT), rows),

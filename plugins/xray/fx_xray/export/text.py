@@ -42,8 +42,9 @@ from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import TextColumn
 
 I64 = NDArray[np.int64]
-CPU_BITS, KIND_BITS = 16, 3
-"""Bits of a CPU beside a thread, and of a kind beside a function, in one key."""
+CPUS: Final = 1 << 16
+KINDS: Final = 8
+"""More than there are numbers of CPUs, and kinds of events: two numbers make one key."""
 LATE: Final = 1 << 62
 """Nanoseconds from which on sums may not fit."""
 DEEPEST: Final = 40
@@ -148,7 +149,7 @@ class _TextLines:
             first = int(batch.tsc[0]) * NS_PER_SECOND // self._clock.ticks_per_second
             self._first = first if self._time == "first" else 0
         before, known = self._before(batch)
-        heads = batch.thread.astype(np.int64) << CPU_BITS | batch.cpu
+        heads = CPUS * batch.thread.astype(np.int64) + batch.cpu
         shown = np.flatnonzero(matched.shown)
         what = np.where(batch.kind >= CUSTOM, OTHER, matched.ended)
         for group, rows in groups((2 * what + known)[shown]):
@@ -178,9 +179,7 @@ class _TextLines:
         """Return the cells of entries and exits: function, length and arguments."""
         templates = self._lines.templates
         kind = batch.kind[places]
-        parts: list[Cell] = [
-            self._calls(batch.function[places].astype(np.int64) << KIND_BITS | kind)
-        ]
+        parts: list[Cell] = [self._calls(KINDS * batch.function[places].astype(np.int64) + kind)]
         if ended:
             unwound = np.bincount(matched.inner["place"], minlength=len(batch))[places]
             length = self._length(matched.entered[places], batch.tsc[places])
@@ -192,7 +191,7 @@ class _TextLines:
 
     def _before(self, batch: Batch) -> tuple[U64, NDArray[np.bool_]]:
         """Return the time of the event before each on its thread, and whether there is one."""
-        few = int(batch.thread.max()) < 1 << CPU_BITS  # numpy sorts short numbers by radix
+        few = int(batch.thread.max()) < 1 << 16  # numpy sorts short numbers by radix
         order = np.argsort(batch.thread.astype(np.uint16) if few else batch.thread, kind="stable")
         thread = batch.thread[order]
         tsc = batch.tsc[order]
@@ -214,7 +213,7 @@ class _TextLines:
 
     def _call(self, key: int) -> str:
         """Return the label of a key: a function's id shifted, and the kind."""
-        function, kind = divmod(key, 1 << KIND_BITS)
+        function, kind = divmod(key, KINDS)
         return _label(FUNCTION_NAMES[kind], self._names, function)
 
     def _moment(self, tsc: U64) -> Sequence[Cell]:
@@ -273,8 +272,8 @@ def _indent(depth: int) -> str:
 
 
 def _head(pids: U64, tids: U64, key: int) -> str:
-    """Return process, thread and CPU of a key: the thread's id shifted by 16 bits, and the CPU."""
-    thread, cpu = divmod(key, 1 << CPU_BITS)
+    """Return process, thread and CPU of a key: the thread's id times CPUS, and the CPU."""
+    thread, cpu = divmod(key, CPUS)
     pid, tid = (int(ids[thread]) & LOW32 for ids in (pids, tids))
     return f"{pid}/{tid} cpu{'?' if cpu == NO_CPU else cpu}"
 

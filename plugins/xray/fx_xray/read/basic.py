@@ -33,7 +33,8 @@ __all__ = ["BasicFrames"]
 
 I64 = NDArray[np.int64]
 TYPE_BYTES = 2
-PROCESS_BITS = 32
+THREADS = 1 << 32
+"""More numbers of threads than there are."""
 WHO = ("function_id", "thread", "process")
 """Fields of a record that say whose it is; of a thread, the process has the bits above."""
 
@@ -105,7 +106,7 @@ class BasicFrames:
         for rows, columns in ((calls, who_calls), (arguments, who_argues)):
             function[rows], thread[rows], process[rows] = columns
         if self.version >= BASIC_PID_VERSION:
-            thread |= process << PROCESS_BITS
+            thread += process * THREADS
         is_called, is_orphan = self._called(is_call, is_argument, function, thread)
         rows_found = np.flatnonzero(is_orphan)
         report(rules.BASIC_ORPHAN, rows_found, function[rows_found])

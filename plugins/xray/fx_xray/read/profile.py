@@ -7,7 +7,6 @@ within its caller's, from time 0 on.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -15,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.profile import CUT_PATH, FORMAT, HEADER_BYTES, Header
+from fx_xray.profile import CUT_PATH, FORMAT, HEADER_BYTES, Header, Total
 from fx_xray.read.batches import small_columns
 from fx_xray.read.events import to_ns, to_spans
 from fx_xray.read.symbols import FunctionNames
@@ -27,6 +26,7 @@ from fxframework.model.capture import CallColumns, OpenRequest
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.wire.capture import BlockPass, Cells, DeclaredCapture
+from fxframework.wire.many import FileNumbers
 
 __all__ = ["FORMAT", "Paths", "ProfileCapture"]
 
@@ -36,9 +36,9 @@ CALL_KIND: Final = 3
 """Of `slices`."""
 HEADER: Final = Header.layout
 WORD_BYTES: Final = 4
-FIGURES: Final = struct.Struct("<QQ")
-"""Calls and ticks of a path, behind the zero that ends its ids."""
-FIGURE_WORDS: Final = FIGURES.size // WORD_BYTES
+CALLS, TICKS = (Total.layout.place(name) for name in ("calls", "ticks"))
+"""Of a path, behind the zero that ends its ids."""
+TOTAL_WORDS: Final = TICKS.end // WORD_BYTES
 SLICES: Final = STANDARD_TABLES["slices"].extended(
     Column("xray_function", "u4", "id of the function"),
     Column("xray_ticks", "i8", "length of all its calls, with what they called", "ticks"),
@@ -79,19 +79,19 @@ class Paths:
         """Add the paths in the bytes behind a block's header; ``offset`` is the block's."""
         self.tids.setdefault(tid, offset)
         thread = self._threads.setdefault(tid, len(self._threads))
-        words = data[: data.size // WORD_BYTES * WORD_BYTES].view("<u4")
+        count = data.size // WORD_BYTES
+        words = FileNumbers(data).in_steps(0, WORD_BYTES, count, WORD_BYTES, big=False)
         # Words of a path of two functions: 7 3 0, then calls and ticks, two words each: 1 0 900 0.
         path_start = 0
         for zero in np.flatnonzero(words == 0).tolist():
-            next_start = zero + 1 + FIGURE_WORDS
+            next_start = zero + TOTAL_WORDS
             # Zeros before the path are in the figures of the path before it.
             if zero < path_start or next_start > words.size:
                 continue
-            calls, ticks = FIGURES.unpack_from(data.data, (zero + 1) * WORD_BYTES)
             path = self._path(words[path_start:zero].tolist(), thread, offset)
             if path is not None:
-                path.calls += calls
-                path.ticks += ticks
+                path.calls += CALLS.get(data.data, zero * WORD_BYTES)
+                path.ticks += TICKS.get(data.data, zero * WORD_BYTES)
             path_start = next_start
         words_left = words.size - path_start
         if words_left:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import rules
-from fx_xray.format import MAX_FUNCTION_ID, OBJECT_SHIFT
+from fx_xray.format import MAX_FUNCTION_ID, OBJECT_IDS
 from fx_xray.read.demangling import demangle
 from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, read_map
 from fxframework.errors import Rule, UsageError
@@ -38,7 +38,6 @@ FEW: Final = 1 << 16
 """Functions that are looked up at once."""
 NUMBERED: Final = 1 << 20
 """Function ids below this, or four times as many as there are, are looked up in a table."""
-_FUNCTION_MASK: Final = (1 << OBJECT_SHIFT) - 1
 NO_FUNCTIONS: Final = Functions({})
 _NUMBERED: Final = re.compile(r"(\d{1,9})=(.*)", re.DOTALL)
 
@@ -126,8 +125,7 @@ class Symbols:
 
         The likeliest first.
         """
-        kept = id >> OBJECT_SHIFT
-        own = id & _FUNCTION_MASK
+        kept, own = divmod(id, OBJECT_IDS)
         main = self.maps.get(0)
         if kept and main is not None and main.functions.address(id):
             # A program of very many functions, which are numbered through.
@@ -177,10 +175,10 @@ class FunctionNames:
         missing = ids[~self.named]
         if not symbols:
             if missing.size:
-                yield (
-                    rules.NO_FUNCTION_NAMES,
-                    (ids.size if self.given is None else f"{missing.size} of {ids.size}"),
-                )
+                count: object = f"{missing.size} of {ids.size}"
+                if self.given is None:
+                    count = ids.size
+                yield rules.NO_FUNCTION_NAMES, count
             return
         for fault in symbols.faults:
             yield rules.INVALID_MAP_ENTRY, fault

@@ -76,7 +76,10 @@ class BufferForm:
 
 @attrs.define(eq=False)
 class Rows:
-    """Events, those of each thread together and in their order, as columns of shape (events,)."""
+    """Events with their numbers, those of each thread together and in their order: columns.
+
+    They have those of ``Events``, whose times and values are int64 here.
+    """
 
     kind: NDArray[np.uint8]
     function: NDArray[np.uint32]
@@ -84,6 +87,7 @@ class Rows:
     cpu: NDArray[np.uint16]
     """NO_CPU of custom and typed events of which it is not known; ``buffers_of`` fills it in."""
     thread: NDArray[np.int32]
+    offset: I64
     value: I64
     """Of an argument, its bits; of an event, where its payload begins."""
     size: NDArray[np.int32]

@@ -12,21 +12,21 @@ import numpy as np
 from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import LATEST, LOW64, NS_PER_SECOND, FileHeader
-from fx_xray.read.events import Events
 from fx_xray.read.header import asked_order, read_header
 from fx_xray.read.views import chosen_events, picked, whole_of
 from fx_xray.write.merge import (
     MOST_PADDED,
     WRITTEN_ORDER,
-    Packing,
     checked_size,
     checked_version,
 )
+from fx_xray.write.packer import Lost, packer_of
 from fxframework.errors import Severity, UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.selection import Omitted, Selection
+from fxframework.wire.expressions import wrapped
 
 __all__ = ["check_names", "copy", "extract", "findings_to_repair", "header_of", "pack"]
 
@@ -76,24 +76,27 @@ def check_names(options: Mapping[str, Any]) -> None:
 def findings_to_repair(capture: Capture) -> list[Diagnostic]:
     """Return the findings of a trace that rewriting repairs."""
     capture.scan()
-    return [
-        finding
-        for finding in capture.diagnostics.sorted()
-        if finding.severity >= Severity.WARNING
-        and (rule := rules.RULES.get(finding.code)) is not None  # others are the framework's
-        and (rule // 100 in REPAIRED or rule == rules.TIME_OVERFLOW)
-        and rule not in KEPT
-    ]
+    findings = capture.diagnostics.sorted()
+    return [finding for finding in findings if _is_repaired(finding)]
+
+
+def _is_repaired(finding: Diagnostic) -> bool:
+    """Return whether a rewritten trace has not got a finding any more."""
+    rule = rules.RULES.get(finding.code)
+    if rule is None or rule in KEPT or finding.severity < Severity.WARNING:
+        return False  # without a rule, it is one of the framework's
+    return rule // 100 in REPAIRED or rule == rules.TIME_OVERFLOW
 
 
 def _is_fit(capture: Capture, header: FileHeader, options: Mapping[str, Any]) -> bool:
     """Return whether a trace matches the options and needs no repair."""
-    return (
-        int(options.get("version") or 0) in {0, header.version}
-        and int(options.get("buffer_size") or 0) in {0, header.buffer_size}
-        and asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
-        and not findings_to_repair(capture)
-    )
+    version = int(options.get("version") or 0)
+    buffer_size = int(options.get("buffer_size") or 0)
+    if version not in {0, header.version} or buffer_size not in {0, header.buffer_size}:
+        return False
+    if asked_order(options, WRITTEN_ORDER) not in {"", header.byte_order}:
+        return False
+    return not findings_to_repair(capture)
 
 
 def copy(capture: Capture, sink: Sink) -> None:
@@ -113,8 +116,8 @@ def pack(
     given: FileHeader,
     sink: Sink,
     options: Mapping[str, Any],
-    timeless: list[Events] | None = None,
-    left_out: list[tuple[Events, str]] | None = None,
+    timeless: list[Lost] | None = None,
+    left_out: list[tuple[Lost, str]] | None = None,
 ) -> Counter[str]:
     """Write the events of a view of a trace after its header. Return the counts of losses.
 
@@ -144,8 +147,8 @@ def pack(
     )
     header.raw = _with_garbage(header, head, big=given.byte_order != "little")
     order = asked_order(options, WRITTEN_ORDER)
-    packing = Packing(sink, form, header, byte_order=order, left_out=left_out)
-    first_thread = packing.add_threads(*whole.event_threads())
+    packer = packer_of(form, sink, header, byte_order=order, left_out=left_out)
+    first_thread = packer.add_koids(*whole.event_threads())
     # The first time beyond int64 nanoseconds.
     beyond = -(-LATEST * (whole.frequency or NS_PER_SECOND) // NS_PER_SECOND)
     for events in chosen_events(view):
@@ -154,14 +157,16 @@ def pack(
             if late.any():
                 timeless.append(picked(events, late))
                 events = picked(events, ~late)
-        packing.write(events, whole.payloads, first_thread)
-    return dropped + packing.close()
+        packer.write(events, whole.payloads, first_thread)
+    return dropped + packer.close()
 
 
 def _with_garbage(header: FileHeader, head: bytes, *, big: bool) -> bytes:
     """Return the bytes of a header with those bits of another one that have no meaning."""
-    data = int.from_bytes(header.pack(), "little")
+    data = np.array(bytearray(header.pack()))
+    start = np.zeros(1, np.int64)
     for field, place in FileHeader.layout.places().items():
         if not field.public:
-            data |= place.get(memoryview(head), 0, big) << 8 * place.offset + place.shift
-    return data.to_bytes(wire.HEADER_BYTES, "little")
+            number = wrapped(place.get(memoryview(head), 0, big))
+            place.put_many(data, start, np.array([number]))
+    return data.tobytes()

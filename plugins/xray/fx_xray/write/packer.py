@@ -48,6 +48,7 @@ from fx_xray.read.columns import expanded, latest, let_rise
 from fx_xray.read.events import Events, picked
 from fx_xray.write.buffers import NO_CLOCK, BufferForm, Buffers, Rows, buffers_of
 from fx_xray.write.encoder import refused
+from fx_xray.write.ids import IdAllocator
 from fxframework.io.sink import Sink
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
 from fxframework.model.clock import NS_PER_SECOND
@@ -57,17 +58,16 @@ from fxframework.wire.json_columns import Column, scatter
 from fxframework.wire.packing import put_numbers
 from fxframework.wire.records import Record
 
-__all__ = ["BasicPacker", "Packer", "RecorderPacker"]
+__all__ = ["BasicPacker", "Lost", "Packer", "RecorderPacker", "packer_of"]
 
 I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
 U8 = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
 OUT: Final = 1 << 20
 """Bytes of output at a time, unless buffers are larger."""
 AT_ONCE: Final = 1 << 17
 """Events that are gathered before they are packed."""
-MAX_BASIC_FUNCTION: Final = 0x7FFFFFFF
-"""Ids of basic mode are signed."""
 
 # --- What a version cannot hold -------------------------------------------------------------------
 
@@ -92,6 +92,10 @@ LEFT_OUT: Final = (
 """Losses by which an event is not written; by the others, something of it is changed."""
 
 
+Lost = Events | Rows
+"""Events that are not written."""
+
+
 class Packer(ABC):
     """The threads of a trace, whose header is written first.
 
@@ -108,7 +112,7 @@ class Packer(ABC):
         header: FileHeader,
         *,
         byte_order: str = "",
-        left_out: list[tuple[Events, str]] | None = None,
+        left_out: list[tuple[Lost, str]] | None = None,
     ) -> None:
         self.sink = sink
         self.version = header.version
@@ -117,6 +121,7 @@ class Packer(ABC):
         self.counts: Counter[str] = Counter()
         """What the version cannot hold, by name."""
         self.left_out = left_out
+        self.ids = IdAllocator(self.form, header.version)
         self.processes = np.zeros(0, np.int64)
         self.numbers = np.zeros(0, np.int64)
         if dialect.order == "little":
@@ -124,38 +129,55 @@ class Packer(ABC):
         else:
             sink.write(attrs.evolve(header, byte_order=byte_order).pack())
 
+    def add_koids(self, pids: U64, tids: U64) -> int:
+        """Add the threads of a capture by their koids; return the number of the first one."""
+        first_thread = self.numbers.size
+        self.add_threads(*self.ids.numbers(pids, tids))
+        return first_thread
+
     def add_threads(self, processes: I64, numbers: I64) -> None:
         """Add threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
         self.processes = np.append(self.processes, processes.astype(np.int64))
         self.numbers = np.append(self.numbers, numbers.astype(np.int64))
 
     @abstractmethod
-    def write(self, events: Events, payloads: U8) -> None:
-        """Write events, whose ``thread`` is the number of an added thread.
+    def write(self, events: Events, payloads: U8, first: int = 0) -> None:
+        """Write events, whose ``thread``, counted from ``first``, is the number of an added one.
 
         The events of each thread are in program order, with arguments after their calls.
         """
 
-    def close(self) -> Mapping[str, int]:
+    def close(self) -> Counter[str]:
         """Write the held-back records. Return the counts of what could not be written, by name."""
-        return {name: self.counts[name] for name in DROPPED if self.counts[name]}
+        counts = Counter({name: self.counts[name] for name in DROPPED if self.counts[name]})
+        return counts + self.ids.dropped
 
-    def leave_out(self, events: Events, rows: I64, name: str) -> None:
-        """Note which of the events are not written, and why."""
-        if self.left_out is not None and rows.size:
-            self.left_out.append((picked(events, rows), name))
-
-    def put(self, out: U8, places: I64, record: type[Record], **numbers: Any) -> None:
-        """Write records of a class to places of ``out``: numbers by the names of their fields.
-
-        Raises WriteRefusedError where the byte order cannot hold a record.
-        """
-        if not places.size:
+    def leave_out(self, lost: Lost, name: str) -> None:
+        """Count events that are not written, and note why."""
+        if not lost.kind.size:
             return
-        try:
-            put_numbers(out, places, record.layout, numbers, self.state)
-        except RefusalError as problem:
-            raise refused(record, problem) from None
+        self.counts[name] += lost.kind.size
+        if self.left_out is not None:
+            self.left_out.append((lost, name))
+
+    def put(
+        self, out: U8, places: I64, columns: Mapping[str, Any], masks: Mapping[type[Record], Any]
+    ) -> None:
+        """Write records to places of ``out``: of each class those where its mask holds.
+
+        Of the columns, those with the names of their fields count. Raises WriteRefusedError where
+        the byte order cannot hold a record.
+        """
+        for record, mask in masks.items():
+            rows = np.flatnonzero(mask)
+            if not rows.size:
+                continue
+            names = columns.keys() & {field.name for field in record.layout.places()}
+            numbers = {name: columns[name][rows] for name in names}
+            try:
+                put_numbers(out, places[rows], record.layout, numbers, self.state)
+            except RefusalError as problem:
+                raise refused(record, problem) from None
 
 
 # --- The flight data recorder ---------------------------------------------------------------------
@@ -177,12 +199,12 @@ class RecorderPacker(Packer):
             size = wire.BUFFER_BYTES
         self.buffers = BufferForm(header.version, size)
         self.frequency = header.cycle_frequency or NS_PER_SECOND
-        self.waiting: list[tuple[Events, TextColumn]] = []
-        """Events that are not yet in buffers, and the payloads of all custom and typed ones."""
+        self.waiting: list[Rows] = []
+        """Events that are not yet in buffers, behind those of the last buffer of each thread."""
         self.waiting_count = 0
-        self.held: Rows | None = None
-        """The events of the last buffer of each thread."""
-        self.held_payloads = np.zeros(0, np.uint8)
+        self.held_count = 0
+        self.payloads: list[U8] = []
+        """The payloads of these custom and typed events."""
         self.full_buffers = 0
         self.is_called = np.zeros(0, np.bool_)
         """By thread: whether arguments may follow its last event."""
@@ -190,9 +212,9 @@ class RecorderPacker(Packer):
         """By thread: the greatest time at which one of its buffers begins, biased."""
         self.rank = np.zeros(0, np.int64)
         """By thread: the number of its first full buffer, of all such."""
-        self.custom, self.typed = (
-            class_of(kind, {Now.VERSION: header.version}) for kind in (CUSTOM_EVENT, TYPED_EVENT)
-        )
+        registers = {Now.VERSION: header.version}
+        self.custom = class_of(CUSTOM_EVENT, registers)
+        self.typed = class_of(TYPED_EVENT, registers)
 
     def add_threads(self, processes: I64, numbers: I64) -> None:
         """Add threads, each without a buffer."""
@@ -203,20 +225,29 @@ class RecorderPacker(Packer):
         self.wall = np.append(self.wall, np.full(count, SIGN))
         self.rank = np.append(self.rank, np.full(count, LATEST))
 
-    def write(self, events: Events, payloads: U8) -> None:
+    def write(self, events: Events, payloads: U8, first: int = 0) -> None:
         """Write events, of added threads; some are held until there are more, or ``close``."""
+        count = events.kind.size
         has_payload = np.flatnonzero(events.kind >= CUSTOM)
-        starts = events.value[has_payload].view(np.int64)
-        gathered = TextColumn.gather(payloads, starts, events.size[has_payload])
-        self.waiting.append((events, gathered))
-        self.waiting_count += events.kind.size
-        held_count = 0 if self.held is None else self.held.kind.size
-        if self.waiting_count >= max(AT_ONCE, 3 * held_count):
+        values = events.value.view(np.int64)
+        if has_payload.size:
+            starts = values[has_payload]
+            gathered = TextColumn.gather(payloads, starts, events.size[has_payload])
+            values = values.copy()
+            values[has_payload] = gathered.offsets[:-1] + sum(map(len, self.payloads))
+            self.payloads.append(gathered.data)
+        rows = Rows(*events, np.arange(self.waiting_count, self.waiting_count + count))
+        rows.tsc = events.tsc.view(np.int64)
+        rows.thread = events.thread + np.int32(first)
+        rows.value = values
+        self.waiting.append(rows)
+        self.waiting_count += count
+        if self.waiting_count >= max(AT_ONCE, 3 * self.held_count):
             self._pack(is_last=False)
 
-    def close(self) -> Mapping[str, int]:
+    def close(self) -> Counter[str]:
         """Write the buffers of all threads. Return the counts of what could not be written."""
-        if self.waiting or self.held is not None:
+        if self.waiting:
             self._pack(is_last=True)
         return super().close()
 
@@ -224,8 +255,8 @@ class RecorderPacker(Packer):
 
     def _pack(self, *, is_last: bool) -> None:
         """Write all buffers that are full; at last, the others too."""
-        rows, payloads = self._sorted_rows()
-        rows = self._without_losses(rows)
+        rows = self._without_losses(self._sorted_rows())
+        payloads = np.concatenate([np.zeros(0, np.uint8), *self.payloads])
         is_unknown = (rows.kind >= CUSTOM) & (rows.cpu == NO_CPU)
         buffers = buffers_of(rows, self.buffers)
         self._count_cpus(rows, is_unknown)
@@ -237,42 +268,25 @@ class RecorderPacker(Packer):
         # A full buffer is written when a row ends it.
         full = full[np.argsort(rows.number[buffers.ended_by[full]], kind="stable")]
         thread = rows.thread[buffers.first]
-        np.minimum.at(self.rank, thread[full], self.full_buffers + np.arange(full.size))
+        numbers = self.full_buffers + np.arange(full.size)
+        np.minimum.at(self.rank, thread[full], numbers)
         self.full_buffers += full.size
         output = _Output(self, rows, payloads, buffers, walls)
         output.write(full)
-        self.waiting = []
-        self.waiting_count = 0
         if is_last:
             # Threads in the order of reading, so that extracting twice gives the same bytes.
             buffers_left = np.flatnonzero(is_open)
             output.write(buffers_left[np.argsort(self.rank[thread[buffers_left]], kind="stable")])
-            self.held = None
         else:
             self._hold(rows, payloads, buffers, is_open)
 
-    def _sorted_rows(self) -> tuple[Rows, U8]:
-        """Return the events that are held and those that came since, and their payloads."""
-        row_parts = [] if self.held is None else [self.held]
-        pools = [self.held_payloads]
-        number = 0
-        for events, payloads in self.waiting:
-            value = events.value.view(np.int64)
-            if payloads.data.size:
-                value = value.copy()
-                value[events.kind >= CUSTOM] = payloads.offsets[:-1] + sum(map(len, pools))
-                pools.append(payloads.data)
-            numbers = np.arange(number, number + events.kind.size)
-            kind, function, tsc, cpu, thread, _, _, size = events
-            row_parts.append(
-                Rows(kind, function, tsc.view(np.int64), cpu, thread, value, size, numbers)
-            )
-            number += events.kind.size
-        rows = Rows.joined(row_parts)
+    def _sorted_rows(self) -> Rows:
+        """Return the events that wait, in the order of threads."""
+        rows = Rows.joined(self.waiting)
         order = stable_order(rows.thread.astype(np.int64))
         if order is not None:
             rows = rows.take(order)
-        return rows, np.concatenate(pools)
+        return rows
 
     def _without_losses(self, rows: Rows) -> Rows:
         """Return the rows that the version can hold, and count the others."""
@@ -310,17 +324,10 @@ class RecorderPacker(Packer):
         return rows
 
     def _leave_out(self, rows: Rows, name: str, is_left_out: Bools) -> None:
-        """Count rows that are not written; these came since the last call."""
-        numbers = np.sort(rows.number[is_left_out])
-        if not numbers.size:
-            return
-        self.counts[name] += numbers.size
-        first_number = 0
-        for events, _ in self.waiting if self.left_out is not None else ():
-            end = first_number + events.kind.size
-            mine = numbers[(numbers >= first_number) & (numbers < end)] - first_number
-            self.leave_out(events, mine, name)
-            first_number = end
+        """Count rows that are not written, in the order in which they came."""
+        lost = np.flatnonzero(is_left_out)
+        in_order = lost[np.argsort(rows.number[lost], kind="stable")]
+        self.leave_out(rows.take(in_order), name)
 
     def _count_cpus(self, rows: Rows, is_unknown: Bools) -> None:
         """Count CPUs of events that the version cannot hold, and unknown ones where it has to."""
@@ -360,8 +367,10 @@ class RecorderPacker(Packer):
         gathered = TextColumn.gather(payloads, held.value[has_payload], held.size[has_payload])
         held.value[has_payload] = gathered.offsets[:-1]
         held.number[:] = -1
-        self.held = held
-        self.held_payloads = gathered.data
+        self.waiting = [held]
+        self.waiting_count = 0
+        self.held_count = held.kind.size
+        self.payloads = [gathered.data]
 
 
 class _Output:
@@ -391,12 +400,13 @@ class _Output:
         if form.version < EXTENTS_VERSION:
             sizes = np.full(order.size, form.size)
         ends = np.cumsum(sizes)
-        piece_bounds = np.searchsorted(ends, np.arange(OUT, ends[-1] if ends.size else 0, OUT))
-        for numbers in np.split(np.arange(order.size), np.unique(piece_bounds)):
+        piece_ends = np.arange(OUT, int(ends[-1]) if ends.size else 0, OUT)
+        piece_bounds = np.unique(np.searchsorted(ends, piece_ends))
+        for numbers in np.split(np.arange(order.size), piece_bounds):
             if numbers.size:
-                begins = ends[numbers] - sizes[numbers]
-                out = np.zeros(int(ends[numbers[-1]] - begins[0]), np.uint8)
-                self._put_buffers(out, begins - begins[0], order[numbers])
+                begins = np.cumsum(sizes[numbers]) - sizes[numbers]
+                out = np.zeros(int(sizes[numbers].sum()), np.uint8)
+                self._put_buffers(out, begins, order[numbers])
                 self.packer.sink.write(out.data)
 
     def _put_buffers(self, out: U8, begins: I64, numbers: I64) -> None:
@@ -431,88 +441,80 @@ class _Output:
         first_rows = self.buffers.first[numbers]
         thread = rows.thread[first_rows]
         seconds, micros = wall_times(self.walls[numbers].view(np.uint64), packer.frequency)
-        records: list[tuple[type[Record], dict[str, Any]]] = [
-            (wire.NewBuffer, {"thread": packer.numbers[thread]}),
-            (wire.WallTime, {"seconds": seconds, "micros": micros}),
-            (wire.NewCpu, {"cpu": rows.cpu[first_rows], "tsc": rows.tsc[first_rows]}),
-        ]
+        columns = {
+            "bytes": self.fill[numbers] - METADATA_BYTES,
+            "thread": packer.numbers[thread],
+            "process": packer.processes[thread],
+            "seconds": seconds,
+            "micros": micros,
+            "cpu": rows.cpu[first_rows],
+            "tsc": rows.tsc[first_rows],
+        }
+        records: list[type[Record]] = [wire.NewBuffer, wire.WallTime, wire.NewCpu]
         if packer.version >= PID_VERSION:
-            records.insert(2, (wire.Pid, {"process": packer.processes[thread]}))
+            records.insert(2, wire.Pid)
         if packer.version >= EXTENTS_VERSION:
-            nbytes = self.fill[numbers] - METADATA_BYTES
-            records.insert(0, (wire.BufferExtents, {"bytes": nbytes}))
-        for place, (record, fields) in enumerate(records):
-            packer.put(out, begins + METADATA_BYTES * place, record, **fields)
+            records.insert(0, wire.BufferExtents)
+        is_written = np.ones(numbers.size, np.bool_)
+        for place, record in enumerate(records):
+            packer.put(out, begins + METADATA_BYTES * place, columns, {record: is_written})
 
     def _put_clocks(self, out: U8, places: I64, kinds: NDArray[Any], index: I64) -> None:
         """Put clocks with the times and CPUs of rows."""
-        tsc = self.rows.tsc[index]
-        cpu = self.rows.cpu[index]
+        columns = {"tsc": self.rows.tsc[index], "cpu": self.rows.cpu[index]}
         is_cpu = kinds == NEW_CPU
-        self.packer.put(out, places[is_cpu], wire.NewCpu, cpu=cpu[is_cpu], tsc=tsc[is_cpu])
-        self.packer.put(out, places[~is_cpu], wire.TscWrap, tsc=tsc[~is_cpu])
+        self.packer.put(out, places, columns, {wire.NewCpu: is_cpu, wire.TscWrap: ~is_cpu})
 
     def _put_rows(self, out: U8, places: I64, index: I64) -> None:
-        """Put the records of rows."""
+        """Put the records of rows, and the payloads of events."""
         packer = self.packer
-        rows = self.rows
-        kind = rows.kind[index]
+        rows = self.rows.take(index)
+        kind = rows.kind
         is_argument = kind == ARGUMENT
         if packer.version < EVENT_CPU_VERSION:
             # Up to version 3 there is no kind of entry for calls with arguments.
             is_followed = np.append(is_argument[1:], False)[: kind.size]
             kind[is_followed & (kind == ENTER_ARG)] = ENTER
-
-        function = np.flatnonzero(kind <= ENTER_ARG)
-        own = index if function.size == index.size else index[function]
-        packer.put(
-            out,
-            places[function],
-            wire.Function,
-            kind=kind[function],
-            function_id=rows.function[own],
-            delta=rows.tsc[own] - self.buffers.base[own],
-        )
-        argument = np.flatnonzero(is_argument)
-        value = rows.value[index[argument]]
-        packer.put(out, places[argument], wire.CallArgument, value=value)
-        self._put_events(out, places, index, np.flatnonzero(kind == CUSTOM), packer.custom)
-        self._put_events(out, places, index, np.flatnonzero(kind == TYPED), packer.typed)
-
-    def _put_events(
-        self, out: U8, places: I64, index: I64, event: I64, record: type[Record]
-    ) -> None:
-        """Put those records of rows that are events of one kind, with their payloads."""
-        if not event.size:
-            return
-        rows = self.rows
-        own = index[event]
-        self.packer.put(
-            out,
-            places[event],
-            record,
-            _size=rows.size[own],
-            delta=rows.tsc[own] - self.buffers.base[own],
-            tsc=rows.tsc[own],
-            cpu=rows.cpu[own],
-            event_type=rows.function[own],
-        )
-        nbytes = rows.size[own].astype(np.int64)
-        payloads = TextColumn.gather(self.payloads, rows.value[own], nbytes).data
-        scatter(out, places[event] + METADATA_BYTES, Column(nbytes, payloads, nbytes))
+        columns = {
+            "kind": kind,
+            "function_id": rows.function,
+            "delta": rows.tsc - self.buffers.base[index],
+            "value": rows.value,
+            "_size": rows.size,
+            "tsc": rows.tsc,
+            "cpu": rows.cpu,
+            "event_type": rows.function,
+        }
+        masks = {
+            wire.Function: kind <= ENTER_ARG,
+            wire.CallArgument: is_argument,
+            packer.custom: kind == CUSTOM,
+            packer.typed: kind == TYPED,
+        }
+        packer.put(out, places, columns, masks)
+        event = np.flatnonzero(kind >= CUSTOM)
+        if event.size:
+            nbytes = rows.size[event].astype(np.int64)
+            payloads = TextColumn.gather(self.payloads, rows.value[event], nbytes).data
+            scatter(out, places[event] + METADATA_BYTES, Column(nbytes, payloads, nbytes))
 
     def _put_ends(self, out: U8, places: I64) -> None:
         """Put the end records of version 1."""
         packer = self.packer
-        packer.put(out, places, wire.EndOfBuffer)
+        packer.put(out, places, {}, {wire.EndOfBuffer: np.ones(places.size)})
         # Buffers are of equal size: where one ends, the next begins, or ``out`` ends.
         odd_bytes = -places % packer.buffers.size % FUNCTION_BYTES
         # Readers since LLVM 7 take what follows for records: an event of the odd bytes leaves as
         # many whole ones as zeros make elsewhere.
-        is_odd = odd_bytes != 0
-        packer.put(
-            out, places[is_odd] + METADATA_BYTES, wire.CustomEventAt, _size=odd_bytes[is_odd]
-        )
+        fillers = {wire.CustomEventAt: odd_bytes != 0}
+        packer.put(out, places + METADATA_BYTES, {"_size": odd_bytes}, fillers)
+
+
+def packer_of(form: str, sink: Sink, header: FileHeader, **options: Any) -> Packer:
+    """Return the packer of a format (``Packer``)."""
+    if form == BASIC_FORM:
+        return BasicPacker(sink, header, **options)
+    return RecorderPacker(sink, header, **options)
 
 
 def wall_times(ticks: NDArray[np.uint64], frequency: int) -> tuple[I64, I64]:
@@ -540,18 +542,19 @@ class BasicPacker(Packer):
         self.called_thread = -1
         """The thread of the last call, if arguments of it may follow."""
 
-    def write(self, events: Events, payloads: U8) -> None:
+    def write(self, events: Events, payloads: U8, first: int = 0) -> None:
         """Write events, of added threads; basic mode has no custom and typed events."""
         del payloads
         for start in range(0, events.kind.size, AT_ONCE):
-            self._write(picked(events, slice(start, start + AT_ONCE)))
+            some = picked(events, slice(start, start + AT_ONCE))
+            self._write(some._replace(thread=some.thread + np.int32(first)))
 
     def _write(self, events: Events) -> None:
         kind = events.kind
         thread = events.thread
         is_function = kind <= ENTER_ARG
         is_argument = kind == ARGUMENT
-        is_great = is_function & (events.function > MAX_BASIC_FUNCTION)
+        is_great = is_function & (events.function > wire.MAX_BASIC_FUNCTION)
         # The call before each event, of any thread: arguments directly follow it, but for events of
         # other threads. -1 is the last one before these.
         called = np.append(np.where(is_great, -1, thread), self.called_thread)
@@ -569,9 +572,7 @@ class BasicPacker(Packer):
             (TYPED_LOST, kind == TYPED),
             (CUSTOM_LOST, kind == CUSTOM),
         ):
-            lost = np.flatnonzero(is_lost)
-            self.counts[name] += lost.size
-            self.leave_out(events, lost, name)
+            self.leave_out(picked(events, is_lost), name)
         self._put_out(events, is_function & ~is_great, is_argument & has_call)
 
     def _put_out(self, events: Events, is_call: Bools, is_argument: Bools) -> None:
@@ -580,32 +581,27 @@ class BasicPacker(Packer):
         is_written = is_call | is_argument
         places = BASIC_BYTES * (np.cumsum(is_written) - 1)
         out = np.zeros(BASIC_BYTES * int(np.count_nonzero(is_written)), np.uint8)
-        has_process = self.version >= wire.BASIC_PID_VERSION
-        for record, rows in (
-            (wire.BasicFunction, np.flatnonzero(is_call)),
-            (wire.BasicArgument, np.flatnonzero(is_argument)),
-        ):
-            thread = events.thread[rows]
-            cpu = events.cpu[rows]
-            kind = events.kind[rows]
-            if record is wire.BasicFunction:
-                is_unknown = cpu == NO_CPU
-                counts[UNKNOWN_CPU] += int(np.count_nonzero(is_unknown))
-                counts[GREAT_CPU] += int(np.count_nonzero((cpu > wire.BASIC_MAX_CPU) & ~is_unknown))
-                cpu = np.where(is_unknown, 0, cpu)
-                if self.version < wire.BASIC_TAIL_EXIT_VERSION:
-                    counts[TAIL_EXIT_LOST] += int(np.count_nonzero(kind == TAIL_EXIT))
-                    kind = np.where(kind == TAIL_EXIT, EXIT, kind)
-            self.put(
-                out,
-                places[rows],
-                record,
-                kind=kind,
-                cpu=cpu,
-                function_id=events.function[rows],
-                tsc=events.tsc[rows].view(np.int64),
-                value=events.value[rows].view(np.int64),
-                thread=self.numbers[thread],
-                process=self.processes[thread] if has_process else 0,
-            )
+        cpu = events.cpu
+        kind = events.kind
+        is_unknown = cpu == NO_CPU
+        counts[UNKNOWN_CPU] += int(np.count_nonzero(is_call & is_unknown))
+        is_great = (cpu > wire.BASIC_MAX_CPU) & ~is_unknown
+        counts[GREAT_CPU] += int(np.count_nonzero(is_call & is_great))
+        if self.version < wire.BASIC_TAIL_EXIT_VERSION:
+            is_tail_exit = kind == TAIL_EXIT
+            counts[TAIL_EXIT_LOST] += int(np.count_nonzero(is_call & is_tail_exit))
+            kind = np.where(is_tail_exit, EXIT, kind)
+        columns = {
+            "kind": kind,
+            "cpu": np.where(is_unknown, 0, cpu),
+            "function_id": events.function,
+            "tsc": events.tsc.view(np.int64),
+            "value": events.value.view(np.int64),
+            "thread": self.numbers[events.thread],
+        }
+        if self.version >= wire.BASIC_PID_VERSION:
+            columns["process"] = self.processes[events.thread]
+        self.put(
+            out, places, columns, {wire.BasicFunction: is_call, wire.BasicArgument: is_argument}
+        )
         self.sink.write(out.data)

@@ -8,12 +8,11 @@ from typing import Any
 from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import ARGUMENT
-from fx_xray.read.events import Events
 from fx_xray.read.header import asked_order
 from fx_xray.read.views import whole_of
 from fx_xray.write.extract import check_names, copy, findings_to_repair, header_of, pack
 from fx_xray.write.merge import WRITTEN_ORDER
-from fx_xray.write.packer import LEFT_OUT
+from fx_xray.write.packer import LEFT_OUT, Lost
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
@@ -52,8 +51,8 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         if finding.code not in codes_shown:
             message = f"{finding.message}; repaired"
             yield Loss(finding.offset or 0, 0, "finding", message, finding.code)
-    timeless: list[Events] = []
-    left_out: list[tuple[Events, str]] = []
+    timeless: list[Lost] = []
+    left_out: list[tuple[Lost, str]] = []
     dropped = pack(capture, header, sink, options, timeless, left_out)
     for loss_name, count in dropped.items():
         if loss_name not in LEFT_OUT:
@@ -65,7 +64,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         yield from _lost_events(events, capture.format, why, rules.TIME_OVERFLOW.code)
 
 
-def _lost_events(events: Events, form: str, why: str, code: str = "") -> Iterator[Loss]:
+def _lost_events(events: Lost, form: str, why: str, code: str = "") -> Iterator[Loss]:
     """Yield a loss for each of some events that are left out."""
     for kind, offset, size in zip(
         events.kind.tolist(), events.offset.tolist(), events.size.tolist(), strict=True

@@ -1,0 +1,270 @@
+"""The records that a selection asks for, chosen by the rows that they have in tables."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import format as wire
+from fx_trace.format import EventType
+from fx_trace.meaning import IS_ROW_OF
+from fx_trace.read.capture import TraceCapture
+from fx_trace.read.chunks import Chunk
+from fx_trace.write.needs import MAYBE, tick
+from fxframework.io.words import WORD
+from fxframework.kernels.sorting import begins_of_runs, stable_order
+from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.rows import category_mask, thread_mask
+from fxframework.model.selection import Selection
+from fxframework.model.skipped import SkippedSlices
+
+__all__ = ["CLOSE", "DROP", "KEEP", "MovedSlices", "NewWords", "SelectedRecords", "followed"]
+
+U8 = NDArray[np.uint8]
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+KEEP = "keep"
+CLOSE = "close"
+DROP = "drop"
+"""Ways to handle slices that begin before the stretch of time or end after it."""
+IS_SLICE, IS_END, IS_FLOW = (IS_ROW_OF[table] for table in ("slices", "ends", "flows"))
+"""By type: whether events begin a slice, end one, or are points of a flow."""
+_, SWITCH_ROW, WAKEUP_ROW = range(3)
+"""Kinds of rows of `sched`; legacy switches are 0."""
+
+
+class NewWords(NamedTuple):
+    """Words of the file that the copy has other values of."""
+
+    words: I64
+    values: NDArray[np.uint64]
+
+
+class MovedSlices(NamedTuple):
+    """Slices that begin with the stretch of time now: columns of shape (slices,)."""
+
+    word: I64
+    thread: I64
+    time: I64
+    """When they began, in ns."""
+    depth: I64
+
+
+class FlowPoints(NamedTuple):
+    """Points of flows: columns of shape (points,)."""
+
+    id: I64
+    phase: U8
+    time: I64
+    is_wanted: Mask
+
+
+class SelectedRecords:
+    """The records of the rows in a part of a trace.
+
+    ``mark`` (uint8, of shape (words,)) has 1 for each word of the file at which such a record
+    begins, and MAYBE for those that others may need. ``start`` and ``last`` are ns, both within
+    the stretch of time.
+    """
+
+    def __init__(self, capture: TraceCapture, selection: Selection, open_slices: str) -> None:
+        self.capture = capture
+        self.selection = selection
+        self.passed = capture.first_pass()
+        self.start = NS_MIN if selection.start_ns is None else clamped(selection.start_ns)
+        self.last = NS_MAX if selection.stop_ns is None else clamped(selection.stop_ns - 1)
+        self.open_slices = open_slices
+        self.mark: U8 = np.zeros(capture.words.size, np.uint8)
+        self.new_words: list[NewWords] = []
+        self.moved: list[MovedSlices] = []
+        self.running = np.zeros(0, np.int64)
+        """Thread koids of the scheduling records that are kept."""
+        self.is_wanted_thread: Mask = np.ones(self.passed.tasks.pids.size, bool)
+        threads = thread_mask(selection, capture)
+        if threads is not None:
+            self.is_wanted_thread = threads.astype(bool)
+        self._is_wanted_category: Mask = np.ones(len(capture.strings), bool)
+        categories = category_mask(selection, capture)
+        if categories is not None:
+            self._is_wanted_category = categories.astype(bool)
+        self._is_chosen_slice = np.zeros(self.passed.rows["slices"], bool)
+        self._is_chosen_flow = np.ones(self.passed.rows["flows"], bool)
+        self._skipped = SkippedSlices(selection, capture) if selection.skips else None
+
+    def choose(self) -> None:
+        """Mark the records of the rows in the part."""
+        flow_points: list[FlowPoints] = []
+        for chunk in self.capture.chunks():
+            self._choose_slices(chunk)
+            flow_points.append(self._flow_points(chunk))
+        self._choose_flows(flow_points)
+        for chunk in self.capture.chunks():
+            self._mark_events(chunk)
+            self._mark_others(chunk)
+            if self.open_slices == CLOSE:
+                self._close(chunk)
+
+    # --- Slices and flows -----------------------------------------------------------------------
+
+    def _choose_slices(self, chunk: Chunk) -> None:
+        """Choose the slices of a chunk: selected ones that reach into the stretch of time."""
+        rows = np.flatnonzero(IS_SLICE[chunk.events.kind])
+        first_slice = chunk.first["slices"]
+        own_rows = slice(first_slice, first_slice + rows.size)
+        begin = chunk.events.time[rows]
+        end = np.asarray(self.passed.spans.end)[own_rows]
+        is_open = end == wire.OPEN_END
+        end = np.where(end == wire.INVALID_END, begin, end)  # it ends before it begins: a moment
+        is_inside = self._is_within(begin)
+        if self.open_slices == DROP:
+            reaches = is_inside & ~is_open & ((end == begin) | (end - 1 <= self.last))
+        else:
+            reaches = is_inside | ((begin < self.start) & (is_open | (end > self.start)))
+        reaches &= self._is_wanted(chunk)[rows]
+        if self._skipped is not None:
+            reaches &= ~self._skipped.among(np.arange(first_slice, first_slice + rows.size))
+        self._is_chosen_slice[own_rows] = reaches
+
+    def _flow_points(self, chunk: Chunk) -> FlowPoints:
+        """Return the points of flows of a chunk."""
+        events = chunk.events
+        rows = np.flatnonzero(IS_FLOW[events.kind])
+        phases = events.kind[rows] - EventType.FLOW_BEGIN
+        return FlowPoints(
+            events.word[rows], phases, events.time[rows], self._is_wanted(chunk)[rows]
+        )
+
+    def _choose_flows(self, parts: list[FlowPoints]) -> None:
+        """Choose the points of a flow within the time if its begin is one of them, or none.
+
+        Points without their begin, or without those of other threads, would join another flow of
+        the same id.
+        """
+        if not parts:
+            return
+        points = FlowPoints(*map(np.concatenate, zip(*parts, strict=True)))
+        order = stable_order(points.time)
+        if order is None:
+            order = np.arange(points.id.size)
+        flow, first_point = followed(order, points.id, points.phase)
+        is_within = self._is_within(points.time)
+        # The last one stands for points without a begin, whose flow is -1.
+        is_chosen = np.ones(first_point.size + 1, np.bool_)
+        is_chosen[:-1] = is_within[first_point]
+        is_chosen[flow[~points.is_wanted & is_within & (flow >= 0)]] = False
+        self._is_chosen_flow[: flow.size] = is_chosen[flow]
+
+    def _mark_events(self, chunk: Chunk) -> None:
+        """Mark the events of a chunk that are kept, now that slices and flows are chosen."""
+        kind = chunk.events.kind
+        is_marked = self._is_within(chunk.events.time) & self._is_wanted(chunk)
+        slices = np.flatnonzero(IS_SLICE[kind])
+        is_marked[slices] = self._is_chosen_slice[chunk.first["slices"] :][: slices.size]
+        flows = np.flatnonzero(IS_FLOW[kind])
+        is_marked[flows] &= self._is_chosen_flow[chunk.first["flows"] :][: flows.size]
+        # An end goes with its slice, wherever it is; one that closes nothing is a moment.
+        ends = np.flatnonzero(IS_END[kind])
+        closed_slice = np.asarray(self.passed.spans.ends)[chunk.first["ends"] :][: ends.size]
+        closes = closed_slice >= 0
+        is_marked[ends[closes]] = self._is_chosen_slice[closed_slice[closes]]
+        self.mark[chunk.events.offset[is_marked] // WORD] = 1
+
+    def _is_wanted(self, chunk: Chunk) -> Mask:
+        """Return of which events of a chunk thread and category are selected."""
+        events = chunk.events
+        is_wanted: Mask = self.is_wanted_thread[events.thread]
+        is_wanted &= self._is_wanted_category[events.category]
+        return is_wanted
+
+    def _is_within(self, times: I64) -> Mask:
+        """Return which times are in the stretch of time."""
+        return np.asarray((times >= self.start) & (times <= self.last))
+
+    # --- Other records --------------------------------------------------------------------------
+
+    def _mark_others(self, chunk: Chunk) -> None:
+        """Mark scheduling and log rows, which have no category; blobs and objects may be needed."""
+        for offsets in (chunk.blobs.offset, chunk.objects.offset):
+            self.mark[offsets // WORD] = MAYBE
+        if self.selection.categories:
+            return
+        sched = chunk.sched
+        if sched.kind.size:
+            is_marked = self._is_within(sched.time)
+            is_wakeup = sched.kind == WAKEUP_ROW
+            if not self.selection.by_time_and_skips:
+                woken = self.passed.tasks.threads_of(sched.next, is_wakeup)
+                is_marked &= ~is_wakeup | self.is_wanted_thread[woken]
+            self.mark[sched.offset[is_marked] // WORD] = 1
+            outgoing = sched.prev[is_marked & (sched.kind == SWITCH_ROW)]
+            incoming = sched.next[is_marked & ((sched.kind == SWITCH_ROW) | is_wakeup)]
+            self.running = np.unique(np.concatenate([self.running, outgoing, incoming]))
+        logs = chunk.logs
+        if logs.thread.size:
+            is_marked = self._is_within(logs.time) & self.is_wanted_thread[logs.thread]
+            self.mark[logs.offset[is_marked] // WORD] = 1
+
+    # --- Slices that reach beyond the stretch ---------------------------------------------------
+
+    def _close(self, chunk: Chunk) -> None:
+        """Let the marked slices of a chunk begin and end within the stretch of time."""
+        events = chunk.events
+        rows = np.flatnonzero(self.mark[events.offset // WORD])
+        kind = events.kind[rows]
+        time = events.time[rows]
+        word = events.offset[rows] // WORD
+        # A slice that is open at the start must begin before the first tick of the stretch.
+        ticks_before = [max(number - 1, 0) for number in self._ticks(self.start + 1)]
+        first_tick = chunk.by_clock(ticks_before)[rows]
+        last_tick = chunk.by_clock(self._ticks(self.last + 1))[rows]
+        is_begin = IS_SLICE[kind] & (time < self.start)
+        is_end = IS_END[kind] & (time > self.last)
+        is_complete = kind == EventType.DURATION_COMPLETE
+        is_too_long = is_complete & (events.finish[rows] - 1 > self.last)
+        # The end of a complete event is the last word of its record.
+        sizes = wire.SIZE.get(self.capture.words[word[is_too_long]])
+        self.new_words += [
+            NewWords(word[is_begin] + 1, first_tick[is_begin]),
+            NewWords(word[is_end] + 1, last_tick[is_end]),
+            NewWords(word[is_too_long] + sizes - 1, last_tick[is_too_long]),
+        ]
+        if not is_begin.any():
+            return
+        is_on_thread = is_complete | (kind == EventType.DURATION_BEGIN)
+        is_moved = is_on_thread & (events.ticks[rows].view(np.uint64) <= first_tick)
+        slice_rows = np.searchsorted(np.flatnonzero(IS_SLICE[events.kind]), rows[is_moved])
+        depth = self.passed.spans.depth[chunk.first["slices"] + slice_rows]
+        thread = events.thread[rows[is_moved]]
+        self.moved.append(MovedSlices(word[is_moved], thread, time[is_moved], depth))
+
+    def _ticks(self, ns: int) -> list[int]:
+        """Return the first tick not before ``ns``, for each clock."""
+        return [tick(clock, ns) for clock in self.passed.reader.clocks]
+
+
+def clamped(ns: int) -> int:
+    """Return a time that 64 bits hold, as times of records are."""
+    return min(max(ns, NS_MIN), NS_MAX)
+
+
+def followed(order: I64, ids: I64, phases: NDArray[Any]) -> tuple[I64, I64]:
+    """Return the flow of each point, -1 for none, and the point that began each flow.
+
+    ``order`` are points by time, ``phases`` as in `flows`. A flow goes on, in whatever process,
+    until it ends; a begin of its id is a point of it till then.
+    """
+    points = order[np.argsort(ids[order], kind="stable")]
+    id = ids[points]
+    phase = phases[points]
+    place = np.arange(points.size)
+    # Whether a flow of the id is open says the begin or the end before the point.
+    last_bound = np.maximum.accumulate(np.where(phase == wire.FLOW_STEP_PHASE, -1, place))
+    bound_before = np.append(-1, last_bound)[: place.size]
+    is_of_id = bound_before >= np.maximum.accumulate(np.where(begins_of_runs(id), place, 0))
+    is_open = is_of_id & (phase[bound_before] == wire.FLOW_BEGIN_PHASE)
+    begins_flow = (phase == wire.FLOW_BEGIN_PHASE) & ~is_open
+    flow = np.empty(points.size, np.int64)
+    flow[points] = np.where(is_open | begins_flow, np.cumsum(begins_flow) - 1, -1)
+    return flow, points[begins_flow]
