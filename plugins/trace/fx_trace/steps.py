@@ -398,7 +398,7 @@ def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
 
     def put(piece: _Piece) -> bool:
         assert piece.provider is not None  # noqa: S101 (of a provider, all of them)
-        return buffers[piece.provider].put(piece.data)
+        return bool(buffers[piece.provider].put(piece.data))
 
     dropped = workload.replay(run, provider_pieces, put)["dropped"]
     next_offsets = dict.fromkeys(buffers, BUFFER_HEADER_BYTES)

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from fx_trace.export.events import (
     ASYNC,
     COMPLETE,
-    LEGACY,
     NEVER,
     TEXT_BYTES,
-    WAKEUP,
     EventMaker,
     RowEvents,
     firsts,
@@ -550,13 +548,18 @@ class _JsonEvents(EventMaker):
         # Rows of a group are alike, as its first one is.
         for _, rows in groups(4 * kinds + 2 * has_prev + has_next):
             kind = int(kinds[rows[0]])
-            threads = self._threads if kind == LEGACY else self._tids
-            prev_priority = self._priority(sched, rows, "prev_priority")
-            next_priority = self._priority(sched, rows, "next_priority")
+            is_legacy = kind == SchedulingType.LEGACY_CONTEXT_SWITCH
+            threads = self._threads if is_legacy else self._tids
+            prev_priority: list[Cell] = []
+            next_priority: list[Cell] = []
+            if is_legacy or has_prev[rows[0]]:
+                prev_priority = [b',"prio":', (SIGNED, sched.array("prev_priority")[rows])]
+            if is_legacy or has_next[rows[0]]:
+                next_priority = [b',"prio":', (SIGNED, sched.array("next_priority")[rows])]
             time = (MICROS, sched.array("ts")[rows])
             head: list[Cell] = [b',"ts":', time, b',"cpu":', (SIGNED, sched.array("cpu")[rows])]
             next_thread = threads(sched.array("next")[rows])
-            if kind == WAKEUP:
+            if kind == SchedulingType.THREAD_WAKEUP:
                 what: list[Cell] = [b'{"ph":"w"', *head, b",", next_thread, *next_priority]
             else:
                 state: Cell = (SIGNED, sched.array("prev_state")[rows])
@@ -568,11 +571,3 @@ class _JsonEvents(EventMaker):
         sizes = texts.ends - texts.starts
         times = sched.array("ts")
         return Events(times, self.templates.letters(), texts.starts, sizes, texts.places)
-
-    @staticmethod
-    def _priority(sched: Table, rows: I64, name: str) -> list[Cell]:
-        """Return the member for priorities of alike rows; nothing where they are not recorded."""
-        priorities = sched.array(name)[rows]
-        if priorities[0] == NOT_GIVEN and sched.array("kind")[rows[0]] != LEGACY:
-            return []
-        return [b',"prio":', (SIGNED, priorities)]

@@ -45,7 +45,8 @@ class Nesting:
         self.comma = comma
         self._open = OpenSlices(threads)
         # The texts of the ends of open slices, by the number of the slice.
-        self._starts = self._sizes = np.zeros(0, np.int64)
+        self._starts = np.zeros(0, np.int64)
+        self._sizes = np.zeros(0, np.int64)
         self._texts = np.zeros(0, np.uint8)
         self._bytes_used = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace.export.events import ASYNC, LEGACY, NEVER, WAKEUP, EventMaker, RowEvents
+from fx_trace.export.events import ASYNC, NEVER, EventMaker, RowEvents
 from fx_trace.export.first_pass import (
     TIMED,
     FirstPass,
@@ -15,7 +15,7 @@ from fx_trace.export.first_pass import (
     refusal,
 )
 from fx_trace.export.windows import last_offset, windows
-from fx_trace.kinds import ArgType
+from fx_trace.kinds import ArgType, SchedulingType
 from fx_trace.meaning import ASYNC_SCOPE
 from fxframework.kernels.parts import HEX, LENGTH, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell
@@ -188,13 +188,13 @@ class _TextLines(EventMaker):
             arguments = members.of(columns["offset"])
             head: list[Cell] = [(SECONDS, columns["ts"]), b" cpu", (SIGNED, columns["cpu"])]
             next_thread = self._threads(columns["next"])
-            if kind == WAKEUP:
+            if kind == SchedulingType.THREAD_WAKEUP:
                 lines.write(rows, *head, b" wakeup ", next_thread, *arguments, b"\n")
                 continue
             prev_thread = self._threads(columns["prev"])
             prev_state = self._states(columns["prev_state"])
             priorities: list[Cell] = []
-            if kind == LEGACY:
+            if kind == SchedulingType.LEGACY_CONTEXT_SWITCH:
                 priorities = [
                     b" prio=",
                     (SIGNED, columns["prev_priority"]),

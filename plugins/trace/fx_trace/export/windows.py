@@ -137,7 +137,7 @@ def joined(tables: list[Table]) -> Table:
         columns = [table[name] for table in tables]
         if not isinstance(columns[0], TextColumn):
             return np.concatenate(columns)
-        texts: list[bytes | None] = []
+        texts: list[bytes] = []
         for text_column in columns:
             assert isinstance(text_column, TextColumn)  # noqa: S101 (all are of one schema)
             texts += map(text_column.bytes_of, range(len(text_column)))

@@ -255,8 +255,8 @@ def mended(header: BufferHeader, size: int) -> BufferHeader | None:
     # Candidates for the sizes, the ones that change least first.
     sized = [with_magic, with_magic.edited(total_size=size)]
     if size and size % wire.BUFFER_GRAIN == 0 and size <= wire.MAX_BUFFER_BYTES:
-        for mode in MODE_NAMES.values():
-            empty = BufferHeader.for_size(size, mode)
+        for mode_name in MODE_NAMES.values():
+            empty = BufferHeader.for_size(size, mode_name)
             has_durable_size = empty.durable_buffer_size == header.durable_buffer_size
             if has_durable_size or empty.rolling_buffer_size == header.rolling_buffer_size:
                 sized.append(empty)
@@ -340,7 +340,10 @@ class Stretch:
     """The rule of the finding about damage."""
 
 
-HEADER, RECORDS, PADDING, DAMAGED = "header", "records", "padding", "damaged"
+HEADER = "header"
+RECORDS = "records"
+PADDING = "padding"
+DAMAGED = "damaged"
 
 
 def _unused(data: U8, start: int, end: int, rule: Rule) -> Iterator[Stretch]:

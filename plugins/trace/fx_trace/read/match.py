@@ -80,7 +80,9 @@ class Events:
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self.known:
             column = self.columns[name]
-            self.known[name] = column if self.index is None else gathered(column, self.index)
+            if self.index is not None:
+                column = gathered(column, self.index)
+            self.known[name] = column
         return self.known[name]
 
     def at(self, name: str, places: I64) -> NDArray[Any]:
@@ -141,8 +143,9 @@ class Spans:
         rows: dict[str, slice] = {}
         for name, table in TABLE_OF_SPANS.items():
             count = int(counts[IS_ROW_OF[table]].sum())
-            rows[name] = slice(first[table], first[table] + count)
-            setattr(self, name, self._columns[name].grow(room(rows[name].stop)))
+            stop = first[table] + count
+            rows[name] = slice(first[table], stop)
+            setattr(self, name, self._columns[name].grow(room(stop)))
         self.parent[rows["parent"]] = -1
         self.depth[rows["depth"]] = 0
         self.ends[rows["ends"]] = -1
@@ -164,8 +167,8 @@ class Spans:
         for first in range(0, slices, BLOCK):
             if not rows_left:
                 break
-            is_open = self.end[first : min(first + BLOCK, slices)] == wire.OPEN_END
-            rows = np.flatnonzero(is_open)[:rows_left]
+            ends = self.end[first : min(first + BLOCK, slices)]
+            rows = np.flatnonzero(ends == wire.OPEN_END)[:rows_left]
             parts.append(rows + first)
             rows_left -= rows.size
             self.release()
@@ -458,10 +461,12 @@ def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -
     is_tied = np.append(is_same, False)
     is_tied[1:] |= is_same
     tied = np.flatnonzero(is_tied)
-    places = tied[gathered(columns["kind"], gathered(order, tied)) == E.DURATION_COMPLETE]
+    tied_kinds = gathered(columns["kind"], gathered(order, tied))
+    places = tied[tied_kinds == E.DURATION_COMPLETE]
     events = gathered(order, places)
     # One number for a moment on a thread: neither fills 31 bits.
-    group = np.cumsum(begins_of_runs(gathered(times, places)))
+    begins = begins_of_runs(gathered(times, places))
+    group: I64 = np.cumsum(begins, dtype=np.int64)
     group <<= CODE_BITS
     group |= gathered(columns["thread"], events)
     ends = gathered(columns["finish"], events)

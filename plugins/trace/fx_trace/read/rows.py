@@ -139,7 +139,8 @@ class RowRecords:
 
     def number(self, name: str) -> I64:
         """Return the values of a number."""
-        return self.picked(self.many.full(self.many.known[self.fields[name]]))  # type: ignore[no-any-return]
+        field = self.fields[name]
+        return self.picked(self.many.full(self.many.known[field]))  # type: ignore[no-any-return]
 
     def aspect(self, name: str, key: str) -> I64:
         """Return places or lengths of the bytes of a field."""
@@ -147,7 +148,8 @@ class RowRecords:
 
     def codes(self, name: str) -> I32:
         """Return the codes of the texts of a field."""
-        return self.picked(self.many.known[self.fields[name], CODE].column())  # type: ignore[no-any-return]
+        codes = self.many.known[self.fields[name], CODE]
+        return self.picked(codes.column())  # type: ignore[no-any-return]
 
     def every(self, value: int) -> I64:
         """Return a column of one value."""
@@ -163,7 +165,8 @@ class RowRecords:
 
     def processes(self, name: str) -> I64:
         """Return the process koids of a field; 0 for threads that nobody registered."""
-        many, field = self.many, self.fields[name]
+        many = self.many
+        field = self.fields[name]
         threads = self.reader.threads_of(many, field)
         # Behind those of all threads there is one for -1, no thread.
         pids = np.append(self.reader.threads.pids, 0)[threads]
@@ -231,7 +234,7 @@ class RowReader(TraceBlocks):
 
     def events_seen(self, *kinds: int) -> int:
         """Return the number of events of these types so far."""
-        return sum(int(self.kinds_seen[16 * wire.RECORD_EVENT + kind]) for kind in kinds)
+        return sum(int(self.kinds_seen[16 * RecordType.EVENT + kind]) for kind in kinds)
 
     # --- What is read ---------------------------------------------------------------------------
 
@@ -392,7 +395,8 @@ class RowReader(TraceBlocks):
 
     def count_records(self, rows: RowRecords) -> None:
         """Count the records of a class by kind; those that do not fit are damaged."""
-        many, own = rows.many, rows.many.own
+        many = rows.many
+        own = many.own
         count = own.ordinals.size
         if not own.all_sound:
             short = int(np.count_nonzero(own.short & ~own.odd))
@@ -403,8 +407,9 @@ class RowReader(TraceBlocks):
             self.count_kind(kind, count)
             return
         subtypes = many.full(many.known[KIND_FIELDS[rows.cls]])
-        counts = np.bincount(subtypes if own.all_sound else subtypes[own.sound], minlength=16)
-        self.kinds_seen[kind : kind + 16] += counts
+        if not own.all_sound:
+            subtypes = subtypes[own.sound]
+        self.kinds_seen[kind : kind + 16] += np.bincount(subtypes, minlength=16)
 
     def put_rows(
         self,
@@ -563,32 +568,42 @@ class RowReader(TraceBlocks):
         of_counters = cells["table"] == wire.TABLE_COUNTERS
         args = np.flatnonzero(of_counters & is_numeric(cells["type"]))
         parent = np.where(of_counters, -1, cells["parent"])
-        parent[args] = self.rows["counters"] + np.arange(args.size)
+        first_row = self.rows["counters"]
+        parent[args] = np.arange(first_row, first_row + args.size)
         cells["parent"] = parent
         # The rows of the run's events are put already, those of its arguments are not.
-        events = self.rows_in_block("events") - self.parts["events"][-1]["offset"].size
+        events_of_run = self.parts["events"][-1]["offset"].size
+        first_event = self.rows_in_block("events") - events_of_run
+        first_arg = self.rows_in_block("args")
         self.parts["counters"].append(
-            {"event": events + cells["row"][args], "arg": self.rows_in_block("args") + args}
+            {"event": first_event + cells["row"][args], "arg": first_arg + args}
         )
         self.rows["counters"] += args.size
 
     def put_priorities(self, cells: Cells, sched: Cells) -> None:
         """Take priorities from the arguments of scheduling records."""
-        is_number = (cells["table"] == wire.TABLE_SCHED) & (cells["type"] == ArgType.INT32)
+        of_sched = cells["table"] == wire.TABLE_SCHED
+        is_number = of_sched & (cells["type"] == ArgType.INT32)
         if not is_number.any():
             return
         for (kind, name), column in PRIORITIES.items():
-            args = np.flatnonzero(is_number & (cells["name"] == self.strings.code(name)))
-            args = args[sched["kind"][cells["row"][args]] == kind]
-            sched[column] = with_last(sched[column], cells["row"][args], cells["value"][args])
+            has_name = cells["name"] == self.strings.code(name)
+            args = np.flatnonzero(is_number & has_name)
+            rows = cells["row"][args]
+            is_of_kind = sched["kind"][rows] == kind
+            values = cells["value"][args[is_of_kind]]
+            sched[column] = with_last(sched[column], rows[is_of_kind], values)
 
     def put_processes(self, cells: Cells, objects: Cells) -> None:
         """Take the processes of kernel objects from their arguments."""
-        says_process = (cells["table"] == wire.TABLE_OBJECTS) & (cells["type"] == ArgType.KOID)
-        says_process &= cells["name"] == self.strings.code(PROCESS_NAME)
-        args = np.flatnonzero(says_process)
-        args = args[objects["kind"][cells["row"][args]] == 0]
-        objects["pid"] = with_last(objects["pid"], cells["row"][args], cells["value"][args])
+        is_process = cells["table"] == wire.TABLE_OBJECTS
+        is_process &= cells["type"] == ArgType.KOID
+        is_process &= cells["name"] == self.strings.code(PROCESS_NAME)
+        args = np.flatnonzero(is_process)
+        rows = cells["row"][args]
+        is_kernel = objects["kind"][rows] == 0
+        koids = cells["value"][args[is_kernel]]
+        objects["pid"] = with_last(objects["pid"], rows[is_kernel], koids)
 
     # --- Objects --------------------------------------------------------------------------------
 
@@ -614,15 +629,17 @@ class RowReader(TraceBlocks):
     def annotate(self, ordinals: I64, cells: Cells, merged: Mapping[str, Cells]) -> None:
         """Annotate koids, and pointers of events, with the names of the objects that they mean."""
         # A pointer outside of an event is of no process.
-        of_events = ~np.isin(cells["table"], list(TABLE_CODE.values()))
-        every_pointer = (cells["type"] == ArgType.POINTER) & of_events
-        args = np.flatnonzero(every_pointer | (cells["type"] == ArgType.KOID))
+        of_others = np.isin(cells["table"], list(TABLE_CODE.values()))
+        is_pointer = (cells["type"] == ArgType.POINTER) & ~of_others
+        is_koid = cells["type"] == ArgType.KOID
+        args = np.flatnonzero(is_pointer | is_koid)
         if not args.size:
             return
-        pointers = np.flatnonzero(every_pointer[args])
+        pointers = np.flatnonzero(is_pointer[args])
         owners = np.zeros(args.size, np.int64)
         if pointers.size:
-            threads = merged["events"]["thread"][cells["row"][args[pointers]]]
+            events = cells["row"][args[pointers]]
+            threads = merged["events"]["thread"][events]
             owners[pointers] = self.threads.pids[threads] ^ wire.SIGN
         keys = self.object_keys.find(owners, cells["value"][args])
         names = self.objects_by_key.find(keys, ordinals[args])
