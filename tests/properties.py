@@ -30,11 +30,13 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 no_constants = Constants()
 providers._get_local_constants = lambda: no_constants
+from fxframework.testing.contracts import repetition
+repetition.SLOW = 0.2
 hypothesis.settings.register_profile("few", max_examples=5, derandomize=True, database=None)
 hypothesis.settings.load_profile("few")
 """
 """A plugin of pytest for the tests of plugins that a test writes: few examples of each contract,
-and no search of all sources for constants."""
+no search of all sources for constants, and no large files for readers in Python."""
 ROUND = 200
 """Examples of each property that a round of exploring tries."""
 

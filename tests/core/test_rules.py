@@ -10,7 +10,6 @@ import pytest
 
 from fxframework import rules
 from fxframework.errors import Catalogue, LimitError, Rule, Severity, WriteRefusedError, refusal
-from fxframework.kernels.rows import Notes
 from fxframework.model.diagnostics import Diagnostics, Found
 
 from ..cases import cases
@@ -67,13 +66,6 @@ def test_a_catalogue_has_the_rules_of_a_module() -> None:
         Catalogue([OTHER, CUT_OFF])
     with pytest.raises(ValueError, match="DRUM0102 is declared twice"):
         Catalogue([CUT_OFF, attrs.evolve(CUT_OFF)])
-
-
-def test_kernels_note_rules_by_their_numbers() -> None:
-    notes = Notes(Catalogue([CUT_OFF]).numbers, 10)
-    notes.add(CUT_OFF, 80, 4, 5)
-    assert notes.findings.tolist() == [102, 80, 4, 5]
-    assert notes.count(CUT_OFF) == 1
 
 
 def test_findings_are_reported_by_rule() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fxframework.testing.checkup import checkup
+from fxframework.testing.contracts import repetition
 
 from .commands import BLOCK, Block, follow
 
@@ -43,6 +44,7 @@ def test_they_run_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setitem(checkup.__kwdefaults__, "examples", 5)
+    monkeypatch.setattr(repetition, "SLOW", 0.2)
     made = modules()
 
     def python(block: Block) -> str:

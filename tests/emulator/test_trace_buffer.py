@@ -24,7 +24,6 @@ from fx_emulator.faults import CrashAfter, FullBuffer
 from fx_emulator.memory import Memory, StoreLog
 from fx_emulator.trace_buffer import MODES, Contents, Mode, TraceEngine, TraceManager
 from fx_trace.read.buffer import BufferHeader, Image
-from fx_trace.read.decoder import frames
 from fx_trace.read.image import BufferCapture
 from fx_trace.write.buffer import TraceBuffer
 from fx_trace.write.writer import TraceWriter
@@ -32,6 +31,7 @@ from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory as MemoryProtocol
 
 from ..cases import cases
+from ..plugins.trace.framed import frames
 from ..properties import share
 
 SIZES = (4096, 8192)

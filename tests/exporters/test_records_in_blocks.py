@@ -20,7 +20,7 @@ from fxframework.wire import groups
 from ..edits import edited_lines
 from ..samples import SAMPLE_BYTES, one_of_each, samples
 
-BYTES = 60_000
+BYTES = 24_000
 FORMATS = ["inspect", "log", "trace", "trace-buffer", "xray"]
 Made = tuple[bytes, list[Any]]
 

@@ -318,15 +318,18 @@ def trace_kernels(data: bytes) -> None:
 
 def trace_bounds(data: bytes) -> None:
     """Look for records as readers do that begin somewhere in a file."""
-    from fx_trace.read.framing import RecordBounds
+    from fx_trace.read.frames import TraceFile, TraceFrames, sizes_end
 
-    words = _exact(data, "<i8")
-    bounds = RecordBounds(words)
-    bounds.sizes_end(0, words.size)
-    bounds.metadata_in(0, words.size)
-    for at in {0, 1, words.size // 2}:
-        if at < words.size:
-            bounds.resume(at)
+    octets = _exact(data, "<i8").view(np.uint8)
+    source = Source(octets, name="bytes")
+    for big_endian, splits in ((False, False), (False, True), (True, True)):
+        file = TraceFile.archive(source, big_endian=big_endian, limits=Limits())
+        file.splits = splits
+        file.metadata_in(0, octets.size)
+        frames = TraceFrames(file)
+        while octets.size and (not frames.end.size or frames.end[-1] < octets.size):
+            frames.list_more()
+    sizes_end(octets, 0, octets.size)
 
 
 def log_kernels(data: bytes) -> None:

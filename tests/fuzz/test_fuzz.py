@@ -117,7 +117,7 @@ def test_damaged_real_xray(name: str, seed: int) -> None:
 @share(1 / 4)
 @given(seed=seeds)
 def test_damaged_real_captures(name: str, seed: int) -> None:
-    damaged_capture = mutated((FILES / name).read_bytes()[:6000], random.Random(seed))
+    damaged_capture = mutated((FILES / name).read_bytes()[:4000], random.Random(seed))
     with input_told(damaged_capture):
         try_format(damaged_capture, "trace")
 

@@ -10,7 +10,7 @@ import pytest
 
 import fxframework as fxf
 
-from ..samples import samples
+from ..samples import one_of_each, samples
 from .environments import Environment, Here, modules, optional_modules
 
 CODE = re.compile(r"^error\[(FX\w\d{4})\]", re.MULTILINE)
@@ -180,7 +180,7 @@ def check_offers(installed: Environment, path: Path, *given: str) -> set[str]:
     return made
 
 
-@pytest.mark.parametrize("name", list(samples()))
+@pytest.mark.parametrize("name", one_of_each())
 def test_every_output_that_is_offered(installed: Environment, name: str, tmp_path: Path) -> None:
     format, data = samples()[name]
     path = tmp_path / "capture.bin"

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.kernels import parts, pools, sorting, templates
-from fxframework.kernels.rows import Notes
 from fxframework.kernels.stretches import copied, not_utf8
 from fxframework.kit.row_texts import json_doubles
 from fxframework.model.strings import StringPool
+from fxframework.wire.findings import Findings
 
 from ..cases import cases
 
@@ -112,23 +112,24 @@ def test_utf8_is_what_python_decodes(value: bytes, before: bytes) -> None:
     assert is_wrong != is_text(value)
 
 
-# --- Notes -------------------------------------------------------------------------------------
+# --- Findings ----------------------------------------------------------------------------------
 
 
 @given(codes=st.lists(st.integers(0, 4), max_size=120), limit=st.integers(0, 30))
-def test_notes_count_all_and_keep_the_first(codes: list[int], limit: int) -> None:
-    found = Notes(5, limit)
+def test_findings_count_all_and_keep_the_first(codes: list[int], limit: int) -> None:
+    rows = [[code, 8 * place, place, -place] for place, code in enumerate(codes)]
+    findings = Findings(limit, 5)
+    for begin in range(0, len(rows), 7):
+        findings.add(np.array(rows[begin : begin + 7]))
     seen: Counter[int] = Counter()
     expected = []
-    for place, code in enumerate(codes):
-        seen[code] += 1
-        assert found.add(code, 8 * place, place, -place) == seen[code]
-        if not limit or seen[code] <= limit:
-            expected += [code, 8 * place, place, -place]
-    assert found.findings.tolist() == expected
-    assert found.counts.tolist()[0] == len(expected) // 4
-    assert found.counts.tolist()[2:] == [seen[code] for code in range(5)]
-    assert [found.count(code) for code in range(5)] == [seen[code] for code in range(5)]
+    for row in rows:
+        seen[row[0]] += 1
+        if not limit or seen[row[0]] <= limit:
+            expected.append(row)
+    assert findings.findings.reshape(-1, 4).tolist() == expected
+    assert findings.counts.tolist()[0] == len(expected)
+    assert findings.counts.tolist()[2:] == [seen[code] for code in range(5)]
 
 
 # --- Orders ------------------------------------------------------------------------------------

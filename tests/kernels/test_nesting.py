@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting, unfolded
+from fxframework.kernels.nesting import (
+    ANY_NAME,
+    BEGIN,
+    END,
+    NEVER_ENDS,
+    OTHER,
+    SPAN,
+    Nesting,
+    unfolded,
+)
 
 Event = tuple[int, int, int]
 """What it is, its name, its thread."""
@@ -19,20 +28,19 @@ EVENTS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0,
 def nested(events: list[Event], deepest: int, parts: int = 2) -> tuple[list[Any], list[Any], Any]:
     """Return depth, parent and what is closed of each event, the unwound slices, and the nesting.
 
-    The time of an event is its number, as is its place.
+    Slices have one value, the number of the event that begins them.
     """
     columns = [np.array([event[n] for event in events], kind)
                for n, kind in enumerate(("u1", "u4", "i4"))]  # fmt: skip
-    nesting = Nesting(2, deepest)
+    nesting = Nesting(2, deepest, values=1)
     found: list[Any] = []
     inner: list[Any] = []
     for part in np.array_split(np.arange(len(events)), parts):
         what, names, threads = (column[part] for column in columns)
-        nesting.nest(what, threads, names, part, part, what)
-        results = nesting.depths, nesting.parents, nesting.closes, nesting.times
+        assert nesting.nest(what, threads, names, part[:, None]) == -1
+        results = nesting.depths, nesting.parents, nesting.closes, nesting.values[:, 0]
         found += zip(*(each.tolist() for each in results), strict=True)
-        for event, row, name, time, place, _, _ in nesting.unwound.tolist():
-            assert time == place
+        for event, row, name, _, time in nesting.unwound.tolist():
             inner.append((int(part[event]), row, name, time))
     return found, inner, nesting
 
@@ -47,7 +55,7 @@ def expected(events: list[Event]) -> tuple[list[Any], list[Any], list[int]]:
         depth, parent = len(mine), mine[-1][0] if mine else -1
         if what == BEGIN:
             mine.append((rows, name, event))
-            rows, time = rows + 1, event
+            rows += 1
         elif what == END and name in [each[1] for each in mine]:
             while mine[-1][1] != name:
                 unwound.append((event, *mine.pop()))
@@ -61,7 +69,7 @@ def check(events: list[Event], deepest: int = 0) -> None:
     found, unwound, nesting = nested(events, deepest)
     wanted = expected(events)
     assert (found, unwound) == wanted[:2]
-    assert sorted(nesting.open_places().tolist()) == wanted[2]
+    assert sorted(nesting.open_values()[:, 0].tolist()) == wanted[2]
     parents = nesting.stack_parents
     assert (parents < np.arange(parents.size)).all()
 
@@ -90,9 +98,15 @@ def test_columns_and_threads_are_checked() -> None:
     empty, thread = np.zeros(1, np.uint8), np.array([5], np.int32)
     one, name = np.zeros(1, np.int64), np.zeros(1, np.uint32)
     with pytest.raises(IndexError):
-        Nesting(2).nest(empty, thread, name, one, one, empty)
+        Nesting(2).nest(empty, thread, name)
     with pytest.raises(ValueError, match="lengths"):
-        Nesting(9).nest(empty, thread, name, one, one[:0], empty)
+        Nesting(9).nest(empty, thread, name, rows=one[:0])
+    with pytest.raises(ValueError, match="values"):
+        Nesting(9).nest(empty, thread, name, one[:, None])
+    with pytest.raises(ValueError, match="times"):
+        Nesting(9, ordered=True).nest(empty, thread, name)
+    with pytest.raises(ValueError, match="ends"):
+        Nesting(9).nest(empty + np.uint8(SPAN), thread, name, times=one)
     with pytest.raises(IndexError):
         unfolded(one + 1, one, one, one, one, 1)
 
@@ -166,3 +180,108 @@ def test_slices_that_overlap_are_cut_to_nest(slices: list[tuple[int, int, int]])
     )
     moments = list(zip(rows.tolist(), times.tolist(), strict=True))
     assert (moments, cut) == unfolded_by_a_stack(slices)
+
+
+TIMED = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from([1, 2, ANY_NAME]), st.integers(0, 1),
+              st.integers(0, 2), st.integers(-1, 9)),
+    max_size=60,
+)  # fmt: skip
+"""What an event is, its name, thread, time since the one before, and of a SPAN its length."""
+
+
+def expected_of_timed(events: list[tuple[int, int, int, int, int]]) -> list[Any]:
+    """Return parent, depth, what is closed and whether it ends after its parent, by event."""
+    open_slices: list[list[tuple[int, int, int]]] = [[], []]  # row, name, end
+    found, rows, now = [], 0, 0
+    for what, name, thread, step, length in events:
+        now += step
+        mine = open_slices[thread]
+        end = now + length if what == SPAN else NEVER_ENDS
+        # One that ends when another begins does not enclose it; a point then is still in it.
+        while what != END and mine and mine[-1][2] < now + (what != OTHER):
+            mine.pop()
+        closed, crosses = -1, False
+        if what == END:
+            fitting = [
+                place
+                for place, (_, other, until) in enumerate(mine)
+                if until == NEVER_ENDS and (name == other or ANY_NAME in {name, other})
+            ]
+            if fitting:
+                closed = mine[fitting[-1]][0]
+                del mine[fitting[-1] :]
+        elif what == SPAN:
+            crosses = bool(mine) and end > mine[-1][2]
+        found.append((mine[-1][0] if mine else -1, len(mine), closed, crosses))
+        if what in {BEGIN, SPAN}:
+            if end >= now:
+                mine.append((rows, name, end))
+            rows += 1
+    return found
+
+
+@given(TIMED, st.integers(0, 70))
+def test_slices_with_an_end_close_by_themselves(
+    events: list[tuple[int, int, int, int, int]], deep: int
+) -> None:
+    events = [(BEGIN, 1 + number % 2, 0, 0, 0) for number in range(deep)] + events
+    what, names, threads, steps, lengths = (
+        np.array([event[column] for event in events], kind)
+        for column, kind in enumerate(("u1", "u4", "i4", "i8", "i8"))
+    )
+    times = np.cumsum(steps)
+    nesting = Nesting(0, any_name=True)
+    nesting.make_threads(2)
+    found: list[Any] = []
+    for part in np.array_split(np.arange(what.size), 2):
+        nesting.nest(
+            what[part], threads[part], names[part], None, times[part], (times + lengths)[part], part
+        )
+        found += zip(
+            nesting.parents.tolist(), nesting.depths.tolist(), nesting.closes.tolist(),
+            nesting.crosses.tolist(), strict=True,
+        )  # fmt: skip
+    row_of = {
+        number: row
+        for row, number in enumerate(np.flatnonzero((what == BEGIN) | (what == SPAN)).tolist())
+    }
+    row_of[-1] = -1
+    rows = [
+        (row_of[parent], depth, row_of[closes], cross) for parent, depth, closes, cross in found
+    ]
+    assert rows == expected_of_timed(events)
+
+
+def test_it_stops_where_the_times_of_a_thread_step_back() -> None:
+    def stopped_at(*events: tuple[int, int, int, int]) -> int:
+        """Return the first of events that does: what they are, their thread, time and end."""
+        nesting = Nesting(2, ordered=True)
+        for number, (what, thread, time, end) in enumerate(events):
+            columns = (np.array([value]) for value in (time, end))
+            kind, threads = np.array([what], np.uint8), np.array([thread], np.int32)
+            if nesting.nest(kind, threads, np.zeros(1, np.uint32), None, *columns) >= 0:
+                return number
+        return -1
+
+    assert stopped_at((BEGIN, 0, 5, 0), (BEGIN, 1, 4, 0), (END, 0, 5, 0), (END, 1, 3, 0)) == 3
+    assert stopped_at((SPAN, 0, 5, 9), (SPAN, 0, 5, 9), (SPAN, 0, 5, 7)) == -1
+    # Of two that begin together, the longer one encloses the other: it has to come first.
+    assert stopped_at((SPAN, 0, 5, 7), (SPAN, 0, 5, 9)) == 1
+    assert stopped_at((SPAN, 0, 5, 7), (SPAN, 0, 6, 9)) == -1
+
+
+def test_ends_that_close_nothing_do_not_go_down_many_slices() -> None:
+    """An end is as fast below a hundred thousand slices as below none: it would take minutes."""
+    many = 100_000
+    spans = np.full(many, SPAN, np.uint8)
+    thread, name, time = (
+        np.zeros(many, np.int32),
+        np.full(many, ANY_NAME, np.uint32),
+        np.zeros(many, np.int64),
+    )
+    nesting = Nesting(1, any_name=True)
+    nesting.nest(spans, thread, name, None, time, time + 5)
+    nesting.nest(np.full(many, END, np.uint8), thread, name, None, time)
+    assert (nesting.closes == -1).all()
+    assert (nesting.depths == many).all()

@@ -329,10 +329,10 @@ def test_logs_with_suffixes() -> None:
 
 
 def stretches(data: bytes) -> list[int]:
-    from fx_trace.write.sound import TraceJudge
+    from fx_trace.write.salvage import trace_judge
     from fxframework.kernels.alignment import Alignment
 
-    walk = Alignment(np.frombuffer(data, np.uint8), TraceJudge())
+    walk = Alignment(np.frombuffer(data, np.uint8), trace_judge())
     found: list[int] = []
     while walk.pos < walk.size:
         count = walk.run()

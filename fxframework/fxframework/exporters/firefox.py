@@ -196,10 +196,7 @@ class FirefoxExport(Export):
             part = slice(first, first + CHUNK)
             what = np.where(is_end[part], END, BEGIN).astype(np.uint8)
             names = frames[part].astype(np.uint32)
-            # Times, places and marks are those that a reader asks for.
-            unused = np.zeros(what.size, np.int64)
-            unused_marks = np.zeros(what.size, np.uint8)
-            nesting.nest(what, thread[part], names, unused, unused, unused_marks)
+            nesting.nest(what, thread[part], names)
             stacks = np.asarray(nesting.stacks)
             # Deeper calls have the stack at the limit, also after one of them ended.
             is_deep = nesting.depths > deepest

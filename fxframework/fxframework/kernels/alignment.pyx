@@ -5,8 +5,6 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from fxframework.kernels.rows cimport Loop
-
 from fxframework.kernels.buffers import room
 
 __all__ = ["Alignment", "Judge"]
@@ -61,7 +59,7 @@ cdef class Judge:
 
 
 @cython.final
-cdef class Alignment(Loop):
+cdef class Alignment:
     """Finds the stretches behind which records go on off the alignment of those before them.
 
     ``data`` is uint8, of a big-endian file if ``mirrored``. ``run`` stops at byte ``until``, or
@@ -98,8 +96,15 @@ cdef class Alignment(Loop):
         self.stretches = room(2 * FOUND, "i8")
         self.found = 0
 
-    cdef int64_t step(self) except? -9 nogil:
+    def run(self):
         """Walk up to ``until``. Return the number of stretches."""
+        cdef int64_t count
+        with nogil:
+            count = self.find()
+        return count
+
+    cdef int64_t find(self) except? -9 nogil:
+        """Find the stretches up to ``until``; return their number."""
         self.found = 0
         while self.pos < self.until and self.found < FOUND:
             self.walk()

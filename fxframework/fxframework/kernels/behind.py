@@ -9,7 +9,7 @@ from threading import Semaphore, Thread
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["WORTHWHILE", "Behind", "has_cores", "in_halves"]
+__all__ = ["WORTHWHILE", "Behind", "has_cores"]
 
 WORTHWHILE = 4 << 20
 """Bytes to go through from which on a second thread is worth its start."""
@@ -92,13 +92,3 @@ class Behind:
             # The caller may count on the arguments' memory once there is room again.
             del next_call, function, arguments
             self._room.release()
-
-
-def in_halves(count: int, work: Callable[[slice], object], nbytes: int) -> None:
-    """Call a function with both halves of the rows up to ``count``, side by side.
-
-    It goes through ``nbytes`` in all, and neither half needs what the other one does.
-    """
-    with Behind(nbytes) as behind:
-        behind.do(work, slice(0, count // 2))
-        work(slice(count // 2, count))

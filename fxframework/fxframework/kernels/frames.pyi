@@ -67,4 +67,11 @@ class Items:
     def faults(self, data: U8, starts: I64, limits: I64) -> I64: ...
 
 class FramesJudge(Judge):
-    def __init__(self, make: Callable[[U8], Frames]) -> None: ...
+    def __init__(
+        self,
+        make: Callable[[U8], Frames],
+        opaque: I64 | None = None,
+        weak: I64 | None = None,
+        timed: I64 | None = None,
+        soon: int = 0,
+    ) -> None: ...

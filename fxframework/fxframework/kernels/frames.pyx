@@ -413,6 +413,15 @@ cdef class Items:
             way = self.heads[way, HEAD_NEXT]
         return False
 
+    cdef bint has_any_head(self, int64_t word) noexcept nogil:
+        """Whether a word may be the head of a record whose contents lie in some way."""
+        cdef int64_t way = self.way_of(word)
+        while way >= 0:
+            if self.has_head(way, word):
+                return True
+            way = self.heads[way, HEAD_NEXT]
+        return False
+
     cdef inline bint has_head(self, int64_t way, int64_t word) noexcept nogil:
         """Whether a word may be the head of a record whose contents lie in some way."""
         return (
@@ -849,6 +858,17 @@ cdef class Frames:
         """Whether there is a record at a byte that its contents fill."""
         return at < self.total and self.likely_size(at) > 0 and self.filled(at)
 
+    cdef int64_t kind_at(self, int64_t at) noexcept nogil:
+        """Return the number of the kind of the record at a byte, whose head is there."""
+        return self.part(at, KIND_AT, self.big)
+
+    cdef int64_t said_words(self, int64_t at) noexcept nogil:
+        """Return the number that the head at a byte says as the size, whether it may be or not."""
+        cdef int64_t entry = self.entry_of(at, self.kind_at(at)), mask = self.numbers[SIZE_MASK]
+        if entry >= 0:
+            mask = self.kinds[ENTRY * entry + ENTRY_MASK]
+        return (self.load(at, WORD, self.big) >> self.numbers[SIZE_SHIFT]) & mask
+
     cdef bint says_more(self, int64_t at) noexcept nogil:
         """Whether the first word of a record has bits beside its kind and its size."""
         cdef int64_t word = self.load(at, WORD, self.big)
@@ -965,26 +985,96 @@ cdef class Frames:
 cdef class FramesJudge(Judge):
     """Tells where the records of a format lie on an alignment, by the rule of its ``Frames``.
 
-    ``make`` returns them for the bytes of a window, whose records are whole words.
+    ``make`` returns them for the bytes of a window, whose records are whole words. First words may
+    be ``opaque``: of records whose contents they do not measure; or ``weak``: parts of others look
+    like them. ``timed`` are those of records that have a time in their second word, which of two
+    that follow one another are less than ``soon`` apart. Each is int64 of shape (words, 3): a mask,
+    the bits under it, and a mask of which some bit is set.
     """
 
     cdef Frames frames
+    cdef const int64_t[:, ::1] opaque, weak, timed
+    cdef int64_t soon
 
-    def __init__(self, make):
+    def __init__(self, make, opaque=None, weak=None, timed=None, soon=0):
         Judge.__init__(self)
         self.frames = make(np.asarray(self.window))
         self.frames.searching = True
         if not self.frames.has_items:
             raise ValueError("a judge needs items that fill records")
+        nothing = np.zeros((0, 3), np.int64)
+        self.opaque = nothing if opaque is None else opaque
+        self.weak = nothing if weak is None else weak
+        self.timed = nothing if timed is None else timed
+        self.soon = soon
+
+    cdef bint is_among(self, int64_t at, const int64_t[:, ::1] words) noexcept nogil:
+        """Whether the word of the window is one of some first words."""
+        cdef int64_t row, word = self.words[at]
+        for row in range(words.shape[0]):
+            if word & words[row, 0] == words[row, 1] and word & words[row, 2]:
+                return True
+        return False
 
     cdef int64_t whole(self, int64_t at) noexcept nogil:
-        """Return the words of the record at word ``at`` that its items fill; 0 if none is."""
+        """Return the words of the record at word ``at`` that its items fill; 0 if none is.
+
+        Of opaque ones, only one that is larger than others can be.
+        """
         cdef int64_t size = self.size_at(at)
-        return size if size and self.frames.filled(WORD * at) else 0
+        if size and self.frames.filled(WORD * at):
+            return size
+        size = self.opaque_size(at)
+        return size if size > self.frames.numbers[SIZE_MASK] else 0
 
     cdef int64_t stated(self, int64_t at) noexcept nogil:
         """Return the words of a record by the header at word ``at``, which few words look like."""
+        cdef int64_t size = self.opaque_size(at)
+        if size or self.frames.by_contents and not self.frames.items.has_any_head(self.words[at]):
+            return size
         return self.size_at(at)
+
+    cdef bint leads(self, int64_t at) noexcept nogil:
+        """Return whether the whole record at word ``at`` is not what parts of others look like.
+
+        A header without fields of its own looks like a number, and one with a time like a text,
+        unless that of the next record is near.
+        """
+        cdef int64_t end
+        if not self.frames.by_contents:
+            return True
+        if self.is_among(at, self.timed):
+            end = at + self.size_at(at)
+            if end < self.total and self.frames.kind_at(WORD * at) == self.frames.kind_at(WORD * end):
+                return self.behind(at, end) > 0
+        return self.frames.says_more(WORD * at) and not self.is_among(at, self.weak)
+
+    cdef int64_t behind(self, int64_t before, int64_t at) noexcept nogil:
+        """Return the words of the record at word ``at``, by its header; 0 if it may be none.
+
+        Behind a record with a time, only one of the kind whose time is near is certain.
+        """
+        cdef int64_t size
+        cdef uint64_t elapsed
+        if not self.is_timed_kind(before):
+            return self.stated(at)
+        if not self.is_among(at, self.timed) or at + 1 == self.total:
+            return 0
+        elapsed = <uint64_t>(self.words[at + 1] - self.words[before + 1] + self.soon)
+        size = self.frames.said_words(WORD * at)
+        return size if elapsed < <uint64_t>(2 * self.soon) and size > 1 else 0
+
+    cdef bint is_timed_kind(self, int64_t at) noexcept nogil:
+        """Whether the record at a word is of the kind of those with a time."""
+        cdef int64_t row
+        for row in range(self.timed.shape[0]):
+            if self.words[at] & self.timed[row, 0] == self.timed[row, 1]:
+                return True
+        return False
+
+    cdef int64_t opaque_size(self, int64_t at) noexcept nogil:
+        """Return the words of an opaque record by the header at word ``at``; 0 for others."""
+        return self.frames.said_words(WORD * at) if self.is_among(at, self.opaque) else 0
 
     cdef int64_t size_at(self, int64_t at) noexcept nogil:
         """Return the words of the likely record at a word, with what is behind it; 0 for none."""

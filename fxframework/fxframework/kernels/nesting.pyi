@@ -9,35 +9,48 @@ U8: TypeAlias = NDArray[np.uint8]
 BEGIN: int
 END: int
 OTHER: int
+SPAN: int
+ANY_NAME: int
 NO_STACKS: int
 NEVER_ENDS: int
 
 class Nesting:
+    threads: int
     rows: int
     parents: I64
     depths: I64
     closes: I64
-    times: I64
+    values: I64
     stacks: I64
-    marks: U8
-    def __init__(self, threads: int, deepest: int = ...) -> None: ...
+    crosses: NDArray[np.bool_]
+    def __init__(
+        self,
+        threads: int,
+        deepest: int = ...,
+        *,
+        values: int = ...,
+        any_name: bool = ...,
+        ordered: bool = ...,
+    ) -> None: ...
     @property
     def unwound(self) -> I64: ...
     @property
     def stack_names(self) -> I64: ...
     @property
     def stack_parents(self) -> I64: ...
-    def open_places(self) -> I64: ...
+    def make_threads(self, threads: int) -> None: ...
+    def open_values(self) -> I64: ...
     def release(self) -> None: ...
     def nest(
         self,
         what: U8,
         threads: NDArray[np.int32],
         names: NDArray[np.uint32],
-        times: I64,
-        places: I64,
-        marks: U8,
-    ) -> None: ...
+        values: I64 | None = ...,
+        times: I64 | None = ...,
+        ends: I64 | None = ...,
+        rows: I64 | None = ...,
+    ) -> int: ...
 
 def unfolded(
     order: I64, threads: I64, times: I64, lengths: I64, depths: I64, count: int

@@ -2,9 +2,10 @@
 """Nesting: which end closes which slice, what encloses a slice, how deep it is; and the inverse.
 
 Slices of a thread nest: an end closes the innermost open slice of its name, and with it those
-inside of that one.
+inside of that one. Slices whose end is known when they begin close by themselves.
 """
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from fxframework.kernels.pools cimport PairMap
@@ -13,15 +14,16 @@ import numpy as np
 
 from fxframework.kernels.buffers import grown
 
-BEGIN, END, OTHER = range(3)
+BEGIN, END, OTHER, SPAN = range(4)
+ANY_NAME = 0xFFFFFFFF
 NO_STACKS = -1
 
 cdef enum:
-    BEGINS, ENDS, OTHERS
+    BEGINS, ENDS, OTHERS, SPANS
 
 cdef enum:
-    # Columns of ``Nesting.unwound``.
-    AT, ROW, NAME, TIME, PLACE, STACK, MARK, COLUMNS
+    # Columns of ``Nesting.unwound``, followed by the slice's values.
+    EVENT, ROW, NAME, STACK, FIRST_VALUE
 
 cdef enum:
     # Slices this deep are counted by name, so that it is known without going down the stack whether
@@ -39,6 +41,7 @@ cdef enum:
 NEVER_ENDS = 0x7FFFFFFFFFFFFFFF
 cdef int64_t LATEST = NEVER_ENDS
 cdef int64_t EARLIEST = -LATEST - 1
+cdef int64_t ANY = ANY_NAME
 
 
 cdef class Nesting:
@@ -46,48 +49,72 @@ cdef class Nesting:
 
     After ``nest`` there are, of each event, int64 of shape (events,): ``parents`` (the row of the
     slice around it; -1: none), ``depths`` (how many are around it), ``closes`` (the row of the
-    slice that an end closes, else -1), ``times`` and ``stacks`` of the slice that an event begins
-    or closes (0 and -1 for others), and uint8 ``marks`` of that slice. A slice's row is its number
-    among all begins. ``unwound``, int64 of shape (slices, 7), has the slices that an end closes
-    beside its own, the innermost first: the event, and row, name, time, place, stack and mark.
+    slice that an end closes, else -1) and ``stacks`` (of the slice that an event begins or closes,
+    else -1); int64 ``values`` of shape (events, values), those that the slice which an end closes
+    had when it began, else 0; and ``crosses``, whether a SPAN ends after the slice around it.
+    ``unwound``, int64 of shape (slices, 4 + values), has the slices that an end closes beside its
+    own, the innermost first: the event, and row, name, stack and values of the slice.
 
-    Stacks are numbered: ``stack_names`` are the names on top, ``stack_parents`` the stacks below
-    them. Inside of ``deepest`` slices (0: no limit; NO_STACKS) a slice has the stack around it.
+    A slice's row is its number among all slices, or what ``nest`` is given. Stacks are numbered:
+    ``stack_names`` are the names on top, ``stack_parents`` the stacks below them. Inside of
+    ``deepest`` slices (0: no limit; NO_STACKS) a slice has the stack around it.
+
+    If ``any_name``, an end of the name ANY_NAME closes the innermost slice of whatever name, and a
+    slice of that name is closed by any end. If ``ordered``, the times of a thread must not step
+    back, and of SPANs that begin together the longest must come first.
     """
 
+    # Bounds of nodes and threads are not checked where slices are opened and closed: nodes are
+    # numbered here, within the room that was made, and threads are checked by ``nest``.
+    #
     # Open slices by node; ``node_below`` is the one below it on its thread, or of a free node the
-    # next one that is free.
-    cdef int64_t[::1] node_row, node_time, node_place
+    # next one that is free. Of slices that never end there may be millions, so columns are empty as
+    # long as they would tell nothing: ``node_row`` while each row is the number of its node,
+    # ``node_name`` while all names are ANY_NAME, ``node_until`` while all slices need an end.
+    cdef int64_t[::1] node_row, node_until
     cdef uint32_t[::1] node_name
     cdef int32_t[::1] node_below, node_stack
-    cdef uint8_t[::1] node_mark
+    cdef int64_t[:, ::1] node_values
     cdef int64_t[:, ::1] inner
-    cdef int64_t[::1] top, depth, shallow
+    # By thread: the innermost open slice, how many are open, how many of those need an end, and how
+    # many of those have the name ANY_NAME; the one at the depth DEEP.
+    cdef int32_t[::1] top, depth, unended, unnamed, shallow
+    # By thread, if ``ordered``: the time of its last event, and the end of the last slice that
+    # began then.
+    cdef int64_t[::1] last_time, last_end
     cdef int64_t[::1] top_names, lower_stacks
-    cdef PairMap deep       # how many deep slices are open by thread and name
+    cdef PairMap deep       # how many deep open slices need an end, by thread and name
     cdef PairMap numbers
-    cdef int64_t free, used, deepest, stack_count, inner_count
-    cdef readonly int64_t rows
-    cdef readonly object parents, depths, closes, times, stacks, marks
+    cdef int64_t free, used, deepest, stack_count, inner_count, width
+    cdef bint any_name, ordered, has_stacks
+    cdef readonly int64_t threads, rows
+    cdef readonly object parents, depths, closes, values, stacks, crosses
 
-    def __init__(self, int64_t threads, int64_t deepest=NO_STACKS):
+    def __init__(self, int64_t threads, int64_t deepest=NO_STACKS, *, int64_t values=0,
+                 bint any_name=False, bint ordered=False):
         # Most threads have a slice that is open: these need not be moved again and again.
         cdef int64_t room = max(64, threads)
-        self.node_row, self.node_time, self.node_place = np.empty((3, room), np.int64)
-        self.node_name = np.empty(room, np.uint32)
-        self.node_below, self.node_stack = np.empty((2, room), np.int32)
-        self.node_mark = np.empty(room, np.uint8)
-        self.inner = np.empty((64, COLUMNS), np.int64)
-        self.top = np.full(threads, -1, np.int64)
-        self.depth = np.zeros(threads, np.int64)
-        self.shallow = np.empty(0, np.int64)
+        self.width = values
+        self.deepest = deepest
+        self.has_stacks = deepest != NO_STACKS
+        self.node_row = self.node_until = np.empty(0, np.int64)
+        self.node_name = np.empty(0, np.uint32)
+        self.node_below = np.empty(room, np.int32)
+        self.node_stack = np.empty(room if self.has_stacks else 0, np.int32)
+        self.node_values = np.empty((room, values), np.int64)
+        self.inner = np.empty((64, FIRST_VALUE + values), np.int64)
+        self.top = self.depth = self.unended = self.unnamed = np.empty(0, np.int32)
+        self.shallow = np.empty(0, np.int32)
+        self.last_time = self.last_end = np.empty(0, np.int64)
         self.top_names = np.empty(64, np.int64)
         self.lower_stacks = np.empty(64, np.int64)
         self.deep = PairMap()
         self.numbers = PairMap(64)
         self.free = -1
-        self.used = self.stack_count = self.inner_count = self.rows = 0
-        self.deepest = deepest
+        self.used = self.stack_count = self.inner_count = self.rows = self.threads = 0
+        self.any_name = any_name
+        self.ordered = ordered
+        self.make_threads(threads)
 
     @property
     def unwound(self):
@@ -104,159 +131,314 @@ cdef class Nesting:
         """The stack below each stack, -1 for none, int64 of shape (stacks,)."""
         return np.asarray(self.lower_stacks)[: self.stack_count]
 
-    def open_places(self):
-        """Return the places of all slices that are open, int64 of shape (slices,)."""
-        out = np.empty(np.sum(self.depth), np.int64)
-        cdef int64_t[::1] places = out
+    def make_threads(self, int64_t threads):
+        """Have at least so many threads from now on."""
+        cdef int64_t size = self.top.shape[0]
+        if threads > size:
+            # Twice as many, so that threads which come one by one are not moved each time.
+            size = max(threads, 2 * size)
+            self.top = lengthened(self.top, size, -1)
+            self.depth = lengthened(self.depth, size, 0)
+            self.unended = lengthened(self.unended, size, 0)
+            self.unnamed = lengthened(self.unnamed, size, 0)
+            if self.shallow.shape[0]:
+                self.shallow = lengthened(self.shallow, size, -1)
+            if self.ordered:
+                self.last_time = lengthened(self.last_time, size, EARLIEST)
+                self.last_end = lengthened(self.last_end, size, LATEST)
+        self.threads = max(self.threads, threads)
+
+    def open_values(self):
+        """Return the values of all slices that are open, int64 of shape (slices, values)."""
         cdef int64_t count = 0, thread, node
-        for thread in range(self.top.shape[0]):
+        nodes = np.empty(np.sum(self.depth), np.int64)
+        cdef int64_t[::1] node_of = nodes
+        for thread in range(self.threads):
             node = self.top[thread]
             while node >= 0:
-                places[count] = self.node_place[node]
+                node_of[count] = node
                 count += 1
                 node = self.node_below[node]
-        return out
+        return np.asarray(self.node_values)[nodes]
 
+    @cython.boundscheck(False)  # of events, as all columns have one length, which is checked
     def nest(self, const uint8_t[::1] what, const int32_t[::1] threads,
-             const uint32_t[::1] names, const int64_t[::1] times, const int64_t[::1] places,
-             const uint8_t[::1] marks):
-        """Nest a batch of events, those of each thread in their order.
+             const uint32_t[::1] names, values=None, times=None, ends=None, rows=None):
+        """Nest a batch of events, those of each thread in their order; return where it stopped.
 
-        ``what`` is BEGIN, END or OTHER; the thread, name, time, place and mark of each begin are
-        kept until it is closed. All have the shape (events,).
+        ``what`` is BEGIN, END, SPAN (a slice whose end is known) or OTHER. ``values``, int64 of
+        shape (events, values), are kept until a slice is closed. ``times`` and ``ends`` (of SPANs)
+        are needed where there are SPANs or slices are ``ordered``; ``rows`` are those of slices.
+        All others have the shape (events,), and are int64 but for the first three.
+
+        The result is the first event that steps back in time if ``ordered``: then the events from
+        it on were not nested, and are not to be. It is -1 if there is none.
+
+        A SPAN closes before the first slice that begins when it ends or later, and before the first
+        other event that is later. One that ends before it begins encloses nothing.
         """
-        cdef int64_t count = what.shape[0], event, thread, node
-        if not (threads.shape[0] == names.shape[0] == times.shape[0] == places.shape[0]
-                == marks.shape[0] == count):
+        cdef int64_t count = what.shape[0], event, stop = -1
+        empty = np.empty(0, np.int64)
+        if values is None:
+            values = np.empty((count, self.width), np.int64)
+        cdef const int64_t[:, ::1] value = values
+        cdef const int64_t[::1] time = empty if times is None else times
+        cdef const int64_t[::1] until = empty if ends is None else ends
+        cdef const int64_t[::1] row = empty if rows is None else rows
+        if not threads.shape[0] == names.shape[0] == value.shape[0] == count:
             raise ValueError("columns of events of different lengths")
-        self.parents, self.depths = np.empty((2, count), np.int64)
-        self.closes, self.stacks = np.full((2, count), -1, np.int64)
-        self.times, self.marks = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+        if value.shape[1] != self.width:
+            raise ValueError(f"{value.shape[1]} values of each slice, not {self.width}")
+        for column in (times, ends, rows):
+            if column is not None and len(column) != count:
+                raise ValueError("columns of events of different lengths")
+        if self.ordered and times is None or ends is not None and times is None:
+            raise ValueError("no times")
+        if count and not 0 <= np.min(threads) <= np.max(threads) < self.threads:
+            raise IndexError(f"threads up to {np.max(threads)} of {self.threads}")
+        if ends is None and (np.asarray(what) == SPAN).any():
+            raise ValueError("spans without ends")
+        if ends is not None and not self.node_until.shape[0]:
+            self.node_until = np.full(self.node_below.shape[0], LATEST, np.int64)
+        if not self.node_name.shape[0] and (np.asarray(names) != ANY_NAME).any():
+            self.node_name = np.full(self.node_below.shape[0], ANY_NAME, np.uint32)
+        self.parents, self.depths, self.closes = np.empty((3, count), np.int64)
+        self.values = np.zeros((count, self.width), np.int64)
+        self.stacks = np.broadcast_to(np.int64(-1), count)
+        if self.has_stacks:
+            self.stacks = np.full(count, -1, np.int64)
+        self.crosses = np.zeros(count, np.bool_)
         cdef int64_t[::1] parent = self.parents, depth = self.depths, closed = self.closes
-        cdef int64_t[::1] stack = self.stacks, time = self.times
-        cdef uint8_t[::1] mark = self.marks
+        cdef int64_t[::1] stack = self.stacks if self.has_stacks else empty
+        cdef int64_t[:, ::1] closed_value = self.values
+        cdef uint8_t[::1] cross = self.crosses.view(np.uint8)
+        cdef bint has_ends = self.node_until.shape[0] > 0, has_rows = row.shape[0] > 0
+        cdef int64_t thread, node, end, slice_row, number
         self.inner_count = 0
-        for event in range(count):
-            thread = threads[event]
-            if not 0 <= thread < self.top.shape[0]:
-                raise IndexError(f"thread {thread} of {self.top.shape[0]}")
-            if what[event] == BEGINS:
+        with nogil:
+            for event in range(count):
+                thread = threads[event]
+                end = until[event] if what[event] == SPANS else LATEST
+                if self.ordered and self.steps_back(thread, what[event], time[event], end):
+                    stop = event
+                    break
+                if has_ends and what[event] != ENDS:
+                    self.close_past(thread, time[event], what[event] == OTHERS)
+                closed[event] = -1
+                node = -1
+                if what[event] == ENDS:
+                    node = self.close(event, thread, names[event])
+                    if node >= 0:
+                        closed[event] = self.row_of(node)
+                        for number in range(self.width):
+                            closed_value[event, number] = self.node_values[node, number]
+                elif what[event] == SPANS and self.top[thread] >= 0:
+                    cross[event] = end > self.node_until[self.top[thread]]
                 parent[event] = self.row_above(thread)
                 depth[event] = self.depth[thread]
-                node = self.push(thread, names[event], marks[event] != 0)
-                self.node_time[node] = times[event]
-                self.node_place[node] = places[event]
-            elif what[event] == ENDS:
-                node = self.close(event, thread, names[event])
-                parent[event] = self.row_above(thread)
-                depth[event] = self.depth[thread]
-                if node < 0:
-                    continue
-                closed[event] = self.node_row[node]
-            else:
-                parent[event] = self.row_above(thread)
-                depth[event] = self.depth[thread]
-                continue
-            time[event] = self.node_time[node]
-            stack[event] = self.node_stack[node]
-            mark[event] = self.node_mark[node]
+                if what[event] == BEGINS or what[event] == SPANS:
+                    slice_row = row[event] if has_rows else self.rows
+                    self.rows += 1
+                    if what[event] == BEGINS or end >= time[event]:
+                        node = self.push(thread, names[event], end)
+                        if self.node_row.shape[0] == 0 and node != slice_row:
+                            self.make_rows()
+                        if self.node_row.shape[0]:
+                            self.node_row[node] = slice_row
+                        for number in range(self.width):
+                            self.node_values[node, number] = value[event, number]
+                if self.has_stacks and node >= 0:
+                    stack[event] = self.node_stack[node]
+        return stop
 
     def release(self):
         """Forget what the last batch made, which has as many numbers as it has events."""
-        self.parents = self.depths = self.closes = self.stacks = self.times = self.marks = None
+        self.parents = self.depths = self.closes = self.stacks = self.values = self.crosses = None
         self.inner_count = 0
         if self.inner.shape[0] > FEW:
-            self.inner = np.empty((64, COLUMNS), np.int64)
+            self.inner = np.empty((64, FIRST_VALUE + self.width), np.int64)
 
-    cdef int64_t row_above(self, int64_t thread) except -2:
+    @cython.boundscheck(False)
+    cdef bint steps_back(self, int64_t thread, int64_t what, int64_t now, int64_t end) noexcept nogil:
+        """Return whether an event cannot be nested behind the others of its thread."""
+        if now > self.last_time[thread]:
+            self.last_time[thread] = now
+            self.last_end[thread] = LATEST
+        elif now < self.last_time[thread] or what == SPANS and end > self.last_end[thread]:
+            return True
+        if what == BEGINS or what == SPANS:
+            self.last_end[thread] = end
+        return False
+
+    @cython.boundscheck(False)
+    cdef int64_t row_above(self, int64_t thread) noexcept nogil:
         """Return the row of the innermost open slice of a thread; -1 if there is none."""
         cdef int64_t node = self.top[thread]
-        return self.node_row[node] if node >= 0 else -1
+        return self.row_of(node) if node >= 0 else -1
 
-    cdef int64_t push(self, int64_t thread, int64_t name, bint mark) except -1:
-        """Open a slice; return its node."""
+    @cython.boundscheck(False)
+    cdef int64_t row_of(self, int64_t node) noexcept nogil:
+        """Return the row of an open slice."""
+        return self.node_row[node] if self.node_row.shape[0] else node
+
+    @cython.boundscheck(False)
+    cdef int64_t name_of(self, int64_t node) noexcept nogil:
+        """Return the name of an open slice."""
+        return self.node_name[node] if self.node_name.shape[0] else ANY
+
+    @cython.boundscheck(False)
+    cdef bint has_end(self, int64_t node) noexcept nogil:
+        """Return whether it was known when a slice began when it ends."""
+        return self.node_until.shape[0] > 0 and self.node_until[node] != LATEST
+
+    @cython.boundscheck(False)
+    cdef int close_past(self, int64_t thread, int64_t now, bint inclusive) except -1 nogil:
+        """Close the slices that end before a time, or then if not ``inclusive``."""
+        cdef int64_t node = self.top[thread], until
+        while node >= 0:
+            until = self.node_until[node]
+            if until == LATEST or until > now or until == now and inclusive:
+                break
+            self.pop(thread)
+            node = self.top[thread]
+        return 0
+
+    @cython.boundscheck(False)
+    cdef int64_t push(self, int64_t thread, int64_t name, int64_t end) except -1 nogil:
+        """Open a slice; return its node. It needs an end event if its end is LATEST."""
         cdef int64_t node = self.free, above = self.top[thread], depth = self.depth[thread]
-        cdef int64_t stack = -1
         if node >= 0:
             self.free = self.node_below[node]
         else:
             node = self.used
             self.used += 1
-            if node == self.node_row.shape[0]:
+            if node == self.node_below.shape[0]:
                 self.make_room()
-        if above >= 0:
-            stack = self.node_stack[above]
-        if self.deepest == 0 or depth <= self.deepest:
-            stack = self.stack_of(stack, name)
-        self.node_row[node] = self.rows
-        self.node_name[node] = <uint32_t>name
-        self.node_stack[node] = <int32_t>stack
-        self.node_mark[node] = mark
+        if self.has_stacks:
+            self.node_stack[node] = <int32_t>self.stack_above(above, depth, name)
+        if self.node_name.shape[0]:
+            self.node_name[node] = <uint32_t>name
         self.node_below[node] = <int32_t>above
+        if self.node_until.shape[0]:
+            self.node_until[node] = end
         if depth >= DEEP:
             if not self.shallow.shape[0]:
-                self.shallow = np.full(self.top.shape[0], -1, np.int64)
+                self.make_shallow()
             if depth == DEEP:
-                self.shallow[thread] = above
-            self.deep.put(thread, name, max(self.deep.get(thread, name), 0) + 1)
-        self.top[thread] = node
-        self.depth[thread] = depth + 1
-        self.rows += 1
+                self.shallow[thread] = <int32_t>above
+        if end == LATEST:
+            self.unended[thread] += 1
+            self.count_name(thread, depth, name, 1)
+        self.top[thread] = <int32_t>node
+        self.depth[thread] = <int32_t>depth + 1
         return node
 
-    cdef int64_t stack_of(self, int64_t below, int64_t name) except -1:
-        """Return the number of the stack of a name above another stack."""
-        cdef int64_t stack = self.numbers.number(below + 1, name), room
+    cdef int count_name(self, int64_t thread, int64_t depth, int64_t name,
+                        int64_t change) except -1 nogil:
+        """Count a name among those of the open slices that need an end, where that is needed."""
+        if self.any_name and name == ANY:
+            self.unnamed[thread] += <int32_t>change
+        elif depth >= DEEP:
+            self.deep.put(thread, name, max(self.deep.get(thread, name), 0) + change)
+        return 0
+
+    cdef int64_t stack_above(self, int64_t above, int64_t depth, int64_t name) except -2 nogil:
+        """Return the stack of a name above an open slice; deep down, the one of that slice."""
+        cdef int64_t below = self.node_stack[above] if above >= 0 else -1
+        if self.deepest != 0 and depth > self.deepest:
+            return below
+        cdef int64_t stack = self.numbers.number(below + 1, name)
         if stack == self.stack_count:
-            room = self.top_names.shape[0]
-            if stack == room:
-                self.top_names = np.resize(self.top_names, 2 * room)
-                self.lower_stacks = np.resize(self.lower_stacks, 2 * room)
+            if stack == self.top_names.shape[0]:
+                self.make_stack_room()
             self.top_names[stack] = name
             self.lower_stacks[stack] = below
             self.stack_count += 1
         return stack
 
-    cdef int make_room(self) except -1:
-        """Make room for a quarter more of nodes: of slices that never end there may be millions."""
-        cdef int64_t size = self.used + self.used // 4 + 64
-        if size > 0x7FFFFFFF:
-            raise MemoryError("more open slices than can be numbered")
-        self.node_row = enlarged(self.node_row, size)
-        self.node_time = enlarged(self.node_time, size)
-        self.node_place = enlarged(self.node_place, size)
-        self.node_name = enlarged(self.node_name, size)
-        self.node_below = enlarged(self.node_below, size)
-        self.node_stack = enlarged(self.node_stack, size)
-        self.node_mark = enlarged(self.node_mark, size)
+    cdef int make_stack_room(self) except -1 with gil:
+        """Make room for twice as many stacks."""
+        self.top_names = np.resize(self.top_names, 2 * self.stack_count)
+        self.lower_stacks = np.resize(self.lower_stacks, 2 * self.stack_count)
         return 0
 
-    cdef int make_inner_room(self, int64_t least) except -1:
+    cdef int make_shallow(self) except -1 with gil:
+        """Have a place for the slice at the depth DEEP of each thread."""
+        self.shallow = np.full(self.top.shape[0], -1, np.int32)
+        return 0
+
+    cdef int make_room(self) except -1 with gil:
+        """Make room for twice as many nodes; what is not used of it takes no memory."""
+        cdef int64_t size = 2 * self.used + 64
+        if size > 0x7FFFFFFF:
+            raise MemoryError("more open slices than can be numbered")
+        if self.node_row.shape[0]:
+            self.node_row = enlarged(self.node_row, size)
+        if self.node_until.shape[0]:
+            self.node_until = enlarged(self.node_until, size)
+        if self.node_name.shape[0]:
+            self.node_name = enlarged(self.node_name, size)
+        self.node_below = enlarged(self.node_below, size)
+        if self.has_stacks:
+            self.node_stack = enlarged(self.node_stack, size)
+        if self.width:
+            values = grown(np.asarray(self.node_values).reshape(-1), size * self.width,
+                           (self.used - 1) * self.width)
+            self.node_values = np.asarray(values).reshape(size, self.width)
+        else:
+            self.node_values = np.empty((size, 0), np.int64)
+        return 0
+
+    cdef int make_rows(self) except -1 with gil:
+        """Have a column of rows: they are the numbers of nodes up to here."""
+        self.node_row = np.arange(self.node_below.shape[0])
+        return 0
+
+    cdef int make_inner_room(self, int64_t least) except -1 with gil:
         """Make room for slices that end with others, a quarter more: millions may do so at once."""
-        inner = np.empty((least + self.inner_count // 4, COLUMNS), np.int64)
+        inner = np.empty((least + self.inner_count // 4, FIRST_VALUE + self.width), np.int64)
         inner[: self.inner_count] = self.unwound
         self.inner = inner
         return 0
 
-    cdef int64_t pop(self, int64_t thread) except -1:
+    @cython.boundscheck(False)
+    cdef int64_t pop(self, int64_t thread) except -1 nogil:
         """Close the innermost slice of a thread; return its node, which stays until ``push``."""
-        cdef int64_t node = self.top[thread], depth = self.depth[thread] - 1, name
+        cdef int64_t node = self.top[thread], depth = self.depth[thread] - 1
         self.top[thread] = self.node_below[node]
-        self.depth[thread] = depth
-        if depth >= DEEP:
-            name = self.node_name[node]
-            self.deep.put(thread, name, self.deep.get(thread, name) - 1)
+        self.depth[thread] = <int32_t>depth
+        if not self.has_end(node):
+            self.unended[thread] -= 1
+            self.count_name(thread, depth, self.name_of(node), -1)
         self.node_below[node] = <int32_t>self.free
         self.free = node
         return node
 
-    cdef int64_t close(self, int64_t event, int64_t thread, int64_t name) except -2:
-        """Close the innermost slice of a name, and those inside; return its node, -1 for none."""
-        cdef int64_t wanted = self.top[thread], node, inside = 0
-        if self.depth[thread] > DEEP and self.deep.get(thread, name) <= 0:
-            wanted = self.shallow[thread]
-        while wanted >= 0 and self.node_name[wanted] != name:
-            wanted = self.node_below[wanted]
+    @cython.boundscheck(False)
+    cdef int64_t find(self, int64_t thread, int64_t name) except -2 nogil:
+        """Return the innermost open slice that an end of a name closes; -1 if there is none.
+
+        It does not go down many slices in vain: an end that closes none may come again and again.
+        """
+        cdef int64_t node = self.top[thread]
+        cdef bint closes_any = self.any_name and name == ANY
+        if not self.unended[thread]:
+            return -1
+        if self.depth[thread] > DEEP and not closes_any and not self.unnamed[thread]:
+            if self.deep.get(thread, name) <= 0:
+                node = self.shallow[thread]
+        while node >= 0:
+            if not self.has_end(node):
+                if closes_any or self.name_of(node) == name:
+                    return node
+                if self.any_name and self.name_of(node) == ANY:
+                    return node
+            node = self.node_below[node]
+        return -1
+
+    cdef int64_t close(self, int64_t event, int64_t thread, int64_t name) except -2 nogil:
+        """Close the slice that an end closes, and those inside; return its node, -1 for none."""
+        cdef int64_t wanted = self.find(thread, name), node, number, inside = 0
         if wanted < 0:
             return -1
         node = self.top[thread]
@@ -267,15 +449,25 @@ cdef class Nesting:
             self.make_inner_room(self.inner_count + inside)
         while self.top[thread] != wanted:
             node = self.pop(thread)
-            self.inner[self.inner_count, AT] = event
-            self.inner[self.inner_count, ROW] = self.node_row[node]
-            self.inner[self.inner_count, NAME] = self.node_name[node]
-            self.inner[self.inner_count, TIME] = self.node_time[node]
-            self.inner[self.inner_count, PLACE] = self.node_place[node]
-            self.inner[self.inner_count, STACK] = self.node_stack[node]
-            self.inner[self.inner_count, MARK] = self.node_mark[node]
+            if self.has_end(node):  # it has that end, which the caller knows
+                continue
+            self.inner[self.inner_count, EVENT] = event
+            self.inner[self.inner_count, ROW] = self.row_of(node)
+            self.inner[self.inner_count, NAME] = self.name_of(node)
+            self.inner[self.inner_count, STACK] = -1
+            if self.has_stacks:
+                self.inner[self.inner_count, STACK] = self.node_stack[node]
+            for number in range(self.width):
+                self.inner[self.inner_count, FIRST_VALUE + number] = self.node_values[node, number]
             self.inner_count += 1
         return self.pop(thread)
+
+
+cdef object lengthened(column, int64_t size, int64_t value):
+    """Return a copy of a column with more places, which have one value."""
+    after = np.full(size, value, np.asarray(column).dtype)
+    after[: len(column)] = column
+    return after
 
 
 cdef object enlarged(column, int64_t size):

@@ -8,6 +8,7 @@ writer. Records that do not fit their numbers are *odd*.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +35,24 @@ from fxframework.wire.lists import Listed
 from fxframework.wire.spans import Span, Text
 from fxframework.wire.state import State
 
-__all__ = ["ColumnItems", "ColumnRecords"]
+__all__ = ["ColumnItems", "ColumnRecords", "ItemLists"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
+
+
+class ItemLists(Protocol):
+    """Lists of parts, one of each record."""
+
+    counts: I64
+    """Items of each record."""
+
+    def measure(self, place: Numbers) -> I64:
+        """Return the bytes of each list, which begins at a place of its record."""
+
+    def put(self, out: U8, places: I64) -> None:
+        """Write the items of lists that begin at these places."""
 
 
 class ColumnRecords:
@@ -61,7 +75,7 @@ class ColumnRecords:
         self.known: dict[Expression, Numbers] = {}
         """All numbers of fields as ``measure`` finds them, and checksums."""
         self.columns: dict[Field, Column] = {}
-        self.lists: dict[Field, ColumnItems] = {}
+        self.lists: dict[Field, ItemLists] = {}
         self.indexes: dict[Field, I64] = {}
         self.places: dict[Field, Numbers] = {}
         """Bytes of a record before each field."""

@@ -8,8 +8,8 @@ that from the declared classes; ``kernels.frames`` looks at the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fxframework.kernels.frames import Items
     from fxframework.wire.records import Layout, Record
 
-__all__ = ["Likely", "contents_of", "resumption_by_contents"]
+__all__ = ["Likely", "contents_of", "head_of", "resumption_by_contents"]
 
 Likely = Mapping[str, range]
 """What numbers of the first word of a class of records are: one number, or any but 0."""
@@ -62,7 +62,7 @@ class Way(NamedTuple):
     parts: tuple[ItemPart, ...]
 
 
-def contents_of(classes: Mapping[type[Record], Likely], *, big: bool) -> Items:
+def contents_of(classes: Mapping[Any, Likely], *, big: bool) -> Items:
     """Return what finds out whether contents fill records of these classes.
 
     The classes are of families whose kinds are in the same bits of the first word, and may have
@@ -114,7 +114,6 @@ def resumption_by_contents(contents: Items) -> Resumption:
 def ways_of(cls: type[Record], likely: Likely) -> Iterator[Way]:
     """Yield the ways in which contents of records of a class may lie."""
     layout = cls.layout
-    word = layout.header()
     numbers: dict[Field, int] = dict(zip(layout.family.kinds, layout.kind, strict=False))
     some: list[int] = []
     by_name = {field.name: field for field in layout.fields}
@@ -126,20 +125,25 @@ def ways_of(cls: type[Record], likely: Likely) -> Iterator[Way]:
         else:
             some.append(field.word_bits.mask)
     for known in with_deciding_numbers(layout, numbers):
-        mask = word.reserved_mask
-        value = 0
-        for field, number in known.items():
-            assert isinstance(field, Bits)  # noqa: S101 (the first word has nothing else)
-            mask |= field.word_bits.mask
-            value |= field.word_bits.put(number)
-        first, second, *_ = [*some, ANYTHING, ANYTHING]
-        head = Head(mask, value, first, second)
+        head = head_of(layout, known, some)
         # Fields that are there in long records only: all of them, or none.
         short_parts = parts_of(layout, known, is_long=False)
         long_parts = parts_of(layout, known, is_long=True)
         yield Way(layout.kind[0], head, short_parts)
         if long_parts != short_parts:
             yield Way(layout.kind[0], head, long_parts)
+
+
+def head_of(layout: Layout, numbers: Mapping[Field, int], some: Sequence[int] = ()) -> Head:
+    """Return what the first word of records is that has some numbers, and bits of some masks."""
+    mask = layout.header().reserved_mask
+    value = 0
+    for field, number in numbers.items():
+        assert isinstance(field, Bits)  # noqa: S101 (the first word has nothing else)
+        mask |= field.word_bits.mask
+        value |= field.word_bits.put(number)
+    first, second, *_ = [*some, ANYTHING, ANYTHING]
+    return Head(mask, value, first, second)
 
 
 def with_deciding_numbers(
@@ -168,7 +172,9 @@ def parts_of(layout: Layout, known: Mapping[Field, int], *, is_long: bool) -> tu
 
     What depends on the size of the record is there if it ``is_long``.
     """
-    values = {**known, AT: 0, SIZE: LONGEST if is_long else 0}
+    values: dict[Any, int] = {**known, AT: 0, SIZE: 0}
+    if is_long:
+        values[SIZE] = LONGEST
     parts: list[ItemPart] = []
     plus = 0  # bytes of fields of fixed sizes since the last part
     for field in layout.fields:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FIELDS", "Findings", "Noted", "in_order"]
+__all__ = ["FIELDS", "Findings", "FoundAt", "Noted", "in_order"]
 
 I64 = NDArray[np.int64]
 RULES = 400
@@ -65,6 +66,16 @@ def in_order(notes: list[Noted]) -> I64:
     return np.concatenate(findings)[order]
 
 
+class FoundAt(NamedTuple):
+    """Findings by one rule about events of a batch. Arrays have the shape (findings,)."""
+
+    rule: int
+    events: I64
+    """Places of the events in the batch, ascending."""
+    offsets: I64
+    values: NDArray[Any] | int = 0
+
+
 class Findings:
     """The findings of a pass over a file: the first ones of each rule, and counts of all.
 
@@ -87,6 +98,28 @@ class Findings:
         else:
             self.listed.append(rows)
         self.totals += counts
+
+    def add_found(self, found: Iterable[FoundAt]) -> None:
+        """Add findings of a batch, at most one ``FoundAt`` of a rule, in the order of its events.
+
+        Those about the same event are in the order of ``found``.
+        """
+        rows: list[I64] = []
+        events: list[I64] = []
+        for rule, places, offsets, values in found:
+            # Of millions only the first ones are listed: the others are not put together.
+            listed = min(places.size, self.left_of(rule))
+            rule_rows = np.empty((listed, FIELDS), np.int64)
+            rule_rows[:, 0] = rule
+            rule_rows[:, 1] = offsets[:listed]
+            rule_rows[:, 2] = -1
+            rule_rows[:, 3] = values if isinstance(values, int) else values[:listed]
+            rows.append(rule_rows)
+            events.append(places[:listed])
+            self.totals[rule] += places.size
+        if rows:
+            order = np.argsort(np.concatenate(events), kind="stable")
+            self.listed.append(np.concatenate(rows)[order])
 
     def left_to_list(self, notes: list[Noted]) -> list[Noted]:
         """Count the findings of rules of which no more are listed; return the others."""

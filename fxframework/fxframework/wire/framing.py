@@ -727,15 +727,20 @@ def part_of(layout: Layout, plus: int, field: Field) -> ItemPart | None:
             return None
         return ItemPart(STATED, plus, **rules)
     lowest_bits = -1
-    is_masked = isinstance(length, Calculation) and length.symbol == "&"
-    if is_masked and isinstance(length.right, Constant):
-        lowest_bits = length.right.number
-        length = length.left
+    if isinstance(length, Calculation) and length.symbol == "&":
+        lowest_bits, length = masked_number(length)
     place = places.get(length)  # type: ignore[call-overload]
     if place is None or place.end > WORD or place.mask >= FARTHEST:
         return None
     mask = place.mask & lowest_bits
     return ItemPart(COUNTED, plus, place.shift, mask, inline, field.aligned, **rules)
+
+
+def masked_number(masked: Calculation) -> tuple[int, Expression]:
+    """Return the mask of ``number & mask``, and the number; all bits, and all of it, for others."""
+    if isinstance(masked.right, Constant):
+        return masked.right.number, masked.left
+    return -1, masked
 
 
 def stated_by(layout: Layout) -> StatedSize:

@@ -256,13 +256,6 @@ OF_CATEGORIES = 1 << 62
 SIGN = INVALID_END
 """The highest bit, as int64."""
 
-
-LINK_BEGUN, LINK_ENDED = 1, 4
-"""Bits of what matching keeps of an id: an event began it, one ended it."""
-LINK_BITS = 3
-"""Low bits of what matching keeps of an id: which kinds of events have it. The others are the
-offset of the first one."""
-
 FLOW_BEGIN_PHASE, FLOW_STEP_PHASE, FLOW_END_PHASE = range(3)
 """Phases of flows, as in the table."""
 

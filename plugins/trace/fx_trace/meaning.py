@@ -42,6 +42,11 @@ TABLE_OF_EVENT = np.full(256, TABLE_CODES["slices"], np.uint8)
 for _table in ("instants", "flows"):
     TABLE_OF_EVENT[IS_ROW_OF[_table]] = TABLE_CODES[_table]
 TABLE_OF_EVENT[EventType.COUNTER] = TABLE_CODES["counters"]
+KIND_OF_SLICE = np.zeros(256, np.uint8)
+"""By type of event, the `kind` of its slice: begin_end, complete, async."""
+KIND_OF_SLICE[list(EVENTS_OF["slices"])] = range(len(EVENTS_OF["slices"]))
+ASYNC_SCOPE = 255
+"""The scope of an asynchronous instant."""
 NUMERIC = ArgType.INT32, ArgType.DOUBLE
 """The first and the last type of arguments that a counter has rows for."""
 NO_SCOPE = 254

@@ -580,10 +580,6 @@ class Dialect:
         shifts = (kind_place.shift_in(self.mirrored) for kind_place in places)
         return sum(number << shift for number, shift in zip((META, kind), shifts, strict=True))
 
-    def kind_of(self, view: memoryview, at: int) -> int:
-        """Return the kind of the metadata record at ``at``."""
-        return Fdr.layout.family.numbers(view, at, self.order == "big", self.mirrored)[1]
-
 
 # --- Numbers that modules share -------------------------------------------------------------------
 

@@ -340,6 +340,7 @@ def fx_writers() -> Iterable[Writer]:
             title=PROFILE_TITLE,
             suffixes=PROFILE_SUFFIXES,
             extract=None,  # paths are sums of the whole file
+            salvage=lazy("fx_xray.write.profile:salvage"),
             merge=None,
             accepts=frozenset(),
         ),

@@ -22,7 +22,7 @@ from fx_trace.export.chrome_json import JsonExport
 from fx_trace.export.text import TextExport
 from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.read.buffer import DATA_ENDS, BufferHeader, Image, header_offset
-from fx_trace.read.decoder import RecordEncoder, frames
+from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.image import BufferCapture
 from fx_trace.sample import buffer_sample
 from fx_trace.write.buffer import TraceBuffer
@@ -40,6 +40,7 @@ from fxframework.testing import ReaderContract, Sample, WriterContract
 from fxframework.testing.strategies import bit_flips, truncations
 
 from ...cases import cases
+from .framed import frames
 
 VMO = Path(__file__).parents[2] / "conformance" / "trace" / "vmo"
 VECTORS: list[dict[str, Any]] = json.loads((VMO / "expected.json").read_text("utf-8"))
@@ -806,7 +807,7 @@ def test_records_without_a_place_are_refused(
         (circular(10), []),
         (circular(200), []),
         (with_metadata(), ["FXT0507", "FXT0507"]),
-        (stopped(event(1), bytes(8), event(2)), [""]),
+        (stopped(event(1), bytes(8), event(2)), ["FXT0006"]),
         (circular(60)[:3000], ["FXT0502", "FXT0002"]),
         (circular(60) + b"more", ["FXT0503"]),
     ],

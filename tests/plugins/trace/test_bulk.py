@@ -163,6 +163,26 @@ def test_arguments_beyond_fifteen() -> None:
         assert capture.table("args")["int"].tolist() == list(range(15))
 
 
+def test_arguments_that_a_record_has_no_room_for() -> None:
+    pool = StringPool()
+    blob = "b" * 4000
+    instants = table("instants", pool, 2, name=["n", "m"], ts=[1, 2])
+    args = table(
+        "args", pool, 13, table=[TABLE_CODES["instants"]] * 13, parent=[0] * 12 + [1],
+        name=[f"a{n}" for n in range(13)], int=range(13),
+        type=[*[wire.ArgType.BLOB] * 10, wire.ArgType.INT32, 14, wire.ArgType.INT32],
+        str=[blob] * 10 + [-1] * 3,
+    )  # fmt: skip
+    data, bulk = written({"instants": instants, "args": args}, pool)
+    assert bulk.dropped == {
+        "arguments that a record has no room for": 2, "arguments of unknown types": 1,
+    }  # fmt: skip
+    with fxf.open(data) as capture:
+        names = capture.table("args").texts("name")
+        assert names == [*(f"a{n}" for n in range(8)), "a10", "a12"]
+        assert capture.diagnostics.counts == {}
+
+
 def test_arguments_of_all_types_and_of_rows_that_are_not_there() -> None:
     pool = StringPool()
     types = [int(kind) for kind in wire.ArgType]
@@ -227,6 +247,21 @@ def test_what_encloses_comes_first() -> None:
         mine = capture.table("slices")
         assert mine.texts("name") == ["outer", "inner", "last"]
         assert mine["depth"].tolist() == [0, 1, 1]
+
+
+def test_slices_that_do_not_say_what_encloses_them() -> None:
+    pool = StringPool()
+    slices = table(
+        "slices", pool, 4, ts=[0, 5, 8, 20], dur=[20, 3, 12, 0], kind=[3] * 4,
+        name=["outer", "first", "second", "moment"],
+    )  # fmt: skip
+    data, _ = written({"slices": slices}, pool)
+    with fxf.open(data) as capture:
+        mine = capture.table("slices")
+        assert mine.texts("name") == ["outer", "first", "second", "moment"]
+        assert mine["depth"].tolist() == [0, 1, 1, 0]
+        assert mine["dur"].tolist() == [20, 3, 12, 0]
+        assert capture.diagnostics.counts == {}
 
 
 def test_asynchronous_slices_that_touch() -> None:

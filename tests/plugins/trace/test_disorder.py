@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_trace.read import first_pass
+from fx_trace.read import match
 from fx_trace.read.capture import TraceCapture
 from fxframework.io.spill import Spill
 from fxframework.kernels import behind
@@ -185,7 +185,7 @@ def test_results_grow_with_the_parts_so_that_many_are_in_files(
 
     in_small_runs(monkeypatch)
     monkeypatch.setattr(TraceCapture, "fits_memory", False)
-    monkeypatch.setattr(first_pass, "Spill", Watched)
+    monkeypatch.setattr(match, "Spill", Watched)
     data = built(*(complete(100 - at, 101 + at, "around the last one") for at in range(50)))
     over(data).scan()
     assert max(steps) <= 4

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fx_trace import format as wire
 from fx_trace.read.blocks import Objects
 from fx_trace.read.capture import TraceCapture
-from fx_trace.read.decoder import RecordEncoder, frames
+from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.image import BufferCapture
 from fx_trace.read.lines import TraceLines
 from fx_trace.write.buffer import TraceBuffer
@@ -27,6 +27,7 @@ from fxframework.model.capture import OpenRequest
 from fxframework.wire import lines
 
 from ...cases import cases
+from .framed import frames
 from .streams import damaged, fxt_streams
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "trace"

@@ -252,7 +252,9 @@ def _room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("events", [1, 3])
-@pytest.mark.parametrize("name", ["fdr5-mt-clang16.xray", "basic3-all-clang16.xray"])
+@pytest.mark.parametrize(
+    "name", ["fdr5-thr50us-clang16.xray", "basic3-nofreq-emulated-clang16.xray"]
+)
 def test_batches_are_the_whole_tables_at_every_boundary(
     name: str, events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

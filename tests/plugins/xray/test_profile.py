@@ -61,7 +61,6 @@ class TestReader(ReaderContract):
 class TestWriter(WriterContract):
     plugin = "fx_xray.plugin"
     format = "xray-profile"
-    salvage_leaves = frozenset({"XPRF0201"})
 
     def samples(self) -> Iterable[Sample]:
         return samples()
@@ -150,6 +149,17 @@ def test_a_path_without_figures_is_a_finding(ending: bytes, left: int) -> None:
         codes = capture.diagnostics.counts
         assert ("XPRF0201" in codes) == (left == 4)
         assert ("XPRF0104" in codes) == (left == 16)
+
+
+def test_salvage_ends_a_block_with_its_last_whole_path(tmp_path: Path) -> None:
+    cut = struct.pack("<2I", 5, 6)
+    damaged = tmp_path / "cut.xrayprof"
+    damaged.write_bytes(HEADER + block(path(1), cut) + block(path(2)) + block(cut))
+    done = run_cli("salvage", damaged, tmp_path / "sound.xrayprof")
+    assert done.exit_code == 3
+    assert done.stderr.count("8 bytes of a path without its figures") == 2
+    sound = (tmp_path / "sound.xrayprof").read_bytes()
+    assert sound == HEADER + block(path(1)) + block(path(2)) + block()
 
 
 @cases("more", [-4, -24, 4, 1 << 20])

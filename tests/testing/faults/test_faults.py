@@ -14,6 +14,7 @@ import trial
 from faults import FAULTS, Fault
 
 from fxframework.testing.checkup import run_contract
+from fxframework.testing.contracts import repetition
 
 DOCS = Path(__file__).parents[3] / "docs" / "plugin-contracts.md"
 CAUGHT = [fault for fault in FAULTS if not fault.missed]
@@ -37,8 +38,11 @@ def copy_of(fault: Fault, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("fault", CAUGHT, ids=lambda fault: f"{fault.of}: {fault.what}")
-def test_fault_is_caught(fault: Fault, folder: Path) -> None:
+def test_fault_is_caught(fault: Fault, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Faults of time and memory take seconds each: only large captures show them."""
+    if fault.by == "test_memory_in_batches_is_bounded":
+        # What a whole table takes shows in files of 64 KB, too.
+        monkeypatch.setattr(repetition, "STREAMED", repetition.STREAMED[:3])
     first = next(trial.judge(copy_of(fault, folder), fault), None)
     assert first is not None, f"no test of the contract notices: {fault.what}"
     assert re.search(fault.says, first.fault), f"{first.test} says {first.fault}"

@@ -19,16 +19,15 @@ from fx_trace.chrome import rules
 from fx_trace.chrome.scan import Event, Report
 from fx_trace.format import OPEN_END
 from fx_trace.kinds import EventType
-from fx_trace.read.first_pass import MASKS, Spans, longest_first
-from fx_trace.read.match import Durations, Match
+from fx_trace.meaning import ASYNC_SCOPE, IS_ROW_OF, KIND_OF_SLICE
+from fx_trace.read.match import Events, Match, Spans, durations, longest_first
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
-from fxframework.kernels.pools import PairMap
-from fxframework.kernels.rows import Notes
 from fxframework.kernels.sorting import order_and_keys
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
+from fxframework.wire.findings import Findings
 
 __all__ = ["KINDS", "NO_VALUE", "RowBuilder", "kind_of"]
 
@@ -48,8 +47,6 @@ KINDS: Final = {
 }  # fmt: skip
 """Kinds of records by phase; events of other phases are of the kind ``event``."""
 SCOPES: Final = {"t": 0, "p": 1, "g": 2}
-ASYNC_SCOPE: Final = 255
-SLICE_KINDS: Final = {E.DURATION_BEGIN: 0, E.DURATION_COMPLETE: 1, E.ASYNC_BEGIN: 2}
 IDENTIFIED: Final = range(E.ASYNC_BEGIN, E.FLOW_END + 1)
 TABLES: Final = ("slices", "instants", "flows")
 NULL, INT64, UINT64, DOUBLE, STRING, BOOL = 0, 3, 4, 5, 6, 9
@@ -176,7 +173,7 @@ class RowBuilder:
         pool.intern(b"")  # code 0 is that of no name, for ``Match``
         self.codes = Codes(pool, limits.max_string)
         self.tasks = Tasks(self.codes)
-        self.notes = Notes(rules.RULES.numbers, limits.max_findings)
+        self.notes = Findings(limits.max_findings, rules.RULES.numbers)
         self.kinds: Counter[str] = Counter()
         self.open_offsets = np.zeros(0, np.int64)
         """Offsets of the slices that were never closed."""
@@ -432,30 +429,24 @@ class RowBuilder:
         if not events:
             return
         kind = events["kind"]
-        events_of = {name: np.flatnonzero(mask[kind]) for name, mask in MASKS.items()}
-        is_instant = (kind == E.INSTANT) | (kind == E.ASYNC_INSTANT)
-        events_of["instants"] = np.flatnonzero(is_instant)
+        events_of = {table: np.flatnonzero(is_row[kind]) for table, is_row in IS_ROW_OF.items()}
         spans = self._matched(events, events_of)
         self._add_slices(events, events_of["slices"], spans)
         self._add_instants(events, events_of["instants"])
-        self._add_flows(events, events_of["flows"], spans["flows"])
+        self._add_flows(events, events_of["flows"], spans.flows)
         if args:
-            self.tables["args"] = owned(args, kind, events_of, spans["ends"])
+            self.tables["args"] = owned(args, kind, events_of, spans.ends)
 
-    def _add_slices(self, events: Columns, slices: I64, spans: Columns) -> None:
+    def _add_slices(self, events: Columns, slices: I64, spans: Spans) -> None:
         columns = shared_columns(events, slices)
-        lengths = np.empty(slices.size, np.int64)
-        Durations(columns["ts"], spans["end"], lengths).run()
-        kind_of_slice = np.zeros(256, np.uint8)
-        kind_of_slice[list(SLICE_KINDS)] = list(SLICE_KINDS.values())
         self.tables["slices"] = columns | {
-            "dur": lengths,
-            "depth": spans["depth"],
-            "parent": spans["parent"],
-            "kind": kind_of_slice[events["kind"][slices]],
+            "dur": durations(columns["ts"], spans.end),
+            "depth": spans.depth,
+            "parent": spans.parent,
+            "kind": KIND_OF_SLICE[events["kind"][slices]],
             "id": events["word"][slices],
         }
-        self.open_offsets = columns["offset"][spans["end"] == OPEN_END]
+        self.open_offsets = columns["offset"][spans.end == OPEN_END]
 
     def _add_instants(self, events: Columns, instants: I64) -> None:
         is_async = events["kind"][instants] == E.ASYNC_INSTANT
@@ -472,12 +463,11 @@ class RowBuilder:
             "slice": bound(self.tables["slices"], points, around, events["is_next"][flows]),
         }
 
-    def _matched(self, events: Columns, events_of: dict[str, I64]) -> Columns:
-        """Match the events by the rules of traces; return ends, parents and depths of slices."""
+    def _matched(self, events: Columns, events_of: dict[str, I64]) -> Spans:
+        """Match the events by the rules of traces."""
         kind = events["kind"]
         row_of_event = np.zeros(kind.size, np.int64)
-        for name in MASKS:
-            places = events_of[name]
+        for places in events_of.values():
             row_of_event[places] = np.arange(places.size)
         order, _ = order_and_keys(events["ts"])
         if order is None:  # they are in order already
@@ -486,25 +476,19 @@ class RowBuilder:
         # Operations are told apart by their ids alone; no name is the code 0.
         is_named = ~np.isin(kind, (E.ASYNC_BEGIN, E.ASYNC_INSTANT, E.ASYNC_END))
         names = np.where(is_named & (events["name"] >= 0), events["name"], 0)
-        # The first four columns are in order of time; ``Match`` looks up the others by ``order``.
         columns = {
-            "kind": kind[order],
-            "thread": events["thread"][order],
-            "finish": events["finish"][order],
-            "time": events["ts"][order],
+            **{name: events[name] for name in ("kind", "thread", "finish", "offset")},
+            "time": events["ts"],
             "name": names.astype(np.int32),
             "category": np.maximum(events["category"], 0),
-            "offset": events["offset"],
             "word": events["word"].view(np.int64),
+            "row": row_of_event,
         }
-        match = Match(self.notes, self._max_depth, PairMap(16), by_name=False)
-        threads = len(self.tasks.offsets)
-        row_counts = {name: events_of[name].size for name in MASKS}
-        spans = Spans(in_memory=True).make_room(row_counts)
-        match.make_room(threads, spans)
-        match.take(columns, np.zeros(threads, np.int64), order, row_of_event[order])
-        match.run()
-        return dict(spans)
+        spans = Spans(in_memory=True)
+        spans.begin(columns, dict.fromkeys(IS_ROW_OF, 0))
+        match = Match(self.notes, self._max_depth, by_name=False, in_order=False)
+        match.take(Events(columns, order), spans, np.zeros(len(self.tasks.offsets), np.int64))
+        return spans
 
 
 def is_thread_name(event: Event) -> bool:

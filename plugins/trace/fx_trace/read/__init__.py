@@ -1,6 +1,8 @@
 """Reading: bytes to records, and to the columns of tables.
 
-- Sizes of records are checked in ``framing`` (``RecordBounds.fault``).
+- ``frames`` finds where records begin and end, by wire's framing; ``buffer`` and ``image`` say
+  where the stretches of a trace buffer lie.
+- ``decoder`` reads them one at a time, as objects; ``cursor`` has what providers said so far.
 - ``blocks`` reads records as columns, thousands at a time, as ``fx_trace.records`` declares them.
 - ``rows`` makes raw rows of them, as ``fx_trace.meaning`` says; ``threads`` numbers who is
   mentioned, and ``chunks`` holds rows.

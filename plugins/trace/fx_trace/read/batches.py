@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace.meaning import EVENTS_OF
+from fx_trace.indexed import THREADS
+from fx_trace.kinds import EventType
+from fx_trace.meaning import ASYNC_SCOPE, EVENTS_OF, KIND_OF_SLICE
 from fx_trace.read.chunks import Chunk
 from fx_trace.read.first_pass import TracePass
-from fx_trace.read.match import Durations
-from fxframework.io import arena
-from fxframework.kernels.buffers import gathered, view
+from fx_trace.read.match import durations
+from fxframework.kernels.buffers import gathered
 from fxframework.kit.scanned import Batch, Columns, value_columns
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
@@ -24,15 +25,10 @@ from fxframework.model.strings import StringPool, TextColumn
 __all__ = ["batch_of", "small_columns"]
 
 I64 = NDArray[np.int64]
-SCOPE_ASYNC = 255
-"""Scope of an asynchronous instant."""
 WAKER_TYPES = (
     wire.ARG_INT32, wire.ARG_UINT32, wire.ARG_INT64, wire.ARG_UINT64, wire.ARG_KOID
 )  # fmt: skip
 """Types of arguments that can name a thread."""
-_SLICE_KINDS = EVENTS_OF["slices"]
-_SLICE_KIND = np.zeros(256, np.uint8)
-_SLICE_KIND[list(_SLICE_KINDS)] = (0, 1, 2)
 
 
 class _Picked:
@@ -64,13 +60,14 @@ class _Maker:
     def events_of(self, table: str) -> _Picked:
         """Return the events that have a row in a table."""
         kind = self.chunk.events.kind
-        seen, kinds = self.passed.reader.events_seen, EVENTS_OF[table]
-        if not seen(*kinds):
+        kinds = EVENTS_OF[table]
+        events_seen = self.passed.reader.events_seen
+        if not events_seen(*kinds):
             return _Picked(np.zeros(0, np.int64))
-        if seen(*kinds) == seen(*range(wire.EVENT_FLOW_END + 1)):
+        if events_seen(*kinds) == events_seen(*EventType):
             return _Picked(np.broadcast_to(np.True_, kind.size))
-        # Many times as fast as to look each up.
-        masks = (kind == number for number in kinds if seen(number))
+        # Comparisons are many times as fast as a table by kind.
+        masks = (kind == number for number in kinds if events_seen(number))
         return _Picked(functools.reduce(operator.or_, masks))
 
     def times_of(self, picked: _Picked) -> Callable[[], I64]:
@@ -80,15 +77,16 @@ class _Maker:
     def common(self, picked: _Picked, ts: Callable[[], I64] | None = None) -> Columns:
         """Return the columns that every event has."""
         events = self.chunk.events
-        ts = ts or self.times_of(picked)
+        times = ts or self.times_of(picked)
 
         def ticks() -> NDArray[np.uint64]:
-            same = events.time is events.ticks
-            return (ts() if same else picked(events.ticks)).view(np.uint64)
+            if events.time is events.ticks:
+                return times().view(np.uint64)
+            return picked(events.ticks).view(np.uint64)
 
         return {
             "offset": lambda: picked(events.offset),
-            "ts": ts,
+            "ts": times,
             "ticks": ticks,
             "thread": lambda: picked(events.thread),
             "category": lambda: picked(events.category),
@@ -97,37 +95,32 @@ class _Maker:
 
     def slices(self) -> tuple[int, Columns]:
         """Durations and asynchronous operations."""
-        events, spans = self.chunk.events, self.passed.spans
-        seen = self.passed.reader.events_seen
+        events = self.chunk.events
+        spans = self.passed.spans
+        events_seen = self.passed.reader.events_seen
         picked = self.events_of("slices")
-        first = self.chunk.first["slices"]
-        mine = slice(first, first + picked.count)
+        first_row = self.chunk.first["slices"]
+        rows = slice(first_row, first_row + picked.count)
 
         def ids() -> NDArray[np.uint64]:
-            if not seen(wire.EVENT_ASYNC_BEGIN):
+            if not events_seen(EventType.ASYNC_BEGIN):
                 return np.broadcast_to(np.uint64(0), picked.count)
-            kind = picked(events.kind)
-            return np.where(kind == wire.EVENT_ASYNC_BEGIN, picked(events.word), 0).view(np.uint64)
+            is_async = picked(events.kind) == EventType.ASYNC_BEGIN
+            return np.where(is_async, picked(events.word), 0).view(np.uint64)
 
         def kinds() -> NDArray[np.uint8]:
-            for kind in _SLICE_KINDS:
-                if seen(kind) == seen(*_SLICE_KINDS):
-                    return np.broadcast_to(_SLICE_KIND[kind], picked.count)
-            of_each: NDArray[np.uint8] = _SLICE_KIND[picked(events.kind)]
-            return of_each
+            for kind in EVENTS_OF["slices"]:
+                if events_seen(kind) == events_seen(*EVENTS_OF["slices"]):
+                    return np.broadcast_to(KIND_OF_SLICE[kind], picked.count)
+            return np.asarray(KIND_OF_SLICE[picked(events.kind)])
 
-        ts = self.times_of(picked)
-
-        def durations() -> I64:
-            out: I64 = arena.empty(picked.count, np.int64)
-            Durations(view(ts(), "i8"), view(spans.end[mine], "i8"), out).run()
-            return out
+        times = self.times_of(picked)
 
         return picked.count, {
-            **self.common(picked, ts),
-            "dur": durations,
-            "depth": lambda: spans.depth[mine],
-            "parent": lambda: spans.parent[mine],
+            **self.common(picked, times),
+            "dur": lambda: durations(times(), spans.end[rows]),
+            "depth": lambda: spans.depth[rows],
+            "parent": lambda: spans.parent[rows],
             "kind": kinds,
             "id": ids,
         }
@@ -136,45 +129,51 @@ class _Maker:
         """Points in time."""
         events = self.chunk.events
         picked = self.events_of("instants")
+        has_async = self.passed.reader.events_seen(EventType.ASYNC_INSTANT) > 0
 
         def scopes() -> NDArray[np.uint8]:
             scope = picked(events.word).astype(np.uint8)
-            if self.passed.reader.events_seen(wire.EVENT_ASYNC_INSTANT):
-                scope[picked(events.kind) == wire.EVENT_ASYNC_INSTANT] = SCOPE_ASYNC
+            if has_async:
+                scope[picked(events.kind) == EventType.ASYNC_INSTANT] = ASYNC_SCOPE
             return scope
 
         def ids() -> NDArray[np.uint64]:
-            if not self.passed.reader.events_seen(wire.EVENT_ASYNC_INSTANT):
+            if not has_async:
                 return np.broadcast_to(np.uint64(0), picked.count)
-            plain = picked(events.kind) == wire.EVENT_INSTANT
-            return np.where(plain, 0, picked(events.word)).view(np.uint64)
+            is_plain = picked(events.kind) == EventType.INSTANT
+            return np.where(is_plain, 0, picked(events.word)).view(np.uint64)
 
         return picked.count, {**self.common(picked), "scope": scopes, "id": ids}
 
     def flows(self) -> tuple[int, Columns]:
         """Points of flows."""
-        events, spans = self.chunk.events, self.passed.spans
+        events = self.chunk.events
+        spans = self.passed.spans
         picked = self.events_of("flows")
-        first = self.chunk.first["flows"]
+        first_row = self.chunk.first["flows"]
+        rows = slice(first_row, first_row + picked.count)
         return picked.count, {
             **self.common(picked),
             "id": lambda: picked(events.word).view(np.uint64),
-            "phase": lambda: (picked(events.kind) - wire.EVENT_FLOW_BEGIN).astype(np.uint8),
-            "slice": lambda: spans.flows[first : first + picked.count],
+            "phase": lambda: (picked(events.kind) - EventType.FLOW_BEGIN).astype(np.uint8),
+            "slice": lambda: spans.flows[rows],
         }
 
     def counters(self) -> tuple[int, Columns]:
         """Values of counters."""
-        counters, events, args = self.chunk.counters, self.chunk.events, self.chunk.args
-        picked = _Picked(counters.event)
-        arg = counters.arg
-        kind, value = args.type[arg], args.value[arg]
+        events = self.chunk.events
+        args = self.chunk.args
+        picked = _Picked(self.chunk.counters.event)
+        arg = self.chunk.counters.arg
+        kind = args.type[arg]
+        value = args.value[arg]
         is_double = kind == wire.ARG_DOUBLE
 
         def values() -> NDArray[np.float64]:
-            unsigned = (kind == wire.ARG_UINT64) & (value < 0)
-            out = np.where(unsigned, value.view(np.uint64).astype(np.float64), value)
-            return np.asarray(np.where(is_double, value.view(np.float64), out))
+            # Large unsigned integers are negative here, as all values are held as int64.
+            is_large = (kind == wire.ARG_UINT64) & (value < 0)
+            doubles = np.where(is_large, value.view(np.uint64).astype(np.float64), value)
+            return np.asarray(np.where(is_double, value.view(np.float64), doubles))
 
         return picked.count, {
             **self.common(picked),
@@ -187,11 +186,13 @@ class _Maker:
 
     def sched(self) -> tuple[int, Columns]:
         """Context switches and wakeups."""
-        sched, passed = self.chunk.sched, self.passed
-        legacy = sched.kind == wire.SCHED_LEGACY_SWITCH
+        sched = self.chunk.sched
+        tasks = self.passed.tasks
+        is_legacy = sched.kind == wire.SCHED_LEGACY_SWITCH
 
-        def threads(column: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
-            return np.where(legacy, column, passed.tasks.threads_of(column, rows)).astype(np.int32)
+        def threads(column: I64, has_tid: NDArray[np.bool_]) -> NDArray[np.int32]:
+            # Legacy switches name threads as events do: those are numbered already.
+            return np.where(is_legacy, column, tasks.threads_of(column, has_tid)).astype(np.int32)
 
         return int(sched.kind.size), {
             "offset": sched.offset,
@@ -200,7 +201,7 @@ class _Maker:
             "cpu": lambda: sched.cpu.astype(np.uint16),
             "kind": sched.kind,
             "prev": lambda: threads(sched.prev, sched.kind == wire.SCHED_SWITCH),
-            "next": lambda: threads(sched.next, ~legacy),
+            "next": lambda: threads(sched.next, ~is_legacy),
             "prev_state": sched.state,
             "prev_priority": sched.prev_priority,
             "next_priority": sched.next_priority,
@@ -209,33 +210,36 @@ class _Maker:
 
     def wakers(self) -> NDArray[np.uint64]:
         """Return what the first integer argument `waker` of each wakeup says; 0 without one."""
-        sched, args = self.chunk.sched, self.chunk.args
+        sched = self.chunk.sched
+        args = self.chunk.args
         wakers = np.zeros(sched.kind.size, np.uint64)
         is_waker = args.name == self.pool.code("waker")
         is_waker &= (args.table == TABLE_CODES["sched"]) & np.isin(args.type, WAKER_TYPES)
         rows = args.parent[is_waker] - self.chunk.first["sched"]
-        # From the last to the first, which then holds.
+        # From the last argument of a record to the first, which then holds.
         wakers[rows[::-1]] = args.value[is_waker][::-1].view(np.uint64)
         wakers[sched.kind != wire.SCHED_WAKEUP] = 0
         return wakers
 
     def logs(self) -> tuple[int, Columns]:
         """Log records."""
-        logs, passed, data = self.chunk.logs, self.passed, self.data
+        logs = self.chunk.logs
+        tasks = self.passed.tasks
+        data = self.data
         rows = int(logs.thread.size)
-        none = np.broadcast_to(np.int32(-1), rows)
+        no_text = np.broadcast_to(np.int32(-1), rows)
         return rows, {
             "offset": logs.offset,
             "ts": logs.time,
             "ticks": logs.ticks.view(np.uint64),
             "severity": np.broadcast_to(np.uint8(0), rows),
-            "severity_name": none,
-            "pid": lambda: passed.tasks.pids[logs.thread],
-            "tid": lambda: passed.tasks.tids[logs.thread],
-            "tags": none,
-            "component": none,
+            "severity_name": no_text,
+            "pid": lambda: tasks.pids[logs.thread],
+            "tid": lambda: tasks.tids[logs.thread],
+            "tags": no_text,
+            "component": no_text,
             "message": lambda: TextColumn.gather(data, logs.start, logs.length),
-            "file": none,
+            "file": no_text,
             "line": np.broadcast_to(np.uint32(0), rows),
             "dropped": np.broadcast_to(np.uint64(0), rows),
         }
@@ -265,15 +269,16 @@ class _Maker:
 
     def profiler(self) -> tuple[int, Columns]:
         """Modules, mappings and backtraces."""
-        rows, pool = self.chunk.profiler, self.pool
+        rows = self.chunk.profiler
+        pool = self.pool
 
         def build_ids() -> NDArray[np.int32]:
-            codes, inverse = np.unique(rows.build_id, return_inverse=True)
-            as_hex = [
-                -1 if code < 0 else pool.intern(pool.bytes_of(code).hex().encode())
-                for code in codes.tolist()
-            ]
-            return np.array(as_hex, np.int32)[inverse]
+            codes, code_of_row = np.unique(rows.build_id, return_inverse=True)
+            hex_codes = np.full(codes.size, -1, np.int32)
+            for place in np.flatnonzero(codes >= 0).tolist():
+                build_id = pool.bytes_of(int(codes[place]))
+                hex_codes[place] = pool.intern(build_id.hex().encode())
+            return hex_codes[code_of_row]
 
         return int(rows.kind.size), {
             "offset": rows.offset,
@@ -294,16 +299,19 @@ class _Maker:
 
     def args(self) -> tuple[int, Columns]:
         """Arguments."""
-        args, annotations, passed = self.chunk.args, self.chunk.annotations, self.passed
+        args = self.chunk.args
+        annotations = self.chunk.annotations
+        passed = self.passed
         rows = int(args.type.size)
 
         def parents() -> I64:
             if not passed.reader.has_end_args:
                 return np.asarray(args.parent)
-            later = np.flatnonzero(args.parent <= wire.PARENT_END)
-            parent = args.parent.copy()
-            parent[later] = passed.spans.ends[wire.PARENT_END - parent[later]]
-            return np.asarray(parent)
+            # Those of an end belong to the slice that it closes, which only matching knows.
+            of_ends = np.flatnonzero(args.parent <= wire.PARENT_END)
+            parent: I64 = args.parent.copy()
+            parent[of_ends] = passed.spans.ends[wire.PARENT_END - parent[of_ends]]
+            return parent
 
         def annotated() -> NDArray[np.int32]:
             if not annotations.arg.size:
@@ -351,7 +359,8 @@ def small_columns(name: str, passed: TracePass, pool: StringPool) -> Columns:
     if name == "threads":
         names = tasks.names.copy()
         for thread in np.flatnonzero(tasks.gone).tolist():
-            names[thread] = pool.intern(f"<thr#{int(tasks.gone[thread]) - 1}>".encode())
+            unknown_name = THREADS.unknown(int(tasks.gone[thread]) - 1)
+            names[thread] = pool.intern(unknown_name.encode())
         return {
             "offset": tasks.offsets,
             "id": np.arange(tasks.pids.size, dtype=np.int32),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import struct
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +24,7 @@ from fx_trace.format import undefined_kind
 from fx_trace.indexed import LENT, STRINGS, THREADS
 from fx_trace.kinds import MAX_STRING_INDEX, MAX_THREAD_INDEX
 from fx_trace.read.cursor import Provider, Tables
-from fx_trace.read.decoder import RecordReader
+from fx_trace.read.decoder import Records
 from fx_trace.read.frames import (
     SPEAKING,
     SPECIAL,
@@ -40,14 +39,13 @@ from fxframework.io.words import U64_MAX, WORD
 from fxframework.kernels.pools import Numbering
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import Clock
-from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
 from fxframework.wire.blocks import BlockReader
 from fxframework.wire.cursor import order_of
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.fields import Number
 from fxframework.wire.findings import Noted
-from fxframework.wire.framing import BAD_SIZE
 from fxframework.wire.known import LENGTH, START, THERE
 from fxframework.wire.many import ClassRows, Many, Moment, Reference
 from fxframework.wire.runs import Run
@@ -112,7 +110,8 @@ class BlockTables(Tables):
     def __init__(self, registrations: Any, strings: StringPool, *, big: bool) -> None:
         super().__init__()
         self.registrations: Mapping[Any, ScopedRegistrations] = registrations
-        self.pool = self.thread_pool = strings
+        self.pool = strings
+        self.thread_pool = strings
         self.big = big
         self.row = np.zeros(1, np.int64)
 
@@ -144,31 +143,34 @@ class BlockTables(Tables):
 
     def string(self, index: int) -> str | None:
         """The string registered at an index: the speaker's own, else the default provider's."""
-        octets = self.found(STRINGS, index)
-        return None if octets is None else octets.decode(errors="surrogateescape")
+        code = self.registered(STRINGS, index)
+        if code < 0:
+            return None
+        return self.pool.bytes_of(code).decode(errors="surrogateescape")
 
     def thread(self, index: int) -> tuple[int, int] | None:
         """The thread registered at an index: the speaker's own, else the default provider's."""
-        octets = self.found(THREADS, index)
-        return None if octets is None else koids_of(octets, big=self.big)
+        code = self.registered(THREADS, index)
+        if code < 0:
+            return None
+        return koids_of(self.thread_pool.bytes_of(code), big=self.big)
 
     def own(self, table: Any, index: int) -> int:
         """Return the code of what the speaker registered; -1 for nothing."""
         return int(self.registrations[table].find_own(np.array([index]), self.row)[0])
 
-    def found(self, table: Any, index: int) -> bytes | None:
-        """Return the bytes of what is registered; None for nothing."""
+    def registered(self, table: Any, index: int) -> int:
+        """Return the code of what the speaker or the default provider registered, or -1."""
         code = self.own(table, index)
         if code < 0:
             code = int(self.registrations[table].find_lent(np.array([index]), self.row)[0])
-        pool = self.pool if table is STRINGS else self.thread_pool
-        return None if code < 0 else pool.bytes_of(code)
+        return code
 
 
 def koids_of(octets: bytes, *, big: bool) -> tuple[int, int]:
     """Return process and thread koid of the bytes of a thread record."""
-    process, thread = struct.unpack(">QQ" if big else "<QQ", octets)
-    return process, thread
+    order = order_of(big)
+    return int.from_bytes(octets[:WORD], order), int.from_bytes(octets[WORD:], order)
 
 
 class Details:
@@ -186,25 +188,21 @@ class Details:
 
     def value_of(self, number: int) -> object:
         """Return what a number of ``number_of`` shows."""
-        return self.values[-1 - number] if number < 0 else number
+        if number < 0:
+            return self.values[-1 - number]
+        return number
 
 
-class Objects:
+class Objects(Records):
     """Reads the record at ``at`` as an object, in place of ``fxframework.wire.walk.Walk``."""
 
     views = last = None
 
     def __init__(self, file: TraceFile, frames: TraceFrames) -> None:
-        self.file = file
-        self.frames = frames
-        self.reader = RecordReader(big_endian=file.big_endian)
+        super().__init__(file, frames)
         self.details = Details()
         self.state: Any = None
-        self.at = 0
-        self.place = 0
-        """The place of the record read last."""
-        self.in_run = True
-        """Whether what is read is part of a run, which takes in itself what is said there."""
+        self.applies = False  # a run takes in itself what is said there
 
     def next(self) -> tuple[TraceRecord, list[tuple[int, int, int]]]:
         """Return the record, and rule, offset and value of its findings; go behind it."""
@@ -212,29 +210,6 @@ class Objects:
         record, found = self.read()
         number_of = self.details.number_of
         return record, [(int(rule), offset, number_of(value)) for rule, offset, value in found]
-
-    def read(self) -> tuple[TraceRecord, list[Found]]:
-        """Return the record, and what was found; go behind it."""
-        self.place = self.at
-        frames = self.frames
-        row = frames.row_of(self.at)
-        begin, end = int(frames.begin[row]), int(frames.end[row])
-        self.at = end
-        fault = int(frames.fault[row])
-        if fault == SPECIAL or (fault == 0 and frames.entry[row] == BAD_SIZE):
-            special = self.file.special(begin, end)
-            if special is not None:
-                return special, []
-        rule = RULES.numbered(fault) if fault > 0 else None
-        value: object = int(frames.value[row])
-        header = 0
-        if fault == SPECIAL:
-            rule = rules.ODD_BYTES
-            value = rules.odd_bytes_detail(end)
-        else:
-            header = int(self.file.words[begin // WORD]) & U64_MAX
-        frame = begin, end, header, rule
-        return self.reader.stretch(self.file.view, frame, value, applies=not self.in_run)
 
 
 class Turn(NamedTuple):
@@ -254,7 +229,9 @@ class Turn(NamedTuple):
     def of(cls, tables: Tables) -> Turn:
         """Return who speaks."""
         current = tables.current
-        lent_rate_at = current.default_rate_at if current.rate_at < 0 else -1
+        lent_rate_at = -1
+        if current.rate_at < 0:
+            lent_rate_at = current.default_rate_at
         lacks_rate = current.rate_at < 0 and lent_rate_at < 0 and not current.missed_rate
         return cls(
             current.scope, tables.default.scope, current.clock, lent_rate_at, lacks_rate, current
@@ -310,7 +287,8 @@ class TraceBlocks(BlockReader):
         self.walk.reader.tables = self.speakers
         self.turns: list[Turn] = []
         """Who speaks in the run: from each of ``turn_rows`` on, the ``turn_index``-th of them."""
-        self.turn_rows = self.turn_index = np.zeros(1, np.int64)
+        self.turn_rows = np.zeros(1, np.int64)
+        self.turn_index = np.zeros(1, np.int64)
         self.details: Details = self.walk.details
         if file.begins_wrong and self.reports_begin:
             self.add_findings(np.array([[rules.NO_MAGIC, 0, 0, self.details.number_of(None)]]))
@@ -360,7 +338,9 @@ class TraceBlocks(BlockReader):
         """Return which records are of kinds that the format does not define."""
         if many.layout.cls is r.TraceInfo:
             return np.flatnonzero(many.known[INFO_TYPE])
-        return np.arange(many.start.size if many.layout.cls.undefined_kinds else 0)
+        if not many.layout.cls.undefined_kinds:
+            return np.zeros(0, np.int64)
+        return np.arange(many.start.size)
 
     def report_unknown(self, many: Many, index: I64) -> None:
         """Report records of undefined kinds, of which nothing else is found."""
@@ -449,13 +429,13 @@ class TraceBlocks(BlockReader):
     def begin_walk(self) -> None:
         """Let objects be read from where the reader is, between runs."""
         super().begin_walk()
-        self.walk.in_run = False
+        self.walk.applies = True
         self.speakers.speak()
 
     def end_walk(self) -> None:
         """Go on behind the objects that were read."""
         super().end_walk()
-        self.walk.in_run = True
+        self.walk.applies = False
 
     def next_object(self) -> tuple[TraceRecord, list[tuple[int, int, int]]]:
         """Return the next record as an object, and its findings."""
@@ -536,7 +516,7 @@ class TraceBlocks(BlockReader):
             many.full(many.known[fields[name]])[sound] for name in ("base_tick", "base_wall_ns")
         )
         provider = self.speakers.current
-        known = 0 if provider.ticks_per_second is None else wrapped(provider.ticks_per_second)
+        known = wrapped(provider.ticks_per_second or 0)
         is_rate = rates != 0
         # The rate before each one; 0 where there is none.
         before = np.append(known, rates[is_rate])[np.cumsum(is_rate) - is_rate]
@@ -601,7 +581,9 @@ class TraceBlocks(BlockReader):
         """Add a finding to those that were found: which of its record it is, rule, row, value."""
         if rule == rules.UNKNOWN_KIND:
             value = self.kind_at(place)
-        turn = found[-1][0] + 1 if found and found[-1][2] == row else 0
+        turn = 0
+        if found and found[-1][2] == row:
+            turn = found[-1][0] + 1
         found.append((turn, int(rule), row, self.details.number_of(value)))
 
     def statements(self, run: Run) -> list[tuple[int, Any, dict[str, Any]]]:

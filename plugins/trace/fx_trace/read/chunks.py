@@ -91,7 +91,10 @@ def alias_of(name: str, parts: list[Cells], filled: Cells) -> str | None:
 
 
 class WholeRows:
-    """The rows of a whole file of ``nbytes``, which grow chunk by chunk."""
+    """The rows of a whole file of ``nbytes``, which grow chunk by chunk.
+
+    A column takes no memory as long as it is the same as another one (``ALIASES``), or all zero.
+    """
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
@@ -99,6 +102,7 @@ class WholeRows:
         """The byte behind the last chunk."""
         self.counts = dict.fromkeys(COLUMNS, 0)
         self.columns: dict[tuple[str, str], Spill] = {}
+        """Columns, by table and name, that are neither the same as another one nor all zero."""
         self.aliases: dict[tuple[str, str], str] = {}
         """Columns that have been the same as another one so far."""
         self.clocks = [np.zeros((0, 2), np.int64)]
@@ -108,13 +112,13 @@ class WholeRows:
         """Add the rows of a chunk."""
         self.clocks.append(chunk.clocks + np.array([self.counts["events"], 0]))
         self.outside.append(chunk.outside)
-        before = dict(self.counts)
+        rows_before = dict(self.counts)
         for table in COLUMNS:
             filled: Cells = vars(getattr(chunk, table))
             count = next(iter(filled.values())).size
             for name, column in filled.items() if count else ():
                 # What names events and arguments by number does so within the chunk.
-                shift = before.get({"event": "events", "arg": "args"}.get(name, ""), 0)
+                shift = rows_before.get({"event": "events", "arg": "args"}.get(name, ""), 0)
                 self.put(table, name, column + shift if shift else column, filled)
             self.counts[table] += count
         self.position = chunk.end
@@ -125,20 +129,28 @@ class WholeRows:
         used = self.counts[table]
         spill = self.columns.get(key)
         if spill is None:
-            alias = self.aliases.get(key)
-            others = ALIASES.get(name, ()) if used == 0 else (alias,)
-            same = next((other for other in others if other and column is filled[other]), None)
-            if same is not None:
-                self.aliases[key] = same
+            alias = self.alias_for(key, column, filled)
+            if alias is not None:
+                self.aliases[key] = alias
                 return
-            spill = self.columns[key] = Spill(column.dtype, in_memory=True)
+            if key not in self.aliases and not column.any():
+                return  # it is all zero up to here
+            spill = Spill(column.dtype, in_memory=True)
             spill.grow(self.room(used + column.size))
-            if alias is not None:  # it has been the same up to here
-                spill.array[:used] = self.column(table, alias)[:used]
-                del self.aliases[key]
+            spill.array[:used] = self.column(table, name)
+            self.aliases.pop(key, None)
+            self.columns[key] = spill
         elif spill.array.size < used + column.size:
             spill.grow(used + column.size)
         spill.array[used : used + column.size] = column
+
+    def alias_for(self, key: tuple[str, str], column: NDArray[Any], filled: Cells) -> str | None:
+        """Return the column that another one is the same as, in this chunk and all before."""
+        table, name = key
+        aliases = ALIASES.get(name, ())
+        if self.counts[table]:
+            aliases = (self.aliases[key],) if key in self.aliases else ()
+        return next((alias for alias in aliases if column is filled[alias]), None)
 
     def room(self, rows: int) -> int:
         """Return for how many rows there should be room, if the rest of the file is like this."""
@@ -147,24 +159,25 @@ class WholeRows:
 
     def column(self, table: str, name: str) -> NDArray[Any]:
         """Return a column as it is so far."""
+        # An alias may have an alias: `finish` is `word`, or `time`, which may be `ticks`.
         name = self.aliases.get((table, name), name)
         name = self.aliases.get((table, name), name)
         spill = self.columns.get((table, name))
         if spill is None:
-            return np.zeros(0, COLUMNS[table][name])
+            return np.zeros(self.counts[table], COLUMNS[table][name])
         return spill.array[: self.counts[table]]
 
     def chunk(self, after: dict[str, int], pids: I64) -> Chunk:
         """Return all rows; ``after`` and ``pids`` are those of the last chunk."""
-        filled = {}
+        tables: dict[str, Filled] = {}
         for table, columns in COLUMNS.items():
-            made: Cells = {}
+            filled: Cells = {}
             for name in columns:
                 alias = self.aliases.get((table, name))
-                made[name] = self.column(table, name) if alias is None else made[alias]
-            filled[table] = Filled(**made)
+                filled[name] = self.column(table, name) if alias is None else filled[alias]
+            tables[table] = Filled(**filled)
         return Chunk(
-            **filled, first=dict.fromkeys(after, 0), after=after,
+            **tables, first=dict.fromkeys(after, 0), after=after,
             clocks=np.concatenate(self.clocks), outside=np.concatenate(self.outside), unnamed=[],
             pids=pids, end=self.position,
         )  # fmt: skip

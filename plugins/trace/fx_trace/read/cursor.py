@@ -11,10 +11,11 @@ from fx_trace import rules
 from fx_trace.format import ARG_SIZE, DEFAULT_PROVIDER
 from fx_trace.indexed import Koids, string_marker, thread_marker
 from fxframework.errors import Rule
-from fxframework.io.words import WORD, FieldView
+from fxframework.io.words import U64_MAX, WORD, FieldView
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Found
 from fxframework.wire.cursor import SIZE, Cursor, order_of
+from fxframework.wire.rules import NOT_UTF8
 from fxframework.wire.state import State
 
 # What a provider has that registered nothing: a file may name a great many of those.
@@ -64,19 +65,23 @@ class Tables(State):
         provider = self.providers.get(number)
         if provider is None:
             default = self.default
-            provider = self.providers[number] = Provider(
+            provider = Provider(
                 clock=default.clock, default_rate_at=default.rate_at, scope=next(self._scopes)
             )
+            self.providers[number] = provider
         return provider
 
     def introduce(self, number: int) -> bool:
         """Go on with a provider, whose tables are empty; return whether it was introduced."""
-        provider = self.current = self.provider(number)
-        again, provider.introduced = provider.introduced, True
-        if again:
-            provider.strings, provider.threads = NO_STRINGS, NO_THREADS
+        provider = self.provider(number)
+        self.current = provider
+        was_introduced = provider.introduced
+        provider.introduced = True
+        if was_introduced:
+            provider.strings = NO_STRINGS
+            provider.threads = NO_THREADS
             provider.scope = next(self._scopes)
-        return again
+        return was_introduced
 
     def register_string(self, index: int, text: str) -> None:
         """Register a string of the speaker."""
@@ -104,13 +109,17 @@ class Tables(State):
 
     def string(self, index: int) -> str | None:
         """The string registered at an index: the speaker's own, else the default provider's."""
-        found = self.current.strings.get(index)
-        return self.default.strings.get(index) if found is None else found
+        text = self.current.strings.get(index)
+        if text is None:
+            return self.default.strings.get(index)
+        return text
 
     def thread(self, index: int) -> tuple[int, int] | None:
         """The thread registered at an index: the speaker's own, else the default provider's."""
-        found = self.current.threads.get(index)
-        return self.default.threads.get(index) if found is None else found
+        koids = self.current.threads.get(index)
+        if koids is None:
+            return self.default.threads.get(index)
+        return koids
 
 
 _ONCE = rules.RESERVED_BITS, rules.PADDING_NOT_ZERO
@@ -143,20 +152,21 @@ class TraceCursor(Cursor):
         if not self.notes:
             return []
         once: dict[int, Found] = {}
-        found = []
+        findings = []
         for number, offset, value in self.notes:
             rule = rules.RULES.numbered(number)
             if number in _ONCE_NUMBERS:
                 once.setdefault(rule, Found(rule, offset))
-            else:
-                shown = value & (1 << 64) - 1 if isinstance(value, int) else value
-                found.append(Found(rule, offset, shown))
-        return [*found, *(once[rule] for rule in _ONCE if rule in once)]
+                continue
+            if isinstance(value, int):
+                value &= U64_MAX  # numbers without a sign, as they are in the file
+            findings.append(Found(rule, offset, value))
+        return [*findings, *(once[rule] for rule in _ONCE if rule in once)]
 
     def note(self, number: int, value: int, offset: int | None = None, field: Any = None) -> None:
         """Report a finding; of a text that is not UTF-8 with its bytes."""
-        if number == 107:
-            self.find(field.rules[107], self.data[value : self.at].tobytes())
+        if number == NOT_UTF8:
+            self.find(field.rules[NOT_UTF8], self.data[value : self.at].tobytes())
         else:
             super().note(number, value, offset, field)
 
@@ -172,13 +182,13 @@ class TraceCursor(Cursor):
 
     def thread(self, index: int) -> Koids:
         """Return the thread at an index, or what stands for one that is not there."""
-        thread = self.state.thread(index)
-        if thread is None:
+        koids = self.state.thread(index)
+        if koids is None:
             self.find(rules.THREAD_NOT_REGISTERED, index)
             return thread_marker(index)
         if not self.state.has_thread(index):
             self.find(rules.OF_DEFAULT_PROVIDER, index)
-        return thread
+        return koids
 
     def argument_size(self, at: int) -> int:
         """Return the bytes that the header of an argument says; 0 if there is none."""

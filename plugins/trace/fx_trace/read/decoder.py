@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.indexed import holds
 from fx_trace.read.cursor import Tables, TraceCursor
-from fx_trace.read.framing import RecordBounds
+from fx_trace.read.frames import LEAST, SPECIAL, TraceFile, TraceFrames
 from fx_trace.records import (
+    Argument,
     Damaged,
     Padding,
     StringRecord,
@@ -23,67 +26,18 @@ from fx_trace.records import (
 )
 from fxframework.errors import Rule, WriteRefusedError
 from fxframework.io.limits import Limits
-from fxframework.io.words import WORD, view_of
+from fxframework.io.source import Source
+from fxframework.io.words import U64_MAX, WORD, view_of
 from fxframework.kit.lossless import Encoder, padding_of
 from fxframework.model.diagnostics import Diagnostics, Found
-from fxframework.wire.cursor import ShortError
+from fxframework.wire.cursor import ShortError, order_of
+from fxframework.wire.framing import BAD_SIZE
 from fxframework.wire.packing import Packer
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
-    I64 = NDArray[np.int64]
-
-
-Frame = tuple[int, int, int, Rule | None]
-"""First byte, byte after the last, header word, and the rule of the finding about it, if any."""
-
-
-class Framer:
-    """Tells what stretch of a file begins at a place: a record, zero words, or damage."""
-
-    def __init__(self, data: Data, *, big_endian: bool, max_record: int) -> None:
-        import numpy as np
-
-        self.view = view_of(data)
-        whole = np.asarray(self.view)[: len(self.view) // WORD * WORD]
-        words = whole.view(">i8" if big_endian else "<i8").astype(np.int64, copy=False)
-        words = np.require(words, requirements="A")
-        self._words, self._count = words.view(np.uint64).data, words.size
-        self.bounds = RecordBounds(words.data, max_record)
-        self.max_record = max_record
-        self.value: object = None
-        """What a finding about the last stretch shows."""
-
-    def frame(self, at: int) -> Frame:
-        """Return the stretch that begins at byte ``at``.
-
-        The rule is None for a sound record, UNKNOWN_RECORD for one of an unknown type, ZERO_WORDS
-        for a run of zero words; all others are damage.
-        """
-        word = at // WORD
-        if word >= self._count:
-            end = len(self.view)
-            self.value = rules.odd_bytes_detail(end)
-            return at, end, 0, rules.ODD_BYTES
-        bounds, header = self.bounds, self._words[word]
-        fault = bounds.fault(word)
-        if not fault:
-            return at, WORD * bounds.end, header, None
-        self.value = bounds.value
-        return at, WORD * bounds.end, header, rules.RULES.numbered(fault)
-
-
-def frames(data: Data, *, big_endian: bool = False, max_record: int = 0) -> Iterator[Frame]:
-    """Yield the stretches that a file falls into, without gaps. ``max_record`` is in bytes."""
-    framer = Framer(data, big_endian=big_endian, max_record=max_record)
-    at = 0
-    while at < len(framer.view):
-        frame = framer.frame(at)
-        yield frame
-        at = frame[1]
 
 
 class RecordReader:
@@ -95,58 +49,36 @@ class RecordReader:
         self.tables.big = big_endian
 
     def read(
-        self, view: memoryview, at: int, end: int, header: int
+        self, view: memoryview, begin: int, end: int, header: int
     ) -> tuple[TraceRecord, list[Found]]:
-        """Return the sound record at bytes ``at`` to ``end``, and what was found.
+        """Return the sound record at bytes ``begin`` to ``end``, and what was found.
 
         Damaged where its contents overrun it. The tables stay as they are.
         """
         cls: Any = class_of(header)
-        c = TraceCursor(view, at, end, self.tables)
+        cursor = TraceCursor(view, begin, end, self.tables)
         try:
-            values = cls.layout.read(c)
+            values = cls.layout.read(cursor)
         except ShortError as problem:
-            words = (problem.needed - at + WORD - 1) // WORD, (end - at) // WORD
+            needed_words = (problem.needed - begin + WORD - 1) // WORD
+            detail = rules.overrun_detail(needed_words, (end - begin) // WORD)
             rule = rules.CONTENTS_OVERRUN
-            lost = Damaged.at(at, view[at:end], rule.code)
-            return lost, [Found(rule, at, rules.overrun_detail(*words))]
-        values["refs"] = c.refs or None
-        record: TraceRecord = cls.layout.made(values, at, end - at)
-        noted = c.found()
-        if record.opaque:
-            noted = [] if cls is Unknown else [Found(rules.UNKNOWN_KIND, at)]
-        elif c.at < end and not record.open_ended:
-            noted.append(Found(rules.WORDS_LEFT_OVER, at, (end - c.at) // WORD))
-        if c.differs or c.at < end or record.opaque or not cls.layout.is_exact:
-            data = view[at:end].tobytes()
+            return Damaged.at(begin, view[begin:end], rule.code), [Found(rule, begin, detail)]
+        values["refs"] = cursor.refs or None
+        record: TraceRecord = cls.layout.made(values, begin, end - begin)
+        findings = cursor.found()
+        if cls is Unknown:
+            findings = []
+        elif record.opaque:
+            findings = [Found(rules.UNKNOWN_KIND, begin)]
+        elif cursor.at < end and not record.open_ended:
+            findings.append(Found(rules.WORDS_LEFT_OVER, begin, (end - cursor.at) // WORD))
+        # Where fields may not say all bytes, the record is written, to see whether they do.
+        if cursor.differs or cursor.at < end or record.opaque or not cls.layout.is_exact:
+            data = view[begin:end].tobytes()
             if not self._gives(record, data):
                 record.raw = data
-        return record, noted
-
-    def stretch(
-        self, view: memoryview, frame: Frame, value: object, *, applies: bool = True
-    ) -> tuple[TraceRecord, list[Found]]:
-        """Return what a stretch is as a record, and what was found, ``value`` about the stretch.
-
-        What the record says about later ones, the tables take in, if it ``applies``.
-        """
-        at, end, header, rule = frame
-        found: list[Found] = []
-        record: TraceRecord
-        if rule is None or rule == rules.UNKNOWN_RECORD:
-            record, found = self.read(view, at, end, header)
-            if applies:
-                record.apply(
-                    self.tables, lambda rule, value=None: found.append(Found(rule, at, value))
-                )
-            found = [_with_kind(one, header) for one in found]
-        elif rule == rules.ZERO_WORDS:
-            record = Padding.at(at, end - at)
-        else:
-            record = Damaged.at(at, view[at:end], rule.code)
-        if rule is not None:
-            found.append(Found(rule, at, value))
-        return record, found
+        return record, findings
 
     def _gives(self, record: TraceRecord, data: bytes) -> bool:
         """Return whether fields and refs alone encode to these bytes."""
@@ -154,6 +86,98 @@ class RecordReader:
             return record.pack(big_endian=self.big_endian) == data
         except WriteRefusedError:
             return False
+
+
+class Records:
+    """Reads the records of a file one after another, as objects.
+
+    ``at`` is the place of the next record, ``place`` that of the last one, in the bytes of the file
+    in reading order. ``applies`` says whether what a record says about later ones is taken in.
+    """
+
+    def __init__(self, file: TraceFile, frames: TraceFrames | None = None) -> None:
+        self.file = file
+        self.frames = frames or TraceFrames(file)
+        self.reader = RecordReader(big_endian=file.big_endian)
+        self.at = 0
+        self.place = 0
+        self.is_special = False
+        """Whether the last one is what an image has between records, or metadata in it."""
+        self.applies = True
+
+    def read(self) -> tuple[TraceRecord, list[Found]]:
+        """Return the next record, and what was found; go behind it."""
+        frames = self.frames
+        row = frames.row_of(self.at)
+        begin = int(frames.begin[row])
+        end = int(frames.end[row])
+        fault = int(frames.fault[row])
+        self.place = begin
+        self.at = end
+        self.is_special = False
+        if fault == SPECIAL or (fault == 0 and frames.entry[row] == BAD_SIZE):
+            special = self.file.special(begin, end)
+            if special is not None:
+                self.is_special = True
+                return special, []
+        if fault == SPECIAL:
+            odd_bytes = Damaged.at(begin, self.file.view[begin:end], rules.ODD_BYTES.code)
+            return odd_bytes, [Found(rules.ODD_BYTES, begin, rules.odd_bytes_detail(end))]
+        value = int(frames.value[row])
+        if fault == rules.ZERO_WORDS:
+            return Padding.at(begin, end - begin), [Found(rules.ZERO_WORDS, begin, value)]
+        if fault not in (0, rules.UNKNOWN_RECORD):
+            rule = rules.RULES.numbered(fault)
+            damage = Damaged.at(begin, self.file.view[begin:end], rule.code)
+            return damage, [Found(rule, begin, value)]
+        return self.sound(begin, end, value)
+
+    def sound(self, begin: int, end: int, value: int) -> tuple[TraceRecord, list[Found]]:
+        """Return the record of a sound size in some bytes, and what was found.
+
+        ``value`` is its type, if that is unknown.
+        """
+        header = int(self.file.words[begin // WORD]) & U64_MAX
+        record, found = self.reader.read(self.file.view, begin, end, header)
+        if self.applies:
+            record.apply(
+                self.reader.tables,
+                lambda rule, value=None: found.append(Found(rule, begin, value)),
+            )
+        found = [_with_kind(finding, header) for finding in found]
+        if isinstance(record, Unknown):
+            found.append(Found(rules.UNKNOWN_RECORD, begin, value))
+        return record, found
+
+    def reported(self, diagnostics: Diagnostics | None) -> Iterator[TraceRecord]:
+        """Yield every record, with its time; report what was found.
+
+        Offsets are those of the file.
+        """
+        number = 0
+        while self.at < self.file.source.size:
+            record, found = self.read()
+            ticks = getattr(record, "timestamp", None)
+            if ticks is not None:
+                record.ns = self.reader.tables.current.clock.ns(ticks)
+            if number == 0 and self.file.begins_wrong:
+                found = [Found(rules.NO_MAGIC, 0), *found]
+            if self.file.is_moved:
+                found = self.moved(record, found)
+            if found and diagnostics is not None:
+                diagnostics.report(found, number)
+            number += 1
+            yield record
+
+    def moved(self, record: TraceRecord, found: list[Found]) -> list[Found]:
+        """Give a record, its arguments and its findings their offsets in the file."""
+        offset = int(self.file.offset_of(np.array([self.place]))[0])
+        distance = offset - self.place
+        record.offset = offset
+        arguments: tuple[Argument, ...] = getattr(record, "args", ())
+        for argument in arguments:
+            argument.offset += distance
+        return [finding._replace(offset=finding.offset + distance) for finding in found]
 
 
 class RecordDecoder:
@@ -174,8 +198,6 @@ class RecordDecoder:
         self.big_endian = big_endian
         self.diagnostics = diagnostics
         self.limits = limits or Limits()
-        self.damage: I64 | None = None
-        """Records that are taken for damage, as in ``RecordBounds``; None for none."""
 
     def records(self, data: Data) -> Iterator[TraceRecord]:
         """Return every record, padding and damage included.
@@ -184,57 +206,9 @@ class RecordDecoder:
 
         Each is made when it is asked for; the tables of strings and threads are what is kept.
         """
-        return self.begin(data).records()
-
-    def begin(self, data: Data, tables: Tables | None = None) -> Walk:
-        """Return a walk from the beginning of ``data``, for callers that read some records.
-
-        ``tables`` resolve references if the caller knows what the records left out registered.
-        """
-        return Walk(self, data, tables)
-
-
-class Walk:
-    """A walk through a trace: the tables so far, and the number of the record that comes next."""
-
-    def __init__(self, decoder: RecordDecoder, data: Data, tables: Tables | None = None) -> None:
-        self.framer = Framer(
-            data, big_endian=decoder.big_endian, max_record=decoder.limits.max_record
-        )
-        if decoder.damage is not None:
-            self.framer.bounds.damage = decoder.damage.data
-        self.index = 0
-        self.big_endian = decoder.big_endian
-        self.diagnostics = decoder.diagnostics
-        self._core = RecordReader(big_endian=decoder.big_endian, tables=tables)
-        self.tables = self._core.tables
-
-    def spans(self) -> Iterator[tuple[int, int, bool]]:
-        """What is read, in this order: first byte, byte after the last, whether all is records."""
-        yield 0, len(self.framer.view), True
-
-    def records(self) -> Iterator[TraceRecord]:
-        """Yield the records of all spans."""
-        for at, end, _ in self.spans():
-            while at < end:
-                record = self.record(at)
-                yield record
-                at += record.nbytes
-
-    def record(self, at: int) -> TraceRecord:
-        """Return the record at byte ``at``, where the one before it ended."""
-        index = self.index
-        self.index = index + 1
-        frame = self.framer.frame(at)
-        record, found = self._core.stretch(self.framer.view, frame, self.framer.value)
-        ticks = getattr(record, "timestamp", None)
-        if ticks is not None:
-            record.ns = self.tables.current.clock.ns(ticks)
-        if not index and frame[2] != wire.MAGIC_WORD:
-            found = [Found(rules.NO_MAGIC, at), *found]
-        if found and self.diagnostics is not None:
-            self.diagnostics.report(found, index)
-        return record
+        source = Source(np.asarray(view_of(data)), name="bytes")
+        file = TraceFile.archive(source, big_endian=self.big_endian, limits=self.limits)
+        return Records(file).reported(self.diagnostics)
 
 
 def _with_kind(found: Found, header: int) -> Found:
@@ -296,11 +270,19 @@ class RecordEncoder(Encoder):
 
         None where they are not exactly one sound record.
         """
-        view = memoryview(data)
-        stretches = list(frames(view, big_endian=self._core.big_endian))
-        if len(stretches) != 1 or stretches[0][3] not in (None, rules.UNKNOWN_RECORD):
+        if not is_one_record(data, big_endian=self._core.big_endian):
             return None
-        return self._core.read(view, 0, len(data), stretches[0][2])[0]
+        order = order_of(self._core.big_endian)
+        header = int.from_bytes(data[:WORD], order)
+        return self._core.read(memoryview(data), 0, len(data), header)[0]
+
+
+def is_one_record(data: bytes, *, big_endian: bool) -> bool:
+    """Return whether bytes are one record by its header, of a sound size."""
+    header = int.from_bytes(data[:WORD], order_of(big_endian))
+    kind = wire.TYPE.get(header)
+    size = wire.LARGE_SIZE if kind == wire.RecordType.LARGE else wire.SIZE
+    return header != 0 and WORD * size.get(header) == len(data) >= LEAST.get(kind, WORD)
 
 
 def _unheard(rule: Rule, value: object = None) -> None:

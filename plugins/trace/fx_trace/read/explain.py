@@ -7,9 +7,10 @@ that an index shows as an index.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
+import numpy as np
 
 from fx_trace import rules
 from fx_trace.format import (
@@ -23,10 +24,12 @@ from fx_trace.format import (
 )
 from fx_trace.indexed import STRING_REFERENCE, THREAD_REFERENCE
 from fx_trace.read.cursor import Tables, TraceCursor
-from fx_trace.read.decoder import Frame, Framer
+from fx_trace.read.frames import SPECIAL, TraceFile, TraceFrames
 from fx_trace.records import Argument, class_of
+from fxframework.errors import Rule
+from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, FieldView, explain_stretch, padding, view_of
+from fxframework.io.words import U64_MAX, WORD, FieldView, explain_stretch, padding, view_of
 from fxframework.kit.explain import Explainer, check_offset
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import ShortError, order_of
@@ -45,14 +48,36 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     """
     check_offset(source, offset)
     big_endian = is_big_endian(source.read(0, WORD))
-    frame = _frame(source.data, offset, big_endian=big_endian)
-    return list(_Explainer(source.data, offset, big_endian=big_endian).views(frame))
+    file = TraceFile.archive(source, big_endian=big_endian, limits=Limits())
+    explainer = _Explainer(source.data, offset, big_endian=big_endian)
+    return list(explainer.views(stretch_at(file, offset)))
 
 
-def _frame(data: Any, offset: int, *, big_endian: bool) -> Frame:
-    """Return the stretch of records that holds byte ``offset``."""
-    framer = Framer(data, big_endian=big_endian, max_record=0)
-    return framer.frame(WORD * framer.bounds.start_of(0, offset // WORD))
+class Stretch(NamedTuple):
+    """A stretch of a trace that holds a byte."""
+
+    begin: int
+    end: int
+    header: int
+    rule: Rule | None
+    """Why it is not a sound record of a known type."""
+
+
+def stretch_at(file: TraceFile, place: int) -> Stretch:
+    """Return the stretch of a file that holds the byte at a place."""
+    frames = TraceFrames(file)
+    while not frames.end.size or frames.end[-1] <= place:
+        frames.list_more()
+    row = int(np.searchsorted(frames.begin, place, side="right")) - 1
+    begin = int(frames.begin[row])
+    end = int(frames.end[row])
+    fault = int(frames.fault[row])
+    if fault == SPECIAL:
+        return Stretch(begin, end, 0, rules.ODD_BYTES)
+    header = int(file.words[begin // WORD]) & U64_MAX
+    if fault == 0:
+        return Stretch(begin, end, header, None)
+    return Stretch(begin, end, header, rules.RULES.numbered(fault))
 
 
 def explain_buffer(source: Source, offset: int) -> list[FieldView]:
@@ -64,20 +89,18 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
 
     check_offset(source, offset)
     explainer = _Explainer(source.data, offset, big_endian=False)
-    part = Image(source.data).at(offset)
-    if part.kind == HEADER:
+    place = Image(source.data).at(offset)
+    if place.kind == HEADER:
         views: list[FieldView] = []
-        BufferHeader.unpack(view_of(source.data), 0, part.end, State(), views)
+        BufferHeader.unpack(view_of(source.data), 0, place.end, State(), views)
         return views
-    if part.kind == RECORDS:
-        records = source.data[part.start : part.end]
-        at, end, header, rule = _frame(records, offset - part.start, big_endian=False)
-        return list(explainer.views((part.start + at, part.start + end, header, rule)))
-    frame = part.start, part.end, 0, rules.ZERO_WORDS if part.kind == PADDING else part.rule
-    return list(explainer.views(frame))
-
-
-BEYOND = "trailing", "beyond what the record needs"
+    if place.kind == RECORDS:
+        file = TraceFile(source, limits=Limits(), stretches=[(place.start, place.end, True)])
+        return list(explainer.views(stretch_at(file, offset)))
+    rule = place.rule
+    if place.kind == PADDING:
+        rule = rules.ZERO_WORDS
+    return list(explainer.views(Stretch(place.start, place.end, 0, rule)))
 
 
 class _Cursor(TraceCursor):
@@ -96,7 +119,8 @@ class _Cursor(TraceCursor):
             self.section = layout.section
         docs = {field.name: field.doc for field in layout.fields}
         for view in layout.explain(self.word, self.word_at):
-            doc, value = docs.get(view.name), view.value
+            doc = docs.get(view.name)
+            value = view.value
             if doc == STRING_REFERENCE and value & INLINE_STRING:
                 view = attrs.evolve(view, meaning=f"inline, {value & STRING_FIELD_BYTES} bytes")
             elif doc in (STRING_REFERENCE, THREAD_REFERENCE) and value:
@@ -111,8 +135,8 @@ class _Cursor(TraceCursor):
         end = self.at + padding(self.at - at)
         if name == "padding" or at == end:
             return
-        beyond = (each for each in self.layout.fields if not isinstance(each, Bits))
-        field = next((each for each in beyond if each.label == name), None)
+        fields_behind = (field for field in self.layout.fields if not isinstance(field, Bits))
+        field = next((field for field in fields_behind if field.label == name), None)
         if isinstance(field, Choice):
             field = field.of(self.known[field.tag])
         if name == "trailing":
@@ -121,6 +145,7 @@ class _Cursor(TraceCursor):
             meaning = None
         else:
             word = int.from_bytes(self.data[at:end], order_of(self.big))
+            # The cursor says "5" of a number, "5 thread" of one that has a name, and a name alone.
             number, _, shown = str(meaning).partition(" ")
             if not shown and float(number) != word and number != str(word):
                 shown = number
@@ -136,38 +161,39 @@ class _Explainer(Explainer):
     """Explains one record of a trace."""
 
     def __init__(self, data: Any, wanted: int, *, big_endian: bool) -> None:
-        super().__init__(data, wanted, order="big" if big_endian else "little")
+        super().__init__(data, wanted, order=order_of(big_endian))
         self.tables = Tables()
         self.tables.big = big_endian
 
-    def views(self, frame: Frame) -> Iterator[FieldView]:
+    def views(self, stretch: Stretch) -> Iterator[FieldView]:
         """Yield a stretch of the file."""
-        at, end, header, rule = frame
+        begin, end, header, rule = stretch
         if rule == rules.ZERO_WORDS:
-            return self.stretch(at, end, "padding", "Record header", "zero word")
+            return self.stretch(begin, end, "padding", "Record header", "zero word")
         if rule is not None and rule != rules.UNKNOWN_RECORD:
-            return self.damaged(at, end, rule)
-        return self.record(at, end, header)
+            return self.damaged(begin, end, rule)
+        return self.record(begin, end, header)
 
-    def record(self, at: int, end: int, header: int) -> Iterator[FieldView]:
+    def record(self, begin: int, end: int, header: int) -> Iterator[FieldView]:
         """Yield a record whose size is sound."""
         cls = class_of(header)
-        name: str
-        meaning: str | None
         views: list[FieldView] = []
-        c = _Cursor(self.data, at, end, self.tables, views)
-        c.wanted = self.wanted
+        cursor = _Cursor(self.data, begin, end, self.tables, views)
+        cursor.wanted = self.wanted
+        name = "contents"
+        meaning: str | None = None
         try:
-            values = cls.layout.read(c)
-            open_ended = cls(**values).open_ended
-            name, meaning = ("contents", None) if open_ended else BEYOND
+            values = cls.layout.read(cursor)
+            if not cls(**values).open_ended:
+                name = "trailing"
+                meaning = "beyond what the record needs"
         except ShortError:
-            name, meaning = "contents", "do not fit the record"
+            meaning = "do not fit the record"
             if views[-1].name == "blob_size":
-                c.at = views.pop().offset  # it says how much does not fit
+                cursor.at = views.pop().offset  # it says how much does not fit
         for view in views:
             if view.name == "reserved" and cls.undefined_kinds:
                 yield attrs.evolve(view, name="contents", meaning="")
             else:
                 yield view
-        yield from self.stretch(c.at, end, name, cls.layout.header().section, meaning)
+        yield from self.stretch(cursor.at, end, name, cls.layout.header().section, meaning)

@@ -2,129 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.format import LINK_BEGUN, LINK_ENDED
-from fx_trace.meaning import EVENTS_OF
+from fx_trace.indexed import THREADS
+from fx_trace.kinds import EventType
+from fx_trace.meaning import IS_ROW_OF
 from fx_trace.read.chunks import Chunk, WholeRows
-from fx_trace.read.match import Match, Placing, Tied
+from fx_trace.read.match import Events, Match, Spans, longest_first
 from fx_trace.read.rows import RowReader
-from fxframework.errors import Rule
+from fx_trace.read.threads import TaskCollector
 from fxframework.io.source import RELEASED
-from fxframework.io.spill import Spill
-from fxframework.kernels.behind import Behind, in_halves
-from fxframework.kernels.buffers import gathered, view
-from fxframework.kernels.pools import PairMap
-from fxframework.kernels.rows import Notes
-from fxframework.kernels.sorting import order_and_keys, stable_order
+from fxframework.kernels.behind import Behind
+from fxframework.kernels.buffers import gathered
+from fxframework.kernels.sorting import order_and_keys
 from fxframework.kit.runs import SortedRuns
 from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.wire.findings import Findings
 
-__all__ = ["CountingPass", "TaskCollector", "Tasks", "TracePass"]
+__all__ = ["CountingPass", "TracePass"]
 
 I64 = NDArray[np.int64]
 BLOCK = 1 << 17
 """Rows that are looked at together."""
 PROBED = 1 << 14
 """Events among which slices are looked for together."""
-SPANS = {"end": "slices", "parent": "slices", "depth": "slices", "ends": "ends", "flows": "flows"}
-"""Results of matching, and what they have a row for."""
-
-MASKS = {table: np.zeros(256, np.bool_) for table in ("slices", "ends", "flows")}
-"""By type of event, whether it has a row there."""
-for _table, _mask in MASKS.items():
-    _mask[list(EVENTS_OF[_table])] = True
-IS_MATCHED = MASKS["slices"] | MASKS["ends"] | MASKS["flows"]
-IS_MATCHED[wire.EVENT_ASYNC_INSTANT] = True
-KEPT = ("kind", "thread", "name", "category", "offset", "time")
+IS_SLICE = IS_ROW_OF["slices"]
+IS_MATCHED = IS_SLICE | IS_ROW_OF["ends"] | IS_ROW_OF["flows"]
+"""By type of event, whether matching needs it."""
+IS_MATCHED[EventType.ASYNC_INSTANT] = True
+SORTED_COLUMNS = ("kind", "thread", "name", "category", "offset", "time")
 """Columns that are held for sorting as they are."""
-IDENTIFIED = tuple(range(wire.EVENT_ASYNC_BEGIN, wire.EVENT_FLOW_END + 1))
+IDENTIFIED = tuple(range(EventType.ASYNC_BEGIN, EventType.FLOW_END + 1))
 """Events with an id: asynchronous ones and flows."""
-
-
-class Spans:
-    """What matching finds: per slice row, per end event, per flow row (``match.Match``)."""
-
-    end: I64
-    parent: I64
-    depth: NDArray[np.int32]
-    ends: I64
-    flows: I64
-
-    def __init__(self, *, in_memory: bool) -> None:
-        self._columns = {
-            name: Spill(np.int32 if name == "depth" else np.int64, in_memory=in_memory)
-            for name in SPANS
-        }
-        self.make_room(dict.fromkeys(SPANS.values(), 0))
-
-    def make_room(self, rows: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-        """Room for that many rows, of which the earlier ones stay."""
-        arrays = {name: self._columns[name].grow(rows[table]) for name, table in SPANS.items()}
-        self.end, self.parent, self.depth = arrays["end"], arrays["parent"], arrays["depth"]
-        self.ends, self.flows = arrays["ends"], arrays["flows"]
-        return arrays
-
-    def place(self, found: Mapping[str, NDArray[Any]], rows: Mapping[str, I64], ends: I64) -> None:
-        """Take results of events that were numbered in another order; ``rows`` are theirs.
-
-        ``ends`` are those that slices have by themselves, by row. Of slices that nothing encloses
-        and no event ends, there is nothing else to know.
-        """
-        slices = rows["slices"]
-
-        def enclose_nothing(half: slice) -> None:
-            self.parent[half], self.depth[half], self.end[half] = -1, 0, ends[half]
-
-        def put(half: slice) -> None:
-            Placing(slices, half.start, half.stop, found, vars(self)).run()
-
-        in_halves(slices.size, enclose_nothing, slices.nbytes)
-        in_halves(slices.size, put, slices.nbytes)
-        closed = found["ends"][found["ends"] >= 0]
-        self.end[slices[closed]] = found["end"][closed]
-        for name in ("ends", "flows"):
-            within = np.flatnonzero(found[name] >= 0)
-            getattr(self, name)[rows[name]] = -1
-            getattr(self, name)[rows[name][within]] = slices[found[name][within]]
-
-    def open_rows(self, slices: int, most: int) -> I64:
-        """Return the first ``most`` rows of slices that were never closed."""
-        found = 0
-        parts = [np.zeros(0, np.int64)]
-        for at in range(0, slices, BLOCK):
-            if found == most:
-                break
-            is_open = self.end[at : min(at + BLOCK, slices)] == wire.OPEN_END
-            rows = np.flatnonzero(is_open)[: most - found]
-            parts.append(rows + at)
-            found += rows.size
-            self.release()
-        return np.concatenate(parts)
-
-    def release(self) -> None:
-        """Release what is in files from memory."""
-        for column in self._columns.values():
-            column.release()
-
-
-class _Events(NamedTuple):
-    """Events that are matched in order of time."""
-
-    columns: Mapping[str, NDArray[Any]]
-    """Of ``EventRows``, `time` and `finish`, shape (events,) each."""
-    matched: I64 | None
-    """The places there of those that matching needs; None: all."""
-    refs: I64 | None
-    """Row or ordinal of each event, shape (events,); None: all are slices, in order."""
+Cells = Mapping[str, NDArray[Any]]
 
 
 class TracePass(FirstPass[Chunk]):
@@ -154,21 +72,17 @@ class TracePass(FirstPass[Chunk]):
         self._max_depth = max_depth
         self._collector = TaskCollector()
         self._sorted = SortedRuns()
-        self._whole: _Events | None = None
-        self._unnamed = PairMap(16)
-        """Codes of texts that stand for unknown strings, as of the events that are matched."""
+        self._unnamed = np.zeros(0, np.int64)
+        """Codes of the texts of strings that nobody registered, of the chunks so far."""
         self._new_match()
 
     def _new_match(self) -> None:
-        self._notes = Notes(rules.RULES.numbers, self.reader.findings.limit)
+        self._findings = Findings(self.reader.findings.limit, rules.RULES.numbers)
         self.spans = Spans(in_memory=self._in_memory)
-        self._match = Match(self._notes, self._max_depth, self._unnamed, by_name=self._by_name)
-        self._links = self._match.links
-        self._unclosed = 0
-
-    def _learn(self, unnamed: list[int]) -> None:
-        for code in unnamed:
-            self._unnamed.put(code, 0, 0)
+        self._match = Match(
+            self._findings, self._max_depth, by_name=self._by_name, in_order=not self.ordered
+        )
+        self._match.unnamed = self._unnamed
 
     # --- Adding chunks ---------------------------------------------------------------------------
 
@@ -179,24 +93,35 @@ class TracePass(FirstPass[Chunk]):
         ``ordered``.
         """
         self._collector.add(chunk)
-        self._learn(chunk.unnamed)
+        self._outside.append(chunk.outside)
+        if chunk.unnamed:
+            self._unnamed = np.append(self._unnamed, chunk.unnamed)
+            self._match.unnamed = self._unnamed
+        columns: Cells = vars(chunk.events)
         if self._rows is not None:
             self._rows.add(chunk)
-            self._outside.append(chunk.outside)
             if self.out_of_order is None:
-                self._run(vars(chunk.events), self.spans.make_room(chunk.after), chunk.pids)
+                self.spans.begin(columns, chunk.first, self._rows.room)
+                self._match_in_file_order(chunk)
             return
         self._widen(chunk)
-        self._outside.append(chunk.outside)
         if chunk.end - self._released >= RELEASED:
             self.spans.release()
             self._released = chunk.end
         # Room chunk by chunk, so that results of many parts are in files.
-        spans = self.spans.make_room(chunk.after)
+        self.spans.begin(columns, chunk.first)
         if self.ordered:
-            self._keep(self._matched(vars(chunk.events), chunk.first))
+            self._keep(chunk)
         else:
-            self._run(vars(chunk.events), spans, chunk.pids)
+            self._match_in_file_order(chunk)
+
+    def _match_in_file_order(self, chunk: Chunk) -> None:
+        """Match the events of a chunk; note where they step back in time."""
+        columns: Cells = vars(chunk.events)
+        events = Events(columns, None, {"row": rows_of_events(chunk)})
+        steps_back = self._match.take(events, self.spans, chunk.pids)
+        if steps_back >= 0:
+            self.out_of_order = int(columns["offset"][steps_back])
 
     @property
     def must_be_ordered(self) -> bool:
@@ -208,131 +133,83 @@ class TracePass(FirstPass[Chunk]):
         if self._rows is None:
             return
         reader = self.reader
-        self.whole = chunk = self._rows.chunk(dict(reader.rows), reader.threads.pids)
+        self.whole = self._rows.chunk(dict(reader.rows), reader.threads.pids)
         self._rows = None
         if self.out_of_order is not None:
-            self._new_match()
             self.ordered = True
-            self._whole = self._matched(vars(chunk.events), chunk.first)
+            self._new_match()
+            self.spans.begin(vars(self.whole.events), self.whole.first)
 
-    def _run(
-        self,
-        columns: Mapping[str, NDArray[Any]],
-        spans: Mapping[str, NDArray[Any]],
-        pids: I64,
-        order: I64 | None = None,
-        refs: I64 | None = None,
-    ) -> None:
-        """Match events; note where they step back in time."""
-        self._match.make_room(pids.size, spans)
-        self._match.take(columns, pids, order, refs)
-        stop = int(self._match.run())
-        self._unclosed = int(self._match.unclosed)
-        if stop >= 0:
-            self.out_of_order = int(columns["offset"][stop])
-
-    def _matched(self, columns: dict[str, NDArray[Any]], first: Mapping[str, int]) -> _Events:
-        """Return the events of a chunk that matching needs."""
-        kind = columns["kind"]
-        if not first["slices"] and self.reader.rows["slices"] == kind.size:
-            return _Events(columns, None, None)
-        every = IS_MATCHED[kind]
-        matched = None if every.all() else np.flatnonzero(every)
-        refs = np.zeros(kind.size, np.int64)
-        for table, mask in MASKS.items():
-            rows = np.flatnonzero(mask[kind])
-            refs[rows] = np.arange(first[table], first[table] + rows.size)
-        return _Events(columns, matched, refs)
-
-    def _keep(self, events: _Events) -> None:
+    def _keep(self, chunk: Chunk) -> None:
         """Hold what matching needs of a chunk until all of it can be sorted."""
-        columns, matched, refs = events
+        columns: Cells = vars(chunk.events)
         # No event has both an end and an id.
-        if not self.reader.events_seen(wire.EVENT_DURATION_COMPLETE):
-            value = columns["word"]
-        elif not self.reader.events_seen(*IDENTIFIED):
+        value = columns["word"]
+        if self.reader.events_seen(EventType.DURATION_COMPLETE):
             value = columns["finish"]
-        else:
-            complete = columns["kind"] == wire.EVENT_DURATION_COMPLETE
-            value = np.where(complete, columns["finish"], columns["word"])
-        kept = {name: columns[name] for name in KEPT} | {"value": value}
-        kept["refs"] = np.arange(value.size) if refs is None else refs
-        if matched is not None:
-            kept = {name: column[matched] for name, column in kept.items()}
-        self._sorted.add(kept)
+            if self.reader.events_seen(*IDENTIFIED):
+                complete = columns["kind"] == EventType.DURATION_COMPLETE
+                value = np.where(complete, columns["finish"], columns["word"])
+        needed = {name: columns[name] for name in SORTED_COLUMNS}
+        needed |= {"value": value, "row": rows_of_events(chunk)}
+        is_matched = IS_MATCHED[columns["kind"]]
+        if not is_matched.all():
+            needed = {name: column[is_matched] for name, column in needed.items()}
+        self._sorted.add(needed)
 
-    def _match_in_order(self) -> None:
-        """Match what was kept in order of time: all of it at once, or window by window."""
-        whole, self._whole = self._whole, None
-        if whole is not None:
-            columns, matched, refs = whole
+    def _match_in_order_of_time(self) -> None:
+        """Match what was not matched in file order: all at once, or window by window."""
+        if self.whole is not None and self.ordered:
+            columns: Cells = vars(self.whole.events)
+            is_matched = IS_MATCHED[columns["kind"]]
+            matched = None if is_matched.all() else np.flatnonzero(is_matched)
             times = columns["time"] if matched is None else columns["time"][matched]
-            order, in_order = order_and_keys(times)
+            order, times_in_order = order_and_keys(times)
             if order is None:
                 order = np.arange(times.size)
             if matched is not None:
                 order = matched[order]
-            # Numbered as they come, so that their results lie next to each other.
-            found = Spans(in_memory=True).make_room(self.reader.rows)
-            self._match_window(columns, (order, in_order, None), found)
-            del self._match, in_order
-            kind, ends = columns["kind"], np.minimum(columns["finish"], wire.OPEN_END - 1)
-            np.copyto(ends, wire.OPEN_END, where=kind != wire.EVENT_DURATION_COMPLETE)
-            rows = {"slices": order, "ends": order[:0], "flows": order[:0]}
-            if refs is not None:
-                ends, kind, refs = ends[MASKS["slices"][kind]], kind[order], refs[order]
-                rows = {table: refs[mask[kind]] for table, mask in MASKS.items()}
-            self.spans.make_room(self.reader.rows)
-            self.spans.place(found, rows, ends)
-            return
-        for columns, order in self._sorted.windows():
-            value = columns.pop("value")
-            columns["word"] = columns["finish"] = value
-            spans = self.spans.make_room(self.reader.rows)
-            refs = columns.pop("refs")
-            self._match_window(columns, (order, None, refs), spans)
+            columns = {**columns, "row": rows_of_events(self.whole)}
+            self._match_window(columns, order, times_in_order)
+        for window, order in self._sorted.windows():
+            value = window.pop("value")
+            self._match_window({**window, "word": value, "finish": value}, order, None)
             self.spans.release()
         self._sorted = SortedRuns()
-        del self._match
 
-    def _match_window(
-        self,
-        columns: Mapping[str, NDArray[Any]],
-        events: tuple[I64, I64 | None, I64 | None],
-        spans: Mapping[str, NDArray[Any]],
-    ) -> None:
-        """Match events in order of time: their places in it, times if known, and rows if given."""
-        order, times, refs = events
+    def _match_window(self, columns: Cells, order: I64, times: I64 | None) -> None:
+        """Match events by their places in order of time; ``times`` are theirs, if known."""
         if times is None:
             times = columns["time"][order]
         longest_first(order, times, columns)
-        # Ties were put in order: what belongs to each event follows.
-        refs = None if refs is None else refs[order]
-
-        def run(events: I64, known: Mapping[str, NDArray[Any]], refs: I64 | None) -> None:
-            some = {name: gathered(columns[name], events) for name in ("kind", "thread")}
-            self._run({**columns, **some, **known}, spans, self.reader.threads.pids, events, refs)
-
+        pids = self.reader.threads.pids
         with Behind(order.nbytes) as behind:
-            for at in range(0, order.size, BLOCK):
-                rows = slice(at, at + BLOCK)
-                known = {"time": times[rows], "finish": gathered(columns["finish"], order[rows])}
-                behind.do(run, order[rows], known, None if refs is None else refs[rows])
+            for first in range(0, order.size, BLOCK):
+                index = order[first : first + BLOCK]
+                # What all events need is gathered here, while earlier ones are matched.
+                known = {
+                    name: gathered(columns[name], index)
+                    for name in ("kind", "thread", "finish", "row")
+                }
+                known["time"] = times[first : first + BLOCK]
+                behind.do(self._match.take, Events(columns, index, known), self.spans, pids)
 
     def _widen(self, chunk: Chunk) -> None:
         """Take the times of a chunk into the range."""
         for rows in (chunk.events, chunk.sched, chunk.logs, chunk.profiler):
             if rows.time.size:
                 self._include(int(rows.time.min()), int(rows.time.max()))
-        complete = chunk.events.kind == wire.EVENT_DURATION_COMPLETE
-        if complete.any():
+        is_complete = chunk.events.kind == EventType.DURATION_COMPLETE
+        if is_complete.any():
             # Their ends are not events of their own.
-            self._include(NS_MAX, int(chunk.events.finish.max(initial=NS_MIN, where=complete)))
+            last_end = chunk.events.finish.max(initial=NS_MIN, where=is_complete)
+            self._include(NS_MAX, int(last_end))
 
     def _include(self, low: int, high: int) -> None:
         """Take the first and the last of some times into the range."""
         if self._bounds is not None:
-            low, high = min(low, self._bounds[0]), max(high, self._bounds[1])
+            low = min(low, self._bounds[0])
+            high = max(high, self._bounds[1])
         self._bounds = low, high
 
     @property
@@ -351,11 +228,17 @@ class TracePass(FirstPass[Chunk]):
 
     def finish(self) -> None:
         """Settle what needs the whole file: sorted matching, threads, names."""
-        self._match_in_order()
+        self._match_in_order_of_time()
         self.tasks = self._collector.settle(self.reader.threads.known())
-        self.unpaired = list(self._unpaired())
+        match = self._match
+        self.unpaired = [
+            (rules.FLOW_WITHOUT_BEGIN, match.flows.first_offsets(begun=False)),
+            (rules.FLOW_WITHOUT_END, match.flows.first_offsets(begun=True, ended=False)),
+            (rules.ASYNC_INSTANT_WITHOUT_BEGIN, match.operations.first_offsets(begun=False)),
+        ]
         """Rules of findings about ids, and the offsets of the first events of those ids."""
-        del self._links
+        self._unclosed = match.unclosed
+        del self._match
 
     def open_slices(self, parts: Iterable[Chunk], most: int) -> tuple[int, I64]:
         """Return how many slices were never closed, and the offsets of the first ``most`` (0 all).
@@ -363,40 +246,32 @@ class TracePass(FirstPass[Chunk]):
         ``parts`` are the chunks of the capture; only as many of them are read as are needed.
         """
         total = self._unclosed
-        rows = self.spans.open_rows(self.reader.rows["slices"], min(total, most or total))
-        offsets: list[I64] = []
-        found = 0
+        listed = min(total, most or total)
+        open_rows = self.spans.open_rows(self.reader.rows["slices"], listed)
+        offsets = [np.zeros(0, np.int64)]
         for chunk in parts:
-            if found == rows.size:
+            if not open_rows.size:
                 break
-            events, first = chunk.events, chunk.first["slices"]
-            for at in range(0, events.kind.size, PROBED):
-                if found == rows.size:
+            events = chunk.events
+            first_row = chunk.first["slices"]
+            # Often the first ones are all that are listed: most of a chunk need not be looked at.
+            for first_event in range(0, events.kind.size, PROBED):
+                if not open_rows.size:
                     break
-                slices = at + np.flatnonzero(MASKS["slices"][events.kind[at : at + PROBED]])
-                last = int(np.searchsorted(rows, first + slices.size))
-                offsets.append(events.offset[slices[rows[found:last] - first]])
-                found, first = last, first + slices.size
-        return total, np.concatenate(offsets) if offsets else np.zeros(0, np.int64)
-
-    def _unpaired(self) -> Iterator[tuple[Rule, I64]]:
-        value = np.asarray(self._links.value)
-        first, value = np.asarray(self._links.first)[value >= 0], value[value >= 0]
-        begun, ended = (value & LINK_BEGUN).astype(np.bool_), (value & LINK_ENDED).astype(np.bool_)
-        flow = first == wire.EVENT_FLOW_BEGIN
-        for code, which in (
-            (rules.FLOW_WITHOUT_BEGIN, flow & ~begun),
-            (rules.FLOW_WITHOUT_END, flow & begun & ~ended),
-            (rules.ASYNC_INSTANT_WITHOUT_BEGIN, ~flow & ~begun),
-        ):
-            yield code, np.sort(value[which] >> wire.LINK_BITS)
+                is_slice = IS_SLICE[events.kind[first_event : first_event + PROBED]]
+                slices = first_event + np.flatnonzero(is_slice)
+                count = int(np.searchsorted(open_rows, first_row + slices.size))
+                offsets.append(events.offset[slices[open_rows[:count] - first_row]])
+                open_rows = open_rows[count:]
+                first_row += slices.size
+        return total, np.concatenate(offsets)
 
     # --- What the capture asks for ---------------------------------------------------------------
 
     @property
-    def notes(self) -> list[Notes]:
+    def notes(self) -> list[Findings]:
         """The findings of matching; ``reader`` has those of records."""
-        return [self._notes]
+        return [self._findings]
 
     @property
     def records(self) -> int:
@@ -413,30 +288,31 @@ class TracePass(FirstPass[Chunk]):
     @property
     def kinds(self) -> dict[str, int]:
         """Records of each kind, by the names of record JSON."""
-        found: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for number in np.flatnonzero(self.reader.kinds_seen).tolist():
             name = wire.KIND_NAMES.get(number) or _kind_name(*divmod(number, 16))
-            found[name] = found.get(name, 0) + int(self.reader.kinds_seen[number])
-        return found
+            counts[name] += int(self.reader.kinds_seen[number])
+        return dict(counts)
 
     @property
     def timeline(self) -> Timeline:
         """Events per stretch of time, for the busiest threads."""
-        first, last = self.range
-        if self.whole is None or first is None or last is None:
+        first_time, last_time = self.range
+        if self.whole is None or first_time is None or last_time is None:
             return ()
-        threads, tasks = self.whole.events.thread, self.tasks
-        labels = []
-        for thread in busiest(threads) if threads.size else []:
-            code = int(tasks.names[thread])
-            index = int(tasks.gone[thread])
+        events = self.whole.events
+        tasks = self.tasks
+        labels: list[tuple[int, str]] = []
+        busiest_threads = busiest(events.thread) if events.thread.size else []
+        for thread in busiest_threads:
+            name_code = int(tasks.names[thread])
             label = f"{tasks.pids[thread]}/{tasks.tids[thread]}"
-            if index:
-                label = f"<thr#{index - 1}>"
-            elif code >= 0:
-                label = self.reader.strings[code] or label
+            if tasks.gone[thread]:
+                label = THREADS.unknown(int(tasks.gone[thread]) - 1)
+            elif name_code >= 0:
+                label = self.reader.strings[name_code] or label
             labels.append((thread, label))
-        return sketch(self.whole.events.time, threads, (first, last), labels)
+        return sketch(events.time, events.thread, (first_time, last_time), labels)
 
 
 class CountingPass(TracePass):
@@ -469,178 +345,16 @@ def _kind_name(kind: int, subtype: int) -> str:
     return name if subtypes is None else f"{name} {subtypes.get(subtype, subtype)}"
 
 
-def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Put the complete events of a thread that begin at one time longest first, in place.
-
-    ``order`` are events by time, ``times`` their times, both of shape (events,). They stay in the
-    places that complete events of that thread had; equally long ones keep their order.
-    """
-    tied = Tied(view(order, "i8"), view(times, "i8"), columns)
-    tied.run()
-    found = tied.found.filled()
-    places = found["place"]
-    if not places.size:
-        return
-    # Of a greater end the complement is less, however great it is.
-    np.invert(found["end"], out=found["end"])
-    events = gathered(order, _ordered(places, found["end"], found["group"]))
-    order[_ordered(places, found["group"])] = events
-
-
-def _ordered(values: I64, *keys: I64) -> I64:
-    """Return values in the stable order by the last key, then by the one before it, and so on."""
-    order: I64 | None = None
-    for key in keys:
-        found = stable_order(key if order is None else gathered(key, order))
-        if found is not None:
-            order = found if order is None else gathered(order, found)
-    return values if order is None else gathered(values, order)
-
-
-# --- Tasks ---------------------------------------------------------------------------------------
-
-I32 = NDArray[np.int32]
-U64 = NDArray[np.uint64]
-NAMELESS = -1
-
-
-@attrs.define
-class Tasks:
-    """Threads, numbered by the row of `threads`, and processes, in the order of their offsets."""
-
-    pids: U64
-    tids: U64
-    offsets: I64
-    """Of the first record that mentions each thread."""
-    gone: I64
-    """One more than a thread's index where its record is missing; 0 for the others."""
-    names: I32
-    processes: U64
-    process_offsets: I64
-    process_names: I32
-    _known: U64
-    """Tids that other records may name, in order."""
-    _threads: I64
-    """The thread of each of them."""
-
-    def threads_of(self, tids: I64, rows: NDArray[np.bool_]) -> I32:
-        """Return the threads of a column of tids, where ``rows`` is set.
-
-        Elsewhere -1; same shape.
-        """
-        out = np.full(tids.size, -1, np.int32)
-        places = np.searchsorted(self._known, tids[rows].view(np.uint64))
-        out[rows] = self._threads[places]
-        return out
-
-
-class TaskCollector:
-    """Gathers who is mentioned, chunk by chunk."""
-
-    def __init__(self) -> None:
-        self._objects: list[tuple[NDArray[Any], ...]] = []
-        """Type, koid, pid, name and offset of kernel objects."""
-        self._tids = np.zeros(0, np.uint64)
-        self._tid_offsets = np.zeros(0, np.int64)
-
-    def add(self, chunk: Chunk) -> None:
-        """Take in the kernel objects and the context switches of a chunk."""
-        objects = chunk.objects
-        kernel = (objects.kind == 0) & np.isin(
-            objects.type, (wire.OBJECT_PROCESS, wire.OBJECT_THREAD)
-        )
-        if kernel.any():
-            self._objects.append(
-                (
-                    objects.type[kernel],
-                    objects.value[kernel].view(np.uint64),
-                    objects.pid[kernel].view(np.uint64),
-                    objects.name[kernel],
-                    objects.offset[kernel],
-                )
-            )
-        sched = chunk.sched
-        if sched.kind.size:
-            newer = sched.kind != wire.SCHED_LEGACY_SWITCH
-            switched = sched.kind == wire.SCHED_SWITCH
-            for column, rows in ((sched.prev, switched), (sched.next, newer)):
-                self._tids, self._tid_offsets = _earliest(
-                    np.append(self._tids, column[rows].view(np.uint64)),
-                    np.append(self._tid_offsets, sched.offset[rows]),
-                )
-
-    def settle(self, known: dict[str, NDArray[Any]]) -> Tasks:
-        """Everybody, with the threads that records name: columns tid, pid, offset and gone."""
-        empty = (np.zeros(0, np.uint8), *(np.zeros(0, np.uint64),) * 2)
-        kinds, koids, homes, names, offsets = (
-            np.concatenate(parts)
-            for parts in zip(
-                (*empty, np.zeros(0, np.int32), np.zeros(0, np.int64)), *self._objects, strict=True
-            )
-        )
-        self._objects.clear()
-        tids, pids, gone = known["tid"].view(np.uint64), known["pid"].view(np.uint64), known["gone"]
-        threads = kinds == wire.OBJECT_THREAD
-        mentioned, first = _earliest(
-            np.append(self._tids, koids[threads]), np.append(self._tid_offsets, offsets[threads])
-        )
-        # The threads that other records name by their tid: the first of each.
-        here, place = np.unique(tids[gone == 0], return_index=True)
-        number = np.flatnonzero(gone == 0)[place]
-        new = ~np.isin(mentioned, here)
-        mentioned, first = mentioned[new], first[new]
-        order = np.lexsort((mentioned, first))
-        mentioned, first = mentioned[order], first[order]
-        homed = threads & (homes > 0)
-        added = _looked_up(mentioned, *_last(koids[homed], homes[homed]), 0)
-        every_pid, every_tid = np.append(pids, added), np.append(tids, mentioned)
-        every_gone = np.append(gone, np.zeros(mentioned.size, np.int64))
-        every_offset = np.append(known["offset"], first)
-        thread_names = _looked_up(every_tid, *_last(koids[threads], names[threads]), NAMELESS)
-        thread_names[every_gone > 0] = NAMELESS
-        by_tid = np.append(here, mentioned)
-        in_order = np.argsort(by_tid)
-        there, process = every_gone == 0, kinds == wire.OBJECT_PROCESS
-        processes, since = _earliest(
-            np.append(every_pid[there], koids[process]),
-            np.append(every_offset[there], offsets[process]),
-        )
-        order = np.lexsort((processes, since))
-        processes = processes[order]
-        return Tasks(
-            pids=every_pid,
-            tids=every_tid,
-            offsets=every_offset,
-            gone=every_gone,
-            names=thread_names,
-            processes=processes,
-            process_offsets=since[order],
-            process_names=_looked_up(processes, *_last(koids[process], names[process]), NAMELESS),
-            known=by_tid[in_order],
-            threads=np.append(number, np.arange(tids.size, every_tid.size))[in_order],
-        )
-
-
-def _earliest(keys: U64, offsets: I64) -> tuple[U64, I64]:
-    """Return each key once, in order, with the least of its offsets."""
-    order = np.lexsort((offsets, keys))
-    keys, offsets = keys[order], offsets[order]
-    first = np.ones(keys.size, np.bool_)
-    first[1:] = keys[1:] != keys[:-1]
-    return keys[first], offsets[first]
-
-
-def _last(keys: U64, values: NDArray[Any]) -> tuple[U64, NDArray[Any]]:
-    """Return each key once, in order, with the last of its values."""
-    found, place = np.unique(keys[::-1], return_index=True)
-    return found, values[::-1][place]
-
-
-def _looked_up(wanted: U64, keys: U64, values: NDArray[Any], otherwise: int) -> NDArray[Any]:
-    """The values of some keys, of the dtype of ``values``; ``otherwise`` for a key without one."""
-    out = np.full(wanted.size, otherwise, values.dtype)
-    if keys.size:
-        places = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        has = keys[places] == wanted
-        out[has] = values[places[has]]
-    return out
+def rows_of_events(chunk: Chunk) -> I64:
+    """Return the row of each event in its table, and of an end its number; 0 for others."""
+    kind = chunk.events.kind
+    counts = np.bincount(kind, minlength=IS_MATCHED.size)
+    rows = np.zeros(kind.size, np.int64)
+    for table in ("slices", "ends", "flows"):
+        count = int(counts[IS_ROW_OF[table]].sum())
+        numbers = np.arange(chunk.first[table], chunk.first[table] + count)
+        if count == kind.size:
+            return numbers
+        if count:
+            rows[IS_ROW_OF[table][kind]] = numbers
+    return rows

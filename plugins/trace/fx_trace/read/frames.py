@@ -116,9 +116,10 @@ class TraceFormat:
     text_tables = (STRINGS, THREADS)
 
     def __init__(self) -> None:
-        families = [each.layout.family for each in FAMILIES]
-        others = [each.other for each in families if each.other is not None]
-        self.classes = [*(cls for each in families for cls in each.members), *others, r.Unknown]
+        families = [base.layout.family for base in FAMILIES]
+        members = [cls for family in families for cls in family.members]
+        others = [family.other for family in families if family.other is not None]
+        self.classes = [*members, *others, r.Unknown]
         self.candidates = [[cls] for cls in self.classes]
         self.compiled: dict[Any, Any] = {}
 
@@ -129,14 +130,14 @@ class TraceFormat:
     @functools.cached_property
     def kinds(self) -> list[list[tuple[int, int, int]]]:
         """By record type: mask and value of headers of each class, and its number; others last."""
-        found: list[list[tuple[int, int, int]]] = [[] for _ in r.MASKS]
+        kinds: list[list[tuple[int, int, int]]] = [[] for _ in r.MASKS]
         for header, cls in r.BY_HEADER.items():
-            kind = r.TYPE.get(header)
-            mask = wrapped(r.MASKS[kind])
-            found[kind].append((mask, wrapped(header), self.classes.index(cls)))
-        for kind, cls in r.BY_TYPE.items():
-            found[kind].append((0, 0, self.classes.index(cls)))
-        return found
+            record_type = r.TYPE.get(header)
+            mask = wrapped(r.MASKS[record_type])
+            kinds[record_type].append((mask, wrapped(header), self.classes.index(cls)))
+        for record_type, cls in r.BY_TYPE.items():
+            kinds[record_type].append((0, 0, self.classes.index(cls)))
+        return kinds
 
     @functools.cached_property
     def by_type(self) -> NDArray[np.int32]:
@@ -210,6 +211,8 @@ class TraceFile:
         self.begins_wrong = False
         """Whether an archive has no magic number."""
         self.offset_of = offset_of
+        self.is_moved = False
+        """Whether offsets in the file are not places in ``source``."""
         self.counted_as = counted_as
         """Returns the number of the kind as which a stretch at a place counts that has no records;
         -1 for none."""
@@ -283,8 +286,10 @@ class TraceFrames(ListedFrames):
         self.in_records = False
         self.start = 0
         """The byte at which the next row begins."""
-        self.fault, self.value = np.zeros((2, 0), np.int64)
-        """Columns of the stretches that were listed last: rule and value."""
+        self.fault = np.zeros(0, np.int64)
+        """The rule by which each stretch that was listed last is not a sound record, or 0."""
+        self.value = np.zeros(0, np.int64)
+        """What a finding about it shows."""
         self.entry = np.zeros(0, np.int32)
 
     def take(self, rows: slice) -> tuple[int, int]:
@@ -309,11 +314,13 @@ class TraceFrames(ListedFrames):
             self.start = start
             framing.total = stop
             return
-        self.begin, self.end = np.array([start]), np.array([stop])
-        self.fault = self.value = np.array([SPECIAL])
+        self.begin = np.array([start])
+        self.end = np.array([stop])
+        self.fault = np.array([SPECIAL])
+        self.value = np.zeros(1, np.int64)
         self.entry = np.array([BAD_SIZE], np.int32)
 
-    def judge(self, entries: I64) -> None:
+    def judge(self, entries: NDArray[np.int32]) -> None:
         """Say why listed stretches are not sound records, and what findings show of them."""
         self.fault, self.value = np.zeros((2, entries.size), np.int64)
         max_record = self.file.max_record
@@ -328,7 +335,7 @@ class TraceFrames(ListedFrames):
             self.fault[rows], self.value[rows] = self.faults_of(rows, entries[rows])
         self.entry = self.entries_of(self.begin // WORD, self.fault)
 
-    def faults_of(self, rows: I64, entries: I64) -> tuple[I64, I64]:
+    def faults_of(self, rows: I64, entries: NDArray[np.int32]) -> tuple[I64, I64]:
         """Return why stretches are not records of known types, and what findings show of them."""
         headers = self.file.words.take(self.begin[rows] // WORD)
         types = r.TYPE.get(headers)

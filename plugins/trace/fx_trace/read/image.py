@@ -23,12 +23,10 @@ from fx_trace.read.buffer import (
     RECORDS,
     BufferHeader,
     Image,
-    Stretch,
     header_offset,
 )
 from fx_trace.read.capture import TraceCapture
-from fx_trace.read.cursor import Tables
-from fx_trace.read.decoder import RecordDecoder, RecordReader, Walk
+from fx_trace.read.decoder import RecordReader
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.frames import TraceFile
 from fx_trace.records import (
@@ -41,7 +39,7 @@ from fx_trace.records import (
 )
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.model.capture import OpenRequest, Summary
+from fxframework.model.capture import OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 
 __all__ = ["BufferCapture"]
@@ -49,43 +47,8 @@ __all__ = ["BufferCapture"]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
-# --- Reading -----------------------------------------------------------------------------------
-
-
-class _ImageWalk(Walk):
-    """Reads the records of an image, stretch after stretch."""
-
-    _part: Stretch
-    """The stretch that is read: ``spans`` comes to it."""
-
-    def __init__(self, decoder: RecordDecoder, image: Image, tables: Tables | None) -> None:
-        super().__init__(decoder, image.data, tables)
-        self._decoder = decoder
-        self._image = image
-
-    def spans(self) -> Iterator[tuple[int, int, bool]]:
-        """Yield the stretches in reading order."""
-        for part in self._image.stretches:
-            self._part = part
-            if part.kind == RECORDS:
-                # No record passes the end of its buffer, where another one's bytes follow.
-                self.framer = self._decoder.begin(self._image.data[: part.end]).framer
-            yield part.start, part.end, part.kind == RECORDS
-
-    def record(self, at: int) -> Any:
-        """Return the record at byte ``at`` of the stretch that is read; the header is one."""
-        part = self._part
-        if part.kind == RECORDS:
-            view = self.framer.view
-            _, end, header, rule = self.framer.frame(at)
-            if rule is not None or wire.TYPE.get(header) != wire.RecordType.METADATA:
-                return super().record(at)
-            self.index += 1
-            return metadata_apart(view, at, end)
-        self.index += 1
-        return other_record(
-            self._image, part, memoryview(cast("Any", self._image.data))[at : part.end]
-        )
+COUNTED_AS = {PADDING: wire.KIND_PADDING, DAMAGED: wire.KIND_DAMAGED, HEADER: -1}
+"""The numbers of the kinds as which stretches count that have no records; -1 for none."""
 
 
 def metadata_apart(view: memoryview, start: int, end: int) -> TraceRecord:
@@ -100,14 +63,62 @@ def metadata_apart(view: memoryview, start: int, end: int) -> TraceRecord:
     return record
 
 
-def other_record(image: Image, part: Stretch, octets: memoryview) -> Any:
-    """Return what is shown of a stretch of an image in which there are no records."""
-    if part.kind == HEADER:
-        return image.header
-    if part.kind == PADDING:
-        return Padding.at(part.start, len(octets))
-    code = "" if part.rule is None else part.rule.code
-    return Damaged.at(part.start, octets, code)
+class ReadingOrder:
+    """The bytes of an image in reading order, a copy if that is not the order of the file.
+
+    Stretches begin at whole words. Offsets are those in the file, places those in ``source``.
+    """
+
+    def __init__(self, image: Image, source: Source) -> None:
+        self.image = image
+        self.stretches = image.stretches
+        self.offsets = np.array([stretch.start for stretch in self.stretches], np.int64)
+        sizes = np.array([stretch.end - stretch.start for stretch in self.stretches], np.int64)
+        ends_of_words = np.cumsum(-(-sizes // WORD) * WORD)
+        self.places = np.append(0, ends_of_words)[: sizes.size]
+        self.ends = self.places + sizes
+        self.source = source
+        self.is_moved = not np.array_equal(self.offsets, self.places)
+        if self.is_moved:
+            ordered = np.zeros(int(self.ends[-1]), np.uint8)
+            for number, stretch in enumerate(self.stretches):
+                octets = source.data[stretch.start : stretch.end]
+                ordered[self.places[number] : self.ends[number]] = octets
+            self.source = Source.open(ordered.data)
+
+    def parts(self) -> list[tuple[int, int, bool]]:
+        """Return the places where stretches begin and end, and whether records are in them."""
+        has_records = [stretch.kind == RECORDS for stretch in self.stretches]
+        return list(zip(self.places.tolist(), self.ends.tolist(), has_records, strict=True))
+
+    def number_at(self, places: Any) -> Any:
+        """Return the numbers of the stretches that hold some places."""
+        return np.searchsorted(self.places, places, side="right") - 1
+
+    def offset_of(self, places: I64) -> I64:
+        """Return the offsets of some places."""
+        stretch = self.number_at(places)
+        offsets: I64 = places - self.places[stretch] + self.offsets[stretch]
+        return offsets
+
+    def counted_as(self, place: int) -> int:
+        """Return the number of the kind as which a stretch without records counts, or -1."""
+        return COUNTED_AS[self.stretches[int(self.number_at(place))].kind]
+
+    def special(self, begin: int, end: int) -> Any:
+        """Return what is shown of metadata, or of a stretch in which there are no records."""
+        stretch = self.stretches[int(self.number_at(begin))]
+        view = memoryview(cast("Any", self.source.data))
+        if stretch.kind == RECORDS:
+            return metadata_apart(view, begin, end)
+        if stretch.kind == HEADER:
+            return self.image.header
+        if stretch.kind == PADDING:
+            return Padding.at(stretch.start, end - begin)
+        code = ""
+        if stretch.rule is not None:
+            code = stretch.rule.code
+        return Damaged.at(stretch.start, view[begin:end], code)
 
 
 class BufferCapture(TraceCapture):
@@ -144,21 +155,21 @@ class BufferCapture(TraceCapture):
 
     def read_order(self, offsets: I64) -> I64:
         """For offsets in the image, numbers that are in the order of reading, same shape."""
-        starts = sorted((part.start, at) for at, part in enumerate(self.image.stretches))
-        first = np.array([start for start, _ in starts], np.int64)
-        order = np.array([at for _, at in starts], np.int64)
-        which = np.searchsorted(first, offsets, side="right") - 1
-        places: I64 = order[which] * (1 << 40) + offsets
-        return places
+        starts = np.array([stretch.start for stretch in self.image.stretches], np.int64)
+        by_offset = np.argsort(starts)
+        stretch = by_offset[np.searchsorted(starts[by_offset], offsets, side="right") - 1]
+        # No image has 2^40 bytes: the number of the stretch counts before the offset.
+        reading_order: I64 = (stretch << 40) + offsets
+        return reading_order
 
     # --- Records ---
 
-    def walk(self, tables: Tables | None = None) -> _ImageWalk:
-        """Return a walk through the header and every record, unused space included."""
-        decoder = self.decoder(quiet=tables is not None)
-        if decoder.diagnostics is not None:
-            self._report_image(decoder.diagnostics)
-        return _ImageWalk(decoder, self.image, tables)
+    def records(self) -> Iterator[Record]:
+        """Yield the header and every record, unused space included."""
+        diagnostics = self.record_diagnostics
+        if diagnostics is not None:
+            self._report_image(diagnostics)
+        return self.objects(diagnostics)
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same as JSON lines, block by block."""
@@ -169,52 +180,17 @@ class BufferCapture(TraceCapture):
 
     def file(self) -> TraceFile:
         """Return the bytes of the image in reading order, a copy if that is another one."""
-        image = self.image  # the capture has the file, which does not have the capture
-        parts = image.stretches
-        starts = np.array([part.start for part in parts], np.int64)
-        sizes = np.array([part.end - part.start for part in parts], np.int64)
-        # Behind odd bytes, words begin again.
-        places = np.cumsum(np.append(0, -(-sizes // WORD) * WORD))[:-1]
-        source = self.source
-        if not np.array_equal(starts, places):
-            ordered = np.zeros(int(places[-1] + sizes[-1]), np.uint8)
-            for part, place in zip(parts, places.tolist(), strict=True):
-                ordered[place : place + part.end - part.start] = source.data[part.start : part.end]
-            source = Source.open(ordered.data)
-
-        def offset_of(at: I64) -> I64:
-            part = np.searchsorted(places, at, side="right") - 1
-            offsets: I64 = at - places[part] + starts[part]
-            return offsets
-
-        def special(start: int, end: int) -> TraceRecord:
-            part = parts[int(np.searchsorted(places, start, side="right")) - 1]
-            view = memoryview(cast("Any", source.data))
-            if part.kind == RECORDS:
-                return metadata_apart(view, start, end)
-            return other_record(image, part, view[start:end])  # type: ignore[no-any-return]
-
-        stretches = zip(
-            places.tolist(),
-            (places + sizes).tolist(),
-            [part.kind == RECORDS for part in parts],
-            strict=True,
-        )
-        kinds = {PADDING: wire.KIND_PADDING, DAMAGED: wire.KIND_DAMAGED, HEADER: -1}
-
-        def counted_as(start: int) -> int:
-            return kinds[parts[int(np.searchsorted(places, start, side="right")) - 1].kind]
-
+        order = ReadingOrder(self.image, self.source)
         file = TraceFile(
-            source,
+            order.source,
             limits=self.request.limits,
-            stretches=list(stretches),
-            special=special,
+            stretches=order.parts(),
+            special=order.special,
             apart=True,
-            offset_of=offset_of,
-            counted_as=counted_as,
+            offset_of=order.offset_of,
+            counted_as=order.counted_as,
         )
-        file.splits = self.damage.size > 0
+        file.is_moved = order.is_moved
         return file
 
     # --- Tables ---
@@ -223,11 +199,10 @@ class BufferCapture(TraceCapture):
     def _metadata_words(self) -> dict[int, I64]:
         """By the first byte of a stretch of records: the words where metadata begins in it."""
         file = TraceFile(self.source, limits=self.request.limits, stretches=[])
-        file.splits = self.damage.size > 0
         return {
-            part.start: file.metadata_in(part.start, part.end) // WORD
-            for part in self.image.stretches
-            if part.kind == RECORDS
+            stretch.start: file.metadata_in(stretch.start, stretch.end) // WORD
+            for stretch in self.image.stretches
+            if stretch.kind == RECORDS
         }
 
     def to_recorded_ends(self) -> BufferCapture:
@@ -238,14 +213,9 @@ class BufferCapture(TraceCapture):
         if self.header is not None and not any(map(self.image.lost, self.image.regions)):
             return self
         request = attrs.evolve(self.request, observer=None, strict=False)
-        found = BufferCapture(self.source, request)
-        found.image = Image(self.source.data, recorded=True)
-        return found
-
-    def take_for_damage(self, damage: I64) -> None:
-        """Have passes take some records for damage; earlier ones are void."""
-        super().take_for_damage(damage)
-        self.__dict__.pop("_metadata_words", None)
+        capture = BufferCapture(self.source, request)
+        capture.image = Image(self.source.data, recorded=True)
+        return capture
 
     def as_archive(self) -> TraceCapture:
         """Return the same as an archive of one provider: what a trace manager makes of it.
@@ -269,14 +239,14 @@ class BufferCapture(TraceCapture):
 
     def _kept_words(self) -> Iterator[tuple[int, int]]:
         """Yield from which word to which one there are records that are not metadata."""
-        for part in self.image.stretches:
-            if part.kind != RECORDS:
+        for stretch in self.image.stretches:
+            if stretch.kind != RECORDS:
                 continue
-            at = part.start // WORD
-            for place in map(int, self._metadata_words.get(part.start, ())):
-                yield at, place
-                at = place + wire.SIZE.get(int(self.words[place]))
-            yield at, part.end // WORD
+            first_word = stretch.start // WORD
+            for metadata_word in self._metadata_words[stretch.start].tolist():
+                yield first_word, metadata_word
+                first_word = metadata_word + wire.SIZE.get(int(self.words[metadata_word]))
+            yield first_word, stretch.end // WORD
 
     def _report(self, passed: TracePass) -> None:
         super()._report(passed)
@@ -288,8 +258,10 @@ class BufferCapture(TraceCapture):
         Of an image whose header is damaged they are those that salvage finds.
         """
         if self.header is None:
-            found = self.to_recorded_ends()
-            return super().record_counts() if found.header is None else found.record_counts()
+            mended = self.to_recorded_ends()
+            if mended.header is None:
+                return super().record_counts()
+            return mended.record_counts()
         return {BufferHeader.record: 1, **super().record_counts()}
 
     def summary(self) -> Summary:
@@ -335,16 +307,34 @@ class BufferCapture(TraceCapture):
         header = self.header
         if header is None:
             return
-        size, total = self.source.size, header.total_size
+        size = self.source.size
+        total = header.total_size
         if size < total:
             add(rules.IMAGE_TRUNCATED, header_offset("total_size"), 0, size, total=total)
         if header.raw is not None:
-            both = zip(header.raw, header.pack(), strict=True)
-            at = next(at for at, (given, usual) in enumerate(both) if given != usual)
-            add(rules.RESERVED_HEADER_BITS, at // WORD * WORD, 0)
-        if header.num_records_dropped:
-            at, dropped = header_offset("num_records_dropped"), header.num_records_dropped
-            add(rules.RECORDS_DROPPED, at, 0, dropped)
+            usual_bytes = header.pack()
+            byte = next(byte for byte in range(size) if header.raw[byte] != usual_bytes[byte])
+            add(rules.RESERVED_HEADER_BITS, byte // WORD * WORD, 0)
+        dropped = header.num_records_dropped
+        if dropped:
+            add(rules.RECORDS_DROPPED, header_offset("num_records_dropped"), 0, dropped)
+        self.report_regions(diagnostics)
+        for stretch in self.image.stretches:
+            if stretch.rule == rules.ODD_BYTES:
+                add(stretch.rule, stretch.start, value=rules.odd_bytes_detail(size))
+            elif stretch.rule in (rules.BEHIND_THE_BUFFER, rules.STALE_BYTES):
+                add(stretch.rule, stretch.start, value=stretch.end - stretch.start)
+        # Only so many are listed, the others are counted.
+        limit = self.request.limits.max_findings or U64_MAX
+        for words in self._metadata_words.values():
+            for word in words[:limit].tolist():
+                add(rules.METADATA_IN_BUFFER, WORD * word)
+            if len(words) > limit:
+                add(rules.METADATA_IN_BUFFER, times=len(words) - limit)
+
+    def report_regions(self, diagnostics: Diagnostics) -> None:
+        """Report where records of buffers do not end where the header says."""
+        add = diagnostics.add
         for region in self.image.regions:
             about: dict[str, Any] = {
                 "buffer": region.name,
@@ -357,14 +347,3 @@ class BufferCapture(TraceCapture):
                 add(rules.END_BY_SCANNING, region.offset, **about)
             elif region.scanned and region.used > region.recorded_end:
                 add(rules.RECORDS_BEHIND_DATA_END, region.offset + region.recorded_end, **about)
-        for part in self.image.stretches:
-            if part.rule == rules.ODD_BYTES:
-                add(part.rule, part.start, value=rules.odd_bytes_detail(size))
-            elif part.rule in (rules.BEHIND_THE_BUFFER, rules.STALE_BYTES):
-                add(part.rule, part.start, value=part.end - part.start)
-        limit = self.request.limits.max_findings or U64_MAX
-        for words in self._metadata_words.values():
-            for word in words[:limit].tolist():
-                add(rules.METADATA_IN_BUFFER, WORD * word)
-            if len(words) > limit:
-                add(rules.METADATA_IN_BUFFER, times=len(words) - limit)

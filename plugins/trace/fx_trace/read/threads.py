@@ -1,19 +1,29 @@
-"""Threads: who is mentioned by records, in the order in which they do so."""
+"""Threads and processes: who is mentioned by records, and what they are called.
+
+``Threads`` numbers threads in the order in which records mention them, as rows need it block by
+block; ``TaskCollector`` finds what only the whole file says.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_trace import format as wire
+from fx_trace.read.chunks import Chunk
 from fxframework.kernels.pools import Numbering
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.strings import StringPool
 
-__all__ = ["GONE", "FirstUses", "Threads"]
+__all__ = ["GONE", "FirstUses", "TaskCollector", "Tasks", "Threads"]
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
+U64 = NDArray[np.uint64]
+NAMELESS = -1
 GONE = 1 << 30
 """Numbers of threads from here on are those of indexes that nobody registered."""
 
@@ -60,18 +70,14 @@ class Threads:
         """Return the threads of codes, or of GONE and numbers of ``gone``; -1 for -1."""
         if not numbers.size:
             return numbers
-        if int(numbers.max()) < GONE:
-            found = self.of_koids.take(numbers, mode="clip")
-        else:
-            is_gone = numbers >= GONE
-            found = np.where(
-                is_gone,
-                self.of_gone.take(numbers - GONE, mode="clip"),
-                self.of_koids.take(numbers, mode="clip"),
-            )
+        # Numbers of another kind are clipped to valid places, and what is there is not taken.
+        threads = self.of_koids.take(numbers, mode="clip")
+        if int(numbers.max()) >= GONE:
+            gone_threads = self.of_gone.take(numbers - GONE, mode="clip")
+            threads = np.where(numbers >= GONE, gone_threads, threads)
         if int(numbers.min()) < 0:
-            found[numbers < 0] = -1
-        return found
+            threads[numbers < 0] = -1
+        return threads
 
     def add(self, numbers: I32, koids: I64, offsets: I64, indexes: I64) -> None:
         """Add threads that were not mentioned before."""
@@ -95,6 +101,170 @@ def longer(column: I32, count: int) -> I32:
     """Return a column with room for so many numbers; new ones are -1."""
     if count <= column.size:
         return column
-    more = np.full(max(count, 2 * column.size), -1, np.int32)
-    more[: column.size] = column
-    return more
+    long_column = np.full(max(count, 2 * column.size), -1, np.int32)
+    long_column[: column.size] = column
+    return long_column
+
+
+# --- Tasks ---------------------------------------------------------------------------------------
+
+
+@attrs.define
+class Tasks:
+    """Threads, numbered by the row of `threads`, and processes, in the order of their offsets."""
+
+    pids: U64
+    tids: U64
+    offsets: I64
+    """Of the first record that mentions each thread."""
+    gone: I64
+    """One more than a thread's index where its record is missing; 0 for the others."""
+    names: I32
+    processes: U64
+    process_offsets: I64
+    process_names: I32
+    _known: U64
+    """Tids that other records may name, in order."""
+    _threads: I64
+    """The thread of each of them."""
+
+    def threads_of(self, tids: I64, rows: NDArray[np.bool_]) -> I32:
+        """Return the threads of a column of tids, where ``rows`` is set.
+
+        Elsewhere -1; same shape.
+        """
+        threads = np.full(tids.size, -1, np.int32)
+        places = np.searchsorted(self._known, tids[rows].view(np.uint64))
+        threads[rows] = self._threads[places]
+        return threads
+
+
+class KernelObjects(NamedTuple):
+    """Annotations of processes and threads; one shape."""
+
+    types: NDArray[np.uint8]
+    koids: U64
+    pids: U64
+    """Of a thread the process it belongs to; 0 if that is not given."""
+    names: I32
+    offsets: I64
+
+    @classmethod
+    def none(cls) -> KernelObjects:
+        """Return no annotations."""
+        types = (np.uint8, np.uint64, np.uint64, np.int32, np.int64)
+        return cls(*(np.zeros(0, dtype) for dtype in types))
+
+
+class TaskCollector:
+    """Gathers who is mentioned, chunk by chunk."""
+
+    def __init__(self) -> None:
+        self._objects = [KernelObjects.none()]
+        self._tids = np.zeros(0, np.uint64)
+        """Threads that context switches and wakeups name, each once, in order."""
+        self._tid_offsets = np.zeros(0, np.int64)
+        """Offset of the first record that names each of them."""
+
+    def add(self, chunk: Chunk) -> None:
+        """Take in the kernel objects and the context switches of a chunk."""
+        objects = chunk.objects
+        is_task = np.isin(objects.type, (wire.OBJECT_PROCESS, wire.OBJECT_THREAD))
+        tasks = np.flatnonzero((objects.kind == 0) & is_task)
+        if tasks.size:
+            self._objects.append(
+                KernelObjects(
+                    objects.type[tasks],
+                    objects.value[tasks].view(np.uint64),
+                    objects.pid[tasks].view(np.uint64),
+                    objects.name[tasks],
+                    objects.offset[tasks],
+                )
+            )
+        sched = chunk.sched
+        if sched.kind.size:
+            # Legacy switches have numbers of threads in these columns, which are known anyway.
+            has_next = sched.kind != wire.SCHED_LEGACY_SWITCH
+            has_prev = sched.kind == wire.SCHED_SWITCH
+            for column, rows in ((sched.prev, has_prev), (sched.next, has_next)):
+                tids = np.append(self._tids, column[rows].view(np.uint64))
+                offsets = np.append(self._tid_offsets, sched.offset[rows])
+                self._tids, self._tid_offsets = earliest(tids, offsets)
+
+    def settle(self, known: dict[str, I64]) -> Tasks:
+        """Return everybody, with the threads that records mention: columns of ``Threads.known``."""
+        objects = KernelObjects(*map(np.concatenate, zip(*self._objects, strict=True)))
+        self._objects.clear()
+        is_thread = objects.types == wire.OBJECT_THREAD
+        is_process = objects.types == wire.OBJECT_PROCESS
+        known_tids = known["tid"].view(np.uint64)
+        registered = np.flatnonzero(known["gone"] == 0)
+        # Other records name threads by their tid alone: they mean the first thread that has it.
+        own_tids, first_places = np.unique(known_tids[registered], return_index=True)
+        own_threads = registered[first_places]
+        # Behind the threads that records mention come those that are only named by their tid.
+        other_tids, other_offsets = earliest(
+            np.append(self._tids, objects.koids[is_thread]),
+            np.append(self._tid_offsets, objects.offsets[is_thread]),
+        )
+        is_new = ~np.isin(other_tids, own_tids)
+        other_tids, other_offsets = by_offset(other_tids[is_new], other_offsets[is_new])
+        has_pid = is_thread & (objects.pids > 0)
+        other_pids = looked_up(other_tids, objects.koids[has_pid], objects.pids[has_pid], 0)
+        pids = np.append(known["pid"].view(np.uint64), other_pids)
+        tids = np.append(known_tids, other_tids)
+        offsets = np.append(known["offset"], other_offsets)
+        gone = np.append(known["gone"], np.zeros(other_tids.size, np.int64))
+        names = looked_up(tids, objects.koids[is_thread], objects.names[is_thread], NAMELESS)
+        names[gone > 0] = NAMELESS
+        processes, process_offsets = earliest(
+            np.append(pids[gone == 0], objects.koids[is_process]),
+            np.append(offsets[gone == 0], objects.offsets[is_process]),
+        )
+        processes, process_offsets = by_offset(processes, process_offsets)
+        process_names = looked_up(
+            processes, objects.koids[is_process], objects.names[is_process], NAMELESS
+        )
+        named_tids = np.append(own_tids, other_tids)
+        named_threads = np.append(own_threads, np.arange(known_tids.size, tids.size))
+        order = np.argsort(named_tids)
+        return Tasks(
+            pids=pids,
+            tids=tids,
+            offsets=offsets,
+            gone=gone,
+            names=names,
+            processes=processes,
+            process_offsets=process_offsets,
+            process_names=process_names,
+            known=named_tids[order],
+            threads=named_threads[order],
+        )
+
+
+def earliest(keys: U64, offsets: I64) -> tuple[U64, I64]:
+    """Return each key once, in order, with the least of its offsets."""
+    order = np.lexsort((offsets, keys))
+    is_first = begins_of_runs(keys[order])
+    return keys[order][is_first], offsets[order][is_first]
+
+
+def by_offset(keys: U64, offsets: I64) -> tuple[U64, I64]:
+    """Return keys and their offsets in the order of offsets, and of keys where these are equal."""
+    order = np.lexsort((keys, offsets))
+    return keys[order], offsets[order]
+
+
+def looked_up(wanted_keys: U64, keys: U64, values: NDArray[Any], default: int) -> NDArray[Any]:
+    """Return the last value of each wanted key among ``keys``; the default for one without any."""
+    wanted_values = np.full(wanted_keys.size, default, values.dtype)
+    if not keys.size:
+        return wanted_values
+    # Turned around, the first of equal keys is the last one.
+    distinct_keys, last_places = np.unique(keys[::-1], return_index=True)
+    places = np.searchsorted(distinct_keys, wanted_keys)
+    places = np.minimum(places, distinct_keys.size - 1)
+    has_value = distinct_keys[places] == wanted_keys
+    last_values = values[::-1][last_places]
+    wanted_values[has_value] = last_values[places[has_value]]
+    return wanted_values

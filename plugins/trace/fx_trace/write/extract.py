@@ -288,7 +288,7 @@ class PartWriter:
             return slice(None)  # only asynchronous slices begin earlier
         # Behind what is lent to a record, there is the record.
         rows = np.searchsorted(records.place, moved.word, "right") - 1
-        section = np.cumsum(begins_provider(records.header))
+        section: I64 = np.cumsum(begins_provider(records.header), dtype=np.int64)
         _, group = np.unique(
             np.column_stack((moved.thread, section[rows])), axis=0, return_inverse=True
         )

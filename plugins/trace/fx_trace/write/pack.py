@@ -200,7 +200,7 @@ class Packer:
         }
         for number in np.flatnonzero(np.bincount(form)).tolist():
             rows = np.flatnonzero(form == number)
-            own = Block(*(column[rows] for column in block))
+            own = Block._make(column[rows] for column in block)
             if number in makers:
                 group = makers[number](own)
             else:
@@ -444,7 +444,8 @@ class OwnArguments:
     def measure(self, place: Any) -> I64:
         """Return the bytes of the arguments of each record."""
         del place  # they follow one another without gaps
-        return self._arguments.nbytes[self._records]
+        nbytes: I64 = self._arguments.nbytes[self._records]
+        return nbytes
 
     def put(self, out: U8, places: I64) -> None:
         """Note where the arguments of each record begin; they are written all together."""

@@ -1,55 +1,83 @@
 """Salvage of traces and of trace buffers: the sound records, complete without the damaged ones.
 
-Stretches of sound records are copied (``SoundRecords``). Damage is left out, and so are records
-with times that do not fit 63 bits of nanoseconds. References to strings or threads that were never
-registered are repaired. A record that hides others, because its size is damaged, is damage itself.
+``SalvageReader`` reads a file by blocks, and makes of each the copies of its sound records
+(``fxframework.wire.verbs.copies``). Damage is left out, and so are records with times that do not
+fit 63 bits of nanoseconds. A record that hides others, because its size is damaged, is damage
+itself. Where a record refers to a string or a thread that was never registered, the registration is
+put in before it.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from fx_trace import rules
-from fx_trace.format import MAGIC, MAGIC_BYTES
-from fx_trace.indexed import Thread, string_marker
-from fx_trace.read.buffer import RECORDS, BufferHeader
+from fx_trace.format import MAGIC, MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN, EventType
+from fx_trace.indexed import STRINGS, THREADS, Thread, string_marker
+from fx_trace.read.blocks import SPECIAL, TraceBlocks, fields_of, koids_of
+from fx_trace.read.buffer import BufferHeader
 from fx_trace.read.capture import TraceCapture
-from fx_trace.read.cursor import NO_STRINGS, NO_THREADS, Tables
-from fx_trace.read.decoder import RecordDecoder
-from fx_trace.read.framing import RecordBounds
+from fx_trace.read.decoder import RecordReader
+from fx_trace.read.frames import FAMILIES, LEAST, resumption
 from fx_trace.read.image import BufferCapture
+from fx_trace.read.rows import TIMED
 from fx_trace.records import (
     Argument,
     Damaged,
+    Event,
+    KernelObject,
+    LargeBlob,
+    LargeBlobWithMetadata,
     LargeRecord,
     Padding,
+    ProviderEvent,
     StringRecord,
     ThreadRecord,
     TraceInfo,
     TraceRecord,
+    UserspaceObject,
 )
 from fx_trace.write.rewriter import BufferWriter, TraceRewriter
-from fx_trace.write.sound import SoundRecords, TraceJudge
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import Rule, WriteRefusedError
 from fxframework.io.sink import Sink
-from fxframework.io.words import WORD
-from fxframework.kit.memo import Memo
+from fxframework.io.source import Source, spool_file
+from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.frames import Frames, FramesJudge
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kit.realign import realigned
-from fxframework.kit.salvage import Loss, lost
-from fxframework.model.capture import Capture
+from fxframework.kit.salvage import Loss
+from fxframework.model.capture import Capture, OpenRequest
+from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.strings import StringPool, TextColumn
+from fxframework.wire.expressions import wrapped
+from fxframework.wire.framing import frames_of_families
+from fxframework.wire.many import Many, Reference
 from fxframework.wire.records import references
+from fxframework.wire.runs import Block, Run
+from fxframework.wire.verbs.copies import Copies, copy
 
 __all__ = ["salvage", "salvage_image"]
 
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 NOBODY = (0, 0)
 """The thread written for one that was never registered, as in libtrace."""
-PIECE = 1 << 22
-"""Bytes copied at a time."""
+WITH_TIME = {Event, *TIMED} - {LargeBlobWithMetadata}
+"""Classes of records whose times tables have in nanoseconds."""
+NEVER = -1
+"""The code of what was never registered."""
+SOON = 1 << 32
+"""Ticks between two events that follow one another in a file, at most."""
+INDEX_BITS = 16
+"""More than an index has."""
+
+# --- The verbs ------------------------------------------------------------------------------------
 
 
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
@@ -61,10 +89,38 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     assert isinstance(capture, TraceCapture)  # noqa: S101 (the host asks for no other)
     yield from realigned(
         capture,
-        TraceJudge(),
+        trace_judge(),
         rules.OFF_ALIGNMENT,
         lambda aligned: _salvage(aligned, sink, options),
         big_endian=capture.big_endian,
+    )
+
+
+def trace_judge() -> FramesJudge:
+    """Return what tells where records of a trace are, if they are off the alignment."""
+
+    def framing(window: NDArray[np.uint8]) -> Frames:
+        return frames_of_families(window, FAMILIES, LEAST, resumption(big=False), room=1)
+
+    def first_words(*classes: Any, some: int = -1) -> I64:
+        """Return masks and values that tell records of some classes."""
+        words = []
+        for cls in classes:
+            numbers = dict(zip(cls.layout.family.kinds, cls.layout.kind, strict=True))
+            mask = sum(field.word_bits.mask for field in numbers)
+            value = sum(field.word_bits.put(number) for field, number in numbers.items())
+            if issubclass(cls, LargeRecord):
+                mask |= cls.layout.header().reserved_mask
+            words.append((wrapped(mask), wrapped(value), wrapped(some)))
+        return np.array(words, np.int64)
+
+    return FramesJudge(
+        framing,
+        opaque=first_words(LargeBlob, LargeBlobWithMetadata),
+        # Provider events look like the ends of headers, objects like arguments.
+        weak=first_words(ProviderEvent, UserspaceObject, KernelObject),
+        timed=first_words(Event, some=fields_of(Event)["_name_ref"].word_bits.mask),
+        soon=SOON,
     )
 
 
@@ -72,34 +128,33 @@ def _salvage(capture: TraceCapture, sink: Sink, options: Mapping[str, Any]) -> I
     """Write the sound records of an aligned trace. Yield each loss."""
     big_endian = bool(options.get("big_endian", False))
     perfetto_safe = bool(options.get("perfetto_safe", False))
-    _find_hidden(capture)
-    walk = _Walk(capture, copies=big_endian == capture.big_endian and not perfetto_safe)
-    writer = TraceRewriter(
-        sink, big_endian=big_endian, perfetto_safe=perfetto_safe, tables=walk.tables
-    )
-    begun = False
-    for one in walk.run():
-        if isinstance(one, Loss):
-            yield one
-            continue
-        if isinstance(one, Padding | Damaged):
-            yield _left_out(one)
-            continue
-        if not begun:
-            begun = True
-            if isinstance(one, range) or not _is_magic(one):
-                writer.write(TraceInfo(info_type=0, magic=MAGIC))
-                yield Loss(
-                    walk.at,
-                    0,
-                    "metadata",
-                    "the magic number was missing; added",
-                    rules.NO_MAGIC.code,
-                )
-        if isinstance(one, range):
-            writer.put(capture.source.read(one.start, len(one)))
-        else:
-            yield from _write(one, walk, writer)
+    reader = SalvageReader(capture)
+    if big_endian == capture.big_endian and not perfetto_safe:
+        yield from copy(reader.copies(), sink.write)
+        return
+    # What is sound becomes a trace of its own first, whose records are then encoded one by one.
+    places = [np.zeros(0, np.int64)]
+    offsets = [np.zeros(0, np.int64)]
+    with spool_file() as spool:
+        spooled_bytes = 0
+        for copies in reader.copies():
+            yield from copy([copies], Sink(spool, name=sink.name).write)
+            ends = spooled_bytes + np.cumsum(copies.sizes)
+            places.append(ends - copies.sizes)
+            offsets.append(copies.offsets)
+            spooled_bytes += int(copies.sizes.sum())
+        copied = Source.spooled(spool, name=capture.name)
+    writer = TraceRewriter(sink, big_endian=big_endian, perfetto_safe=perfetto_safe)
+    every_place = np.concatenate(places)
+    every_offset = np.concatenate(offsets)
+    with TraceCapture(copied, OpenRequest()) as sound:
+        for record in cast("Iterator[TraceRecord]", sound.records()):
+            try:
+                writer.write(record)
+            except WriteRefusedError as error:
+                offset = int(every_offset[np.searchsorted(every_place, record.offset)])
+                message = f"it cannot be written: {error.message}"
+                yield Loss(offset, record.nbytes, record.record, message, error.code)
     writer.close()
 
 
@@ -115,345 +170,532 @@ def salvage_image(
     buffer has no room for that, the record is left out.
     """
     assert isinstance(capture, BufferCapture)  # noqa: S101 (the host asks for no other)
-    capture = capture.to_recorded_ends()
-    _find_hidden(capture)
-    walk = _Walk(capture, copies=True)
-    writer = BufferWriter(sink, tables=walk.tables)
-    image = _ImageSalvage(capture, walk, writer)
-    for one in walk.run():
-        yield from image.write(one)
-    writer.close()
+    image = _ImageSalvage(capture.to_recorded_ends(), sink)
+    yield from image.run()
 
 
-def _find_hidden(capture: TraceCapture) -> None:
-    """Have each record whose damaged size hides others taken for damage that ends before them.
-
-    Large records that are sound may hold anything.
-    """
-    bounds = RecordBounds(capture.words, capture.request.limits.max_record or 0)
-    walk = capture.walk(Tables())
-    found: list[tuple[int, int]] = []
-    for start, end, has_records in walk.spans():
-        at, bounds.total = start // WORD, end // WORD
-        while has_records and at < bounds.total:
-            begin, at = at, bounds.hiding(at, min(at + PIECE // WORD, bounds.total))
-            capture.source.passed(begin * WORD, at * WORD)
-            if at < bounds.total and (first := bounds.hidden_in(at)):
-                record = walk.record(at * WORD)
-                if record.opaque or not isinstance(record, LargeRecord):
-                    found.append((at, first))
-                    at = first
-                else:
-                    at += record.nbytes // WORD
-    if found:
-        capture.take_for_damage(np.array(sorted(found), np.int64).ravel())
-
-
-# --- The walk over the file --------------------------------------------------------------------
-
-
-class _FileTables(Tables):
-    """The strings and threads in force at a place of the file, read where they were registered."""
-
-    def __init__(self, capture: TraceCapture, sound: SoundRecords) -> None:
-        super().__init__()
-        self._registrations = sound.registrations
-        self._made = capture.words.size
-        walk = RecordDecoder(big_endian=capture.big_endian).begin(capture.source.data)
-        self._strings: Memo[int, str] = Memo(
-            lambda at: cast("StringRecord", walk.record(at * WORD)).value
-        )
-        self._threads: Memo[int, tuple[int, int]] = Memo(lambda at: _koids(walk.record(at * WORD)))
-
-    def string(self, index: int) -> str | None:
-        """Return the string registered at an index, or None."""
-        at = self._registrations.string(index)
-        if not 0 <= at < self._made:
-            return None if at < 0 else string_marker(index)
-        return self._strings[at]
-
-    def thread(self, index: int) -> tuple[int, int] | None:
-        """Return the thread registered at an index, or None."""
-        at = self._registrations.thread(index)
-        if not 0 <= at < self._made:
-            return None if at < 0 else NOBODY
-        return self._threads[at]
-
-    def forget(self) -> None:
-        """Forget what the last record read or written registered: the file has it."""
-        self.current.strings = NO_STRINGS
-        self.current.threads = NO_THREADS
-
-
-def _koids(record: Any) -> tuple[int, int]:
-    return record.pid, record.tid
-
-
-class _Walk:
-    """A walk over a capture: stretches to copy, and the records that need a look.
-
-    ``tables`` are in force at the place of the walk, for the writer of the records.
-    """
-
-    def __init__(self, capture: TraceCapture, *, copies: bool) -> None:
-        self.capture = capture
-        self.at = 0
-        """First byte of what ``run`` gave last."""
-        self._sound = SoundRecords(capture.words)
-        self._sound.max_record = capture.request.limits.max_record or 0
-        self._registrations = self._sound.registrations
-        self._made = capture.words.size
-        self._copies = copies
-        self._image = isinstance(capture, BufferCapture)
-        self._sound.switches = not self._image
-        self._again = False
-        self._outside = capture.counting_pass().outside_offsets
-        self.tables = _FileTables(capture, self._sound)
-
-    def run(self) -> Iterator[Any]:
-        """Yield byte ranges of sound records, losses, and every other record.
-
-        A loss is a record with a time that does not fit 63 bits of nanoseconds.
-        """
-        sound, walk = self._sound, self.capture.walk(_FileTables(self.capture, self._sound))
-        passed = 0
-        for start, end, has_records in walk.spans():
-            at = start
-            while at < end:
-                timeless = self._timeless(at, end)
-                sound.limit(timeless // WORD)
-                if has_records and self._copies:
-                    sound.pos = at // WORD
-                    sound.until = sound.pos + PIECE // WORD
-                    stop = sound.run() * WORD
-                    for self.at in range(at, stop, PIECE):  # one record may be large
-                        yield range(self.at, min(self.at + PIECE, stop))
-                    at = stop
-                if at - passed >= PIECE:
-                    self.capture.source.passed(passed, at)
-                    passed = at
-                if at < end and sound.stopped:
-                    self.at = at
-                    walk.index = sound.count
-                    record = walk.record(at)
-                    if at == timeless:
-                        sound.count += 1
-                        at += record.nbytes
-                        yield _timeless_loss(record)
-                        continue
-                    yield record
-                    at = self._behind(record)
-                    cast("_FileTables", walk.tables).forget()
-                    self.tables.forget()
-            self.capture.source.position = end
-
-    def _timeless(self, at: int, end: int) -> int:
-        """Return the first record from byte ``at`` whose time does not fit; ``end`` if none."""
-        place = int(np.searchsorted(self._outside, at))
-        return min(end, int(self._outside[place])) if place < self._outside.size else end
-
-    def _behind(self, record: Any) -> int:
-        """Return where to go on after a record, once what it registers is entered."""
-        if self._again:
-            self._again = False
-            return self.at
-        self._sound.count += 1
-        metadata = self._image and record.record == "metadata"  # it has no effect there
-        if not isinstance(record, Padding | Damaged | BufferHeader) and not metadata:
-            self._sound.register(self.at // WORD)
-        return self.at + int(record.nbytes)
-
-    def missing(self, record: TraceRecord) -> list[_Missing]:
-        """Return what a record refers to and what is written does not register."""
-        found: dict[tuple[bool, int], _Missing] = {}
-        for name, index, is_thread in _references(record):
-            has = self._registrations.has_thread if is_thread else self._registrations.has_string
-            if not has(index):
-                found.setdefault((is_thread, index), _Missing(name, index, is_thread))
-        return list(found.values())
-
-    def registration(self, one: _Missing) -> StringRecord | ThreadRecord:
-        """Return the record to put in: what provider 0 registered, a marker, or thread 0, 0."""
-        if one.is_thread:
-            pid, tid = self.tables.thread(one.index) or NOBODY
-            made: StringRecord | ThreadRecord = ThreadRecord(index=one.index, pid=pid, tid=tid)
-        else:
-            value = self.tables.string(one.index)
-            text = string_marker(one.index) if value is None else value
-            made = StringRecord(index=one.index, value=text)
-        made.offset = self.at
-        return made
-
-    def register(self, missing: list[_Missing]) -> Iterator[Loss]:
-        """Enter what was put in, and read the record again. Yield the losses."""
-        self._again = True
-        for one in missing:
-            found = self._registrations
-            at = found.thread(one.index) if one.is_thread else found.string(one.index)
-            register = found.register_thread if one.is_thread else found.register_string
-            register(one.index, self._made if at < 0 else at)
-            if at < 0:
-                yield Loss(self.at, 0, *one.described(one.replacement))
+# --- Copies of sound records ----------------------------------------------------------------------
 
 
 @attrs.frozen
-class _Missing:
-    """An index that a record refers to, and that nothing has registered."""
+class Missing:
+    """An index that a record refers to, and that has to be registered before it."""
 
-    name: str
-    """The field with the first reference."""
+    table: Any
     index: int
-    is_thread: bool
+    scope: int
+    """Whose index it is."""
+    lender: int
+    """Of whose indexes it counts if that one has none: the scope of provider 0."""
+    code: int
+    """The code of what provider 0 registered at the index, or NEVER."""
+
+    @property
+    def key(self) -> tuple[Any, int, int]:
+        """What is registered once."""
+        return self.table, self.scope, self.index
+
+    def described(self, field: str, outcome: str) -> tuple[str, str, str]:
+        """Return what was lost, the message and the code of a ``Loss``."""
+        what = "string"
+        rule = rules.STRING_NOT_REGISTERED
+        if self.table is THREADS:
+            what = "thread"
+            rule = rules.THREAD_NOT_REGISTERED
+        return what, f"{field}: {what} {self.index} was never registered; {outcome}", rule.code
 
     @property
     def replacement(self) -> str:
-        """What happened to it."""
-        return "registered as " + ("0, 0" if self.is_thread else string_marker(self.index))
-
-    def described(self, outcome: str) -> tuple[str, str, str]:
-        """Return what was lost, the message and the code of a ``Loss``."""
-        what, rule = "string", rules.STRING_NOT_REGISTERED
-        if self.is_thread:
-            what, rule = "thread", rules.THREAD_NOT_REGISTERED
-        message = f"{self.name}: {what} {self.index} was never registered; {outcome}"
-        return what, message, rule.code
+        """What is done about it."""
+        shown = "0, 0" if self.table is THREADS else string_marker(self.index)
+        return f"registered as {shown}"
 
 
-def _timeless_loss(record: TraceRecord) -> Loss:
-    message = f"{record.nbytes} bytes at a time that nanoseconds cannot hold; left out"
-    return Loss(record.offset, record.nbytes, record.record, message, rules.TIME_OVERFLOW.code)
+class SalvageReader(TraceBlocks):
+    """Reads a trace into copies of its sound records, and of the registrations that they lack."""
+
+    reports_begin: ClassVar[bool] = False  # type: ignore[misc]
+
+    def __init__(self, capture: TraceCapture) -> None:
+        file = capture.file()
+        file.splits = True
+        limits = capture.request.limits
+        super().__init__(file, limits, StringPool(), tables=())
+        self.is_image = isinstance(capture, BufferCapture)
+        self.lent: list[tuple[Any, I64, I64, I64]] = []
+        """References of a run to what the speakers did not register: the table, rows, indexes, and
+        the codes of what provider 0 registered."""
+        self.put_in: dict[tuple[Any, int, int], int] = {}
+        """The code of the last registration that was put in, by table, scope and index."""
+        self.stretches: list[tuple[I64, I64]] = []
+        """Places and sizes of records to copy, in no order."""
+        self.put_before: list[tuple[int, bytes]] = []
+        """Places of records, and the registrations that are put in before each."""
+        self.places: I64 = np.zeros(0, np.int64)
+        """The places in the file of the copies that were taken last."""
+        self.losses: list[tuple[int, Loss]] = []
+        self.between: list[tuple[int, TraceRecord]] = []
+        """What an image has between its records, by place."""
+        self.has_begun = self.is_image
+        self.without_tables = RecordReader(big_endian=file.big_endian)
+        """Reads records for the indexes that they refer to."""
+
+    def copies(self) -> Iterator[Copies]:
+        """Yield the records of each block."""
+        for _ in self.blocks():
+            yield self.taken()
+            self.report(None)
+        if self.stretches:
+            yield self.taken()
+
+    def taken(self) -> Copies:
+        """Return what was read since the last call, in the order of reading."""
+        nothing = np.zeros(0, np.int64)
+        places = np.concatenate([nothing, *(place for place, _ in self.stretches)])
+        sizes = np.concatenate([nothing, *(size for _, size in self.stretches)])
+        in_order = np.argsort(places, kind="stable")
+        places = places[in_order]
+        sizes = sizes[in_order]
+        if places.size and not self.has_begun:
+            self.begin_with_magic(int(places[0]), int(sizes[0]))
+        data = self.source.data
+        starts = places
+        if self.put_before:
+            data, starts, places, sizes = self.with_registrations(places, sizes)
+        self.losses.sort(key=lambda loss: loss[0])
+        losses = [loss for _, loss in self.losses]
+        self.stretches = []
+        self.put_before = []
+        self.losses = []
+        self.places = places
+        return Copies(data, starts, sizes, self.file.offset_of(places), losses)
+
+    def with_registrations(
+        self, places: I64, sizes: I64
+    ) -> tuple[NDArray[np.uint8], I64, I64, I64]:
+        """Return data, starts, places and sizes of records with what is put in before some."""
+        first = int(places[0])
+        records = self.source.data[first : int(places[-1] + sizes[-1])]
+        new_records = [octets for _, octets in self.put_before]
+        data = np.concatenate([records, np.frombuffer(b"".join(new_records), np.uint8)])
+        new_sizes = np.array([len(octets) for octets in new_records], np.int64)
+        new_starts = records.size + np.cumsum(new_sizes) - new_sizes
+        new_places = np.array([place for place, _ in self.put_before], np.int64)
+        every_place = np.concatenate([new_places, places])
+        # What is put in comes before the record at the same place.
+        order = np.argsort(every_place, kind="stable")
+        starts = np.concatenate([new_starts, places - first])[order]
+        every_size = np.concatenate([new_sizes, sizes])[order]
+        return data, starts, every_place[order], every_size
+
+    def begin_with_magic(self, place: int, nbytes: int) -> None:
+        """Put the magic number before the first record, unless it is that."""
+        self.has_begun = True
+        magic = MAGIC_BYTES_BIG_ENDIAN if self.file.big_endian else MAGIC_BYTES
+        if nbytes == WORD and self.source.read(place, nbytes) == magic:
+            return
+        magic_record = TraceInfo(info_type=0, magic=MAGIC)
+        self.put_before.insert(0, (place, self.packed(magic_record)))
+        message = "the magic number was missing; added"
+        self.losses.insert(0, (place, Loss(place, 0, "metadata", message, rules.NO_MAGIC.code)))
+
+    def packed(self, record: TraceRecord) -> bytes:
+        """Return the bytes of a record in the byte order of the file."""
+        return record.pack(big_endian=self.file.big_endian)
+
+    # --- Records
+
+    def end_fields(self, many: Many) -> None:
+        """Go over what records have behind their fields."""
+        many.go_to(many.limit)
+
+    def judge(self, many: Many) -> None:
+        """Take all records as columns have them: what is odd in them is copied, too."""
+        self.take_notes(many)
+
+    def look_up(self, reference: Reference) -> None:
+        """Find which references are to what the speakers did not register."""
+        is_lent = self.find_codes(reference)
+        if not is_lent.any():
+            return
+        sound = reference.own.sound
+        assert sound is not None  # noqa: S101 (set by ``Run.finish``)
+        is_lent &= sound[reference.rows]
+        self.lent.append(
+            (
+                reference.table,
+                reference.ordinals[is_lent],
+                reference.numbers[is_lent],
+                reference.codes[is_lent].astype(np.int64),
+            )
+        )
+
+    def take_run(self, block: Block, run: Run) -> None:
+        """Take the sound records of a run; what is not copied is lost."""
+        del block
+        is_copied = np.ones(run.count, bool)
+        for row, _ in run.objects:
+            is_copied[row] = False  # ``add_object`` has taken it
+        ticks_that_fit = self.ticks_that_fit(run)
+        for plan, many in run.read_classes:
+            own = many.own
+            if not own.all_sound:
+                self.lose_damage(run, is_copied, own.ordinals[own.short & ~own.odd])
+            if plan.cls in WITH_TIME:
+                self.lose_timeless(run, is_copied, many, *ticks_that_fit)
+        for _, rows in run.stretches:
+            self.lose_stretches(run, is_copied, rows[rows < run.count])
+        self.complete(run, is_copied)
+        rows = np.flatnonzero(is_copied)
+        self.stretches.append((run.places[rows], run.sizes[rows]))
+
+    def add_object(self, ordinal: int, record: Any) -> bool:
+        """Take a record that was read as an object."""
+        place = self.walk.place
+        nbytes = self.walk.at - place
+        if self.walk.is_special:
+            self.lose_special(place, record)
+        elif isinstance(record, Damaged):
+            self.lose(place, nbytes, rules.RULES[record.code])
+        elif isinstance(record, Padding):
+            self.lose(place, nbytes, rules.ZERO_WORDS)
+        elif self.complete_object(place, record):
+            self.stretches.append((np.array([place]), np.array([nbytes])))
+        return super().add_object(ordinal, record)
+
+    # --- What is left out
+
+    def lose(self, place: int, nbytes: int, rule: Rule) -> None:
+        """Leave out damage, or zero words."""
+        what = "damaged"
+        message = f"{nbytes} bytes are not a record; left out"
+        if rule == rules.ZERO_WORDS:
+            what = "padding"
+            message = f"{nbytes} bytes are zero words between records; left out"
+        self.losses.append((place, Loss(self.offset_at(place), nbytes, what, message, rule.code)))
+
+    def offset_at(self, place: int) -> int:
+        """Return the offset in the file of a place in its bytes, which may be in another order."""
+        return int(self.file.offset_of(np.array([place]))[0])
+
+    def lose_damage(self, run: Run, is_copied: Mask, every_row: I64) -> None:
+        """Leave out records whose contents do not fit."""
+        rows = every_row[every_row < run.count]
+        is_copied[rows] = False
+        for place, nbytes in zip(run.places[rows].tolist(), run.sizes[rows].tolist(), strict=True):
+            self.lose(place, nbytes, rules.CONTENTS_OVERRUN)
+
+    def lose_stretches(self, run: Run, is_copied: Mask, rows: I64) -> None:
+        """Leave out what is not a record."""
+        is_copied[rows] = False
+        for row, fault in zip(rows.tolist(), self.frames.faults[rows].tolist(), strict=True):
+            place = int(run.places[row])
+            nbytes = int(run.sizes[row])
+            if fault > 0:
+                self.lose(place, nbytes, rules.RULES.numbered(fault))
+                continue
+            record = self.file.special(place, place + nbytes)
+            if record is None:
+                assert fault == SPECIAL  # noqa: S101 (an archive has no metadata apart)
+                self.lose(place, nbytes, rules.ODD_BYTES)
+            else:
+                self.lose_special(place, record)
+
+    def lose_special(self, place: int, record: Any) -> None:
+        """Leave out metadata of an image, or damage; keep what an image has between records."""
+        offset = self.offset_at(place)
+        if isinstance(record, Damaged) and record.code != rules.STALE_BYTES.code:
+            self.lose(place, record.nbytes, rules.RULES[record.code])
+        elif record.record == "metadata":
+            message = "metadata has no place in a trace buffer; left out"
+            code = rules.METADATA_IN_BUFFER.code
+            self.losses.append((place, Loss(offset, record.nbytes, "metadata", message, code)))
+        else:
+            self.between.append((place, record))
+
+    def lose_timeless(
+        self, run: Run, is_copied: Mask, many: Many, first_ticks: Any, last_ticks: Any
+    ) -> None:
+        """Leave out records with times that do not fit 63 bits of nanoseconds."""
+        fields = fields_of(many.layout.cls)
+        ordinals = many.own.ordinals
+        ticks = many.full(many.known[fields["timestamp"]]).view(np.uint64)
+        is_outside = (ticks < first_ticks[ordinals]) | (ticks > last_ticks[ordinals])
+        if not is_outside.any():
+            return
+        is_outside &= many.own.sound
+        if many.layout.cls is Event:
+            is_outside &= many.known[fields["event"]] <= max(EventType)
+        rows = ordinals[is_outside]
+        is_copied[rows] = False
+        what = many.layout.cls.record
+        for place, nbytes in zip(run.places[rows].tolist(), run.sizes[rows].tolist(), strict=True):
+            message = f"{nbytes} bytes at a time that nanoseconds cannot hold; left out"
+            offset = self.offset_at(place)
+            loss = Loss(offset, nbytes, what, message, rules.TIME_OVERFLOW.code)
+            self.losses.append((place, loss))
+
+    def ticks_that_fit(self, run: Run) -> tuple[Any, Any]:
+        """Return by row of a run the first and the last tick that nanoseconds can hold."""
+        bounds = [
+            (max(turn.clock.ticks(NS_MIN), 0), min(turn.clock.ticks(NS_MAX + 1) - 1, U64_MAX))
+            for turn in self.turns
+        ]
+        by_row = self.by_row(run, np.array(bounds, np.uint64))
+        first_ticks, last_ticks = np.broadcast_to(by_row, (run.rows, 2)).T
+        return first_ticks, last_ticks
+
+    # --- What is put in
+
+    def complete(self, run: Run, is_copied: Mask) -> None:
+        """Put in the registrations that records lack which are copied."""
+        if not self.lent:
+            return
+        for row, missing in self.missing_by_row(run, is_copied).items():
+            lacking = [reference for reference in missing if self.is_lacking(reference)]
+            if lacking:
+                place = int(run.places[row])
+                header = int(self.file.words[place // WORD]) & U64_MAX
+                end = place + int(run.sizes[row])
+                record, _ = self.without_tables.read(self.file.view, place, end, header)
+                is_copied[row] = self.register(place, record, lacking)
+
+    def missing_by_row(self, run: Run, is_copied: Mask) -> dict[int, list[Missing]]:
+        """Return what may have to be registered before records, in the order of rows.
+
+        That is what each speaker refers to first, and what changes for it since.
+        """
+        tables = [table for table, *_ in self.lent]
+        counts = [rows.size for _, rows, _, _ in self.lent]
+        rows, indexes, codes = (
+            np.concatenate(columns)
+            for columns in zip(*(columns for _, *columns in self.lent), strict=True)
+        )
+        is_thread = np.repeat([table is THREADS for table in tables], counts)
+        self.lent = []
+        in_copies = np.flatnonzero((rows < run.count) & is_copied[np.minimum(rows, run.count - 1)])
+        if not (self.put_in or (codes[in_copies] < 0).any()):
+            return {}
+        scope, lender = self.speakers_at(rows)
+        keys = (scope << INDEX_BITS | indexes) << 1 | is_thread
+        order = in_copies[np.lexsort((rows[in_copies], keys[in_copies]))]
+        is_new = begins_of_runs(keys[order]) | begins_of_runs(codes[order])
+        is_new |= begins_of_runs(lender[order])
+        if self.is_image:  # a record for which there is no room registers nothing
+            is_new[:] = True
+        changes = order[is_new]
+        changes = changes[np.argsort(rows[changes], kind="stable")]
+        missing: dict[int, list[Missing]] = {}
+        for change in changes.tolist():
+            table = THREADS if is_thread[change] else STRINGS
+            numbers = (column[change] for column in (indexes, scope, lender, codes))
+            reference = Missing(table, *map(int, numbers))
+            missing.setdefault(int(rows[change]), []).append(reference)
+        return missing
+
+    def speakers_at(self, rows: I64) -> tuple[I64, I64]:
+        """Return the scopes of who speaks in some rows, and of provider 0."""
+        registrations = self.registrations[STRINGS]
+        columns = (registrations.scopes, registrations.lenders)
+        scope, lender = (
+            column[rows] if isinstance(column, np.ndarray) else np.full(rows.size, column)
+            for column in columns
+        )
+        return scope, lender
+
+    def complete_object(self, place: int, record: Any) -> bool:
+        """Put in what a record lacks that is read as an object; return whether it is copied."""
+        row = self.speakers.row
+        lacking: dict[tuple[Any, int, int], Missing] = {}
+        for _, index, table in _references(record):
+            registrations = self.registrations[table]
+            number = np.array([index])
+            if registrations.find_own(number, row)[0] < 0:
+                code = registrations.find_lent(number, row)
+                numbers = (column[0] for column in (*self.speakers_at(row), code))
+                reference = Missing(table, index, *map(int, numbers))
+                if self.is_lacking(reference):
+                    lacking[reference.key] = reference
+        return not lacking or self.register(place, record, list(lacking.values()))
+
+    def is_lacking(self, missing: Missing) -> bool:
+        """Return whether an index has to be registered.
+
+        What provider 0 registers, or has put in, counts for all others, until one of them has it
+        put in: then what provider 0 registers later is hidden from it, and has to be put in again.
+        """
+        code = self.put_in.get(missing.key)
+        if code is not None:
+            return missing.code != code
+        is_lent = (missing.table, missing.lender, missing.index) in self.put_in
+        return missing.code == NEVER and not is_lent
+
+    def register(self, place: int, record: Any, lacking: list[Missing]) -> bool:
+        """Put in registrations before a record at a place; return whether the record is copied."""
+        field_of: dict[tuple[Any, int], str] = {}
+        for field, index, table in _references(record):
+            field_of.setdefault((table, index), field)
+        fields = list(field_of)
+        lacking.sort(key=lambda missing: fields.index((missing.table, missing.index)))
+        new_records = [self.packed(self.registration(missing)) for missing in lacking]
+        offset = self.offset_at(place)
+        if not self.has_room(offset, sum(map(len, new_records)), record.nbytes):
+            first = lacking[0]
+            field = field_of[first.table, first.index]
+            _, message, code = first.described(field, "its buffer has no room; left out")
+            loss = Loss(offset, record.nbytes, record.record, message, code)
+            self.losses.append((place, loss))
+            return False
+        self.put_before += [(place, octets) for octets in new_records]
+        for missing in lacking:
+            self.put_in[missing.key] = missing.code
+            if missing.code == NEVER:
+                field = field_of[missing.table, missing.index]
+                loss = Loss(offset, 0, *missing.described(field, missing.replacement))
+                self.losses.append((place, loss))
+        return True
+
+    def registration(self, missing: Missing) -> StringRecord | ThreadRecord:
+        """Return the record to put in: what provider 0 registered, a marker, or thread 0, 0."""
+        index = missing.index
+        octets = None if missing.code == NEVER else self.strings.bytes_of(missing.code)
+        if missing.table is THREADS:
+            pid, tid = NOBODY if octets is None else koids_of(octets, big=self.file.big_endian)
+            return ThreadRecord(index=index, pid=pid, tid=tid)
+        if octets is None:
+            return StringRecord(index=index, value=string_marker(index))
+        return StringRecord(index=index, value=octets.decode(errors="surrogateescape"))
+
+    def has_room(self, offset: int, need: int, nbytes: int) -> bool:  # noqa: ARG002 (for images)
+        """Return whether there is room for what is put in before a record."""
+        return True
 
 
-def _references(record: TraceRecord) -> Iterator[tuple[str, int, bool]]:
-    """Yield the references of a record: field, index, and whether it is to a thread."""
+def _references(record: TraceRecord) -> Iterator[tuple[str, int, Any]]:
+    """Yield the references of a record: field, index, and the table that it is of."""
     refs = record.refs or {}
     for field in references(record.layout):
         if field.name in refs:
-            yield field.name, refs[field.name], isinstance(field, Thread)
+            table = THREADS if isinstance(field, Thread) else STRINGS
+            yield field.name, refs[field.name], table
     arguments: tuple[Argument, ...] = getattr(record, "args", ())
     for number, argument in enumerate(arguments):
         for name, index in (argument.refs or {}).items():
-            yield f"{name} of argument {number}", index, False
+            yield f"{name} of argument {number}", index, STRINGS
 
 
-# --- Archives ----------------------------------------------------------------------------------
+# --- Images ---------------------------------------------------------------------------------------
 
 
-def _is_magic(record: TraceRecord) -> bool:
-    """Return whether a record is the magic number, in the exact form of the start of files."""
-    if not isinstance(record, TraceInfo) or record.raw is not None or record.opaque:
-        return False
-    return record.pack() == MAGIC_BYTES
+class _ImageReader(SalvageReader):
+    """Reads an image; its buffers have room for some registrations."""
+
+    def __init__(self, capture: BufferCapture, writer: BufferWriter) -> None:
+        super().__init__(capture)
+        self.capture = capture
+        self.writer = writer
+        self.room: dict[str, int] = {}
+        """Bytes of each buffer that the sound records leave, once they were counted."""
+
+    def has_room(self, offset: int, need: int, nbytes: int) -> bool:
+        """Return whether the buffer of a record has room; if not, the record leaves some."""
+        if not self.room:
+            self.room = self.room_left()
+        buffer = self.writer.buffer_at(offset)
+        if need > self.room[buffer.name]:
+            self.room[buffer.name] += nbytes
+            return False
+        self.room[buffer.name] -= need
+        buffer.changed = True
+        return True
+
+    def room_left(self) -> dict[str, int]:
+        """Return the bytes of each buffer that its sound records leave."""
+        room = {buffer.name: buffer.size for buffer in self.writer.buffers}
+        reader = _CountingReader(self.capture)
+        for copies in reader.copies():
+            for buffer in self.writer.buffers:
+                end = buffer.start + buffer.size
+                is_inside = (copies.offsets >= buffer.start) & (copies.offsets < end)
+                room[buffer.name] -= int(copies.sizes[is_inside].sum())
+        return room
 
 
-def _left_out(record: Padding | Damaged) -> Loss:
-    loss = lost(record)
-    if isinstance(record, Damaged):
-        return loss
-    message = f"{record.nbytes} bytes are zero words between records; left out"
-    return attrs.evolve(loss, message=message, code=rules.ZERO_WORDS.code)
+class _CountingReader(SalvageReader):
+    """Reads an image for what it has, without what it lacks."""
 
+    def complete(self, run: Run, is_copied: Mask) -> None:
+        """Put in nothing."""
+        del run, is_copied
+        self.lent = []
 
-def _write(record: TraceRecord, walk: _Walk, writer: TraceRewriter) -> Iterator[Loss]:
-    """Write a record of an archive, or the registrations that it lacks. Yield the losses."""
-    missing = walk.missing(record)
-    try:
-        for one in missing:
-            writer.write(walk.registration(one))
-        if missing:
-            yield from walk.register(missing)
-        else:
-            writer.write(record)
-    except WriteRefusedError as error:
-        message = f"it cannot be written: {error.message}"
-        yield Loss(record.offset, record.nbytes, record.record, message, error.code)
-
-
-# --- Images ------------------------------------------------------------------------------------
+    def complete_object(self, place: int, record: Any) -> bool:
+        """Put in nothing."""
+        del place, record
+        return True
 
 
 class _ImageSalvage:
-    """Writes what a walk over an image gives."""
+    """Writes the sound records of an image, each into the buffer that it was in."""
 
-    def __init__(self, capture: BufferCapture, walk: _Walk, writer: BufferWriter) -> None:
-        self._capture = capture
-        self._walk = walk
-        self._writer = writer
-        self._inside = [part for part in capture.image.stretches if part.kind == RECORDS]
+    def __init__(self, capture: BufferCapture, sink: Sink) -> None:
+        self.capture = capture
+        self.writer = BufferWriter(sink)
+        self.reader = _ImageReader(capture, self.writer)
 
-    def write(self, one: Any) -> Iterator[Loss]:
-        """Write a stretch or a record. Yield what is lost."""
-        if isinstance(one, range):
-            self._writer.put_at(one.start, self._capture.source.read(one.start, len(one)))
-        elif isinstance(one, Loss):
-            yield one
-        elif isinstance(one, BufferHeader):
-            yield from self._write_header(one)
-        elif isinstance(one, Padding):
-            if any(part.start <= one.offset < part.end for part in self._inside):
-                yield lost(one)
-        elif isinstance(one, Damaged):
-            if one.code == rules.STALE_BYTES.code:
-                self._writer.write(one)
-            else:
-                yield lost(one)
-        elif one.record == "metadata":
-            message = "metadata has no place in a trace buffer; left out"
-            yield Loss(one.offset, one.nbytes, one.record, message, rules.METADATA_IN_BUFFER.code)
-        else:
-            yield from self._write_record(one)
+    def run(self) -> Iterator[Loss]:
+        """Write the image. Yield what is lost."""
+        if self.capture.header is not None:
+            yield from self.write_header(self.capture.header)
+        for copies in self.reader.copies():
+            yield from copies.losses
+            self.write(copies)
+        self.writer.close()
 
-    def _write_header(self, header: BufferHeader) -> Iterator[Loss]:
-        size = self._capture.source.size
+    def write(self, copies: Copies) -> None:
+        """Write records, and what was between them, in the order of reading."""
+        first = 0
+        places = self.reader.places
+        for place, record in sorted(self.reader.between, key=lambda between: between[0]):
+            behind = int(np.searchsorted(places, place))
+            self.write_records(copies, first, behind)
+            first = behind
+            if isinstance(record, Damaged):
+                self.writer.write(record)
+        self.reader.between = []
+        self.write_records(copies, first, places.size)
+
+    def write_records(self, copies: Copies, first: int, behind: int) -> None:
+        """Write some of the records, those of each buffer at once."""
+        if first == behind:
+            return
+        offsets = copies.offsets[first:behind]
+        buffers = np.searchsorted(
+            [buffer.start for buffer in self.writer.buffers], offsets, "right"
+        )
+        begins = first + np.flatnonzero(begins_of_runs(buffers))
+        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), behind], strict=True):
+            rows = slice(begin, end)
+            octets = TextColumn.gather(copies.data, copies.starts[rows], copies.sizes[rows]).data
+            self.writer.put_at(int(copies.offsets[begin]), octets.tobytes())
+
+    def write_header(self, header: BufferHeader) -> Iterator[Loss]:
+        """Write the header as it should be. Yield what was wrong with it."""
+        image = self.capture.image
+        size = self.capture.source.size
         missing = header.total_size - size
         if missing > 0:
             message = f"{missing} bytes of the image are missing; written as unused space"
             yield Loss(size, 0, header.record, message, rules.IMAGE_TRUNCATED.code)
-        for fault in self._capture.image.faults:
+        for fault in image.faults:
             message = f"{fault.message}; mended by what else is known of the image"
             yield Loss(fault.offset, 0, header.record, message, rules.BUFFER_HEADER.code)
         if header.raw is not None:
-            yield Loss(
-                0,
-                0,
-                header.record,
-                "reserved bits were set; cleared",
-                rules.RESERVED_HEADER_BITS.code,
-            )
-        for finding in self._capture.diagnostics:
+            message = "reserved bits were set; cleared"
+            yield Loss(0, 0, header.record, message, rules.RESERVED_HEADER_BITS.code)
+        found = Diagnostics(rules.RULES)
+        self.capture.report_regions(found)
+        for finding in found:
             if finding.code == rules.RECORDS_BEHIND_DATA_END.code:
                 yield Loss(0, 0, header.record, f"{finding.message}; corrected", finding.code)
-        self._writer.write(header.edited())
-
-    def _write_record(self, record: TraceRecord) -> Iterator[Loss]:
-        """Write a record, or the registrations that it lacks, if its buffer has the room."""
-        missing = self._walk.missing(record)
-        if not missing:
-            self._writer.write(record)
-            return
-        new = [self._walk.registration(one) for one in missing]
-        buffer = self._writer.buffer_at(record.offset)
-        need = sum(len(one.pack()) for one in new)
-        if need > self._room[buffer.name]:
-            self._room[buffer.name] += record.nbytes
-            _, message, code = missing[0].described("its buffer has no room; left out")
-            yield Loss(record.offset, record.nbytes, record.record, message, code)
-            return
-        self._room[buffer.name] -= need
-        buffer.changed = True
-        for one in new:
-            self._writer.write(one)
-        yield from self._walk.register(missing)
-
-    @functools.cached_property
-    def _room(self) -> dict[str, int]:
-        """Bytes of each buffer that the sound records leave, by its name."""
-        room = {buffer.name: buffer.size for buffer in self._writer.buffers}
-        for one in _Walk(self._capture, copies=True).run():
-            if isinstance(one, range):
-                room[self._writer.buffer_at(one.start).name] -= len(one)
-            elif isinstance(one, TraceRecord) and not isinstance(
-                one, Padding | Damaged | BufferHeader
-            ):
-                room[self._writer.buffer_at(one.offset).name] -= one.nbytes
-        return room
+        self.writer.write(header.edited())

@@ -175,7 +175,8 @@ class SelectedRecords:
         """Return of which events of a chunk thread and category are selected."""
         events = chunk.events
         is_wanted: Mask = self.is_wanted_thread[events.thread]
-        return is_wanted & self._is_wanted_category[events.category]
+        is_wanted &= self._is_wanted_category[events.category]
+        return is_wanted
 
     def _is_within(self, times: I64) -> Mask:
         """Return which times are in the stretch of time."""

@@ -7,15 +7,15 @@ calls are matched as in the tables.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import format as wire
-from fx_xray.format import FunctionKind
-from fx_xray.read.events import Events
+from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT, TYPED
+from fx_xray.read.events import Events, picked
 from fx_xray.read.views import Bools, Calls, Matched, whole_of
 from fxframework.errors import WriteRefusedError
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
@@ -49,11 +49,6 @@ __all__ = [
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
-ENTER, EXIT, TAIL_EXIT, ENTER_ARG = (int(kind) for kind in FunctionKind)
-ARGUMENT: Final = 4
-CUSTOM: Final = 5
-TYPED: Final = 6
-"""Kinds of events in ``Capture.events``; those of functions are in FunctionKind."""
 ENTRIES: Final = frozenset({ENTER, ENTER_ARG})
 """Kinds of events that begin a call."""
 ROWS: Final = 1 << 14
@@ -97,16 +92,13 @@ def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
     waiting_rows: Batch | None = None
     for events in whole.events():
         for start in range(0, events.kind.size, ROWS):
-            part = events._replace(
-                **{name: column[start : start + ROWS] for name, column in events._asdict().items()}
-            )
+            part = picked(events, slice(start, start + ROWS))
             is_argument = part.kind == ARGUMENT
             if not is_argument.any():
                 batch = _without_arguments(part, whole.payloads)
             else:
-                kept = {name: column[~is_argument] for name, column in part._asdict().items()}
-                batch = _without_arguments(part._replace(**kept), whole.payloads)
-                _give_arguments(part, is_argument, [batch, waiting_rows], dropped)
+                batch = _without_arguments(picked(part, ~is_argument), whole.payloads)
+                _give_arguments(part, is_argument, batch, waiting_rows, dropped)
             if len(batch):
                 if waiting_rows is not None:
                     yield waiting_rows
@@ -139,41 +131,24 @@ def _without_arguments(events: Events, payloads: NDArray[np.uint8]) -> Batch:
 
 
 def _give_arguments(
-    events: Events, chosen: Bools, batches: Sequence[Batch | None], dropped: Counter[str]
+    events: Events,
+    is_argument: Bools,
+    batch: Batch,
+    batch_before: Batch | None,
+    dropped: Counter[str],
 ) -> None:
-    """Give the chosen events, which are arguments, to their calls.
+    """Give arguments to their calls, which they follow directly.
 
-    The calls are in the first of the batches, which has all other events, or in a later one.
+    ``batch`` has all other events; the first arguments may be of the last event before it.
     """
-    places = np.cumsum(~chosen) - 1
-    for place, thread, value, size in zip(
-        places[chosen].tolist(),
-        events.thread[chosen].tolist(),
-        events.value[chosen].tolist(),
-        events.size[chosen].tolist(),
-        strict=True,
-    ):
-        if size < 0 or not _give(value, thread, place, batches):
-            dropped[PARENTLESS] += 1
-
-
-def _give(value: int, thread: int, place: int, batches: Sequence[Batch | None]) -> bool:
-    """Give an argument to the last call of its thread before a place. Return whether there is one.
-
-    It is nearly always the previous event; events of another thread with the same time may be
-    between.
-    """
-    for batch in batches:
-        if batch is None:
-            continue
-        at = min(place, len(batch) - 1)
-        while at >= 0 and not (batch.thread[at] == thread and batch.kind[at] < ARGUMENT):
-            at -= 1
-        if at >= 0:
-            batch.args.setdefault(at, []).append(value)
-            return True
-        place = ROWS
-    return False
+    is_own = is_argument & (events.size >= 0)
+    dropped[PARENTLESS] += int(np.count_nonzero(is_argument & ~is_own))
+    places = np.cumsum(~is_argument)[is_own] - 1
+    for place, value in zip(places.tolist(), events.value[is_own].tolist(), strict=True):
+        if place >= 0:
+            batch.args.setdefault(place, []).append(value)
+        elif batch_before is not None:
+            batch_before.args.setdefault(len(batch_before) - 1, []).append(value)
 
 
 def argument_members(
@@ -188,12 +163,15 @@ def argument_members(
     counts = np.zeros(len(batch), np.int64)
     counts[list(batch.args)] = [len(values) for values in batch.args.values()]
     counts = counts[places]
-    values = [each for place in places[counts > 0].tolist() for each in batch.args[place]]
+    with_arguments = places[counts > 0].tolist()
+    values = [value for place in with_arguments for value in batch.args[place]]
     stops = np.cumsum(counts)
     starts = stops - counts
-    names = [templates.text(name(at).encode()) for at in range(int(counts.max(initial=0)))]
+    most = int(counts.max(initial=0))
+    names = np.array([templates.text(name(number).encode()) for number in range(most)], np.int64)
+    argument_number = np.arange(len(values)) - np.repeat(starts, counts)
     templates.hold(
-        np.array(names, np.int64)[np.arange(len(values)) - np.repeat(starts, counts)],
+        names[argument_number],
         np.full(len(values), NATURAL),
         np.array(values, np.uint64).view(np.int64),
         np.full(len(values), templates.text(b"")),

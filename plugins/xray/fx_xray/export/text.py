@@ -44,8 +44,7 @@ from fxframework.model.strings import TextColumn
 I64 = NDArray[np.int64]
 CPUS: Final = 1 << 16
 KINDS: Final = 8
-"""More numbers of CPUs, and kinds of events, than there are."""
-"""Bits of a CPU beside a thread, and of a kind beside a function, in one key."""
+"""More than there are numbers of CPUs, and kinds of events: two numbers make one key."""
 LATE: Final = 1 << 62
 """Nanoseconds from which on sums may not fit."""
 DEEPEST: Final = 40

@@ -16,6 +16,7 @@ from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import (
     BASIC_FORM,
+    KIND_NAMES,
     OF_BUFFER,
     BasicFunction,
     CallArgument,
@@ -38,7 +39,6 @@ from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.wire.expressions import wrapped
-from fxframework.wire.records import Record
 
 if TYPE_CHECKING:
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
@@ -138,19 +138,12 @@ class RecordDecoder:
         return walk(view, header, found, self, mend=mend)
 
 
-class Kind(NamedTuple):
-    """A kind of records in a file."""
-
-    cls: type[Record]
-    timed: bool
-    """Whether they have a time."""
-
-
 class Frame(NamedTuple):
     """Where a record is, and what is known of it (``buffers.Frames``)."""
 
     begin: int
     end: int
+    kind: int
     fault: int
     block: int
     tsc: int
@@ -158,10 +151,10 @@ class Frame(NamedTuple):
 
 
 def listed(block: Frames) -> NDArray[np.int64]:
-    """Return the columns of ``Frame`` of all records of a block, int64 of shape (6, records)."""
+    """Return the columns of ``Frame`` of all records of a block, int64 of shape (7, records)."""
     begin, _ = expanded(block.begin, block.count)
     end = np.append(begin[1:], block.end[-1:])
-    rows = block.fault, block.block, block.tsc, block.is_called
+    rows = block.kind, block.fault, block.block, block.tsc, block.is_called
     return np.stack([begin, end, *(np.repeat(column, block.count) for column in rows)])
 
 
@@ -189,9 +182,12 @@ class Walk:
         self.frequency = decoder.cycle_frequency or header.cycle_frequency or wire.NS_PER_SECOND
         self.max_record = decoder.limits.max_record
         self.family = self.dialect.records.layout.family
-        self.kind_byte = int(self.dialect.basic and self.state.big)
-        """The byte of a record that says its kind."""
-        self.kinds: dict[int, Kind] = {}
+        self.classes = {
+            KIND_NAMES.index(cls.record): cls
+            for cls in self.family.members
+            if cls.layout.fits(self.known)
+        }
+        """The classes of records by their kinds, in the version of the file."""
         self.block = -1
         """The buffer of which registers are known."""
         self.call: Any = None
@@ -239,17 +235,6 @@ class Walk:
                 rule = RULES.numbered(number)
                 self.found.append(Found(rule, offset, rules.shown_value(rule, value)))
 
-    def kind_at(self, at: int) -> Kind:
-        """Return what is known of the kind of record at byte ``at``, which is sound."""
-        first_byte = self.view[at + self.kind_byte]
-        if first_byte not in self.kinds:
-            big = self.state.big
-            mirrored = self.state.mirrored
-            cls = self.family.choose(self.family.numbers(self.view, at, big, mirrored), self.known)
-            timed = any(field.name == "tsc" for field in cls.layout.fields)
-            self.kinds[first_byte] = Kind(cls, timed)
-        return self.kinds[first_byte]
-
     def damaged(self, at: int, end: int, fault: int) -> Damaged:
         """Return bytes as a damaged stretch."""
         code = RULES.numbered(fault).code
@@ -282,10 +267,10 @@ class BasicWalk(Walk):
 
     def record(self, frame: Frame) -> XrayRecord:
         """Return a record."""
-        begin, end, fault, _, _, called = frame
+        begin, end, kind, fault, _, _, called = frame
         if fault:
             return self.damaged(begin, end, fault)
-        cls, _ = self.kind_at(begin)
+        cls = self.classes[kind]
         record: Any = cls.unpack(self.view, begin, end, self.state)[0]
         if cls is BasicFunction:
             record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
@@ -308,7 +293,7 @@ class FdrWalk(Walk):
 
     def record(self, frame: Frame) -> XrayRecord:
         """Return a record."""
-        begin, end, fault, block, tsc, called = frame
+        begin, end, kind, fault, block, tsc, called = frame
         if block != self.block:
             self.block = block
             self.known.update(NO_BUFFER)
@@ -317,25 +302,24 @@ class FdrWalk(Walk):
         if fault and fault != rules.RECORD_TOO_LARGE:
             if fault != rules.UNKNOWN_METADATA:
                 return self.damaged(begin, end, fault)
-            kind = self.dialect.kind_of(self.view, begin)
+            _, number = self.family.numbers(self.view, begin, self.state.big, self.state.mirrored)
             raw = self.view[begin:end].tobytes()
-            return Unknown(offset=begin, nbytes=end - begin, type=kind, raw=raw)
-        cls, timed = self.kinds.get(self.view[begin]) or self.kind_at(begin)
+            return Unknown(offset=begin, nbytes=end - begin, type=number, raw=raw)
+        cls = self.classes[kind]
         record: Any
         record, cursor = cls.unpack(self.view, begin, len(self.view), self.state)
         if record.nbytes > end - begin:  # it was cut in half
             record.nbytes = end - begin
             record.tsc = tsc & U64_MAX
             cursor.sets[Now.BASE] = wrapped(record.tsc)
-        if timed:
-            if record.tsc is not None:
-                record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
-            if cls is Function:
-                self.call = record
-        elif cls is CallArgument:
+        if cls is CallArgument:
             record.thread = self.known[Now.THREAD]
             record.process = self.known[Now.PROCESS]
             self.argue(record, called)
+        elif getattr(record, "tsc", None) is not None:
+            record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
+        if cls is Function:
+            self.call = record
         self.known.update(cursor.sets)
         return self.damaged(begin, end, fault) if fault else cast("XrayRecord", record)
 
@@ -349,8 +333,4 @@ class FdrWalk(Walk):
 
 def is_zero(data: memoryview) -> bool:
     """Return whether all bytes are zero."""
-    piece_bytes = 1 << 16
-    return not any(
-        data[piece_start : piece_start + piece_bytes].tobytes().strip(b"\0")
-        for piece_start in range(0, len(data), piece_bytes)
-    )
+    return not np.frombuffer(data, np.uint8).any()

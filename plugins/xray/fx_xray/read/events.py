@@ -85,7 +85,8 @@ def backward(events: Events) -> NDArray[np.bool_]:
     calls = calls[np.argsort(events.thread[calls], kind="stable")]
     time = events.tsc[calls]
     thread = events.thread[calls]
-    out[calls[1:][(time[1:] < time[:-1]) & (thread[1:] == thread[:-1])]] = True
+    is_back = (time[1:] < time[:-1]) & (thread[1:] == thread[:-1])
+    out[calls[1:][is_back]] = True
     return out
 
 

@@ -59,8 +59,10 @@ U8 = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
 ROOM: Final = 1 << 16
 """Most records of a block."""
-LEAST: Final = 64
+LEAST: Final = 32
 """Records that are looked at together, at least."""
+CAREFUL: Final = 256
+"""Of fewer records that are looked at together, none is behind the limit."""
 SEARCHED: Final = 1 << 20
 """Bytes in which a buffer is looked for at once."""
 SPACE: Final = -1
@@ -80,6 +82,8 @@ class Records:
         self.numbers = FileNumbers(data)
         self.dialect = dialect
         self.version = dialect.defined
+        self.classes: dict[int, Any] = {}
+        """The classes of metadata records by kind, in the version of the file."""
         self.big = dialect.order == "big"
 
     def fields(self, record: Any, places: I64, *names: str) -> list[I64]:
@@ -92,7 +96,9 @@ class Records:
 
     def metadata(self, kind: int, places: I64, *names: str) -> list[I64]:
         """Return fields of metadata records of a kind, in the version of the file."""
-        return self.fields(class_of(kind, {Now.VERSION: self.version}), places, *names)
+        if kind not in self.classes:
+            self.classes[kind] = class_of(kind, {Now.VERSION: self.version})
+        return self.fields(self.classes[kind], places, *names)
 
 
 @cache
@@ -148,6 +154,19 @@ class Rows(NamedTuple):
     """Whether extents bound buffers, as of each row."""
 
 
+class RowPart(NamedTuple):
+    """Some of these rows, which were found together; only the first may close a buffer."""
+
+    begin: I64
+    end: I64
+    count: I64
+    kind: U8
+    fault: int
+    closes: bool
+    is_cut_off: bool
+    by_extents: bool
+
+
 class Found(NamedTuple):
     """A finding of the policy: the byte whose record is being looked at, and the finding."""
 
@@ -181,6 +200,7 @@ class FdrPolicy:
         self.size = int(records.data.size)
         self.frames = fdr_frames(records)
         self.kinds = kinds_by_byte(records.dialect)
+        self.extent_place = place(BufferExtents, "bytes")
         self.first_extents = records.dialect.first_byte(BUFFER_EXTENTS)
         self.first_new_buffer = records.dialect.first_byte(NEW_BUFFER)
         self.at = HEADER_BYTES
@@ -202,7 +222,7 @@ class FdrPolicy:
         self.is_open = False
         """Whether a buffer of version 1 has begun."""
         self.found: list[Found] = []
-        self.parts: list[tuple[Any, ...]] = []
+        self.parts: list[RowPart] = []
         self.state = self.limits()
         self.states: list[Limits] = []
         """The limits before each of the parts."""
@@ -233,7 +253,7 @@ class FdrPolicy:
                 records += 1
                 continue
             records_read, is_stopped = 0, True
-            if self.by_extents or self.at < self.limit:
+            if self.looks_beyond or self.at < self.limit:
                 records_read, is_stopped = self.read(max(1, most - records))
                 records += records_read
                 self.state = self.limits()
@@ -247,44 +267,56 @@ class FdrPolicy:
                 records += not undecided
         return self.joined()
 
+    @property
+    def looks_beyond(self) -> bool:
+        """Whether records behind the limit are looked at, too.
+
+        Where buffers follow one another as their extents say, many are read at once; near damage
+        it is cheaper to read one, and with nothing that bounds records, there is only one.
+        """
+        return self.by_extents and self.bounded and self.ahead >= CAREFUL
+
     def read(self, most: int) -> tuple[int, bool]:
         """Add the next sound records, and invalid ones; return how many, and what ends them.
 
         That is whether the policy has to decide on the next record.
         """
-        # Where buffers follow one another as their extents say, many are read at once.
         frames = self.frames
-        frames.total = self.size if self.by_extents else self.limit
-        asked = min(most, self.ahead)
-        count, why = frames.read(self.at, asked, frames.total)
+        looks_beyond = self.looks_beyond
+        frames.total = self.size if looks_beyond else self.limit
+        count, why = frames.read(self.at, min(most, self.ahead), frames.total)
         begin = frames.places[:count].copy()
         end = begin + frames.sizes[:count]
         kind = self.kinds[frames.entries[:count]]
         sound_count = count
-        if self.by_extents:
+        limits = np.array([self.limit])
+        if looks_beyond:
             sound_count, limits = self.within_limits(begin, end, kind)
+        elif self.by_extents:
+            sound_count = self.before_questions(end, kind)
         is_stopped = sound_count < count or why == ASKS
         self.ahead = min(ROOM, 2 * self.ahead) if sound_count == count else LEAST + 2 * sound_count
+        if sound_count == 0:
+            return 0, is_stopped
         kind = kind[:sound_count]
-        is_invalid = self.invalid_functions(begin[:sound_count], kind)
-        kind[is_invalid] = DAMAGED
-        is_invalid |= kind == UNKNOWN
-        garbage_count = self.count_garbage(is_invalid)
+        has_functions = bool((kind == FUNCTION).any())
+        if has_functions:
+            self.mark_invalid(begin[:sound_count], kind)
+        garbage_count = self.count_garbage(kind >= UNKNOWN)
         if garbage_count < sound_count:
             is_stopped = False
             kind = kind[:garbage_count]
-        if not kind.size:
-            return 0, is_stopped
-        if self.by_extents:
+        if looks_beyond:
             passed = np.count_nonzero(kind == BUFFER_EXTENTS)
             if passed:
                 self.limit = self.reach = int(limits[passed])
         self.at = int(end[kind.size - 1])
         self.is_open |= bool((kind <= FUNCTION).any())
-        # Functions that follow one another are one row.
-        is_function = kind == FUNCTION
-        goes_on = np.append(False, is_function[1:] & is_function[:-1])
-        first = np.flatnonzero(~goes_on)
+        first = np.arange(kind.size)
+        if has_functions:  # those that follow one another are one row
+            is_function = kind == FUNCTION
+            goes_on = np.append(False, is_function[1:] & is_function[:-1])
+            first = np.flatnonzero(~goes_on)
         behind = np.append(first[1:], kind.size)
         self.add(begin[first], end[behind - 1], behind - first, kind[first])
         return kind.size, is_stopped
@@ -305,25 +337,28 @@ class FdrPolicy:
         if right_count < extents.size:
             count = int(extents[right_count])
         count = min(count, int(np.searchsorted(end, limits[right_count], side="right")))
-        if self.reach < self.limit:
-            is_asking = IS_EVENT[kind[:count]] & (end[:count] > self.reach)
-            is_asking &= begin[:count] < self.limit
-            if is_asking.any():
-                count = int(is_asking.argmax())
         return count, limits
 
-    def invalid_functions(self, begin: I64, kind: U8) -> Bools:
-        """Return which records are those of functions, of a kind that there is not."""
-        # In a number of few bits, all records have some kind.
+    def before_questions(self, end: I64, kind: U8) -> int:
+        """Return how many records of a buffer come before one that the policy decides on.
+
+        That is one of extents, or an event that nothing bounds.
+        """
+        is_asking = kind == BUFFER_EXTENTS
+        if self.reach < self.limit:
+            is_asking |= IS_EVENT[kind] & (end > self.reach)
+        return int(is_asking.argmax()) if is_asking.any() else kind.size
+
+    def mark_invalid(self, begin: I64, kind: U8) -> None:
+        """Let functions be DAMAGED whose own kind is one that there is not."""
+        # The others are read as such, too, which is cheaper than to pick.
         (function_kind,) = self.records.fields(Function, begin, "kind")
-        is_invalid: Bools = (kind == FUNCTION) & (function_kind > ENTER_ARG)
-        return is_invalid
+        kind[(kind == FUNCTION) & (function_kind > ENTER_ARG)] = DAMAGED
 
     def count_garbage(self, is_invalid: Bools) -> int:
         """Return how many records there are up to the last one of a run of garbage, if one is."""
         if not is_invalid.any():
-            if is_invalid.size:
-                self.unsound = 0
+            self.unsound = 0
             return int(is_invalid.size)
         last_valid = latest(~is_invalid)
         run = np.arange(is_invalid.size) - last_valid
@@ -345,40 +380,42 @@ class FdrPolicy:
         return True
 
     def add(
-        self, begin: Any, end: Any, count: Any, kind: U8, fault: int = 0, *, cut_off: bool = False
+        self, begin: I64, end: I64, count: I64, kind: U8, fault: int = 0, *, cut_off: bool = False
     ) -> None:
-        """Add rows."""
-        closes = self.closing
-        self.closing = False
-        begin, end, count = (np.array(column, np.int64, ndmin=1) for column in (begin, end, count))
+        """Add rows, at least one."""
         self.states.append(self.state)
-        self.parts.append((begin, end, count, kind, fault, closes, cut_off, self.by_extents))
+        part = RowPart(begin, end, count, kind, fault, self.closing, cut_off, self.by_extents)
+        self.parts.append(part)
+        self.closing = False
 
     def add_one(self, end: int, kind: int, fault: int = 0, *, cut_off: bool = False) -> None:
         """Add the row that ends at a byte, and go on there."""
-        self.add(self.at, end, 1, np.array([kind], np.uint8), fault, cut_off=cut_off)
+        begin, end_of_row, count = np.array([[self.at], [end], [1]])
+        kinds = np.array([kind], np.uint8)
+        self.add(begin, end_of_row, count, kinds, fault, cut_off=cut_off)
         self.at = end
         if not fault or fault == SPACE:
             self.unsound = 0
 
     def joined(self) -> Rows:
         """Return the rows that were added."""
-        row_parts = self.parts or [(*np.zeros((3, 0), np.int64), np.zeros(0, np.uint8), 0, 0, 0, 0)]
-        begin, end, count, kind = (
-            np.concatenate([row_part[n] for row_part in row_parts]) for n in range(4)
+        nothing = np.zeros(0, np.int64)
+        kinds = np.zeros(0, np.uint8)
+        parts = self.parts or [RowPart(nothing, nothing, nothing, kinds, 0, False, False, False)]
+        begin, end, count = (
+            np.concatenate(columns) for columns in list(zip(*parts, strict=True))[:3]
         )
-        sizes = np.array([row_part[0].size for row_part in row_parts])
-        faults = np.repeat(np.array([row_part[4] for row_part in row_parts], np.int64), sizes)
+        kind = np.concatenate([part.kind for part in parts])
+        sizes = np.array([part.begin.size for part in parts])
+        faults = np.repeat(np.array([part.fault for part in parts]), sizes)
         faults[kind == UNKNOWN] = int(rules.UNKNOWN_METADATA)
         faults[(kind == DAMAGED) & (faults == 0)] = int(rules.BAD_FUNCTION)
-        cut_off, by_extents = (
-            np.repeat(np.array([bool(row_part[n]) for row_part in row_parts]), sizes)
-            for n in (6, 7)
-        )
+        is_cut_off = np.repeat(np.array([part.is_cut_off for part in parts]), sizes)
+        by_extents = np.repeat(np.array([part.by_extents for part in parts]), sizes)
         closes = np.zeros(begin.size, np.bool_)
-        closing = [row_part[5] and row_part[0].size > 0 for row_part in row_parts]
-        closes[(np.cumsum(sizes) - sizes)[closing]] = True
-        return Rows(begin, end, count, kind, faults, closes, cut_off, by_extents)
+        part_begins = np.cumsum(sizes) - sizes
+        closes[part_begins[[part.closes for part in parts]]] = True
+        return Rows(begin, end, count, kind, faults, closes, is_cut_off, by_extents)
 
     def note(self, rule: Rule, value: int = 0) -> None:
         """Report a finding about the record at hand."""
@@ -404,7 +441,7 @@ class FdrPolicy:
 
     def extent(self, at: int) -> int:
         """Return the bytes that extents at a place say; they have no sign."""
-        return place(BufferExtents, "bytes").get(self.data.data, at, self.records.big)
+        return self.extent_place.get(self.data.data, at, self.records.big)
 
     def next_extents(self, at: int) -> int:
         """Return where the next buffer begins that is valid; the end of the file if none does."""
@@ -612,12 +649,12 @@ class FdrPolicy:
 
     def go_back(self, rows: Rows, row: int, at: int) -> None:
         """Go on at a byte within a sound row of those that were gathered last."""
-        sizes = np.cumsum([part_number[0].size for part_number in self.parts])
+        sizes = np.cumsum([part.begin.size for part in self.parts])
         part_number = int(np.searchsorted(sizes, row, side="right"))
         state = self.states[part_number]
         self.limit, self.bounded, self.by_extents, self.page, self.padded = state
         # Within a part, extents that bound a buffer may have come before the row.
-        first_row = int(sizes[part_number]) - self.parts[part_number][0].size
+        first_row = int(sizes[part_number]) - self.parts[part_number].begin.size
         extents = np.flatnonzero(rows.kind[first_row : row + 1] == BUFFER_EXTENTS)
         if extents.size:
             self.limit = self.sound_end(int(rows.begin[first_row + extents[-1]]))

@@ -31,13 +31,14 @@ from fx_xray.format import (
 )
 from fx_xray.read.basic import THREADS, BasicFrames
 from fx_xray.read.buffers import FdrFrames
-from fx_xray.read.columns import order_of
+from fx_xray.read.columns import latest, order_of
 from fx_xray.read.events import Events, backward, merged_order, picked
 from fx_xray.read.frames import Records
 from fx_xray.read.timeline import BasicThreads, FdrThreads, ThreadRows, Threads, in_time
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.kernels.sorting import begins_of_runs
+from fxframework.wire.expressions import wrapped
 from fxframework.wire.findings import Findings
 
 __all__ = ["AT_ONCE", "BasicLog", "FdrLog", "GivenLog", "Log"]
@@ -112,11 +113,9 @@ class GivenLog(Log):
         self.calls = int(events.kind.size)
         self.nbytes = 32 * self.calls
         order = merged_order(events)
-        columns: dict[str, Any] = {name: column[order] for name, column in events._asdict().items()}
-        in_order = Events(**columns)
-        self._events = in_order._replace(
-            kind=in_order.kind | np.where(backward(in_order), np.uint8(BACK), np.uint8(0))
-        )
+        in_order = picked(events, order)
+        in_order.kind[backward(in_order)] |= BACK
+        self._events = in_order
 
     def chunks(self) -> Iterator[Events]:
         """Yield all events, some thousands at once."""
@@ -241,8 +240,9 @@ class FdrLog(_FileLog):
         is_timeless = flags & TIMELESS != 0
         base = tsc.copy()
         for block in np.flatnonzero(flags & (TIMELESS | EARLY)).tolist():
-            wall = (int(seconds[block]) * 1_000_000 + int(micros[block])) * frequency // 1_000_000
-            base[block] = np.uint64(max(wall, 0) & (1 << 64) - 1).view(np.int64)
+            wall_micros = int(seconds[block]) * 1_000_000 + int(micros[block])
+            wall_ticks = max(wall_micros * frequency // 1_000_000, 0)
+            base[block] = wrapped(wall_ticks)
         self.buffers = {
             "offset": start,
             "thread": thread,
@@ -296,11 +296,10 @@ def _places(thread: NDArray[np.int32], walled: Any, seconds: I64, micros: I64) -
         return np.zeros(0, np.int64)
     order = np.argsort(thread, kind="stable")
     # A buffer without a wall time stays behind the one before it of its thread.
-    latest = np.where(walled[order], np.arange(order.size), -1)
-    latest = np.maximum.accumulate(latest)
+    last_walled = latest(walled[order])
     starts = np.searchsorted(thread[order], thread[order])
-    has_wall_time = latest >= starts
-    wall_source = order[np.where(has_wall_time, latest, 0)]
+    has_wall_time = last_walled >= starts
+    wall_source = order[np.where(has_wall_time, last_walled, 0)]
     wall_seconds = np.where(has_wall_time, seconds[wall_source], np.iinfo(np.int64).min)
     wall_micros = np.where(has_wall_time, micros[wall_source], 0)
     reading_order = order[np.lexsort((wall_micros, wall_seconds, thread[order]))]

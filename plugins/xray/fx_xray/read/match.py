@@ -16,13 +16,11 @@ from fx_xray.read.columns import distinct
 from fx_xray.read.events import EVENT, Events
 from fx_xray.read.log import Log
 from fx_xray.rules import RULES, TIME_BACK, TOO_DEEP, UNMATCHED_EXIT, UNWOUND_CALL
-from fxframework.errors import Rule
 from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.temporary import TemporaryFile, reserve
 from fxframework.kernels.nesting import BEGIN, END, OTHER, Nesting
-from fxframework.kit.scanned import FINDING_FIELDS
-from fxframework.wire.findings import Findings
+from fxframework.wire.findings import Findings, FoundAt
 
 __all__ = ["WHAT", "Matcher", "Rows", "Spans"]
 
@@ -93,7 +91,7 @@ class Matcher:
         if spans is None:
             spans = Spans(_spilled(log.calls, np.int64), _spilled(log.calls, np.uint8))
         self.spans = spans
-        self.nesting = Nesting(max(log.pids.size, 1))
+        self.nesting = Nesting(max(log.pids.size, 1), values=2)
         self._max_depth = limits.max_depth or 1 << 62
         self._last = LastCall()
         self.counted = {"slices": 0, "instants": 0, "args": 0}
@@ -113,16 +111,9 @@ class Matcher:
         columns["value"] = events.value.view(np.int64)
         kind = columns["kind"] & np.uint8(BACK - 1)
         nesting_kinds = WHAT[kind]
-        marks = np.zeros(kind.size, np.uint8)
         nesting = self.nesting
-        nesting.nest(
-            nesting_kinds,
-            columns["thread"],
-            columns["function"],
-            columns["tsc"],
-            columns["offset"],
-            marks,
-        )
+        times_and_offsets = np.stack((columns["tsc"], columns["offset"]), axis=1)
+        nesting.nest(nesting_kinds, columns["thread"], columns["function"], times_and_offsets)
         begin_rows = np.flatnonzero(nesting_kinds == BEGIN)
         is_unmatched = (nesting_kinds == END) & (nesting.closes < 0)
         if not self._again:
@@ -180,11 +171,11 @@ class Matcher:
         self.spans.exit[first_row : first_row + begun] = 0
         end_rows = np.flatnonzero(nesting.closes >= 0)
         rows = nesting.closes[end_rows]
-        self.spans.ticks[rows] = np.maximum(time[end_rows] - nesting.times[end_rows], 0)
+        self.spans.ticks[rows] = np.maximum(time[end_rows] - nesting.values[end_rows, 0], 0)
         self.spans.exit[rows] = kind[end_rows]
         unwound = nesting.unwound
         if unwound.size:
-            exits, rows, _, entered, *_ = unwound.T
+            exits, rows, _, _, entered, _ = unwound.T
             self.spans.ticks[rows] = np.maximum(time[exits] - entered, 0)
             self.spans.exit[rows] = UNWOUND
 
@@ -210,43 +201,21 @@ class Matcher:
         """Report what is wrong with these events, in their order."""
         nesting = self.nesting
         offset = columns["offset"]
-        found_notes: list[I64] = []
-        events: list[I64] = []
-
-        unlisted: list[tuple[int, int]] = []
-
-        def report(rule: Rule, places: I64, offsets: I64, values: NDArray[Any]) -> None:
-            if places.size:
-                # Of millions only the first ones are listed: the others are not put together.
-                most_listed = self.notes.left_of(int(rule))
-                unlisted.append((int(rule), max(0, places.size - most_listed)))
-                notes = np.empty((min(places.size, most_listed), FINDING_FIELDS), np.int64)
-                notes[:, 0] = int(rule)
-                notes[:, 2] = -1
-                notes[:, 1] = offsets[:most_listed]
-                notes[:, 3] = values[:most_listed]
-                found_notes.append(notes)
-                events.append(places[:most_listed])
-
         rows_back = np.flatnonzero(columns["kind"] >= BACK)
-        report(TIME_BACK, rows_back, offset[rows_back], np.broadcast_to(0, rows_back.shape))
+        found = [FoundAt(int(TIME_BACK), rows_back, offset[rows_back])]
         if self._max_depth < nesting.rows:
             is_begin = WHAT[columns["kind"] & np.uint8(BACK - 1)] == BEGIN
             deep_rows = np.flatnonzero(is_begin & (nesting.depths > self._max_depth))
-            report(TOO_DEEP, deep_rows, offset[deep_rows], nesting.depths[deep_rows])
+            depths = nesting.depths[deep_rows]
+            found.append(FoundAt(int(TOO_DEEP), deep_rows, offset[deep_rows], depths))
         unwound = nesting.unwound
         self.unwound += len(unwound)
-        if unwound.size:
-            places = unwound[:, 0]
-            report(UNWOUND_CALL, places, unwound[:, 4], np.broadcast_to(0, places.shape))
+        found.append(FoundAt(int(UNWOUND_CALL), unwound[:, 0], unwound[:, -1]))
         unmatched = np.flatnonzero(is_unmatched)
         self.unmatched_exits += unmatched.size
-        report(UNMATCHED_EXIT, unmatched, offset[unmatched], columns["function"][unmatched])
-        if found_notes:
-            order = np.argsort(np.concatenate(events), kind="stable")
-            self.notes.add(np.concatenate(found_notes)[order])
-        for rule, count in unlisted:
-            self.notes.count(rule, count)
+        functions = columns["function"][unmatched]
+        found.append(FoundAt(int(UNMATCHED_EXIT), unmatched, offset[unmatched], functions))
+        self.notes.add_found(found)
 
     # --- Arguments --------------------------------------------------------------------------------
 
@@ -320,7 +289,7 @@ class Matcher:
         These are function ids, ascending, and how many entries each has; and the byte offsets of
         the entries of the calls that are open, ascending.
         """
-        offsets = np.sort(self.nesting.open_places())
+        offsets = np.sort(self.nesting.open_values()[:, 1])
         self.nesting = Nesting(0)
         ids = np.flatnonzero(self._calls)
         far, far_counts = np.unique(

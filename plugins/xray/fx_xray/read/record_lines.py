@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import rules
-from fx_xray.format import HEADER_BYTES, Dialect, FileHeader
+from fx_xray.format import HEADER_BYTES, KIND_NAMES, Dialect, FileHeader
 from fx_xray.read.decoder import NO_BUFFER, Frame, RecordDecoder, listed
 from fx_xray.read.decoder import Walk as RecordWalk
 from fxframework.io.limits import Limits
@@ -32,7 +32,7 @@ from fxframework.wire.state import Change
 __all__ = ["lines_of"]
 
 I64 = NDArray[np.int64]
-BEGIN, END, FAULT, BLOCK, TSC, CALLED, BEGINS_BUFFER = range(7)
+BEGIN, END, KIND, FAULT, BLOCK, TSC, CALLED, BEGINS_BUFFER = range(8)
 """What is listed of each record: a ``Frame``, and one more."""
 ASKS = 2
 """Why a run ends: an object tells what becomes of the next record (``kernels/frames.pyx``)."""
@@ -96,8 +96,7 @@ class XrayFrames(ListedFrames):
     def __init__(self, format: Format, walk: RecordWalk) -> None:
         super().__init__(big=walk.state.big)
         self.walk = walk
-        self.data = np.frombuffer(walk.view, np.uint8)
-        self.entry_of, self.size_of = kinds_by_byte(format, walk)
+        self.entry_of, self.size_of = entries_by_kind(format)
         self.blocks = walk.frames.blocks(ROOM)
         self.listed = np.zeros((BEGINS_BUFFER + 1, 0), np.int64)
         """Columns of the records that were listed last, from ``BEGIN`` on."""
@@ -108,9 +107,7 @@ class XrayFrames(ListedFrames):
         """Let listed rows be those that were read; return how many, and why they end."""
         faults = self.listed[FAULT, rows]
         self.begins_buffer = self.listed[BEGINS_BUFFER, rows]
-        # A stretch that is not a record may be too short for the byte that says the kind.
-        kind_places = np.minimum(self.places + self.walk.kind_byte, self.data.size - 1)
-        kinds = self.data[kind_places]
+        kinds = self.listed[KIND, rows]
         is_sound = faults == 0
         self.entries = np.where(is_sound, self.entry_of[kinds], BAD_SIZE)
         # The time of a record that was cut in half, only the walk knows.
@@ -166,20 +163,15 @@ class SingleRecords:
         return self.walk.record(self.frames.frame(self.frames.row_of(place)))
 
 
-def kinds_by_byte(format: Format, walk: RecordWalk) -> tuple[I64, I64]:
-    """Return entry and size of the kinds of sound records, by the byte that says the kind.
+def entries_by_kind(format: Format) -> tuple[I64, I64]:
+    """Return entry and size of sound records by kind, both of shape (kinds,).
 
-    Both have the shape (256,); the size is 0 where it differs.
+    The size is 0 where it differs.
     """
-    entries = np.full(256, BAD_SIZE)
-    sizes = np.zeros(256, np.int64)
-    kinds = kinds_of(format)
-    head = bytearray(2)
-    for number in range(256):
-        head[walk.kind_byte] = number
-        kinds_found = walk.family.numbers(memoryview(head), 0, walk.state.big, walk.state.mirrored)
-        for entry, (*kind, cls) in enumerate(kinds):
-            if all(wanted in (-1, given) for wanted, given in zip(kind, kinds_found, strict=False)):
-                entries[number] = entry
-                sizes[number] = cls.layout.fixed
+    entries = np.full(len(KIND_NAMES), BAD_SIZE)
+    sizes = np.zeros(len(KIND_NAMES), np.int64)
+    for entry, (*_, cls) in enumerate(kinds_of(format)):
+        kind = KIND_NAMES.index(cls.record)
+        entries[kind] = entry
+        sizes[kind] = cls.layout.fixed
     return entries, sizes

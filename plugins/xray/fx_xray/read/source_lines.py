@@ -96,7 +96,7 @@ def _dwarf_of(data: NDArray[np.uint8]) -> Any:
     """Return the debug information of a program; None where there is none."""
     from elftools.elf.elffile import ELFFile
 
-    from fx_xray.read.elf_stream import Stream
+    from fx_xray.read.elf import Stream
 
     elf = ELFFile(Stream(data))
     if not elf.has_dwarf_info(strict=True):

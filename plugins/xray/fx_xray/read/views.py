@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, CUSTOM
 from fx_xray.read.capture import EventCapture
+from fx_xray.read.columns import latest
 from fx_xray.read.events import Events, picked
 from fx_xray.read.match import WHAT
 from fxframework.kernels.nesting import BEGIN, END, NO_STACKS, Nesting
@@ -64,7 +65,7 @@ class Calls:
     def __init__(self, capture: Capture, *, stacks: bool = True) -> None:
         threads = len(whole_of(capture).event_threads()[0])
         deepest = capture.request.limits.max_depth if stacks else NO_STACKS
-        self.nesting = Nesting(threads, deepest)
+        self.nesting = Nesting(threads, deepest, values=2)
         self.unmatched = 0
         """Number of shown exits without a call."""
         self._calls = 0
@@ -76,8 +77,8 @@ class Calls:
         if isinstance(capture, View):
             self._kept = capture.rows_kept("slices"), capture.rows_kept("instants")
             self._skipped = capture.skipped
-        self._last_shown = np.zeros(threads, np.bool_)
-        """Whether the last call, or exit without one, of each thread is shown."""
+        self._last_shown = False
+        """Whether the last call, or exit without one, is shown."""
 
     @property
     def stacks(self) -> Iterator[tuple[int, int, int]]:
@@ -102,15 +103,14 @@ class Calls:
         if self._kept is not None:
             shown[begin_rows] = self._kept[0].among(self._calls, begin_rows.size)
         ticks = np.ascontiguousarray(batch.tsc).view(np.int64)
-        nesting.nest(
-            nesting_kinds, batch.thread, batch.function, ticks, batch.offset, shown.view(np.uint8)
-        )
+        ticks_and_shown = np.stack((ticks, shown), axis=1)
+        nesting.nest(nesting_kinds, batch.thread, batch.function, ticks_and_shown)
         is_exit = nesting_kinds == END
         ended = is_exit & (nesting.closes >= 0)
         is_unmatched = is_exit & ~ended
         instant_rows = np.flatnonzero(is_unmatched | (kind >= CUSTOM))
         if self._kept is not None:
-            shown[ended] = nesting.marks[ended]
+            shown[ended] = nesting.values[ended, 1] != 0
             shown[instant_rows] = self._kept[1].among(self._instants, instant_rows.size)
         depths = nesting.depths
         if self._skipped is not None:
@@ -123,32 +123,25 @@ class Calls:
         self._instants += instant_rows.size
         self._show_arguments(batch, shown)
         self.unmatched += int(np.count_nonzero(is_unmatched & shown))
-        entered = np.where(ended, nesting.times, 0).view(np.uint64)
-        place, _, function, _, _, stack, mark = nesting.unwound.T
-        inner = {"place": place, "function": function, "stack": stack, "shown": mark}
+        entered = nesting.values[:, 0].view(np.uint64)
+        place, _, function, stack, _, is_shown = nesting.unwound.T
+        inner = {"place": place, "function": function, "stack": stack, "shown": is_shown}
         return Matched(depths, entered, ended, nesting.stacks, shown, inner)
 
     def _show_arguments(self, batch: Any, shown: Bools) -> None:
-        """Show arguments with the calls that they belong to, which are before them."""
+        """Show arguments with the calls, or exits without one, that they follow directly."""
         if not hasattr(batch, "size"):
             return
         arguments = np.flatnonzero(batch.kind == ARGUMENT)
+        has_call = batch.size[arguments] >= 0
         if self._kept is None:
-            shown[arguments] = batch.size[arguments] >= 0
+            shown[arguments] = has_call
             return
-        calls = np.flatnonzero(batch.kind < ARGUMENT)
-        events = np.concatenate([calls, arguments])
-        # In the order of threads, the last call before each argument is the one before it.
-        events = events[np.lexsort((events, batch.thread[events]))]
-        thread = batch.thread[events]
-        is_call = batch.kind[events] < ARGUMENT
-        call = np.maximum.accumulate(np.where(is_call, np.arange(events.size), -1))
-        has_call = (call >= 0) & (thread[call] == thread)
-        of_call = np.where(has_call, shown[events[call]], self._last_shown[thread])
-        argument_rows = events[~is_call]
-        shown[argument_rows] = of_call[~is_call] & (batch.size[argument_rows] >= 0)
-        is_last = thread != np.append(thread[1:], -1)
-        self._last_shown[thread[is_last]] = of_call[is_last]
+        call = latest(batch.kind < ARGUMENT)
+        of_call = np.where(call >= 0, shown[call], self._last_shown)
+        shown[arguments] = of_call[arguments] & has_call
+        if of_call.size:
+            self._last_shown = bool(of_call[-1])
 
 
 # --- Events --------------------------------------------------------------------------------------

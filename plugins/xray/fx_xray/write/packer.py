@@ -212,9 +212,9 @@ class RecorderPacker(Packer):
         """By thread: the greatest time at which one of its buffers begins, biased."""
         self.rank = np.zeros(0, np.int64)
         """By thread: the number of its first full buffer, of all such."""
-        self.custom, self.typed = (
-            class_of(kind, {Now.VERSION: header.version}) for kind in (CUSTOM_EVENT, TYPED_EVENT)
-        )
+        registers = {Now.VERSION: header.version}
+        self.custom = class_of(CUSTOM_EVENT, registers)
+        self.typed = class_of(TYPED_EVENT, registers)
 
     def add_threads(self, processes: I64, numbers: I64) -> None:
         """Add threads, each without a buffer."""
@@ -268,7 +268,8 @@ class RecorderPacker(Packer):
         # A full buffer is written when a row ends it.
         full = full[np.argsort(rows.number[buffers.ended_by[full]], kind="stable")]
         thread = rows.thread[buffers.first]
-        np.minimum.at(self.rank, thread[full], self.full_buffers + np.arange(full.size))
+        numbers = self.full_buffers + np.arange(full.size)
+        np.minimum.at(self.rank, thread[full], numbers)
         self.full_buffers += full.size
         output = _Output(self, rows, payloads, buffers, walls)
         output.write(full)
@@ -325,7 +326,8 @@ class RecorderPacker(Packer):
     def _leave_out(self, rows: Rows, name: str, is_left_out: Bools) -> None:
         """Count rows that are not written, in the order in which they came."""
         lost = np.flatnonzero(is_left_out)
-        self.leave_out(rows.take(lost[np.argsort(rows.number[lost], kind="stable")]), name)
+        in_order = lost[np.argsort(rows.number[lost], kind="stable")]
+        self.leave_out(rows.take(in_order), name)
 
     def _count_cpus(self, rows: Rows, is_unknown: Bools) -> None:
         """Count CPUs of events that the version cannot hold, and unknown ones where it has to."""
@@ -398,12 +400,13 @@ class _Output:
         if form.version < EXTENTS_VERSION:
             sizes = np.full(order.size, form.size)
         ends = np.cumsum(sizes)
-        piece_bounds = np.searchsorted(ends, np.arange(OUT, ends[-1] if ends.size else 0, OUT))
-        for numbers in np.split(np.arange(order.size), np.unique(piece_bounds)):
+        piece_ends = np.arange(OUT, int(ends[-1]) if ends.size else 0, OUT)
+        piece_bounds = np.unique(np.searchsorted(ends, piece_ends))
+        for numbers in np.split(np.arange(order.size), piece_bounds):
             if numbers.size:
-                begins = ends[numbers] - sizes[numbers]
-                out = np.zeros(int(ends[numbers[-1]] - begins[0]), np.uint8)
-                self._put_buffers(out, begins - begins[0], order[numbers])
+                begins = np.cumsum(sizes[numbers]) - sizes[numbers]
+                out = np.zeros(int(sizes[numbers].sum()), np.uint8)
+                self._put_buffers(out, begins, order[numbers])
                 self.packer.sink.write(out.data)
 
     def _put_buffers(self, out: U8, begins: I64, numbers: I64) -> None:
