@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fxframework.testing.checkup import checkup
 from fxframework.testing.contracts import repetition
 
 from .commands import BLOCK, Block, follow
