@@ -237,7 +237,7 @@ DECLARE_OR_WRITE = {
     },
     "xray": {
         "format.py", "sample.py", "write/basic_recorder.py", "write/flight_recorder.py",
-        "read/instr_map.py", "read/macho.py",
+        "read/elf.py", "read/macho.py",
     },
 }  # fmt: skip
 """Modules of a plugin that say where bits lie, those that make words of values, and those that read

@@ -59,9 +59,9 @@ def test_growth_is_fitted() -> None:
 
 
 def test_shapes_are_those_of_every_format_and_its_own() -> None:
-    rows = list(measuring.shapes(default_host(), readers("xray"), SMALL, 1))
+    rows = list(measuring.shapes(default_host(), readers("log"), SMALL, 1))
     assert [row.case for row in rows][:2] == ["typical", "every 100th record damaged"]
-    assert set(own_shapes("xray")) < {row.case for row in rows}
+    assert set(own_shapes("log")) < {row.case for row in rows}
     assert all(row.figures["/copy"] > 0 and row.figures["/size"] > 0 for row in rows)
     assert rows[1].figures["findings"] > rows[0].figures["findings"]
 

@@ -6,6 +6,7 @@ from fxframework.host import default_host
 from fxframework.testing.checkup import contracts_of, run_contract
 
 from ..cases import cases
+from ..properties import EXAMPLES
 
 WITHOUT = {
     "capture.decode", "capture.expect", "capture.export", "golden.compare",
@@ -19,7 +20,7 @@ WITHOUT = {
 def test_contracts_are_kept(plugin: str) -> None:
     contracts = [
         contract
-        for contract in contracts_of(default_host(), plugin)
+        for contract in contracts_of(default_host(), plugin, examples=EXAMPLES)
         if hasattr(contract, "scenarios")
     ]
     assert contracts

@@ -97,7 +97,8 @@ def moved(comparison: Any) -> list[tuple[str, Sequence[Move], Shown]]:
 
 def sums_up(comparison: Any) -> str:
     """Return the numbers of names of each verdict."""
-    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in comparison.verdicts.items())
+    verdicts = comparison.verdicts.items()
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts)
     threshold = f"{comparison.threshold:.0%}"
     in_all = f"{comparison.change:+.1%} in all"
     if counts:
@@ -116,7 +117,8 @@ def cause_text(cause: Cause) -> str:
 
 
 def _runs_of(side: Side) -> str:
-    names = ", ".join(printable(run.name) for run in side.runs[:2])
+    first_runs = side.runs[:2]
+    names = ", ".join(printable(run.name) for run in first_runs)
     if len(side.runs) > 2:
         return f"{names}, … ({len(side.runs)} runs)"
     return names
@@ -132,7 +134,8 @@ def _causes(comparison: Any, most_rows: int, width: int) -> Iterator[StyledLine]
     for cause in comparison.explained[:most_rows]:
         change = brief(cause.change_ns, sign=True)
         path = printable(" > ".join(cause.path))
-        rows.append([change, _percent(cause.share), cause_text(cause), path])
+        share = _percent(cause.share)
+        rows.append([change, share, cause_text(cause), path])
     styles = [HEAD] + [PLAIN] * (len(rows) - 1)
     yield from _table(rows, [True, True, False, False], styles, width)
     if comparison.counts_waits_twice:
@@ -165,14 +168,18 @@ def _calls(comparison: Any, top: int, width: int) -> Iterator[StyledLine]:
     yield PLAIN, ""
     # Names get at least LEAST columns: one column after the other goes until they do.
     headings = list(IS_NUMERIC)
-    rows = [headings, *(_row_of_call(change, comparison.runs) for change in changes[:top])]
+    shown_changes = changes[:top]
+    rows = [headings]
+    rows += [_row_of_call(change, comparison.runs) for change in shown_changes]
     for heading in SPARE:
         if _width_before_name(rows) + LEAST <= width:
             break
         spare = rows[0].index(heading)
-        rows = [[*row[:spare], *row[spare + 1 :]] for row in rows]
+        for row in rows:
+            del row[spare]
     numeric = [IS_NUMERIC[heading] for heading in rows[0]]
-    styles = [HEAD, *(change.verdict for change in changes[:top])]
+    styles = [HEAD]
+    styles += [change.verdict for change in shown_changes]
     yield from _table(rows, numeric, styles, width)
     if len(changes) > top:
         yield PLAIN, f"  … and {amount(len(changes) - top)} more (--top N shows N)"
@@ -243,7 +250,9 @@ def _moves(
     rows = [["verdict", "before", "after", "name"]]
     styles = [HEAD]
     for move in changed[:most_rows]:
-        rows.append([move.verdict, shown(move.before), shown(move.after), printable(move.label)])
+        before = shown(move.before)
+        after = shown(move.after)
+        rows.append([move.verdict, before, after, printable(move.label)])
         styles.append(move.verdict)
     yield from _table(rows, [False, True, True, False], styles, width)
     if len(changed) > most_rows:
@@ -293,4 +302,5 @@ def _table(
 
 def _width_before_name(rows: Sequence[Sequence[str]]) -> int:
     """Return the width of the indent and of all columns but the last one."""
-    return 2 + sum(width + 2 for width in widths_of(rows)[:-1])
+    widths = widths_of(rows)[:-1]
+    return 2 + sum(width + 2 for width in widths)

@@ -256,15 +256,14 @@ def _shades(graph: CallGraph, others: Spreads, name: str) -> Callable[[Spread], 
 @functools.lru_cache(1 << 12)
 def _colour(scale: Sequence[str], share: float) -> str:
     """Return the colour at ``share`` (0 to 1) of a scale, interpolated in HSV."""
-    position = min(max(share, 0.0), 1.0) * (len(scale) - 1)
+    share = min(max(share, 0.0), 1.0)
+    position = share * (len(scale) - 1)
     lower = min(int(position), len(scale) - 2)
     weight = position - lower
     low = _hsv(scale[lower])
     high = _hsv(scale[lower + 1])
-    hue, saturation, value = (
-        start + (end - start) * weight for start, end in zip(low, high, strict=True)
-    )
-    rgb = colorsys.hsv_to_rgb(hue, saturation, value)
+    hsv = [start + (end - start) * weight for start, end in zip(low, high, strict=True)]
+    rgb = colorsys.hsv_to_rgb(*hsv)
     red, green, blue = (round(channel * 255) for channel in rgb)
     return f"#{red:02X}{green:02X}{blue:02X}"
 

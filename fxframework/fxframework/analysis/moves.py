@@ -186,10 +186,7 @@ def moved_waits(sides: tuple[Side, Side], threshold: float) -> Sequence[Move]:
     keys = {key for side in sides for run in side.runs for key in run.waits or ()}
     moves: list[tuple[float, Move]] = []
     for slice_name, state in sorted(keys):
-        before, after = (
-            sum((run.waits or {}).get((slice_name, state), 0) for run in side.runs) / len(side.runs)
-            for side in sides
-        )
+        before, after = (_mean_wait(side, (slice_name, state)) for side in sides)
         # Waits are not tested: each difference beyond the threshold is reported.
         verdict = "same"
         if abs(after - before) > threshold * max(before, after):
@@ -222,6 +219,12 @@ def _has_one_run_a_side(sides: tuple[Side, Side]) -> bool:
 def _data_of_runs(runs: Sequence[Run], what: str) -> list[Mapping[Any, Any]]:
     """Return data of one kind, such as ``counters``, of the runs whose format can have it."""
     return [data for run in runs if (data := getattr(run, what)) is not None]
+
+
+def _mean_wait(side: Side, key: Any) -> float:
+    """Return the time of a run in a state within the slices of a name, the mean of all runs."""
+    waits = [(run.waits or {}).get(key, 0) for run in side.runs]
+    return sum(waits) / len(side.runs)
 
 
 def _all_keys(sides: tuple[Side, Side], what: str) -> list[Any]:
@@ -289,7 +292,8 @@ def _with_verdicts(
             if abs(after - before) > threshold * max(abs(before), abs(after)):
                 verdict = increased if after > before else decreased
         results.append(attrs.evolve(move, verdict=verdict))
-    return sorted(
-        results,
-        key=lambda move: (move.verdict == "same", 1.0 if move.p is None else move.p, move.label),
-    )
+
+    def order(move: Move) -> tuple[bool, float, str]:
+        return move.verdict == "same", 1.0 if move.p is None else move.p, move.label
+
+    return sorted(results, key=order)

@@ -6,6 +6,7 @@ median, in units of the median absolute deviation. docs/odd.md has the formula.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -23,6 +24,7 @@ __all__ = ["LEAST", "Figure", "Odd", "Reason", "by_format", "figures_of", "oddit
 
 LEAST = 4
 """The fewest captures of which one can be odd."""
+NEEDED = f"to be odd needs at least {LEAST} to compare with"
 KINDS = {
     "rows": "rows of {}",
     "findings": "findings {}",
@@ -89,8 +91,12 @@ def figures_of(capture: Capture) -> dict[Figure, float]:
     """Return the figures of a capture: rows, findings, calls by name, messages, counters."""
     capture.scan()
     rows = capture.row_counts()
-    figures: dict[Figure, float] = {("rows", name): count for name, count in rows.items() if count}
-    figures |= {("findings", code): count for code, count in capture.diagnostics.counts.items()}
+    figures: dict[Figure, float] = {}
+    for name, count in rows.items():
+        if count:
+            figures["rows", name] = count
+    for code, count in capture.diagnostics.counts.items():
+        figures["findings", code] = count
     if rows.get("slices"):
         figures |= _figures_of_calls(capture)
     if rows.get("logs"):
@@ -130,15 +136,14 @@ def by_format(
     groups: dict[str, dict[str, Mapping[Figure, float]]] = {}
     for name, figures in captures.items():
         groups.setdefault(formats[name], {})[name] = figures
-    notes = [
-        f"{amount(len(group), 'capture')} of format {name}: to be odd needs at least {LEAST} to "
-        "compare with"
-        for name, group in groups.items()
-        if len(group) < LEAST
-    ]
+    notes = []
+    for name, group in groups.items():
+        if len(group) < LEAST:
+            count_text = amount(len(group), "capture")
+            notes.append(f"{count_text} of format {name}: {NEEDED}")
     if len(notes) == len(groups):
         raise UsageError(
-            "; ".join(notes) or f"0 captures: to be odd needs at least {LEAST} to compare with",
+            "; ".join(notes) or f"0 captures: {NEEDED}",
             remedy="name more captures, or compare two with `fxf compare`",
         )
     return [group for group in groups.values() if len(group) >= LEAST], notes
@@ -150,10 +155,12 @@ def oddities(captures: Mapping[str, Mapping[Figure, float]]) -> list[Odd]:
     A figure that a capture lacks is 0, except a level or a p99, which is unknown.
     """
     # In order of appearance, which a set would not keep.
-    all_figures = list(dict.fromkeys(figure for figures in captures.values() for figure in figures))
+    first_places = dict.fromkeys(itertools.chain.from_iterable(captures.values()))
+    all_figures = list(first_places)
     # Of many normal values the greatest is far, too: a chance of 1% in all is left.
     tests = max(len(captures) * len(all_figures), 1)
-    far = max(FAR, math.sqrt(2 * math.log(tests / 0.01)))
+    far_by_chance = math.sqrt(2 * math.log(tests / 0.01))
+    far = max(FAR, far_by_chance)
     reasons_of_row: dict[int, list[Reason]] = {}
     figures_per_block = max(BLOCK // len(captures), 1)
     for first in range(0, len(all_figures), figures_per_block):
@@ -178,20 +185,26 @@ def oddities(captures: Mapping[str, Mapping[Figure, float]]) -> list[Odd]:
 def _odd(capture: str, reasons: list[Reason]) -> Odd:
     """Return a capture with its reasons, one for each name."""
     order_of_kind = list(KINDS)
-    reasons.sort(
-        key=lambda reason: (-abs(reason.distance), order_of_kind.index(reason.kind), reason.name)
-    )
+
+    def order(reason: Reason) -> tuple[float, int, str]:
+        return -abs(reason.distance), order_of_kind.index(reason.kind), reason.name
+
+    reasons.sort(key=order)
     reason_of_name: dict[str, Reason] = {}
     for reason in reasons:
         reason_of_name.setdefault(reason.name, reason)
-    return Odd(capture, abs(reasons[0].distance), list(reason_of_name.values()))
+    score = abs(reasons[0].distance)
+    return Odd(capture, score, list(reason_of_name.values()))
 
 
 def _matrix(captures: Mapping[str, Mapping[Figure, float]], block: Sequence[Figure]) -> F64:
     """Return the values of some figures, shape (captures, figures)."""
     column_of = {figure: column for column, figure in enumerate(block)}
-    missing = [math.nan if kind in UNKNOWN_IF_MISSING else 0.0 for kind, _ in block]
-    values = np.tile(np.array(missing), (len(captures), 1))
+    value_if_missing = np.zeros(len(block))
+    for place, (kind, _) in enumerate(block):
+        if kind in UNKNOWN_IF_MISSING:
+            value_if_missing[place] = math.nan
+    values = np.tile(value_if_missing, (len(captures), 1))
     for row, figures in enumerate(captures.values()):
         for figure, value in figures.items():
             column = column_of.get(figure)
@@ -210,21 +223,25 @@ def _distances(values: F64, block: Sequence[Figure]) -> tuple[F64, F64]:
     is_count = np.array([kind in COUNTS for kind, _ in block])
     with np.errstate(all="ignore"):
         positive = np.maximum(values, 0.0)
-        scaled = np.where(is_count, np.sqrt(positive), np.log1p(positive))
+        logarithms = np.log1p(positive)
+        scaled = np.where(is_count, np.sqrt(positive), logarithms)
         scaled = np.where(is_level, values, scaled)
         is_known = ~np.isnan(scaled)
         has_enough = is_known.sum(axis=0) >= LEAST
         comparable = np.where(has_enough, scaled, 0.0)
         middle = np.nanmedian(comparable, axis=0)
-        deviation = NORMAL * np.nanmedian(np.abs(comparable - middle), axis=0)
+        from_middle = comparable - middle
+        deviation = NORMAL * np.nanmedian(np.abs(from_middle), axis=0)
         usual = np.nanmedian(np.where(has_enough, values, 0.0), axis=0)
         # The logarithm of a time is already relative.
-        least_deviation = np.where(is_level, FLOOR * np.abs(middle), FLOOR)
+        least_of_levels = FLOOR * np.abs(middle)
+        least_deviation = np.where(is_level, least_of_levels, FLOOR)
         # Roots of the numbers of independent occurrences have a standard deviation of 1/2; a
         # root differs by half as much as its number, relatively.
         least_of_counts = np.maximum(FLOOR * middle / 2, 0.5)
         least_deviation = np.where(is_count, least_of_counts, least_deviation)
         least_deviation = np.where(least_deviation > 0, least_deviation, 1.0)
         deviation = np.maximum(deviation, least_deviation)
-        distances = np.where(is_known & has_enough, (comparable - middle) / deviation, 0.0)
+        is_compared = is_known & has_enough
+        distances = np.where(is_compared, from_middle / deviation, 0.0)
     return np.nan_to_num(distances), usual

@@ -246,9 +246,12 @@ class Side:
         if new_names > 0:
             self._bins = np.pad(self._bins, ((0, new_names), (0, 0)))
         with np.errstate(divide="ignore"):  # the logarithm of 0 is in the first bin
-            bin_of_length = np.clip(np.log2(lengths) * 4, 0, BINS - 1).astype(np.int64)
-        counts = np.bincount(group * BINS + bin_of_length, minlength=keys.size * BINS)
-        self._bins[keys] += counts.reshape(-1, BINS).astype(np.uint32)
+            quarters_of_powers = np.log2(lengths) * 4
+        bin_of_length = np.clip(quarters_of_powers, 0, BINS - 1).astype(np.int64)
+        bin_of_all = group * BINS + bin_of_length
+        counts = np.bincount(bin_of_all, minlength=keys.size * BINS)
+        counts = counts.reshape(-1, BINS)
+        self._bins[keys] += counts.astype(np.uint32)
 
 
 def bin_edges() -> F64:
@@ -497,9 +500,8 @@ def join_runs(sides: Sequence[Side]) -> list[str]:
     complete_of_sides = []
     for runs_by_format in formats_of_sides:
         most_runs = max(map(len, runs_by_format.values()), default=0)
-        complete_of_sides.append(
-            {name for name, runs in runs_by_format.items() if len(runs) == most_runs}
-        )
+        complete = {name for name, runs in runs_by_format.items() if len(runs) == most_runs}
+        complete_of_sides.append(complete)
     common = set.intersection(*complete_of_sides)
     notes = []
     for side, runs_by_format, complete in zip(
@@ -509,12 +511,13 @@ def join_runs(sides: Sequence[Side]) -> list[str]:
         joined_formats = common or complete
         captures = [runs for name, runs in runs_by_format.items() if name in joined_formats]
         side.runs = [_joined(captures_of_run) for captures_of_run in zip(*captures, strict=True)]
-        notes += [
-            f"left out: {amount(len(runs), 'capture')} of format {name}: there is not one for "
-            "each run of both sides"
-            for name, runs in runs_by_format.items()
-            if name not in joined_formats
-        ]
+        for name, runs in runs_by_format.items():
+            if name not in joined_formats:
+                count_text = amount(len(runs), "capture")
+                notes.append(
+                    f"left out: {count_text} of format {name}: there is not one for each run of "
+                    "both sides"
+                )
     return notes
 
 
@@ -568,7 +571,9 @@ def _joined_figures(
         for lengths_of_key, key_is_new in zip(lengths, is_new, strict=False):
             if key_is_new:
                 joined_lengths.append(lengths_of_key)
-    joined = {name: np.concatenate(of_captures) for name, of_captures in columns.items()}
+    joined = {}
+    for name, columns_of_captures in columns.items():
+        joined[name] = np.concatenate(columns_of_captures)
     return Figures(**joined), joined_lengths
 
 

@@ -56,7 +56,8 @@ class ThreadStates:
         """Return the states of threads by a table `sched`."""
         is_wakeup = sched.array("kind") == WAKEUP
         recorded = sched.array("prev_state")
-        state_left = np.where(recorded == LEFT_READY, IS_RUNNABLE, recorded.astype(np.int16))
+        recorded_states = recorded.astype(np.int16)
+        state_left = np.where(recorded == LEFT_READY, IS_RUNNABLE, recorded_states)
         state_next = np.where(is_wakeup, IS_RUNNABLE, IS_RUNNING)
         # Each row may change two threads: the one that is left, then the next one.
         threads = np.column_stack((sched.array("prev"), sched.array("next")))
@@ -72,14 +73,16 @@ class ThreadStates:
         row = changes // 2
         # The states below 0 are running and runnable: a wakeup changes neither.
         could_run = np.zeros(thread.size, np.bool_)
-        could_run[1:] = (state[:-1] < 0) & (thread[1:] == thread[:-1])
+        is_same_thread = thread[1:] == thread[:-1]
+        could_run[1:] = is_same_thread & (state[:-1] < 0)
         counts = ~(is_wakeup[row] & could_run)
-        return cls(thread[counts], times[changes][counts], state[counts], row[counts])
+        ts = times[changes][counts]
+        return cls(thread[counts], ts, state[counts], row[counts])
 
     def of_thread(self, thread: int) -> slice:
         """Return the indices of the states of one thread."""
-        first, last = np.searchsorted(self.thread, [thread, thread + 1]).tolist()
-        return slice(first, last)
+        bounds = np.searchsorted(self.thread, [thread, thread + 1])
+        return slice(*bounds.tolist())
 
     def at(self, thread: int, ts: I64) -> I64:
         """Return the index of a thread's state at each time; -1 before its first one."""
@@ -95,11 +98,13 @@ class ThreadStates:
         ts = self.ts[of_thread]
         entered = self.state[of_thread]
         until_change = np.zeros(ts.size)
-        np.cumsum(np.diff(ts) * (entered[:-1] == state), out=until_change[1:])
+        was_in_state = entered[:-1] == state
+        np.cumsum(np.diff(ts) * was_in_state, out=until_change[1:])
         latest = np.searchsorted(ts, moments, "right") - 1
         has_change = latest >= 0
         latest = np.maximum(latest, 0)
-        since_change = np.where(entered[latest] == state, moments - ts[latest], 0)
+        is_in_state = entered[latest] == state
+        since_change = np.where(is_in_state, moments - ts[latest], 0)
         return np.where(has_change, until_change[latest] + since_change, 0.0)
 
 
@@ -139,7 +144,8 @@ class CpuRuns:
         limits = [*first.tolist(), rows.size]
         self._switches: dict[int, _Switches] = {}
         for number, cpu in enumerate(cpus.tolist()):
-            own = rows[limits[number] : limits[number + 1]]
+            start, stop = limits[number : number + 2]
+            own = rows[start:stop]
             left = sched.array("prev")[own]
             entered = sched.array("next")[own]
             self._switches[cpu] = _Switches(ts[own], self._rank[own], left, entered)
@@ -159,7 +165,8 @@ class CpuRuns:
         switches = self._switches.get(self.cpu(row))
         if switches is None:
             return -1
-        return switches.thread_before(int(np.searchsorted(switches.rank, self._rank[row])))
+        place = int(np.searchsorted(switches.rank, self._rank[row]))
+        return switches.thread_before(place)
 
     def cpu(self, row: int) -> int:
         """Return the CPU of a row of `sched`."""
@@ -189,18 +196,21 @@ def waits_of(capture: Capture) -> Waits:
     """
     slices = capture.table("slices")
     states = ThreadStates.of(capture.table("sched"))
-    rows = np.flatnonzero((slices.array("dur") > 0) & (slices.array("kind") != ASYNC))
+    has_length = slices.array("dur") > 0
+    rows = np.flatnonzero(has_length & (slices.array("kind") != ASYNC))
     starts = slices.array("ts")[rows]
     ends = starts + slices.array("dur")[rows]
-    codes, name_of_slice = np.unique(slices.array("name")[rows], return_inverse=True)
+    codes_of_slices = slices.array("name")[rows]
+    codes, name_of_slice = np.unique(codes_of_slices, return_inverse=True)
     name_of_slice = name_of_slice.reshape(-1)
-    ns_of_state = {state: np.zeros(codes.size) for state in np.unique(states.state).tolist()}
+    different_states = np.unique(states.state).tolist()
+    ns_of_state = {state: np.zeros(codes.size) for state in different_states}
     threads = slices.array("thread")[rows]
     by_thread = np.argsort(threads, kind="stable")
     sorted_threads = threads[by_thread]
     for thread in np.unique(states.thread).tolist():
-        first, stop = np.searchsorted(sorted_threads, [thread, thread + 1]).tolist()
-        slices_of_thread = by_thread[first:stop]
+        bounds = np.searchsorted(sorted_threads, [thread, thread + 1])
+        slices_of_thread = by_thread[slice(*bounds.tolist())]
         if not slices_of_thread.size:
             continue
         states_of_thread = states.of_thread(thread)
@@ -216,5 +226,6 @@ def waits_of(capture: Capture) -> Waits:
     for state, ns_of_names in ns_of_state.items():
         for index in np.flatnonzero(ns_of_names).tolist():
             key = (slice_names[index], state_name(state))
-            waits[key] = waits.get(key, 0) + int(ns_of_names[index])
+            ns = int(ns_of_names[index])
+            waits[key] = waits.get(key, 0) + ns
     return waits

@@ -63,7 +63,8 @@ class _Totals:
         """Add ended slices. Memory is needed for their distinct numbers alone."""
         all_numbers = np.concatenate((self.numbers, numbers))
         self.numbers, index_of_number = np.unique(all_numbers, return_inverse=True)
-        old_indexes, new_indexes = np.split(index_of_number.reshape(-1), [self.count.size])
+        indexes = index_of_number.reshape(-1)
+        old_indexes, new_indexes = np.split(indexes, [self.count.size])
 
         def moved(column: I64) -> I64:
             column_of_all = np.zeros(self.numbers.size, np.int64)
@@ -113,7 +114,8 @@ def _of_all_slices(capture: Capture, top: int, per_second: int) -> Slowest:
     np.maximum.at(longest, group[ended], calls.length[ended])
     with_calls = np.flatnonzero(count)
     # Of equal self times, the one that also took longer in all comes first.
-    order = np.lexsort((with_calls, -sums[with_calls], -own[with_calls]))[:top]
+    order = np.lexsort((with_calls, -sums[with_calls], -own[with_calls]))
+    slowest_names = with_calls[order[:top]]
     names = tuple(
         Slow(
             name=calls.functions.name(number // groups_each),
@@ -123,7 +125,7 @@ def _of_all_slices(capture: Capture, top: int, per_second: int) -> Slowest:
             own=int(own[number]),
             asynchronous=number % groups_each == 1,
         )
-        for number in with_calls[order].tolist()
+        for number in slowest_names.tolist()
     )
     return Slowest(names, int(with_calls.size), per_second)
 
@@ -139,8 +141,10 @@ def _of_batches(capture: Capture, top: int, per_second: int) -> Slowest:
         if ended.size:
             keys = batch.array(column.name)[ended].astype(np.int64)
             is_asynchronous = batch.array("kind")[ended] == ASYNC
-            totals.add(2 * keys + is_asynchronous, np.minimum(lengths[ended], longest))
-    order = np.lexsort((totals.numbers, -totals.sum))[:top]
+            summed_lengths = np.minimum(lengths[ended], longest)
+            totals.add(2 * keys + is_asynchronous, summed_lengths)
+    order = np.lexsort((totals.numbers, -totals.sum))
+    order = order[:top]
     keys_of_top = totals.numbers[order] >> 1
     distinct_keys, function_of_top = np.unique(keys_of_top, return_inverse=True)
     functions = functions_of(capture, column, distinct_keys)

@@ -95,20 +95,23 @@ class Spans:
         """
         by_thread = np.flatnonzero(self.thread >= 0)
         # Of slices that begin together, the outer one has the lower row: the inner one comes last.
-        by_thread = by_thread[
-            np.lexsort((by_thread, self.start[by_thread], self.thread[by_thread]))
-        ]
+        order = np.lexsort((by_thread, self.start[by_thread], self.thread[by_thread]))
+        by_thread = by_thread[order]
+        sorted_threads = self.thread[by_thread]
         innermost = np.full(ts.size, NONE, np.int64)
         for thread in np.unique(threads[threads >= 0]).tolist():
-            first, stop = np.searchsorted(self.thread[by_thread], [thread, thread + 1])
+            first, stop = np.searchsorted(sorted_threads, [thread, thread + 1])
             slices = by_thread[first:stop]
             if slices.size:
                 on_thread = np.flatnonzero(threads == thread)
-                latest = np.searchsorted(self.start[slices], ts[on_thread], "right") - 1
-                innermost[on_thread] = np.where(latest >= 0, slices[latest], NONE)
+                starts = self.start[slices]
+                latest = np.searchsorted(starts, ts[on_thread], "right") - 1
+                latest_slices = np.where(latest >= 0, slices[latest], NONE)
+                innermost[on_thread] = latest_slices
         # The latest slice that began may have ended: then the one around it is looked at.
         while True:
-            has_ended = (self.end[innermost] <= ts) & (self.start[innermost] < ts)
+            has_ended = self.end[innermost] <= ts
+            has_ended &= self.start[innermost] < ts
             has_ended &= innermost >= 0
             if not has_ended.any():
                 return innermost
@@ -119,7 +122,8 @@ def _indexes_of(rows: I64, wanted: I64) -> I64:
     """Return the index of each wanted row in ascending ``rows``; -1 for one that is not there."""
     if not rows.size:
         return np.full(wanted.size, NONE, np.int64)
-    indexes = np.minimum(np.searchsorted(rows, wanted), rows.size - 1)
+    places = np.searchsorted(rows, wanted)
+    indexes = np.minimum(places, rows.size - 1)
     return np.where(rows[indexes] == wanted, indexes, NONE)
 
 
@@ -198,7 +202,8 @@ def links(flows: Table, spans: Spans) -> tuple[I64, I64, int]:
     flow_numbers = flow_numbers[by_flow]
     sources = indexes[:-1]
     targets = indexes[1:]
-    are_linked = (flow_numbers[1:] == flow_numbers[:-1]) & (targets != sources)
+    are_linked = flow_numbers[1:] == flow_numbers[:-1]
+    are_linked &= targets != sources
     are_linked &= (targets >= 0) & (sources >= 0)
     return sources[are_linked], targets[are_linked], len(flows) - rows.size
 
@@ -206,7 +211,8 @@ def links(flows: Table, spans: Spans) -> tuple[I64, I64, int]:
 def fingerprint(capture: Capture) -> bytes:
     """Return a hash of 16 bytes of a capture's format, size and first bytes."""
     source = capture.source
-    seed = f"{capture.format} {source.size} ".encode() + source.read(0, SAMPLE)
+    seed = f"{capture.format} {source.size} ".encode()
+    seed += source.read(0, SAMPLE)
     return hashlib.blake2b(seed, digest_size=16).digest()
 
 
@@ -214,7 +220,8 @@ def _mixed(numbers: U64) -> U64:
     """Return distinct nonzero hashes of distinct numbers (the finaliser of SplitMix64)."""
     hashes = numbers + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
+        hashes ^= hashes >> np.uint64(shift)
+        hashes *= np.uint64(factor)
     hashes ^= hashes >> np.uint64(31)
     hashes[hashes == 0] = np.uint64(1)
     return hashes

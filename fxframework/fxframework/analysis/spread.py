@@ -85,14 +85,18 @@ class Spreads(LazySequence[Spread]):
         column: I64 = np.full(counts.size, -1, np.int64)
         groups = np.flatnonzero(counts if self.lengths.size else 0)
         counts = counts[groups]
-        ranks = np.minimum((counts * SHARES[name]).astype(np.int64), counts - 1)
+        ranks = (counts * SHARES[name]).astype(np.int64)
+        ranks = np.minimum(ranks, counts - 1)
         column[groups] = self.lengths[self.starts[groups] + ranks]
         return column
 
     def extended(self, more: int) -> Spreads:
         """Return these spreads followed by ``more`` groups without calls."""
-        sums = {name: np.pad(column, (0, more)) for name, column in self._sums.items()}
-        return Spreads(sums, self.lengths, np.pad(self.starts, (0, more)))
+        sums = {}
+        for name, column in self._sums.items():
+            sums[name] = np.pad(column, (0, more))
+        starts = np.pad(self.starts, (0, more))
+        return Spreads(sums, self.lengths, starts)
 
 
 def _spread(

@@ -100,7 +100,8 @@ class CallTree:
 
     def _children(self, weight: I64 | None) -> tuple[memoryview, memoryview]:
         """Return the first child and the next sibling of each node, -1 for none."""
-        is_sorted = not (self.parent[1:] < self.parent[:-1]).any()
+        goes_back = self.parent[1:] < self.parent[:-1]
+        is_sorted = not goes_back.any()
         if weight is None and is_sorted:
             by_parent = np.arange(len(self), dtype=np.int32)
         elif weight is None:
@@ -110,7 +111,8 @@ class CallTree:
         parents = self.parent[by_parent]
         next_is_sibling = parents[1:] == parents[:-1]
         next_sibling = np.full(len(self), -1, np.int32)
-        next_sibling[by_parent[:-1][next_is_sibling]] = by_parent[1:][next_is_sibling]
+        with_sibling = by_parent[:-1][next_is_sibling]
+        next_sibling[with_sibling] = by_parent[1:][next_is_sibling]
         begins_siblings = np.concatenate(([True], ~next_is_sibling))
         first_places = np.flatnonzero(begins_siblings & (parents >= 0))
         first_child = np.full(len(self), -1, np.int32)

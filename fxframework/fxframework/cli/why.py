@@ -27,8 +27,8 @@ SHOWN_LINES = 5
 """Flows and log lines of a call that are shown without -v."""
 NO_TIME = "–"
 IDLE = "idle"
-NOT_TOLD = "waiting cannot be told from running"
-WITHOUT_STATES = f"no states of this call, which has no thread that was switched: {NOT_TOLD}"
+UNKNOWN_WAITS = "waiting cannot be told from running"
+WITHOUT_STATES = f"no states of this call, which has no thread that was switched: {UNKNOWN_WAITS}"
 """Of an asynchronous slice, and of a thread without context switches."""
 
 
@@ -132,7 +132,7 @@ def _summary(reasons: Why) -> Iterator[str]:
         heading += f", and {reasons.unfinished:,} that never ended"
     yield heading
     if not reasons.has_scheduling:
-        yield f"no scheduling data: {NOT_TOLD}"
+        yield f"no scheduling data: {UNKNOWN_WAITS}"
 
 
 def _print(session: Session, reasons: Why) -> None:

@@ -10,6 +10,7 @@ others, at places that are safe, and what comes of it is left out at the end
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -95,7 +96,7 @@ class FileNumbers:
         Each field has its place, which is the same in every record, and lies in the file.
         ``packing.put_numbers`` is the inverse.
         """
-        by_name = {field.name: (field, place) for field, place in layout.places().items()}
+        by_name = numbers_by_name(layout)
         words: dict[int, I64] = {}
         columns = []
         for name in names:
@@ -135,6 +136,12 @@ class FileNumbers:
             sign = 1 << 8 * nbytes - 1
             numbers = (numbers ^ sign) - sign  # extends the sign bit to 64 bits
         return numbers
+
+
+@functools.cache
+def numbers_by_name(layout: Any) -> dict[str, tuple[Any, Any]]:
+    """Return the numbers of a layout, and the place of each that is the same in every record."""
+    return {field.name: (field, place) for field, place in layout.places().items()}
 
 
 def as_index(where: NDArray[Any]) -> I64:

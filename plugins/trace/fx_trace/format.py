@@ -13,11 +13,8 @@ from fx_trace.indexed import string_ref
 from fx_trace.kinds import *  # noqa: F403 (they are the format's, too)
 from fx_trace.kinds import (
     ArgType,
-    EventType,
     MetadataType,
-    ObjectType,
     RecordType,
-    SchedulingType,
     names,
 )
 from fxframework.io.words import Bits, WordLayout, to_i64
@@ -159,17 +156,9 @@ def _unused(word: WordLayout) -> int:
 ) = map(int, RecordType)  # fmt: skip
 PROVIDER_INFO, PROVIDER_SECTION, PROVIDER_EVENT, TRACE_INFO = map(int, MetadataType)
 (
-    EVENT_INSTANT, EVENT_COUNTER, EVENT_DURATION_BEGIN, EVENT_DURATION_END, EVENT_DURATION_COMPLETE,
-    EVENT_ASYNC_BEGIN, EVENT_ASYNC_INSTANT, EVENT_ASYNC_END, EVENT_FLOW_BEGIN, EVENT_FLOW_STEP,
-    EVENT_FLOW_END,
-) = map(int, EventType)  # fmt: skip
-(
     ARG_NULL, ARG_INT32, ARG_UINT32, ARG_INT64, ARG_UINT64, ARG_DOUBLE, ARG_STRING, ARG_POINTER,
     ARG_KOID, ARG_BOOL, ARG_BLOB,
 ) = map(int, ArgType)  # fmt: skip
-SCHED_LEGACY_SWITCH, SCHED_SWITCH, SCHED_WAKEUP = map(int, SchedulingType)
-OBJECT_PROCESS = int(ObjectType.PROCESS)
-OBJECT_THREAD = int(ObjectType.THREAD)
 
 # --- Fields of words: "EVENT_NAME.get(word)" ------------------------------------------------------
 
@@ -189,13 +178,7 @@ SWITCH_ARGS = _field(CONTEXT_SWITCH, "arg_count")
 SWITCH_CPU = _field(CONTEXT_SWITCH, "cpu")
 SWITCH_STATE = _field(CONTEXT_SWITCH, "outgoing_state")
 LEGACY_CPU = _field(LEGACY_CONTEXT_SWITCH, "cpu")
-LEGACY_STATE = _field(LEGACY_CONTEXT_SWITCH, "outgoing_state")
-LEGACY_OUTGOING = _field(LEGACY_CONTEXT_SWITCH, "outgoing")
-LEGACY_INCOMING = _field(LEGACY_CONTEXT_SWITCH, "incoming")
 LEGACY_OUTGOING_PRIORITY = _field(LEGACY_CONTEXT_SWITCH, "outgoing_priority")
-LEGACY_INCOMING_PRIORITY = _field(LEGACY_CONTEXT_SWITCH, "incoming_priority")
-LOG_LENGTH = _field(LOG, "message_length")
-LOG_THREAD = _field(LOG, "thread")
 LARGE_KIND = _field(LARGE_BLOB, "large_type")
 LARGE_FORMAT = _field(LARGE_BLOB, "blob_format")
 ARG_VALUE = _field(ARG_32, "value")
@@ -222,10 +205,13 @@ def undefined_kind(header: int) -> str:
     return f"{field.doc} {field.get(header)}"
 
 
-SIZE_AT, ARG_NAME_AT, ARG_VALUE_AT = SIZE.low, ARG_NAME.low, ARG_VALUE.low
+SIZE_AT = SIZE.low
+ARG_NAME_AT = ARG_NAME.low
+ARG_VALUE_AT = ARG_VALUE.low
+EVENT_NAME_AT = EVENT_NAME.low
+EVENT_ARGS_AT = EVENT_ARGS.low
 OWN_FIELDS_AT = SIZE.high + 1
 """Where the fields begin that a kind of record has in its header."""
-EVENT_NAME_AT, EVENT_ARGS_AT, SWITCH_ARGS_AT = EVENT_NAME.low, EVENT_ARGS.low, SWITCH_ARGS.low
 
 # --- Bits that must be zero ----------------------------------------------------------------------
 

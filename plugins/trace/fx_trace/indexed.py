@@ -147,9 +147,9 @@ def payload(nbytes: Any) -> Any:
 
 def stream(nbytes: Any) -> Any:
     """Return bytes, padded with zero bytes to whole words, under their own name in JSON."""
-    made = wire.octets(nbytes, **_STREAM)
-    made.json_suffix = ""
-    return made
+    field = wire.octets(nbytes, **_STREAM)
+    field.json_suffix = ""
+    return field
 
 
 def text(nbytes: Any) -> Any:
@@ -182,9 +182,9 @@ def parse_koids(form: JsonFields, key: str) -> Koids:
     """Return a thread: two koids, or the marker of an index that was never registered."""
     value = form.need(key)
     if isinstance(value, str):
-        found = UNREGISTERED_THREAD.fullmatch(value)
-        if found and 1 <= int(found[1]) <= MAX_THREAD_INDEX:
-            return thread_marker(int(found[1]))
+        marker = UNREGISTERED_THREAD.fullmatch(value)
+        if marker and 1 <= int(marker[1]) <= MAX_THREAD_INDEX:
+            return thread_marker(int(marker[1]))
     elif isinstance(value, list | tuple) and [type(koid) for koid in value] == [int, int]:
         return (value[0], value[1])
     raise form.wrong(key, "[process koid, thread koid] or '<thr#N>'")
@@ -213,7 +213,10 @@ class Thread(Field):
     def read(self, c: Any, values: Values) -> None:
         """Read the koids, or look them up."""
         index = c.known[self.index]
-        values[self.name] = self.registered(c, index) if index else self.inline(c)
+        if index:
+            values[self.name] = self.registered(c, index)
+        else:
+            values[self.name] = self.inline(c)
 
     def registered(self, c: Any, index: int) -> Koids:
         """Return the thread at an index, or what stands for one that is not there."""
@@ -222,26 +225,25 @@ class Thread(Field):
 
     def inline(self, c: Cursor) -> tuple[int, int]:
         """Return the koids that follow."""
-        left = c.limit - c.at
-        if left < 2 * WORD:
-            raise c.short(left + WORD)
+        bytes_left = c.limit - c.at
+        if bytes_left < 2 * WORD:
+            raise c.short(bytes_left + WORD)
         return self.koid(c, "process koid"), self.koid(c, "thread koid")
 
     def koid(self, c: Cursor, label: str) -> int:
         """Return the koid that follows."""
-        at = c.at
+        start = c.at
         koid = c.number(WORD)
-        c.stretch(label, at, str(koid))
+        c.stretch(label, start, str(koid))
         return koid
 
     def index_written(self, draft: Draft) -> int:
         """Return the index to write, 0 for inline. A marker has nothing inline, only its index."""
-        made = draft.record
-        index = (made.refs or {}).get(self.name)
-        if index is None:
-            value = getattr(made, self.name)
-            index = THREADS.index_in(value) if isinstance(value, str) else 0
-        return int(index)
+        refs = draft.record.refs or {}
+        if self.name in refs:
+            return int(refs[self.name])
+        value = getattr(draft.record, self.name)
+        return int(THREADS.index_in(value)) if isinstance(value, str) else 0
 
     def put(self, draft: Draft) -> bytes:
         """Return what is inline."""
@@ -265,17 +267,20 @@ class Thread(Field):
 
     def packs(self, values: Sequence[Any], big: bool, odd: Any) -> Column:
         """Return the bytes of threads of record JSON, none for a marker; mark others in ``odd``."""
-        is_pair = [type(value) is list and len(value) == 2 for value in values]
-        marked = [
-            type(value) is str and UNREGISTERED_THREAD.fullmatch(value) is not None
-            for value in values
-        ]
-        wrong = np.array(is_pair) == np.array(marked)
-        odd |= wrong
-        pairs = [value if good else (0, 0) for value, good in zip(values, is_pair, strict=True)]
-        koids = np.stack([integers(each, 0, U64_MAX, odd) for each in zip(*pairs, strict=True)])
-        words = koids.T.astype(">i8" if big else "<i8")[np.array(is_pair)]
-        lengths = 2 * WORD * np.array(is_pair)
+        is_pair = np.array([type(value) is list and len(value) == 2 for value in values])
+        is_marker = np.array(
+            [
+                type(value) is str and UNREGISTERED_THREAD.fullmatch(value) is not None
+                for value in values
+            ]
+        )
+        odd |= is_pair == is_marker  # one of both it has to be
+        pairs = [(0, 0)] * len(values)
+        for row in np.flatnonzero(is_pair).tolist():
+            pairs[row] = values[row]
+        koids = np.stack([integers(column, 0, U64_MAX, odd) for column in zip(*pairs, strict=True)])
+        words = koids.T.astype(">i8" if big else "<i8")[is_pair]
+        lengths = 2 * WORD * is_pair
         return Column(lengths, words.reshape(-1).view(np.uint8), lengths)
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
@@ -346,15 +351,16 @@ class Registered(Field):
         """Enter what many records register; nothing can be registered at 0."""
         numbers = c.known[self.number]
         if isinstance(self.nbytes, Field):
-            starts, lengths = c.known[self.nbytes, START], c.known[self.nbytes, LENGTH]
+            starts = c.known[self.nbytes, START]
+            lengths = c.known[self.nbytes, LENGTH]
         else:
             lengths = np.full(numbers.size, self.nbytes)
             # Of a record that ends before them, which is damaged, they are not there.
             starts = np.maximum(c.at() - lengths, 0)
         c.report(rules.INDEX_ZERO, numbers == 0, 0, c.start)
-        there = np.flatnonzero(numbers)
-        part = c if there.size == numbers.size else c.some(there)
-        part.enter(starts[there], lengths[there], self.table, numbers[there])
+        rows = np.flatnonzero(numbers)
+        numbered = c if rows.size == numbers.size else c.some(rows)
+        numbered.enter(starts[rows], lengths[rows], self.table, numbers[rows])
 
 
 class ThreadOrProcess(Thread):
@@ -382,27 +388,31 @@ class ThreadOrProcess(Thread):
 
     def end_with(self, c: Cursor, words: int) -> int:
         """Return where the contents end if it has so many words; it may be past the record's."""
-        at = c.at + (words + self.words) * WORD
+        end = c.at + (words + self.words) * WORD
         for field in self.behind:
             number = c.known[field]
             if field.label == "arg_count":
                 for _ in range(number):
-                    size = c.argument_size(at)  # type: ignore[attr-defined]
+                    size = c.argument_size(end)  # type: ignore[attr-defined]
                     # An argument that cannot be stepped over does not lead to the end.
-                    at = at + size if size else c.limit + WORD
+                    end = end + size if size else c.limit + WORD
             elif field.doc != STRING_REFERENCE:
-                at += number + padding(number)
+                end += number + padding(number)
             elif number & INLINE_STRING:
                 number &= STRING_FIELD_BYTES
-                at += number + padding(number)
-        return at
+                end += number + padding(number)
+        return end
 
     def read_inlines(self, c: Many) -> None:
         """Read one koid or both of records all of which have them."""
-        one, two = (self.ends_with(c, words) for words in (1, 2))
-        fills = (one == c.limit) | (two == c.limit)
-        by_room = (one < c.limit) & ((self.usual_words == 1) | (two > c.limit))
-        is_one = np.where(fills, one == c.limit, by_room)
+        end_of_one = self.ends_with(c, 1)
+        end_of_two = self.ends_with(c, 2)
+        # What fills the record is meant. If neither does, it is one word if two have no room, or
+        # if one is usual (as in ``is_one_word``).
+        fills = (end_of_one == c.limit) | (end_of_two == c.limit)
+        has_only_one = end_of_two > c.limit
+        by_room = (end_of_one < c.limit) & ((self.usual_words == 1) | has_only_one)
+        is_one = np.where(fills, end_of_one == c.limit, by_room)
         is_usual = is_one if self.usual_words == 1 else ~is_one
         c.report(self.unusual, ~is_usual, 0, c.start)
         self.lose_without_room(c, ~is_one & (c.limit - c.at() < 2 * WORD))
@@ -410,35 +420,38 @@ class ThreadOrProcess(Thread):
 
     def ends_with(self, c: Many, words: int) -> Any:
         """Return where contents of many records end if each has so many words (``end_with``)."""
-        at = c.at() + (words + self.words) * WORD
+        ends = c.at() + (words + self.words) * WORD
         for field in self.behind:
             numbers = c.known[field]
             if field.label == "arg_count":
-                at = self.behind_arguments(c, at, numbers)
+                ends = self.behind_arguments(c, ends, numbers)
                 continue
             if field.doc == STRING_REFERENCE:
                 numbers = np.where(numbers & INLINE_STRING, numbers & STRING_FIELD_BYTES, 0)
-            at = at + (numbers + WORD - 1) // WORD * WORD
-        return at
+            ends = ends + (numbers + WORD - 1) // WORD * WORD
+        return ends
 
-    def behind_arguments(self, c: Many, at: Any, counts: Any) -> Any:
+    def behind_arguments(self, c: Many, starts: Any, counts: Any) -> Any:
         """Return the places behind arguments that begin at some places."""
+        ends = starts
         for turn in range(int(counts.max(initial=0))):
-            is_there = counts > turn
-            is_inside = is_there & (at < c.limit)
-            places = np.where(is_inside, at, c.start)
-            words = c.reading.numbers.integers(places, WORD, big=c.big)
-            sizes = np.where(is_inside, ARGUMENT_SIZE.get(words) * WORD, 0)
+            has_argument = counts > turn
+            is_inside = has_argument & (ends < c.limit)
+            places = np.where(is_inside, ends, c.start)
+            headers = c.reading.numbers.integers(places, WORD, big=c.big)
+            sizes = np.where(is_inside, ARGUMENT_SIZE.get(headers) * WORD, 0)
             # An argument that cannot be stepped over does not lead to the end.
-            at = np.where(is_there, np.where(sizes > 0, at + sizes, c.limit + WORD), at)
-        return at
+            next_places = np.where(sizes > 0, ends + sizes, c.limit + WORD)
+            ends = np.where(has_argument, next_places, ends)
+        return ends
 
     def is_one_word(self, c: Cursor) -> bool:
         """Return whether the inline form has one word."""
-        one, two = self.end_with(c, 1), self.end_with(c, 2)
-        if c.limit in (one, two):
-            return one == c.limit
-        return one < c.limit and (self.usual_words == 1 or two > c.limit)
+        end_of_one = self.end_with(c, 1)
+        end_of_two = self.end_with(c, 2)
+        if c.limit in (end_of_one, end_of_two):
+            return end_of_one == c.limit
+        return end_of_one < c.limit and (self.usual_words == 1 or end_of_two > c.limit)
 
     def read(self, c: Any, values: Values) -> None:
         """Read the koids, or the process, or look them up."""
@@ -460,14 +473,16 @@ class ThreadOrProcess(Thread):
     def put(self, draft: Draft) -> bytes:
         """Return what is inline."""
         process = draft.record.process
-        return super().put(draft) if process is None else self.octets("process", draft.big, process)
+        if process is None:
+            return super().put(draft)
+        return self.octets("process", draft.big, process)
 
-    def show_of(self, made: Any, out: dict[str, Any]) -> None:
+    def show_of(self, record: Any, out: dict[str, Any]) -> None:
         """Put the thread or the process into record JSON."""
-        if made.process is None:
-            self.show(getattr(made, self.name), out)
+        if record.process is None:
+            self.show(getattr(record, self.name), out)
         else:
-            out["process"] = made.process
+            out["process"] = record.process
 
     def parse_of(self, form: JsonFields, values: Values) -> None:
         """Put the thread or the process beside the other fields."""
@@ -511,21 +526,22 @@ class Process(ThreadOrProcess):
 
     def put(self, draft: Draft) -> bytes:
         """Return what is inline."""
-        made = draft.record
         if draft[self.index]:
             return b""
-        if made.thread is None:
-            return self.octets("process", draft.big, made.process)
-        if made.thread[0] != made.process:
-            message = f"process is {made.process}, but that of thread is {made.thread[0]}"
+        process = draft.record.process
+        thread = draft.record.thread
+        if thread is None:
+            return self.octets("process", draft.big, process)
+        if thread[0] != process:
+            message = f"process is {process}, but that of thread is {thread[0]}"
             raise RefusalError(rules.CONTRADICTION, message)
-        return self.octets("thread", draft.big, *made.thread)
+        return self.octets("thread", draft.big, *thread)
 
-    def show_of(self, made: Any, out: dict[str, Any]) -> None:
+    def show_of(self, record: Any, out: dict[str, Any]) -> None:
         """Put the process, and the thread if there is one, into record JSON."""
-        out[self.name] = made.process
-        if made.thread is not None:
-            out["thread"] = list(made.thread)
+        out[self.name] = record.process
+        if record.thread is not None:
+            out["thread"] = list(record.thread)
 
     def parse_of(self, form: JsonFields, values: Values) -> None:
         """Put the process, and the thread if there is one, beside the other fields."""
@@ -542,9 +558,9 @@ class Process(ThreadOrProcess):
         """Return whether the index, looked up now, gives what a record shows."""
         if values["thread"] is not None:
             return False
-        found = tables.thread(index)
+        thread = tables.thread(index)
         process = values["process"]
-        return bool(process == thread_marker(index) or (found and process == found[0]))
+        return bool(process == thread_marker(index) or (thread and process == thread[0]))
 
 
 def thread(reference: Any) -> Any:

@@ -67,17 +67,18 @@ from fxframework.wire.fields import Bits as BitsField
 from fxframework.wire.floats import Nan
 from fxframework.wire.records import references
 
-METADATA, SCHEDULING, PROFILER, LARGE = (
-    RecordType.METADATA, RecordType.SCHEDULING, RecordType.PROFILER, RecordType.LARGE,
-)  # fmt: skip
+METADATA = RecordType.METADATA
+SCHEDULING = RecordType.SCHEDULING
+PROFILER = RecordType.PROFILER
+LARGE = RecordType.LARGE
 ONLY_ZERO = {105: rules.RESERVED_BITS}
 """What is said of bits that have no meaning."""
 
 
 def record_size(high: int, label: str = "record_size") -> Any:
     """Return the size of a record or an argument."""
-    doc, rule = "words, this one included", {404: rules.TOO_LARGE}
-    return wire.size(bits(4, high, label, doc, rules=rule), unit=WORD)
+    doc = "words, this one included"
+    return wire.size(bits(4, high, label, doc, rules={404: rules.TOO_LARGE}), unit=WORD)
 
 
 # --- Arguments -----------------------------------------------------------------------------------
@@ -796,7 +797,8 @@ def class_of(header: int) -> type[TraceRecord]:
 
 def layout_of(given: Mapping[str, Any]) -> Any:
     """Return the fields of an object of record JSON; None if these alone do not say its bytes."""
-    name, kind = given.get("record"), given.get("kind")
+    name = given.get("record")
+    kind = given.get("kind")
     for cls in _BY_NAME.get(name, ()) if isinstance(name, str) else ():
         own: Any = cls.parse
         declared = own.__func__ is TraceRecord.parse.__func__ and cls.pack is TraceRecord.pack  # type: ignore[attr-defined]

@@ -8,7 +8,9 @@ from __future__ import annotations
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
 from fxframework.kit.shown import shortened
 
-INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
+INFO = Severity.INFO
+WARNING = Severity.WARNING
+DATA_LOSS = Severity.DATA_LOSS
 ERROR = Severity.ERROR
 
 _RESUMED = "up to the next record that its contents fill exactly, or three of sound sizes,"

@@ -5,6 +5,7 @@ They run the writer on any target of a scenario (``fxframework.model.target.Targ
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -63,13 +64,13 @@ def _write(
     write: Callable[..., object],
     event: Begin | End | Complete | Async | Flow | Instant,
     name: str,
-    *more: int,
+    *numbers: int,
     **options: Any,
 ) -> None:
-    """Call a method of the writer with what its events have in common, and with more."""
+    """Call a method of the writer with what events have in common, and numbers of this kind."""
     category = stage.text(event.category)
     args = stage.args(event.args)
-    write(category, stage.text(name), *more, args, thread=stage.ids, **options)
+    write(category, stage.text(name), *numbers, args, thread=stage.ids, **options)
 
 
 @attrs.frozen
@@ -83,11 +84,12 @@ class Slice:
 
     def do(self, stage: ActionContext) -> Activity:
         """Begin, do, end."""
-        name, category = stage.text(self.slice), stage.text(self.category)
+        name = stage.text(self.slice)
+        category = stage.text(self.category)
         writer = stage.writer
-        begun = writer.duration_begin(category, name, stage.args(self.args), thread=stage.ids)
+        is_begun = writer.duration_begin(category, name, stage.args(self.args), thread=stage.ids)
         yield from stage.all(self.body)
-        if begun:  # the end of one that was dropped would close another one
+        if is_begun:  # the end of one that was dropped would close another one
             writer.duration_end(category, name, thread=stage.ids)
 
 
@@ -262,11 +264,11 @@ class TraceThread(workload.ThreadParameters):
     def do(self, run: Run) -> Outcome:
         """Start the thread; it runs when time passes."""
         writer = writer_of(run, self.provider)
-        started = workload.start(self, run, self.provider, writer, self.script)
-        pid, tid = started.ids
-        named: set[int] = run.shared(("fx_trace.named", self.provider), set)
-        if pid not in named:
-            named.add(pid)
+        started_thread = workload.start(self, run, self.provider, writer, self.script)
+        pid, tid = started_thread.ids
+        named_pids: set[int] = run.shared(("fx_trace.named", self.provider), set)
+        if pid not in named_pids:
+            named_pids.add(pid)
             writer.process(pid, self.process)
         writer.thread(pid, tid, self.thread)
         return Outcome.ok(pid=pid, tid=tid)
@@ -370,15 +372,15 @@ class _Piece:
 def _pieces(records: Iterator[TraceRecord]) -> Iterator[_Piece]:
     """Yield the pieces of an archive in order."""
     encoder = RecordEncoder()
-    speaking = DEFAULT_PROVIDER
+    provider = DEFAULT_PROVIDER
     for record in records:
-        data = encoder.encode(record)
+        record_bytes = encoder.encode(record)
         if isinstance(record, ProviderInfo | ProviderSection):
-            speaking = record.id
+            provider = record.id
         if record.record in {"metadata", "padding", "damaged"}:
-            yield _Piece(None, data, None)
+            yield _Piece(None, record_bytes, None)
         else:
-            yield _Piece(speaking, data, record.ns)
+            yield _Piece(provider, record_bytes, record.ns)
 
 
 def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
@@ -387,30 +389,33 @@ def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     A buffer keeps the order of its records; the order of sections is that of the capture.
     """
     target = workload.target_of(run)
-    sizes: dict[int, int] = {}
+    buffer_sizes: collections.Counter[int] = collections.Counter()
     for piece in pieces:
         if piece.provider is not None:
-            sizes[piece.provider] = sizes.get(piece.provider, 0) + len(piece.data)
-    buffers = {id: target.trace_buffer(size) for id, size in sizes.items()}
-    provided = [piece for piece in pieces if piece.provider in buffers]
-    lost = workload.replay(
-        run, provided, lambda piece: buffers[piece.provider or 0].put(piece.data)
-    )["dropped"]
-    ends = dict.fromkeys(buffers, BUFFER_HEADER_BYTES)
-    out = bytearray()
+            buffer_sizes[piece.provider] += len(piece.data)
+    buffers = {id: target.trace_buffer(size) for id, size in buffer_sizes.items()}
+    provider_pieces = [piece for piece in pieces if piece.provider in buffers]
+
+    def put(piece: _Piece) -> bool:
+        assert piece.provider is not None  # noqa: S101 (of a provider, all of them)
+        return bool(buffers[piece.provider].put(piece.data))
+
+    dropped = workload.replay(run, provider_pieces, put)["dropped"]
+    next_offsets = dict.fromkeys(buffers, BUFFER_HEADER_BYTES)
+    archive = bytearray()
     for piece in pieces:
         if piece.provider is None:
-            out += piece.data
+            archive += piece.data
             continue
-        at = ends[piece.provider]
-        out += buffers[piece.provider].memory.read(at, len(piece.data))
-        ends[piece.provider] = at + len(piece.data)
-    run.put(name, bytes(out))
-    written = len(provided)
-    facts = {"records": written, "providers": len(buffers), "bytes": len(out)}
-    if lost:
-        return Outcome.failed(f"the target dropped {lost:,} of {written:,} records", **facts)
-    return Outcome.ok(f"{written:,} records of {len(buffers)} providers", **facts)
+        offset = next_offsets[piece.provider]
+        archive += buffers[piece.provider].memory.read(offset, len(piece.data))
+        next_offsets[piece.provider] = offset + len(piece.data)
+    run.put(name, bytes(archive))
+    count = len(provider_pieces)
+    facts = {"records": count, "providers": len(buffers), "bytes": len(archive)}
+    if dropped:
+        return Outcome.failed(f"the target dropped {dropped:,} of {count:,} records", **facts)
+    return Outcome.ok(f"{count:,} records of {len(buffers)} providers", **facts)
 
 
 def _into_provider(provider: str, records: Iterator[TraceRecord], run: Run) -> Outcome:
@@ -418,5 +423,5 @@ def _into_provider(provider: str, records: Iterator[TraceRecord], run: Run) -> O
     writer = writer_of(run, provider)
     # Slots are the writer's own; rates are the target's.
     left_out = {"string", "thread", "metadata", "initialization", "padding", "damaged"}
-    written = [record for record in records if record.record not in left_out]
-    return workload.counted(workload.replay(run, written, writer.write))
+    records_to_write = [record for record in records if record.record not in left_out]
+    return workload.counted(workload.replay(run, records_to_write, writer.write))

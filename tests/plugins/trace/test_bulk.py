@@ -249,6 +249,21 @@ def test_what_encloses_comes_first() -> None:
         assert mine["depth"].tolist() == [0, 1, 1]
 
 
+def test_slices_that_do_not_say_what_encloses_them() -> None:
+    pool = StringPool()
+    slices = table(
+        "slices", pool, 4, ts=[0, 5, 8, 20], dur=[20, 3, 12, 0], kind=[3] * 4,
+        name=["outer", "first", "second", "moment"],
+    )  # fmt: skip
+    data, _ = written({"slices": slices}, pool)
+    with fxf.open(data) as capture:
+        mine = capture.table("slices")
+        assert mine.texts("name") == ["outer", "first", "second", "moment"]
+        assert mine["depth"].tolist() == [0, 1, 1, 0]
+        assert mine["dur"].tolist() == [20, 3, 12, 0]
+        assert capture.diagnostics.counts == {}
+
+
 def test_asynchronous_slices_that_touch() -> None:
     pool = StringPool()
     slices = table(

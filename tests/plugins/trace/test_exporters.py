@@ -505,7 +505,7 @@ def test_what_does_not_fit_into_memory_comes_out_the_same(
         assert export(which, data) == expected
     monkeypatch.setattr(nesting, "PIECE", 3)
     monkeypatch.setattr(nesting, "SPARE", 0)
-    monkeypatch.setattr(events_of, "KEPT", 50)
+    monkeypatch.setattr(events_of, "TEXT_BYTES", 50)
     assert export(which, data) == expected
 
 

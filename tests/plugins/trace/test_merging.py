@@ -197,6 +197,11 @@ def test_what_provider_0_lends_comes_along(layout: str, rates: tuple[int | None,
     }  # fmt: skip
 
 
+def test_odd_bytes_behind_what_provider_0_lends_are_left_out() -> None:
+    lending = borrowing(100, 1_000, "before")
+    assert merged(lending + b"cut off", trace("a")) == merged(lending, trace("a"))
+
+
 def test_both_byte_orders_do_not_mix() -> None:
     both = merged(trace("a", big_endian=True), trace("b", big_endian=True))
     assert providers(both) == [(1, "a"), (2, "b")]

@@ -45,11 +45,13 @@ from fxframework.testing.strategies import byte_strings, every_truncation
 
 __all__ = ["FOREIGN", "ReaderContract"]
 
+CUT = 512
+"""Size of a sample that is truncated, at most, if there is a sample as small."""
 EDGE = (-1, 0, 1)
-"""Where a sample is truncated: at these distances from the beginning of each record, ..."""
+"""Where a sample is truncated: at these distances from the begin of a record of a new form, ..."""
 APART = 3
-"""... and after every so many bytes inside the first record of each kind. Multiples of 3, as of any
-odd number, reach all places in a word."""
+"""... and after every so many bytes inside it. Multiples of 3, as of any odd number, reach all
+places in a word."""
 MOST_INSIDE = 64
 """Truncations inside a long record, about."""
 FOREIGN: Mapping[str, bytes] = {
@@ -452,18 +454,28 @@ class ReaderContract(Requests):
     def test_truncation_keeps_the_records_before_it(self) -> None:
         """A truncated sample keeps the whole records before the cut, or is refused.
 
-        A sample is truncated around the edges of its records, and at every third byte inside the
-        first of each kind.
+        A sample is truncated inside every record, and of the first of each form also around its
+        edges and at every third byte.
         """
-        sample = self._small()[-1]
+        small_samples = self._small()
+        tiny_samples = [sample for sample in small_samples if len(sample.data) <= CUT]
+        sample = (tiny_samples or small_samples)[-1]
         size = len(sample.data)
         with self._open(sample.data) as capture:
             records = shown_of(capture)
             events = _event_places(capture, records)
-        ends = {record["offset"] + distance for record in records for distance in EDGE} | {size - 1}
-        for record in {record["record"]: record for record in reversed(records)}.values():
+        ends = {size - 1}
+        known_forms = set()
+        for record in records:
+            offset = record["offset"]
+            form = (record["record"], record.get("kind"), tuple(record))
+            if form in known_forms:
+                ends.add(offset + 1)
+                continue
+            known_forms.add(form)
+            ends |= {*(offset + distance for distance in EDGE), offset + record["nbytes"] - 1}
             apart = max(APART, record["nbytes"] // MOST_INSIDE | 1)
-            ends |= {*range(record["offset"], record["offset"] + record["nbytes"], apart)}
+            ends |= {*range(offset, offset + record["nbytes"], apart)}
         for end in sorted(ends):
             if 0 <= end < size:
                 self._check_cut(sample.data[:end], records, events)

@@ -80,16 +80,19 @@ class Noted:
             units = units[:count]
             values = values[:count] if isinstance(values, np.ndarray) else values
         rows = np.empty((count, FIELDS), np.int64)
+        if records is None:
+            records = np.searchsorted(self._records, units)
         rows[:, 0] = int(rule) if isinstance(rule, Rule) else rule
         rows[:, 1] = units
         rows[:, 1] *= wire.UNIT
-        rows[:, 2] = np.searchsorted(self._records, units) if records is None else records
+        rows[:, 2] = records
         rows[:, 3] = values
         self._found.append(rows)
 
     def as_added(self) -> I64:
         """Return the findings, int64 of shape (n, 4): rule, offset, record, value."""
-        return np.concatenate([np.zeros((0, FIELDS), np.int64), *self._found])
+        nothing = np.zeros((0, FIELDS), np.int64)
+        return np.concatenate([nothing, *self._found])
 
     def in_order(self) -> I64:
         """Return the same by record. Those of one record keep the order in which they came."""
@@ -110,12 +113,14 @@ class Gathered:
     def add(self, **columns: NDArray[Any]) -> None:
         """Add a stretch of each column, all equally long."""
         for name, kind in self._kinds.items():
-            self._pieces[name].append(columns[name].astype(kind, copy=False))
+            piece = columns[name].astype(kind, copy=False)
+            self._pieces[name].append(piece)
 
     def joined(self, name: str) -> NDArray[Any]:
         """Return a column, which is not kept here any longer."""
         column_pieces = self._pieces.pop(name)
-        return np.concatenate([np.zeros(0, self._kinds[name]), *column_pieces])
+        nothing = np.zeros(0, self._kinds[name])
+        return np.concatenate([nothing, *column_pieces])
 
 
 class Columns:
@@ -154,18 +159,21 @@ class Run:
     @functools.cached_property
     def columns(self) -> dict[int, Columns]:
         """The fields of the blocks that occur, by type, without payloads, names and slots."""
-        counts = np.bincount(self.types, minlength=wire.NEW_TYPES)[: wire.NEW_TYPES]
-        return {type: self._read(type) for type in np.flatnonzero(counts).tolist()}
+        counts = np.bincount(self.types, minlength=wire.NEW_TYPES)
+        types = np.flatnonzero(counts[: wire.NEW_TYPES]).tolist()
+        return {type: self._read(type) for type in types}
 
     def _read(self, type: int) -> Columns:
         blocks = self.blocks
         rows = np.flatnonzero(self.types == type)
         starts = wire.UNIT * self.units[rows]
-        sizes = wire.UNIT << self.orders[rows].astype(np.int64)
+        orders = self.orders[rows].astype(np.int64)
+        sizes = wire.UNIT << orders
         reading = Reading(blocks.numbers, {}, mirrored=False)
         reading.without = blocks.without[type]
         layout = blocks.classes[type].layout
-        many = Many(reading, layout, ClassRows.of(rows), starts, starts + sizes, big=False)
+        class_rows = ClassRows.of(rows)
+        many = Many(reading, layout, class_rows, starts, starts + sizes, big=False)
         many.known[SIZE] = sizes
         layout.read_many(many)
         return Columns(many, rows)
@@ -183,7 +191,8 @@ class Run:
         """The header, which is the first record, as an object."""
         size = wire.ORDER_SIZE(int(self.orders[0]))
         cls = self.blocks.classes[BlockType.HEADER]
-        header, _ = cls.unpack(self.blocks.data.data, 0, size, STATE)
+        data = self.blocks.data.data
+        header, _ = cls.unpack(data, 0, size, STATE)
         return header
 
     # --- Findings ---------------------------------------------------------------------------------
@@ -196,7 +205,8 @@ class Run:
             if type == BlockType.BOOL_VALUE:
                 values = columns["value"]
                 wrong = np.flatnonzero((values < 0) | (values > 1))
-                self._note(rules.INVALID_BOOL, columns.rows[wrong], values[wrong])
+                wrong_rows = columns.rows[wrong]
+                self._note(rules.INVALID_BOOL, wrong_rows, values[wrong])
             elif type == BlockType.RESERVED:
                 self._note(rules.RESERVED_BLOCK, columns.rows, type)
             elif type == BlockType.HEADER:
@@ -210,14 +220,16 @@ class Run:
 
     def _note(self, rule: Rule, rows: I64, values: Any) -> None:
         """Note a finding about some rows."""
-        self.noted.add(rule, self.units[rows], values, self.first + rows)
+        records = self.first + rows
+        self.noted.add(rule, self.units[rows], values, records)
 
     def _note_reserved(self, type: int, columns: Columns) -> None:
         """Note reserved bits that are set, of each block those of the first word that has some."""
         rows = columns.rows[columns.odd]
         starts = wire.UNIT * self.units[rows]
         for place, mask in enumerate(self.blocks.reserved[type]):
-            words = self.blocks.numbers.integers(starts + WORD * place, WORD, big=False)
+            places = starts + WORD * place
+            words = self.blocks.numbers.integers(places, WORD, big=False)
             stray = words & mask != 0
             self._note(rules.RESERVED_BITS_SET, rows[stray], words[stray])
             rows = rows[~stray]
@@ -296,7 +308,8 @@ class Blocks:
         self.max_version = 0 if self.layout == "v0" else wire.MAX_VERSION
         self.numbers = FileNumbers(data)
         self.reserved, self.without = _facts_of(self.layout)
-        self._room = min(ROOM, max(LEAST_ROOM, self.units // PART))
+        room_of_part = max(LEAST_ROOM, self.units // PART)
+        self._room = min(ROOM, room_of_part)
         self._max_record = limits.max_record or data.size
         base = wire.FAMILIES[self.layout]
         whole_units = data[: wire.UNIT * self.units]
@@ -332,20 +345,23 @@ class Blocks:
             types = kinds.astype(np.uint8)
             types[frames.entries[:count] < 0] = wire.UNKNOWN_BLOCK
             sizes = frames.sizes[:count] // wire.UNIT
-            records.add(frames.places[:count] // wire.UNIT, types, kinds, sizes)
+            units = frames.places[:count] // wire.UNIT
+            records.add(units, types, kinds, sizes)
             unit = frames.next // wire.UNIT
             if stop_reason == ASKS:
                 unit = self._add_tail(unit, records)
         if unit == self.units and wire.UNIT * unit < self.data.size:
-            trailing_bytes = np.full(1, self.data.size - wire.UNIT * unit)
-            records.damage.append((np.full(1, unit), rules.TRAILING_BYTES, trailing_bytes))
+            bytes_left = self.data.size - wire.UNIT * unit
+            damaged_unit = np.full(1, unit)
+            records.damage.append((damaged_unit, rules.TRAILING_BYTES, np.full(1, bytes_left)))
             records.add_stretch(unit, wire.DAMAGED)
             unit += 1
         units, types, kinds, sizes = records.joined()
         is_zero = self._zeros(units, types, sizes)
         if is_zero[-1] and unit < self.units:
             # More zeros may follow, so these are left to the next run.
-            settled_records = int(np.flatnonzero(~is_zero)[-1]) + 1
+            used_records = np.flatnonzero(~is_zero)
+            settled_records = int(used_records[-1]) + 1
             unit = int(units[settled_records])
             is_zero[settled_records:] = False
             units = units[:settled_records]
@@ -368,10 +384,12 @@ class Blocks:
 
         def note(rule: Rule, where: NDArray[np.bool_], values: I64) -> None:
             rows = np.flatnonzero(where)
-            noted.add(rule, units[rows], values[rows], first_record + rows)
+            records_of_rows = first_record + rows
+            noted.add(rule, units[rows], values[rows], records_of_rows)
 
         for damaged, numbers, values in records.damage:
-            noted.add(numbers, damaged, values, first_record + np.searchsorted(units, damaged))
+            damaged_records = first_record + np.searchsorted(units, damaged)
+            noted.add(numbers, damaged, values, damaged_records)
         largest_size = int(sizes.max())
         if wire.UNIT * largest_size > self._max_record:
             is_over = wire.UNIT * sizes > self._max_record
@@ -422,11 +440,13 @@ class Blocks:
         """
         places = np.arange(self.units - unit)
         end = places.size
-        words = self.numbers.integers(wire.UNIT * (unit + places), WORD, big=False)
+        word_places = wire.UNIT * (unit + places)
+        words = self.numbers.integers(word_places, WORD, big=False)
         orders = wire.ORDER.get(words)
         kinds = wire.HEADS[self.layout].type.get(words)
         sizes = 1 << orders
-        is_of_known_type = (orders <= wire.MAX_ORDER) & (kinds < len(self.classes))
+        is_known_kind = kinds < len(self.classes)
+        is_of_known_type = is_known_kind & (orders <= wire.MAX_ORDER)
         is_cut = sizes > end - places
         fits = is_of_known_type & ~is_cut
         if self.layout != "v0":
@@ -434,9 +454,8 @@ class Blocks:
         followed_places = _next_of(_followed(fits, sizes, words != 0))
         fitting_places = _next_of(fits)
         resume_places = np.where(followed_places < end, followed_places, fitting_places)[1:]
-        place_behind = np.where(
-            is_cut, np.where(is_of_known_type, end, resume_places), places + sizes
-        )
+        place_behind_cut = np.where(is_of_known_type, end, resume_places)
+        place_behind = np.where(is_cut, place_behind_cut, places + sizes)
         path = _path(np.append(place_behind, end))
         damaged_places = path[is_cut[path]]
         types = np.where(kinds[path] < len(self.classes), kinds[path], wire.UNKNOWN_BLOCK)
@@ -447,7 +466,8 @@ class Blocks:
         past = int(rules.BLOCK_PAST_THE_END)
         no_block = int(rules.NO_BLOCK)
         numbers = np.where(is_of_known_type[damaged_places], past, no_block)
-        records.damage.append((unit + damaged_places, numbers, orders[damaged_places]))
+        damaged_units = unit + damaged_places
+        records.damage.append((damaged_units, numbers, orders[damaged_places]))
         # The bytes after the last unit belong to a block past the end.
         return self.units + int(is_cut[path[-1]] and is_of_known_type[path[-1]])
 
@@ -457,7 +477,8 @@ def _followed(fits: NDArray[np.bool_], sizes: I64, is_used: NDArray[np.bool_]) -
     end = fits.size
     nowhere = end + 1
     unit_behind = np.append(np.where(fits, np.arange(end) + sizes, nowhere), [nowhere, nowhere])
-    runs = np.append((fits & is_used).astype(np.int64), [FOLLOWING, 0])
+    counts = (fits & is_used).astype(np.int64)
+    runs = np.append(counts, [FOLLOWING, 0])
     # Runs of one block become runs of two, of four, and so on.
     for _ in range(end.bit_length()):
         runs = np.minimum(runs + runs[unit_behind], FOLLOWING)
@@ -482,13 +503,15 @@ def _facts_of(layout: str) -> tuple[dict[int, list[int]], dict[int, frozenset[An
     reserved = {
         type: [to_i64(mask) for mask in wire.reserved_masks(cls)] for type, cls in classes.items()
     }
-    return reserved, {type: _behind_places(cls.layout) for type, cls in classes.items()}
+    behind = {type: _behind_places(cls.layout) for type, cls in classes.items()}
+    return reserved, behind
 
 
 def _next_of(where: NDArray[np.bool_]) -> I64:
     """Return for each place, and the end, the first place from it on that is true, or the end."""
     places = np.append(np.where(where, np.arange(where.size), where.size), where.size)
-    nearest: I64 = np.minimum.accumulate(places[::-1])[::-1]
+    from_the_end = np.minimum.accumulate(places[::-1])
+    nearest: I64 = from_the_end[::-1]
     return nearest
 
 

@@ -135,7 +135,8 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         if tree.rows_of_links.size and self.request.options.get("links"):
             passed.whole = join_linked_trees(tree, self.request, self.diagnostics)
         elif tree.rows_of_links.size:
-            first = wire.UNIT * int(tree.values.units[tree.rows_of_links].min())
+            units = tree.values.units[tree.rows_of_links]
+            first = wire.UNIT * int(units.min())
             self.diagnostics.add(rules.LINKS_NOT_FOLLOWED, first, value=tree.rows_of_links.size)
 
     def _parts(self, passed: InspectPass) -> Iterator[TreeRows | JoinedRows]:
@@ -148,11 +149,12 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
     def _batches(self, name: str, rows: int) -> Iterator[Table]:
         tree = self.first_pass().whole
         count = tree.count(name)
-        at = 0
-        while at < count:
-            stop = tree.stop(name, at, min(at + rows, count))
-            yield self._table_of(name, Batch(at, *tree.rows(name, at, stop)))
-            at = stop
+        start = 0
+        while start < count:
+            stop = tree.stop(name, start, min(start + rows, count))
+            batch_rows, columns = tree.rows(name, start, stop)
+            yield self._table_of(name, Batch(start, batch_rows, columns))
+            start = stop
 
     # --- Selectors, entries and facts -------------------------------------------------------------
 
@@ -207,7 +209,8 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         uses = vmo.values.uses
         lengths = vmo.texts.lengths
         pooled = np.flatnonzero(uses)
-        longest = pooled[np.argsort(-lengths[pooled], kind="stable")][:LISTED]
+        longest_first = np.argsort(-lengths[pooled], kind="stable")
+        longest = pooled[longest_first[:LISTED]]
         return [
             {"name": self._listed(code), "nbytes": nbytes, "uses": uses}
             for code, nbytes, uses in zip(
@@ -229,20 +232,22 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         if code < 0:
             return {}
         nodes = self.table("nodes")
-        chosen = np.flatnonzero((nodes.array("name") == code) & (nodes.array("parent") == 0))
+        is_below_root = nodes.array("parent") == 0
+        chosen = np.flatnonzero(is_below_root & (nodes.array("name") == code))
         if not chosen.size:
             return {}
         properties = self.table("properties")
         node = nodes.array("id")[chosen[0]]
         rows = np.flatnonzero(properties.array("node") == node)
-        found: dict[str, int] = {}
+        statistics: dict[str, int] = {}
         for row in rows.tolist():
             type = int(properties.array("type")[row])
             if type in (tables.INT, tables.UINT):
                 column = properties.array("int" if type == tables.INT else "uint")
-                name = self.strings.bytes_of(int(properties.array("name")[row]))
-                found[name.decode("utf-8", "replace")] = int(column[row])
-        facts: dict[str, Any] = {"statistics": found}
-        if FAILURES in found:
-            facts["allocation_failures"] = found[FAILURES]
+                code = int(properties.array("name")[row])
+                name = self.strings.bytes_of(code).decode("utf-8", "replace")
+                statistics[name] = int(column[row])
+        facts: dict[str, Any] = {"statistics": statistics}
+        if FAILURES in statistics:
+            facts["allocation_failures"] = statistics[FAILURES]
         return facts

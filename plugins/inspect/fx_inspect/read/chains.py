@@ -71,9 +71,11 @@ def follow(
     bytes_before = np.cumsum(chain_bytes) - chain_bytes
     has_extent = first_extents < extents.count
     # From the one that goes over, only its first bytes count, and of later ones none.
-    is_over = has_extent & (wanted > 0) & (bytes_before + chain_bytes > most_bytes)
+    bytes_so_far = bytes_before + chain_bytes
+    is_over = has_extent & (wanted > 0) & (bytes_so_far > most_bytes)
     cut_chains = np.flatnonzero(is_over & (bytes_before < most_bytes))
-    chain_bytes[is_over] = np.maximum(most_bytes - bytes_before, 0)[is_over]
+    bytes_left = np.maximum(most_bytes - bytes_before, 0)
+    chain_bytes[is_over] = bytes_left[is_over]
     extents_counted = np.where(is_over, np.minimum(counts, 1), counts)
     for chain in cut_chains.tolist():  # there is one at most
         extents_of_chain = visits[bounds[chain] : bounds[chain + 1]]
@@ -82,7 +84,8 @@ def follow(
             extents_of_chain.size, int(np.searchsorted(sums, chain_bytes[chain], "right")) + 1
         )
     if (extents_counted < counts).any():
-        index = np.arange(visits.size) - np.repeat(bounds[:-1], counts)
+        first_visits = np.repeat(bounds[:-1], counts)
+        index = np.arange(visits.size) - first_visits
         visits = visits[index < np.repeat(extents_counted, counts)]
         bounds = bounds_of(extents_counted)
     goes_on = first_units.copy()
@@ -117,11 +120,14 @@ class _Walk:
 
     def go(self) -> None:
         """Follow all chains to their ends."""
-        chains = np.flatnonzero((self.first < self.none) & (self.wanted > 0))
-        extents = self.first[chains].reshape(-1, 1)
-        total = self.capacities[extents[:, 0]].astype(np.int64)
-        self.given[chains] = np.minimum(total, self.wanted[chains])
-        goes_on = total < self.wanted[chains]
+        has_extent = self.first < self.none
+        chains = np.flatnonzero(has_extent & (self.wanted > 0))
+        first_extents = self.first[chains]
+        total = self.capacities[first_extents].astype(np.int64)
+        wanted = self.wanted[chains]
+        self.given[chains] = np.minimum(total, wanted)
+        goes_on = total < wanted
+        extents = first_extents.reshape(-1, 1)
         self._end(chains, extents, np.ones(chains.size, np.int64), ~goes_on)
         chains = chains[goes_on]
         extents = extents[goes_on]
@@ -136,7 +142,8 @@ class _Walk:
             wanted = self.wanted[chains]
             extents_there = np.count_nonzero(next_extents < self.none, axis=1)
             steps = np.minimum(extents_there, np.clip(self.reach[extents[:, 0]] - width, 0, width))
-            steps_needed = np.count_nonzero(running_bytes < wanted[:, None], axis=1) + 1
+            is_too_little = running_bytes < wanted[:, None]
+            steps_needed = np.count_nonzero(is_too_little, axis=1) + 1
             steps = np.minimum(steps, steps_needed)
             bytes_so_far = np.take_along_axis(running_bytes, np.maximum(steps - 1, 0)[:, None], 1)[
                 :, 0
@@ -149,7 +156,8 @@ class _Walk:
             is_cut = bytes_before[chains] >= self.most
             ends |= is_cut
             extents = np.concatenate((extents, next_extents), axis=1)
-            self._end(chains, extents, np.where(is_cut, 1, width + steps), ends)
+            extent_counts = np.where(is_cut, 1, width + steps)
+            self._end(chains, extents, extent_counts, ends)
             chains = chains[~ends]
             extents = extents[~ends]
             total = total[~ends]
@@ -159,8 +167,10 @@ class _Walk:
         """Keep the first ``counts`` extents of the chains that end."""
         extent_counts = extent_counts[ends]
         self.counts[chains[ends]] = extent_counts
-        is_mine = np.arange(extents.shape[1]) < extent_counts[:, None]
-        self._pieces.append((chains[ends], extent_counts, extents[ends][is_mine]))
+        places = np.arange(extents.shape[1])
+        is_mine = places < extent_counts[:, None]
+        extents_of_chains = extents[ends][is_mine]
+        self._pieces.append((chains[ends], extent_counts, extents_of_chains))
 
     def joined(self) -> I32:
         """Return the extents of all chains, in the order of the chains."""
@@ -204,7 +214,8 @@ def _reach(next_of: I32) -> I64:
         least = np.minimum(least, least[around])
         around = around[around]
     sizes = np.bincount(least[in_cycle], minlength=next_of.size)
-    return np.where(in_cycle[entry], to_entry + sizes[least[entry]], endless)
+    until_again = to_entry + sizes[least[entry]]
+    return np.where(in_cycle[entry], until_again, endless)
 
 
 def bounds_of(sizes: Any) -> I64:

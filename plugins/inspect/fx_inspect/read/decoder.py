@@ -60,7 +60,8 @@ def blocks_of(data: Data, limits: Limits) -> Blocks:
 def objects_at(blocks: Blocks, offset: int) -> tuple[Objects, int]:
     """Return the objects of the run that has a byte of the file, and the row of its record."""
     run = next(run for run in blocks.runs() if offset < run.end)
-    return Objects(run), int(np.searchsorted(run.bounds(), offset, "right")) - 1
+    row = int(np.searchsorted(run.bounds(), offset, "right")) - 1
+    return Objects(run), row
 
 
 class Objects:
@@ -81,12 +82,13 @@ class Objects:
         """Return the findings about a record."""
         if row not in self._noted:
             return []
-        first, last = np.searchsorted(self._rows, (row, row + 1)).tolist()
+        bounds = np.searchsorted(self._rows, (row, row + 1))
+        first, last = bounds.tolist()
         found = [
             Found(RULES.numbered(rule), offset, value)
             for rule, offset, _, value in self._found[first:last].tolist()
         ]
-        return sorted(found, key=lambda one: one.rule is not rules.NO_HEADER)
+        return sorted(found, key=lambda note: note.rule is not rules.NO_HEADER)
 
     def report(self, row: int, diagnostics: Diagnostics) -> None:
         """Report the findings about a record."""
@@ -102,6 +104,6 @@ class Objects:
             return Padding(offset=start, nbytes=end - start)
         data = self._data[start:end]
         if type == wire.DAMAGED:
-            (code,) = (each.rule.code for each in self.found(row) if each.rule in DAMAGE)
+            (code,) = (note.rule.code for note in self.found(row) if note.rule in DAMAGE)
             return Damaged(offset=start, nbytes=len(data), code=code, raw=data)
         return block_of(data, self.run.blocks.layout, index=start // wire.UNIT)

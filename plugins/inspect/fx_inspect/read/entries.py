@@ -97,7 +97,9 @@ def exact(pool: StringPool, *, distinct: bool) -> Callable[[Table, Slots], list[
 
     def numbers(slots: Sequence[int | float]) -> Any:
         # The sum is finite only if every slot is.
-        return list(slots) if math.isfinite(sum(slots)) else [number(slot) for slot in slots]
+        if math.isfinite(sum(slots)):
+            return list(slots)
+        return [number(slot) for slot in slots]
 
     values: Values[Any] = Values(
         double=number,
@@ -153,7 +155,8 @@ def entries(capture: Capture, *, distinct: bool = False) -> Iterator[Entry]:
             if link.state != EXPANDED:
                 kind = f"{link.disposition} link"
                 content = texts[link.content]
-                yield Entry(f"{path}:{names[link.name]}", kind, content, link.offset)
+                path_of_link = f"{path}:{names[link.name]}"
+                yield Entry(path_of_link, kind, content, link.offset)
 
 
 def _texts(pool: StringPool, make: Callable[[str], str], *, distinct: bool) -> Mapping[int, str]:

@@ -139,7 +139,8 @@ class _Follower:
         """Follow the links of a part. Return the parts that they lead to."""
         table = tree.tables["inspect_links"]
         names = ("node", "name", "content", "disposition", *_ORIGIN)
-        rows = zip(*(table.array(name).tolist() for name in names), strict=True)
+        columns = (table.array(name).tolist() for name in names)
+        rows = zip(*columns, strict=True)
         linked_trees = []
         for row, (node, name, content, disposition, offset, block) in enumerate(rows):
             if disposition > INLINE:
@@ -156,9 +157,9 @@ class _Follower:
                     self.diagnostics.add(rules.LINKED_TREE_DAMAGED, origin["offset"], value=wanted)
                 node_above = int(tree.numbers[node])
                 child_name = name if disposition == CHILD else None
-                linked_trees.append(
-                    self._enter(reached, node_above, child_name, (*tree.contents, wanted), origin)
-                )
+                contents = (*tree.contents, wanted)
+                linked_tree = self._enter(reached, node_above, child_name, contents, origin)
+                linked_trees.append(linked_tree)
             tree.states[row] = self.strings.intern(state.encode())
         self.parts += linked_trees
         return linked_trees
@@ -281,7 +282,8 @@ class _Follower:
             if name == "nodes":
                 column = column[tree.first :]
             if tree.origin is not None and key in _ORIGIN:
-                column = np.full(len(column), tree.origin[key], column.dtype)
+                origin = tree.origin[key]
+                column = np.full(len(column), origin, column.dtype)
             columns.append(column)
         if isinstance(columns[0], TextColumn):
             data = np.concatenate([column.data for column in columns])
@@ -291,7 +293,8 @@ class _Follower:
                 starts.append(column.offsets[:-1] + bytes_before)
                 bytes_before += column.data.size
             lengths = np.concatenate([np.diff(column.offsets) for column in columns])
-            return TextColumn.gather(data, np.concatenate(starts)[rows], lengths[rows])
+            all_starts = np.concatenate(starts)
+            return TextColumn.gather(data, all_starts[rows], lengths[rows])
         arranged: NDArray[Any] = np.concatenate(columns)[rows]
         return arranged
 
@@ -326,4 +329,5 @@ class _Follower:
         slots["parent"] = np.repeat(np.arange(rows.size), counts)
         columns["inspect_slots"] = slots
         arrays = np.asarray(columns["properties"]["type"]) >= tables.INT_ARRAY
-        columns["properties"]["array"] = np.stack((starts * arrays, counts), axis=1)
+        first_of_arrays = starts * arrays
+        columns["properties"]["array"] = np.stack((first_of_arrays, counts), axis=1)

@@ -93,7 +93,8 @@ class SharedTexts(TextColumn):
         text = int(self._values.bits[self._rows[row]])
         shared_bytes = self._shared.get(text)
         if shared_bytes is None or len(shared_bytes) != nbytes:
-            copied = self._copied(slice(row, row + 1), np.array([nbytes]))
+            only_row = slice(row, row + 1)
+            copied = self._copied(only_row, np.array([nbytes]))
             shared_bytes = copied.tobytes()
             self._shared[text] = shared_bytes
         return shared_bytes
@@ -114,10 +115,12 @@ class TreeRows:
         slots = sizes * (self.types >= tables.INT_ARRAY)
         self.first_slot: I64 = bounds_of(slots)
         """First slot of each property; without slots, that of the next array."""
-        has_text = (self.types == tables.STRING) | (self.types == tables.BYTES)
+        has_text = self.types == tables.STRING
+        has_text |= self.types == tables.BYTES
         self.first_text: I64 = bounds_of(sizes * has_text)
         """First byte of each property's value among those of all properties."""
-        self._seen = set(np.flatnonzero(np.bincount(self.types)).tolist())
+        counts_of_types = np.bincount(self.types)
+        self._seen = set(np.flatnonzero(counts_of_types).tolist())
         """The types that occur."""
         self._paths: I32 | None = None
         self._weights: dict[str, I64 | None] = {}
@@ -150,20 +153,25 @@ class TreeRows:
         values = self.values
         names = self.node_names()
         lengths = self.vmo.pool.pool.array("lengths")
-        used = self.vmo.texts.lengths[:-1][values.uses > 0]
-        is_short = int(used.max(initial=0)) < LONG
+        text_lengths = self.vmo.texts.lengths[:-1]
+        used_lengths = text_lengths[values.uses > 0]
+        is_short = int(used_lengths.max(initial=0)) < LONG
         if name == "properties":
             if is_short:
                 return self.first_text
-            return self.first_text + bounds_of(lengths[self._names(self.rows_of_values)])
+            names_of_values = self._names(self.rows_of_values)
+            return self.first_text + bounds_of(lengths[names_of_values])
         if is_short:
             return None
         if name == "nodes":
             return bounds_of(lengths[names])
         if name == "inspect_links":
-            contents = self.vmo.texts.codes[values.link_contents[self.vmo.link_places]]
-            return bounds_of(lengths[self._names(self.rows_of_links)] + lengths[contents])
-        codes = self._slots(0, int(self.first_slot[-1]))["str"]()
+            texts = values.link_contents[self.vmo.link_places]
+            contents = self.vmo.texts.codes[texts]
+            names_of_links = self._names(self.rows_of_links)
+            return bounds_of(lengths[names_of_links] + lengths[contents])
+        slots = self._slots(0, int(self.first_slot[-1]))
+        codes = slots["str"]()
         return bounds_of(np.where(codes < 0, 0, lengths[codes]))
 
     def rows(self, name: str, start: int, stop: int) -> tuple[int, Columns]:
@@ -185,7 +193,8 @@ class TreeRows:
     def _nodes(self, start: int, stop: int) -> Columns:
         def links() -> I32:
             owners = self._owners(self.rows_of_links)
-            return np.bincount(owners, minlength=self.order.count)[start:stop].astype(np.int32)
+            counts = np.bincount(owners, minlength=self.order.count)
+            return counts[start:stop].astype(np.int32)
 
         def units() -> I32:
             node_units = self.values.units[self.values.node_rows[self.order.nodes[start:stop]]]
@@ -254,7 +263,8 @@ class TreeRows:
         }
 
     def _text(self, start: int, stop: int) -> TextColumn:
-        offsets = self.first_text[start : stop + 1] - self.first_text[start]
+        offsets = self.first_text[start : stop + 1]
+        offsets = offsets - offsets[0]
         total = int(offsets[-1])
         if total > self.text_bound:
             raise LimitError(
@@ -280,15 +290,18 @@ class TreeRows:
         def slots() -> I32:
             # Counted from the first slot here, so that 32 bits hold it.
             slots_before = (starts[:-1] - start).astype(np.int32)
-            return np.arange(stop - start, dtype=np.int32) - np.repeat(slots_before, counts)
+            all_slots = np.arange(stop - start, dtype=np.int32)
+            return all_slots - np.repeat(slots_before, counts)
 
         def of_type(type: int) -> tuple[Any, NDArray[Any]]:
             """Return which slots are of arrays of a type, and the numbers in them."""
             arrays = np.flatnonzero((types == type) & (counts > 0))
             nbytes = SLOT_BYTES[type]
             skipped = bounds[arrays] - starts[arrays]
-            begins = offsets_of(units[arrays]) + wire.SLOTS_AT + nbytes * skipped
-            slot_bytes = TextColumn.gather(self.vmo.data, begins, nbytes * counts[arrays])
+            begins = offsets_of(units[arrays])
+            begins += wire.SLOTS_AT + nbytes * skipped
+            lengths = nbytes * counts[arrays]
+            slot_bytes = TextColumn.gather(self.vmo.data, begins, lengths)
             bits = slot_bytes.data.view(f"<i{nbytes}")
             if bits.size == stop - start:
                 return slice(None), bits

@@ -78,21 +78,22 @@ class GatheredTexts:
             if type == BlockType.NAME:
                 stated_lengths = columns["length"]
                 # A name that says more than there is has a length below 0, which tells how much.
-                lengths[text_places] = np.where(
-                    stated_lengths > room, ~stated_lengths, stated_lengths
-                )
+                is_beyond = stated_lengths > room
+                lengths[text_places] = np.where(is_beyond, ~stated_lengths, stated_lengths)
             else:
                 stated_lengths = columns["total_length"]
                 lengths[text_places] = np.minimum(stated_lengths, room)
                 first_extents[text_places] = columns["next_extent"]
                 bytes_in_chains[text_places] = stated_lengths - lengths[text_places]
                 claims[text_places] = columns["reference_count"]
-            in_one_block = text_places[
-                (bytes_in_chains[text_places] == 0) & (lengths[text_places] > 0)
-            ]
-            begins = wire.UNIT * units[in_one_block] + wire.PAYLOAD_AT[type]
+            is_in_one_block = bytes_in_chains[text_places] == 0
+            is_in_one_block &= lengths[text_places] > 0
+            in_one_block = text_places[is_in_one_block]
+            begins = wire.UNIT * units[in_one_block]
+            begins += wire.PAYLOAD_AT[type]
             wrong_texts = in_one_block[not_utf8(self.data, begins, lengths[in_one_block])]
-            self.not_utf8.append(self.count + wrong_texts[units[wrong_texts] > 0])
+            wrong_texts = wrong_texts[units[wrong_texts] > 0]
+            self.not_utf8.append(self.count + wrong_texts)
         if not units[0]:
             # Index 0 has no chain, whatever its block is.
             first_extents[0] = 0
@@ -172,13 +173,15 @@ class Texts:
         note(rules.NOT_UTF8, np.sort(np.concatenate([chained[:0], *self._not_utf8])), 0)
         too_long = np.flatnonzero(is_whole & (chains.goes_on != 0))
         note(rules.CHAIN_TOO_LONG, chained[too_long], chains.goes_on[too_long])
-        over_limit = np.flatnonzero((self.lengths > self.max_string) & self._has_limit())
+        is_over = self.lengths > self.max_string
+        over_limit = np.flatnonzero(is_over & self._has_limit())
         note(rules.STRING_OVER_LIMIT, over_limit, self.lengths[over_limit])
         self.lengths[over_limit] = self.max_string
 
     def _has_limit(self) -> Mask:
         """Return which texts the limit applies to: not to a string at index 0."""
-        has_limit: Mask = (self.units > 0) | (self.types == BlockType.NAME)
+        is_name = self.types == BlockType.NAME
+        has_limit: Mask = is_name | (self.units > 0)
         return has_limit
 
     def visited(self) -> I64:
@@ -190,9 +193,8 @@ class Texts:
     def begins(self, texts: NDArray[Any]) -> I64:
         """Return where the bytes of texts begin in their own blocks."""
         is_name = self.types[texts] == BlockType.NAME
-        name_at, string_at = (
-            wire.PAYLOAD_AT[type] for type in (BlockType.NAME, BlockType.STRING_REFERENCE)
-        )
+        name_at = wire.PAYLOAD_AT[BlockType.NAME]
+        string_at = wire.PAYLOAD_AT[BlockType.STRING_REFERENCE]
         begins: I64 = wire.UNIT * self.units[texts].astype(np.int64)
         return begins + np.where(is_name, name_at, string_at)
 
@@ -214,16 +216,18 @@ class Texts:
         begins = self.begins(texts)
         if not self.chained.size:
             return begins, lengths
-        chain_numbers = np.minimum(np.searchsorted(self.chained, texts), self.chained.size - 1)
+        places = np.searchsorted(self.chained, texts)
+        chain_numbers = np.minimum(places, self.chained.size - 1)
         is_chained = self.chained[chain_numbers] == texts
         bounds = self.chains.bounds
-        in_chain = np.where(is_chained, bounds[chain_numbers + 1] - bounds[chain_numbers], 0)
-        inline_lengths = np.where(
-            is_chained, np.minimum(self.inline[chain_numbers], lengths), lengths
-        )
+        extents_of_chains = bounds[chain_numbers + 1] - bounds[chain_numbers]
+        in_chain = np.where(is_chained, extents_of_chains, 0)
+        inline_of_chains = np.minimum(self.inline[chain_numbers], lengths)
+        inline_lengths = np.where(is_chained, inline_of_chains, lengths)
         counts = 1 + in_chain
         own_pieces = np.cumsum(counts) - counts
-        starts, piece_lengths = np.empty((2, int(counts.sum())), np.int64)
+        piece_count = int(counts.sum())
+        starts, piece_lengths = np.empty((2, piece_count), np.int64)
         starts[own_pieces] = begins
         piece_lengths[own_pieces] = inline_lengths
         is_extent = np.ones(starts.size, bool)
@@ -236,10 +240,10 @@ class Texts:
         ]
         capacities = self.extents.capacities[extents].astype(np.int64)
         capacity_before = np.cumsum(capacities) - capacities
-        chain_begins = np.append(capacity_before, 0)[
-            np.minimum(extents_before, capacity_before.size)
-        ]
-        bytes_left = np.repeat(lengths - inline_lengths + chain_begins, in_chain) - capacity_before
+        first_extents = np.minimum(extents_before, capacity_before.size)
+        chain_begins = np.append(capacity_before, 0)[first_extents]
+        chain_ends = lengths - inline_lengths + chain_begins
+        bytes_left = np.repeat(chain_ends, in_chain) - capacity_before
         starts[is_extent] = wire.UNIT * self.extents.units[extents].astype(np.int64) + PAYLOAD
         piece_lengths[is_extent] = np.clip(bytes_left, 0, capacities)
         return starts, piece_lengths
@@ -259,7 +263,8 @@ class Texts:
         if not self.chained.size:
             lengths = self.lengths[used]
             with pool.lock:
-                self.codes[used] = codes_of(pool.pool, self.data, self.begins(used), lengths)
+                begins = self.begins(used)
+                self.codes[used] = codes_of(pool.pool, self.data, begins, lengths)
             return
         for some_texts, texts in self.parts(used, self.lengths[used]):
             with pool.lock:

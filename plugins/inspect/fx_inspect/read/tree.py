@@ -221,14 +221,18 @@ def repeated(owners: I32, codes: I32, different: int, most: int) -> tuple[I64, i
             if ends.size:
                 stop = start + 1 + int(ends[-1])
             else:
-                stop = start + int(np.searchsorted(owners[start:], owners[start], "right"))
+                owners_left = owners[start:]
+                stop = start + int(np.searchsorted(owners_left, owners_left[0], "right"))
         keys = owners[start:stop].astype(np.int64) * different + codes[start:stop]
         in_order = np.sort(keys)
-        repeat_count = int(np.count_nonzero(in_order[1:] == in_order[:-1]))
+        is_repeat = in_order[1:] == in_order[:-1]
+        repeat_count = int(np.count_nonzero(is_repeat))
         if repeat_count and count < most:
             order = np.argsort(keys, kind="stable")
-            is_again = keys[order[1:]] == keys[order[:-1]]
-            repeated_rows.append(start + np.sort(order[1:][is_again]))
+            ordered_keys = keys[order]
+            is_again = ordered_keys[1:] == ordered_keys[:-1]
+            rows_again = np.sort(order[1:][is_again])
+            repeated_rows.append(start + rows_again)
         count += repeat_count
         start = stop
     return np.concatenate(repeated_rows)[:most], count
@@ -278,7 +282,8 @@ class _PathWriter:
         slashed_names, self._name_starts = _slashed_names(pool, names[chosen_nodes])
         self._parent_start = slashed_names.size
         self._paths_start = self._parent_start + longest
-        self._texts = np.empty(self._paths_start + max(longest, PATH_BYTES), np.uint8)
+        room = self._paths_start + max(longest, PATH_BYTES)
+        self._texts = np.empty(room, np.uint8)
         """The names; the path of the parent of the first node; the paths of the nodes."""
         self._texts[: self._parent_start] = slashed_names
         self._first_node = 0
@@ -292,13 +297,16 @@ class _PathWriter:
             self._keep_path_of(int(self._parents[first_node]))
         texts = self._texts
         bounds = self._paths_start + bounds_of(self._lengths[nodes])
-        place_of_node = np.zeros(int(nodes[-1]) - first_node + 1, np.int64)
+        stop_node = int(nodes[-1]) + 1
+        place_of_node = np.zeros(stop_node - first_node, np.int64)
         place_of_node[nodes - first_node] = bounds[:-1]
         parents = self._parents[nodes]
         stretch_starts = np.empty((nodes.size, 2), np.int64)
-        stretch_starts[:, 0] = place_of_node[np.maximum(parents - first_node, 0)]
-        stretch_starts[parents < first_node, 0] = self._parent_start
-        stretch_starts[:, 1] = self._name_starts[self._names[nodes]]
+        parent_places = place_of_node[np.maximum(parents - first_node, 0)]
+        parent_places[parents < first_node] = self._parent_start
+        names = self._names[nodes]
+        stretch_starts[:, 0] = parent_places
+        stretch_starts[:, 1] = self._name_starts[names]
         copied_to = np.empty(2 * nodes.size + 1, np.int64)
         copied_to[::2] = bounds
         copied_to[1::2] = bounds[:-1] + self._lengths[parents]
@@ -338,7 +346,8 @@ def _slashed_names(pool: StringPool, names: I32) -> tuple[NDArray[np.uint8], I64
     occurs[names] = True
     codes = np.flatnonzero(occurs)
     column = pool.column(codes)
-    slashed_names = np.full(column.data.size + codes.size, SLASH, np.uint8)
+    nbytes = column.data.size + codes.size
+    slashed_names = np.full(nbytes, SLASH, np.uint8)
     begins = column.offsets[:-1] + np.arange(codes.size)
     is_of_name = np.ones(slashed_names.size, np.bool_)
     is_of_name[begins] = False
@@ -358,5 +367,6 @@ def _within(lengths: I64, longest: int, bytes_left: int) -> I64:
         fitting_rows.append(rows[:stop])
         bytes_left -= int(bytes_so_far[stop - 1]) if stop else 0
         # Those that are longer than what is left do not fit any more.
-        rows = rows[stop:][lengths[rows[stop:]] <= bytes_left]
+        rows = rows[stop:]
+        rows = rows[lengths[rows] <= bytes_left]
     return np.concatenate(fitting_rows)

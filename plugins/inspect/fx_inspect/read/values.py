@@ -214,7 +214,8 @@ class Values:
         self._read_links(gathered.links)
         named_values = np.flatnonzero(self.names >= 0)
         for some_rows in parts_of(named_values.size):
-            np.add.at(self.uses, self.names[named_values[some_rows]], 1)
+            used_texts = self.names[named_values[some_rows]]
+            np.add.at(self.uses, used_texts, 1)
         self.kinds[self.names < 0] = 0
 
     def _note(self, rule: Rule | I64, rows: I64, values: Any) -> None:
@@ -251,14 +252,16 @@ class Values:
         texts = self._places.texts_at(targets)
         np.add.at(self.references, texts[texts >= 0], 1)
         is_name = self._texts.lengths.take(texts) >= 0
-        is_name &= (targets > 0) | (self._texts.types.take(texts) == BlockType.NAME)
+        is_name_block = self._texts.types.take(texts) == BlockType.NAME
+        is_name &= is_name_block | (targets > 0)
         return np.where(is_name, texts, -1)
 
     def _note_names(self, rows: I64, targets: I32) -> None:
         """Report why values have no name."""
         numbers = np.full(rows.size, int(rules.NAME_OF_ANOTHER_TYPE))
         values = targets.astype(np.int64)
-        numbers[self._places.types_at(targets) < 0] = int(rules.NAME_WITHOUT_BLOCK)
+        is_without_block = self._places.types_at(targets) < 0
+        numbers[is_without_block] = int(rules.NAME_WITHOUT_BLOCK)
         texts = self._places.texts_at(targets)
         lengths = self._texts.lengths[texts]
         is_past = (texts >= 0) & (lengths < 0)
@@ -274,8 +277,10 @@ class Values:
         units = targets.astype(np.intp, copy=False)
         types = self._places.types_at(units)
         texts = self._places.numbers_at(units)
-        np.add.at(self.references, texts[IS_NAME.take(types)], 1)
-        return np.where((types == BlockType.STRING_REFERENCE) & (units > 0), texts, NOTHING)
+        referred_texts = texts[IS_NAME.take(types)]
+        np.add.at(self.references, referred_texts, 1)
+        is_string = (types == BlockType.STRING_REFERENCE) & (units > 0)
+        return np.where(is_string, texts, NOTHING)
 
     # --- Properties -------------------------------------------------------------------------------
 
@@ -306,8 +311,10 @@ class Values:
         room = gathered.joined("room")
         of_strings = entries == BlockType.STRING_REFERENCE
         has_entries = ARRAYS[entries] > 0
-        too_many = has_entries & (counts > room // np.where(of_strings, 4, 8))
-        is_empty = has_entries & ~too_many & (counts == 0) & (formats != wire.ARRAY_FLAT)
+        bytes_of_slot = np.where(of_strings, 4, 8)
+        too_many = has_entries & (counts > room // bytes_of_slot)
+        is_histogram = formats != wire.ARRAY_FLAT
+        is_empty = has_entries & ~too_many & is_histogram & (counts == 0)
         is_named = self.names[rows] >= 0
         numbers = np.select(
             [~has_entries, too_many, is_empty],
@@ -319,9 +326,10 @@ class Values:
             rows[wrong_arrays],
             np.where(has_entries, counts, entries)[wrong_arrays],
         )
-        self._look_up_slots(rows, np.where(of_strings & ~too_many, counts, 0))
+        slots_of_strings = np.where(of_strings & ~too_many, counts, 0)
+        self._look_up_slots(rows, slots_of_strings)
         is_left = self.names[rows] >= 0
-        is_odd = (formats > wire.ARRAY_EXPONENTIAL) | (of_strings & (formats != wire.ARRAY_FLAT))
+        is_odd = (formats > wire.ARRAY_EXPONENTIAL) | (of_strings & is_histogram)
         has_few_slots = (formats == wire.ARRAY_LINEAR) & (counts < wire.LINEAR_SLOTS)
         has_few_slots |= (formats == wire.ARRAY_EXPONENTIAL) & (counts < wire.EXPONENTIAL_SLOTS)
         of_unknown_format = np.flatnonzero(is_left & is_odd)
@@ -342,19 +350,23 @@ class Values:
         referring_units = np.flatnonzero(uses_of_units)
         texts = strings[referring_units]
         is_string = texts >= 0
-        self.uses[texts[is_string]] += uses_of_units[referring_units[is_string]]
+        uses_of_strings = uses_of_units[referring_units]
+        self.uses[texts[is_string]] += uses_of_strings[is_string]
         if not is_string[referring_units > 0].all():
             self._note_slots(rows[is_named], counts[is_named], strings)
-        uses_of_units += self._uses_of_units(rows[~is_named], counts[~is_named])
-        texts = self._places.texts_at(np.flatnonzero(uses_of_units))
+        is_nameless = ~is_named
+        uses_of_units += self._uses_of_units(rows[is_nameless], counts[is_nameless])
+        referred_units = np.flatnonzero(uses_of_units)
+        texts = self._places.texts_at(referred_units)
         is_text = texts >= 0
-        self.references[texts[is_text]] += uses_of_units[uses_of_units > 0][is_text]
+        self.references[texts[is_text]] += uses_of_units[referred_units[is_text]]
 
     def _uses_of_units(self, rows: I64, counts: I64) -> I64:
         """Return how many slots refer to each unit; all beyond the file count as the last one."""
         uses_of_units = np.zeros(self._places.units + 1, np.int64)
         for _, targets, _ in self._slots(rows, counts):
-            places = np.minimum(targets, self._places.units).astype(np.intp)
+            places = np.minimum(targets, self._places.units)
+            places = places.astype(np.intp)
             np.add.at(uses_of_units, places, 1)
         return uses_of_units
 
@@ -376,9 +388,8 @@ class Values:
             stop = end_of_part(slot_bounds, start, ROWS)
             arrays = rows[start:stop]
             begins = wire.UNIT * self.units[arrays].astype(np.int64) + wire.SLOTS_AT
-            slot_bytes = TextColumn.gather(
-                self._numbers.data, begins, INDEX_BYTES * counts[start:stop]
-            )
+            lengths = INDEX_BYTES * counts[start:stop]
+            slot_bytes = TextColumn.gather(self._numbers.data, begins, lengths)
             first_slots = slot_bounds[start:stop] - slot_bounds[start]
             yield arrays, slot_bytes.data.view("<u4"), first_slots
             start = stop
@@ -413,7 +424,8 @@ class Values:
         self.node_rows: I32 = np.append(np.int32(-1), nodes)
         is_node = self.names[self.node_rows] >= 0
         is_node[0] = True
-        node_of_number = np.where(is_node, np.arange(is_node.size, dtype=np.int32), NO_NODE)
+        numbers = np.arange(is_node.size, dtype=np.int32)
+        node_of_number = np.where(is_node, numbers, NO_NODE)
         node_of_number = np.append(node_of_number, np.int32(NO_NODE))
         self.nodes = np.full(self.units.size, NO_NODE, np.int32)
         orphans: list[I64] = [np.zeros(0, np.int64)]
@@ -439,7 +451,8 @@ class Values:
         lost_values = np.concatenate(orphans)
         is_node = self.types[lost_values] == BlockType.NODE_VALUE
         is_property = self.kinds[lost_values] > 0
-        return lost_values[is_node], lost_values[is_property], lost_values[~(is_node | is_property)]
+        is_link = ~(is_node | is_property)
+        return lost_values[is_node], lost_values[is_property], lost_values[is_link]
 
     def node_parents(self) -> I32:
         """Return the node that each node belongs to."""

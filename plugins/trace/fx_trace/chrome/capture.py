@@ -13,8 +13,8 @@ import numpy as np
 from fx_trace.chrome import rules
 from fx_trace.chrome.rows import NO_VALUE, RowBuilder, kind_of
 from fx_trace.chrome.scan import Scanner, Stretch, parse
-from fx_trace.format import END_CODE_BITS, OF_CATEGORIES
-from fx_trace.rules import ENDS_BY_ANOTHER_NAME, NEVER_CLOSED, another_name_detail
+from fx_trace.read.match import other_text_detail
+from fx_trace.rules import ENDS_BY_ANOTHER_NAME, NEVER_CLOSED
 from fxframework.errors import Rule
 from fxframework.kit.scanned import Columns, FirstPass, Note, Notes, ScannedCapture
 from fxframework.model.diagnostics import Found
@@ -197,10 +197,7 @@ class ChromeCapture(ScannedCapture[ChromePass, None]):
     def _value(self, note: Note) -> object:
         if note.rule is not ENDS_BY_ANOTHER_NAME:
             return None
-        # The value has the code of the end's string above that of the begin's.
-        is_category = note.value >= OF_CATEGORIES
-        end_code, begin_code = divmod(note.value % OF_CATEGORIES, 1 << END_CODE_BITS)
-        return another_name_detail(self.strings[end_code], self.strings[begin_code], is_category)
+        return other_text_detail(note.value, self.strings)
 
     def _small(self, name: str, passed: ChromePass) -> Columns:
         tasks = passed.builder.tasks

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fx_trace.chrome import rules
 from fx_trace.chrome.scan import Event, Report
 from fx_trace.format import OPEN_END
-from fx_trace.kinds import EventType
+from fx_trace.kinds import ArgType, EventType
 from fx_trace.meaning import ASYNC_SCOPE, IS_ROW_OF, KIND_OF_SLICE
 from fx_trace.read.match import Events, Match, Spans, durations, longest_first
 from fxframework.io.limits import Limits
@@ -49,8 +49,6 @@ KINDS: Final = {
 SCOPES: Final = {"t": 0, "p": 1, "g": 2}
 IDENTIFIED: Final = range(E.ASYNC_BEGIN, E.FLOW_END + 1)
 TABLES: Final = ("slices", "instants", "flows")
-NULL, INT64, UINT64, DOUBLE, STRING, BOOL = 0, 3, 4, 5, 6, 9
-"""Types of arguments."""
 NO_VALUE: Final = -1
 SPREAD: Final = 0x9E3779B97F4A7C15
 """Sets ids of different contexts apart."""
@@ -387,16 +385,16 @@ class RowBuilder:
     def _typed(self, value: Any) -> tuple[int, int, float, int]:
         """Return the type of an argument, and what the columns have of it."""
         if value is None:
-            return NULL, 0, 0.0, NO_VALUE
+            return ArgType.NULL, 0, 0.0, NO_VALUE
         if isinstance(value, bool):  # before integers, which booleans are too
-            return BOOL, int(value), 0.0, NO_VALUE
+            return ArgType.BOOL, int(value), 0.0, NO_VALUE
         if isinstance(value, float):
-            return DOUBLE, 0, value, NO_VALUE
+            return ArgType.DOUBLE, 0, value, NO_VALUE
         if isinstance(value, int) and NS_MIN <= value <= NS_MAX:
-            return INT64, value, 0.0, NO_VALUE
+            return ArgType.INT64, value, 0.0, NO_VALUE
         if isinstance(value, int) and NS_MAX < value <= U64_MAX:
-            return UINT64, wrapped(value), 0.0, NO_VALUE
-        return STRING, 0, 0.0, self.codes[text_of(value)]
+            return ArgType.UINT64, wrapped(value), 0.0, NO_VALUE
+        return ArgType.STRING, 0, 0.0, self.codes[text_of(value)]
 
     def _add_counters(self, samples: list[tuple[int, int, str, Any]], columns: Columns) -> None:
         """Add samples of counters: index of the event, id, name of the series, and value."""

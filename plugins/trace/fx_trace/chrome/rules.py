@@ -7,7 +7,9 @@ from typing import Final
 from fx_trace import rules as trace_rules
 from fxframework.errors import Catalogue, Rule, Severity
 
-LOSS, WARNING, INFO = Severity.DATA_LOSS, Severity.WARNING, Severity.INFO
+LOSS = Severity.DATA_LOSS
+WARNING = Severity.WARNING
+INFO = Severity.INFO
 FORM = "Trace Event Format, JSON Format"
 EVENTS = "Trace Event Format, Event Descriptions"
 

@@ -15,14 +15,11 @@ from numpy.typing import NDArray
 
 from fx_trace.export.events import (
     ASYNC,
-    ASYNC_SCOPE,
     COMPLETE,
-    KEPT,
-    LEGACY,
     NEVER,
-    WAKEUP,
+    TEXT_BYTES,
     EventMaker,
-    Made,
+    RowEvents,
     firsts,
 )
 from fx_trace.export.first_pass import (
@@ -33,9 +30,23 @@ from fx_trace.export.first_pass import (
     dropped_records,
     refusal,
 )
-from fx_trace.export.nesting import ALONE, ENDLESS, ON_THREAD, SLICE, Nesting
+from fx_trace.export.nesting import (
+    ALONE,
+    ENDLESS,
+    ON_THREAD,
+    PARENT,
+    PLACES,
+    ROW,
+    SLICE,
+    TAIL,
+    THREAD,
+    UNTIL,
+    WHAT,
+    Nesting,
+)
 from fx_trace.export.windows import last_offset, windows
-from fx_trace.format import ArgType, BlobType, SchedulingType
+from fx_trace.kinds import ArgType, BlobType, SchedulingType
+from fx_trace.meaning import ASYNC_SCOPE
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell, Templates
@@ -63,8 +74,8 @@ HEADER = "# tracer: nop\n"
 STATES = {2: "T", 3: "S", 4: "Z", 5: "X"}
 """ftrace's letters for thread states at a switch; other states are runnable."""
 RUNNABLE = "R"
-SWITCHED = ("ts", "cpu", "prev", "next", "prev_state", "prev_priority", "next_priority")
-"""Columns of ``sched`` in lines."""
+LINE_COLUMNS = ("ts", "cpu", "prev", "next", "prev_state", "prev_priority", "next_priority")
+"""Columns of `sched` that are in lines."""
 UNFIT = re.compile(r"[\s\x00-\x1f\x7f]")
 """Characters that would end a name in a line."""
 SPACE = "\N{NO-BREAK SPACE}"
@@ -84,8 +95,8 @@ class SchedLines:
         self._lines = Lines(templates)
 
         def comm(thread: int) -> str:
-            pid, tid = tasks.pids[thread], tasks.tids[thread]
-            name = names.threads.get((pid, tid)) or tasks.thread_names.get(thread)
+            tid = tasks.tids[thread]
+            name = names.threads.get((tasks.pids[thread], tid)) or tasks.thread_names.get(thread)
             return orjson.dumps(_comm(name, tid))[1:-1].decode()
 
         def pid(thread: int) -> str:
@@ -113,42 +124,44 @@ class SchedLines:
         Perfetto reads the seconds as a double and truncates to nanoseconds, so half of one is
         added. Times are exact below 26 days.
         """
-        self._lines.templates.forget(KEPT)
-        sound = sched.array("ts") >= 0
-        self.left_out += int(np.count_nonzero(~sound))
-        sched = sched.select(sound)
-        for wakes, rows in groups(sched.array("kind") == SchedulingType.THREAD_WAKEUP):
-            some = {name: sched.array(name)[rows] for name in SWITCHED}
-            cpu = self._cpus(some["cpu"])
-            when: list[Cell] = [b") [", cpu, b"] .... ", (SECONDS, some["ts"]), b"5: "]
-            comm, tid = self._comms(some["next"]), self._tids(some["next"])
-            left, entered = (
-                (NATURAL, np.maximum(some[name], 0)) for name in ("prev_priority", "next_priority")
-            )
-            if wakes:
+        self._lines.templates.forget(TEXT_BYTES)
+        has_line = sched.array("ts") >= 0
+        self.left_out += int(np.count_nonzero(~has_line))
+        sched = sched.select(has_line)
+        for is_wakeup, rows in groups(sched.array("kind") == SchedulingType.THREAD_WAKEUP):
+            columns = {name: sched.array(name)[rows] for name in LINE_COLUMNS}
+            cpu = self._cpus(columns["cpu"])
+            when: list[Cell] = [b") [", cpu, b"] .... ", (SECONDS, columns["ts"]), b"5: "]
+            comm = self._comms(columns["next"])
+            tid = self._tids(columns["next"])
+            priority = (NATURAL, np.maximum(columns["next_priority"], 0))
+            if is_wakeup:
                 waker = self._waker(sched.array("waker")[rows])
                 line: list[Cell] = [waker, *when, b"sched_waking: comm=", comm]
-                line += [b" pid=", tid, b" prio=", entered, b" target_cpu=", cpu]
+                line += [b" pid=", tid, b" prio=", priority, b" target_cpu=", cpu]
             else:
-                old_comm, old_tid = self._comms(some["prev"]), self._tids(some["prev"])
-                line = [old_comm, b"-", old_tid, b" (", self._pids(some["prev"]), *when]
-                line += [b"sched_switch: prev_comm=", old_comm, b" prev_pid=", old_tid]
-                line += [b" prev_prio=", left, b" prev_state=", self._states(some["prev_state"])]
-                line += [b" ==> next_comm=", comm, b" next_pid=", tid, b" next_prio=", entered]
+                prev_comm = self._comms(columns["prev"])
+                prev_tid = self._tids(columns["prev"])
+                prev_priority = (NATURAL, np.maximum(columns["prev_priority"], 0))
+                prev_state = self._states(columns["prev_state"])
+                line = [prev_comm, b"-", prev_tid, b" (", self._pids(columns["prev"]), *when]
+                line += [b"sched_switch: prev_comm=", prev_comm, b" prev_pid=", prev_tid]
+                line += [b" prev_prio=", prev_priority, b" prev_state=", prev_state]
+                line += [b" ==> next_comm=", comm, b" next_pid=", tid, b" next_prio=", priority]
             self._lines.put(rows, *line, rb"\n")
         return self._lines.joined()[0].data.tobytes()
 
 
 def _comm(name: str | None, tid: int) -> str:
     """Return a name valid in ftrace's lines: not empty, without blanks and equal signs."""
-    text = UNFIT.sub(SPACE, name or ("swapper" if not tid else f"Thread {tid}"))
-    return text.replace("=", "_")
+    if not name:
+        name = f"Thread {tid}" if tid else "swapper"
+    return UNFIT.sub(SPACE, name).replace("=", "_")
 
 
 I64 = NDArray[np.int64]
 COUNTERS = TABLE_CODES["counters"]
-NONE = -1
-"""Row of no slice."""
+NO_SLICE = -1
 NOT_GIVEN = -1
 """A priority that is not recorded."""
 FIDL_CATEGORY = "fidl:blob"
@@ -168,7 +181,9 @@ _SCOPE_LETTERS = {0: "t", 1: "p", 2: "g"}
 
 def _us(ns: int) -> str:
     """Return nanoseconds as the text of exact microseconds."""
-    return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
+    sign = "-" if ns < 0 else ""
+    whole_us, rest_ns = divmod(abs(ns), 1000)
+    return f"{sign}{whole_us}.{rest_ns:03d}"
 
 
 class JsonExport(Export):
@@ -210,6 +225,7 @@ class JsonExport(Export):
         def emit(ready: Events) -> None:
             self._sink.write(nesting.texts(ready).data)
 
+        # Events are written once no event of a later window can be earlier.
         with InTime(emit) as ordered:
             for window in windows(capture, (*TIMED, "args")):
                 ordered.add(events.window(window), survey.earliest_after(last_offset(window)))
@@ -251,7 +267,9 @@ class JsonExport(Export):
         for window in windows(capture, ("sched", "args")):
             if "sched" in window:
                 text = events.switches(window).text().data
-                self._sink.write(text.data if self._comma else text[len(BETWEEN) :].data)
+                if not self._comma:  # each event has one before it
+                    text = text[len(BETWEEN) :]
+                self._sink.write(text.data)
                 self._comma = ",\n"
         self._sink.write(b"]}")
 
@@ -259,32 +277,32 @@ class JsonExport(Export):
         """Return the large blobs with FIDL messages, the only ones that trace2json writes."""
         if not self._dropped["large blobs"]:
             return []
-        out = []
+        events: list[str] = []
         for record in capture.checked_records():
             if getattr(record, "category", None) != FIDL_CATEGORY:
                 continue
-            shown = record.to_json()
+            fields = record.to_json()
             ns = getattr(record, "ns", None)
-            if shown["record"] != "large" or ns is None:
+            if fields["record"] != "large" or ns is None:
                 continue
-            pid, tid = shown["thread"] if isinstance(shown["thread"], list) else (0, 0)
-            payload = base64.b64encode(bytes.fromhex(shown["payload_hex"])).decode()
+            pid, tid = fields["thread"] if isinstance(fields["thread"], list) else (0, 0)
+            payload = base64.b64encode(bytes.fromhex(fields["payload_hex"])).decode()
             self._dropped["large blobs"] -= 1
-            out.append(
-                f'{{"ph":"O","id":"","cat":"{FIDL_CATEGORY}","name":{json_string(shown["name"])},'
+            events.append(
+                f'{{"ph":"O","id":"","cat":"{FIDL_CATEGORY}","name":{json_string(fields["name"])},'
                 f'"ts":{_us(ns)},"pid":{pid},"tid":{tid},"blob":"{payload}"}}'
             )
-        return out
+        return events
 
     def _last_branches(self, capture: Capture) -> list[dict[str, Any]]:
         """Return the complete blobs of CPUs' last branches (perfmon's LastBranchRecordBlob)."""
-        out = []
+        last_branches: list[dict[str, Any]] = []
         order = ">" if getattr(capture, "big_endian", False) else "<"
         head = struct.Struct(f"{order}HHIQQ")
         entry = struct.Struct(f"{order}QQQ")
         for batch in capture.batches("blobs"):
-            wanted = batch.select(batch.array("type") == BlobType.LAST_BRANCH)
-            for start, length in wanted.array("data").tolist():
+            blobs = batch.select(batch.array("type") == BlobType.LAST_BRANCH)
+            for start, length in blobs.array("data").tolist():
                 payload = capture.source.read(start, length)
                 if len(payload) < head.size:
                     continue
@@ -292,7 +310,7 @@ class JsonExport(Export):
                 entries = payload[head.size : head.size + count * entry.size]
                 if len(entries) < count * entry.size:
                     continue
-                out.append(
+                last_branches.append(
                     {
                         "cpu": cpu,
                         "aspace": aspace,
@@ -303,8 +321,8 @@ class JsonExport(Export):
                         ],
                     }
                 )
-        self._dropped["blobs"] -= len(out)
-        return out
+        self._dropped["blobs"] -= len(last_branches)
+        return last_branches
 
 
 BETWEEN = b",\n"
@@ -316,7 +334,7 @@ class _JsonEvents(EventMaker):
 
     around = b',"args":{', b",", b"}"
     equals = ":"
-    places = 6
+    places = PLACES
 
     def __init__(self, pool: StringPool, tasks: ThreadNames, survey: FirstPass) -> None:
         self._pool = pool
@@ -331,11 +349,11 @@ class _JsonEvents(EventMaker):
         self.dropped: Counter[str] = Counter()
         self.threads = len(tasks.tids)
         """Number of threads, including one for events without a thread."""
-        self._tid = self.numbered(lambda thread: f'"tid":{tasks.tids[thread]}')
-        self._who = self.numbered(
+        self._tids = self.numbered(lambda thread: f'"tid":{tasks.tids[thread]}')
+        self._threads = self.numbered(
             lambda thread: f'"pid":{tasks.pids[thread]},"tid":{tasks.own_tids[thread]}'
         )
-        self._letters = self.numbered(lambda scope: _SCOPE_LETTERS.get(scope, "t"))
+        self._scopes = self.numbered(lambda scope: _SCOPE_LETTERS.get(scope, "t"))
         self._phases = self.numbered(lambda phase: _PHASES[phase])
 
     def _json(self, code: int) -> str:
@@ -360,13 +378,13 @@ class _JsonEvents(EventMaker):
     def _uint64(self, args: Table, rows: I64) -> Cell:
         """Render unsigned values, large ones of counters with an exponent: Perfetto reads int64."""
         values = args.array("uint")[rows]
-        large = (values >= 1 << 63) & (args.array("table")[rows] == COUNTERS)
-        if not large.any():
+        is_large = (values >= 1 << 63) & (args.array("table")[rows] == COUNTERS)
+        if not is_large.any():
             return NATURAL, values
-        texts = [
-            f"{text[0]}.{text[1:]}e{len(text) - 1}" if has_exponent else text
-            for text, has_exponent in zip(map(str, values.tolist()), large.tolist(), strict=True)
-        ]
+        texts = [str(value) for value in values.tolist()]
+        for place in np.flatnonzero(is_large).tolist():
+            digits = texts[place]
+            texts[place] = f"{digits[0]}.{digits[1:]}e{len(digits) - 1}"
         return TEXT, self.templates.texts([text.encode() for text in texts])
 
     def member_columns(self, args: Table, keys: I64) -> list[I64]:
@@ -374,22 +392,22 @@ class _JsonEvents(EventMaker):
         columns = super().member_columns(args, keys)
         codes = args.array("name")
         for row, times in repeated(keys, self.names(codes)[1]):
-            before = self.arguments.forms[int(args.array("type")[row])].before
-            text = f'{self._json(int(codes[row]))[:-1]}#{times}":{before}'
-            columns[0][row] = self.templates.text(text.encode())
+            form = self.arguments.forms[int(args.array("type")[row])]
+            name = self._json(int(codes[row]))[:-1]  # without the closing quote
+            columns[0][row] = self.templates.text(f'{name}#{times}":{form.before}'.encode())
         return columns
 
     def members(self, window: Mapping[str, Table]) -> Members:
         """Render the arguments of a window, and count those that cannot be written."""
         if "args" in window:
-            args, counters = window["args"], window.get("counters")
-            unknown = len(args) - int(np.count_nonzero(self.known(args)))
+            args = window["args"]
+            unknown = int(np.count_nonzero(~self.known(args)))
             self.dropped["arguments of unknown types"] += unknown
             # Counters without a numeric argument have no row, hence no time.
-            offsets = args.array("offset")[args.array("table") == COUNTERS]
-            offsets = offsets[firsts(offsets)]
-            have = 0 if counters is None else firsts(counters.array("offset")).size
-            self.dropped["counters without a number"] += offsets.size - have
+            record_count = firsts(args.array("offset")[args.array("table") == COUNTERS]).size
+            if "counters" in window:
+                record_count -= firsts(window["counters"].array("offset")).size
+            self.dropped["counters without a number"] += record_count
         return super().members(window)
 
     # --- Events ----------------------------------------------------------------------------------
@@ -397,14 +415,17 @@ class _JsonEvents(EventMaker):
     def window(self, window: Mapping[str, Table]) -> Events:
         """Return the events of a window, in file order, each async end behind its begin."""
         events = super().window(window)
-        kinds, *_, until, tails = events.places
-        rows = np.flatnonzero((kinds == ALONE) & (tails > 0))
+        is_async = events.places[WHAT] == ALONE
+        rows = np.flatnonzero(is_async & (events.places[TAIL] > 0))
         if not rows.size:
             return events
-        starts, sizes, tails = events.starts, events.sizes, tails[rows]
+        # The text of an end is the last part of the text of its begin: they become two events.
+        tails = events.places[TAIL, rows]
+        starts = events.starts
+        sizes = events.sizes
         sizes[rows] -= tails
         return Events(
-            np.insert(events.times, rows + 1, until[rows]),
+            np.insert(events.times, rows + 1, events.places[UNTIL, rows]),
             events.data,
             np.insert(starts, rows + 1, starts[rows] + sizes[rows]),
             np.insert(sizes, rows + 1, tails),
@@ -421,121 +442,132 @@ class _JsonEvents(EventMaker):
             b',"ts":',
             (MICROS, ts[rows]),
             b",",
-            self._who(table.array("thread")[rows]),
+            self._threads(table.array("thread")[rows]),
         ]
 
-    def _slices(self, table: Table, made: Made, own: Members) -> None:
-        ts, dur, kind = table.array("ts"), table.array("dur"), table.array("kind")
-        ends = ts + np.maximum(dur, 0)
-        thread, parent, row = (table.array(name) for name in ("thread", "parent", "row"))
-        places = (np.full(ts.size, SLICE), thread + 1, parent, row, ends, 0)
-        for place, column in enumerate(places):
-            made.places[place] = column
-        for group, rows in groups(2 * kind.astype(np.int64) + (dur == NEVER)):
-            of_kind, unclosed = divmod(group, 2)
-            closed = not unclosed
-            begin, finish = self._head(table, rows, ts), self._head(table, rows, ends)
-            mine = own.of(table.array("offset")[rows])
-            later = self.ends.of(row[rows])
-            if of_kind == ASYNC:
+    def _slices(self, table: Table, texts: RowEvents, members: Members) -> None:
+        starts = table.array("ts")
+        lengths = table.array("dur")
+        ends = starts + np.maximum(lengths, 0)
+        kinds = table.array("kind").astype(np.int64)
+        is_open = lengths == NEVER
+        texts.places[WHAT] = SLICE
+        texts.places[THREAD] = table.array("thread") + 1
+        texts.places[PARENT] = table.array("parent")
+        texts.places[ROW] = table.array("row")
+        texts.places[UNTIL] = ends
+        texts.places[TAIL] = 0
+        # Rows of a group are alike, as its first one is.
+        for _, rows in groups(2 * kinds + is_open):
+            kind = int(kinds[rows[0]])
+            begin = self._head(table, rows, starts)
+            arguments = members.of(table.array("offset")[rows])
+            if kind == COMPLETE and not is_open[rows[0]]:
+                length = (MICROS, lengths[rows])
+                texts.write(rows, *begin, b',"ph":"X","dur":', length, *arguments, b"}")
+                continue
+            end = self._head(table, rows, ends)
+            end_arguments = self.ends.of(table.array("row")[rows])
+            if kind == ASYNC:
+                texts.places[WHAT, rows] = ALONE
                 number: Cell = (NATURAL, table.array("id")[rows])
-                finish += [b',"ph":"e","id":', number, *later, b"}"]
-                self._begins(made, rows, [*begin, b',"ph":"b","id":', number, *mine, b"}"],
-                             finish if closed else [])  # fmt: skip
-                made.places[0, rows] = ALONE
-            elif of_kind == COMPLETE and closed:
-                made.write(rows, *begin, b',"ph":"X","dur":', (MICROS, dur[rows]), *mine, b"}")
+                begin += [b',"ph":"b","id":', number, *arguments, b"}"]
+                end += [b',"ph":"e","id":', number, *end_arguments, b"}"]
             else:
-                self._begins(made, rows, [*begin, b',"ph":"B"', *mine, b"}"],
-                             [*finish, b',"ph":"E"', *later, b"}"] if closed else [])  # fmt: skip
+                begin += [b',"ph":"B"', *arguments, b"}"]
+                end += [b',"ph":"E"', *end_arguments, b"}"]
+            if is_open[rows[0]]:
+                texts.write(rows, *begin)
+                texts.places[UNTIL, rows] = ENDLESS
+            else:
+                texts.write(rows, *begin, (MARK, 0), *end)
+                texts.places[TAIL, rows] = texts.ends[rows] - texts.templates.marks
 
-    def _begins(self, made: Made, rows: I64, begin: list[Cell], end: list[Cell]) -> None:
-        """Render begins of slices, each followed by the text of its end."""
-        if not end:
-            made.write(rows, *begin)
-            made.places[4, rows] = ENDLESS
-            return
-        made.write(rows, *begin, (MARK, 0), *end)
-        made.places[5, rows] = made.ends[rows] - made.templates.marks
-
-    def _instants(self, table: Table, made: Made, own: Members) -> None:
-        scope, ts = table.array("scope"), table.array("ts")
-        self._on_thread(made, table.array("thread"), np.full(ts.size, NONE))
-        for is_async, rows in groups(scope == ASYNC_SCOPE):
-            what: list[Cell] = [b',"ph":"i","s":"', self._letters(scope[rows]), b'"']
+    def _instants(self, table: Table, texts: RowEvents, members: Members) -> None:
+        scopes = table.array("scope")
+        times = table.array("ts")
+        self._put_on_thread(texts, table.array("thread"), np.full(times.size, NO_SLICE))
+        for is_async, rows in groups(scopes == ASYNC_SCOPE):
+            what: list[Cell] = [b',"ph":"i","s":"', self._scopes(scopes[rows]), b'"']
             if is_async:
                 what = [b',"ph":"n","id":', (NATURAL, table.array("id")[rows])]
-                made.places[0, rows] = ALONE
-            members = own.of(table.array("offset")[rows])
-            made.write(rows, *self._head(table, rows, ts), *what, *members, b"}")
+                texts.places[WHAT, rows] = ALONE
+            arguments = members.of(table.array("offset")[rows])
+            texts.write(rows, *self._head(table, rows, times), *what, *arguments, b"}")
 
-    def _flows(self, table: Table, made: Made, own: Members) -> None:
+    def _flows(self, table: Table, texts: RowEvents, members: Members) -> None:
         rows = np.arange(len(table))
-        self._on_thread(made, table.array("thread"), table.array("slice"))
-        phase, number = self._phases(table.array("phase")), (NATURAL, table.array("id"))
-        what: list[Cell] = [b',"ph":', phase, b',"id":"', number, b'"']
+        self._put_on_thread(texts, table.array("thread"), table.array("slice"))
+        phase = self._phases(table.array("phase"))
+        what: list[Cell] = [b',"ph":', phase, b',"id":"', (NATURAL, table.array("id")), b'"']
         head = self._head(table, rows, table.array("ts"))
-        made.write(rows, *head, *what, *own.of(table.array("offset")), b"}")
+        texts.write(rows, *head, *what, *members.of(table.array("offset")), b"}")
 
     @staticmethod
-    def _on_thread(made: Made, threads: I64, slices: I64) -> None:
-        made.places[0] = ON_THREAD
-        made.places[1] = threads + 1
-        made.places[3] = slices
+    def _put_on_thread(texts: RowEvents, threads: I64, slices: I64) -> None:
+        """Put events into slices of their threads, or into none (NO_SLICE)."""
+        texts.places[WHAT] = ON_THREAD
+        texts.places[THREAD] = threads + 1
+        texts.places[ROW] = slices
 
-    def _counters(self, table: Table, made: Made, own: Members) -> None:
-        number = table.array("id")
-        made.places[0] = ALONE
-        for shown, rows in groups(number != 0):
-            id: list[Cell] = [b',"id":"0x', (HEX, number[rows]), b'"'] if shown else []
+    def _counters(self, table: Table, texts: RowEvents, members: Members) -> None:
+        ids = table.array("id")
+        texts.places[WHAT] = ALONE
+        for has_id, rows in groups(ids != 0):
+            id: list[Cell] = [b',"id":"0x', (HEX, ids[rows]), b'"'] if has_id else []
             head = self._head(table, rows, table.array("ts"))
-            members = own.of(table.array("offset")[rows])
-            made.write(rows, *head, b',"ph":"C"', *id, *members, b"}")
+            arguments = members.of(table.array("offset")[rows])
+            texts.write(rows, *head, b',"ph":"C"', *id, *arguments, b"}")
 
-    def _logs(self, table: Table, made: Made, own: Members) -> None:
-        del own
-        made.places[0] = ALONE
-        texts = [
+    def _logs(self, table: Table, texts: RowEvents, members: Members) -> None:
+        del members
+        texts.places[WHAT] = ALONE
+        endings = [
             f',"pid":{pid},"tid":{tid},"ph":"i","s":"g",'
             f'"args":{{"message":{json_string(message or "")}}}}}'
             for (pid, tid), message in zip(
                 table.tuples("pid", "tid"), table.texts("message"), strict=True
             )
         ]
-        numbers = self.templates.texts([text.encode() for text in texts])
+        numbers = self.templates.texts([ending.encode() for ending in endings])
         head = b'{"cat":"log","name":"log","ts":'
         rows = np.arange(len(table))
-        made.write(rows, head, (MICROS, table.array("ts")), (TEXT, numbers))
+        texts.write(rows, head, (MICROS, table.array("ts")), (TEXT, numbers))
 
     # --- Context switches ------------------------------------------------------------------------
 
     def switches(self, window: Mapping[str, Table]) -> Events:
         """Return the context switches and wakeups of a window, with ``BETWEEN`` before each."""
-        self.templates.forget(KEPT)
-        own = super().members(window)
+        self.templates.forget(TEXT_BYTES)
+        members = super().members(window)
         sched = window["sched"]
-        made = Made.of(self.templates, len(sched), 0)
-        names = ("kind", "prev_priority", "next_priority")
-        kind, left, entered = (sched.array(name).astype(np.int64) for name in names)
-        given = 2 * (left != NOT_GIVEN) + (entered != NOT_GIVEN)
-        for group, rows in groups(4 * kind + given):
-            of_kind, ranked = divmod(group, 4)
-            legacy = of_kind == LEGACY
-            who = self._who if legacy else self._tid
-            before, after = (who(sched.array(name)[rows]) for name in ("prev", "next"))
-            ranks: list[list[Cell]] = [
-                [b',"prio":', (SIGNED, rank[rows])] if legacy or ranked & bit else []
-                for rank, bit in ((left, 2), (entered, 1))
-            ]
-            head: list[Cell] = [b',"ts":', (MICROS, sched.array("ts")[rows])]
-            head += [b',"cpu":', (SIGNED, sched.array("cpu")[rows])]
-            extra = own.of(sched.array("offset")[rows])
-            if of_kind == WAKEUP:
-                what: list[Cell] = [BETWEEN, b'{"ph":"w"', *head, b",", after, *ranks[1]]
+        texts = RowEvents.of(self.templates, len(sched), 0)
+        kinds = sched.array("kind").astype(np.int64)
+        has_prev = sched.array("prev_priority") != NOT_GIVEN
+        has_next = sched.array("next_priority") != NOT_GIVEN
+        # Rows of a group are alike, as its first one is.
+        for _, rows in groups(4 * kinds + 2 * has_prev + has_next):
+            kind = int(kinds[rows[0]])
+            is_legacy = kind == SchedulingType.LEGACY_CONTEXT_SWITCH
+            threads = self._threads if is_legacy else self._tids
+            prev_priority: list[Cell] = []
+            next_priority: list[Cell] = []
+            if is_legacy or has_prev[rows[0]]:
+                prev_priority = [b',"prio":', (SIGNED, sched.array("prev_priority")[rows])]
+            if is_legacy or has_next[rows[0]]:
+                next_priority = [b',"prio":', (SIGNED, sched.array("next_priority")[rows])]
+            time = (MICROS, sched.array("ts")[rows])
+            head: list[Cell] = [b',"ts":', time, b',"cpu":', (SIGNED, sched.array("cpu")[rows])]
+            next_thread = threads(sched.array("next")[rows])
+            if kind == SchedulingType.THREAD_WAKEUP:
+                what: list[Cell] = [b'{"ph":"w"', *head, b",", next_thread, *next_priority]
             else:
                 state: Cell = (SIGNED, sched.array("prev_state")[rows])
-                out: list[Cell] = [b',"out":{', before, b',"state":', state, *ranks[0]]
-                what = [BETWEEN, b'{"ph":"k"', *head, *out, b'},"in":{', after, *ranks[1], b"}"]
-            made.write(rows, *what, *extra, b"}")
-        sizes = made.ends - made.starts
-        return Events(sched.array("ts"), self.templates.letters(), made.starts, sizes, made.places)
+                what = [b'{"ph":"k"', *head, b',"out":{', threads(sched.array("prev")[rows])]
+                what += [b',"state":', state, *prev_priority]
+                what += [b'},"in":{', next_thread, *next_priority, b"}"]
+            arguments = members.of(sched.array("offset")[rows])
+            texts.write(rows, BETWEEN, *what, *arguments, b"}")
+        sizes = texts.ends - texts.starts
+        times = sched.array("ts")
+        return Events(times, self.templates.letters(), texts.starts, sizes, texts.places)

@@ -11,49 +11,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace.export.first_pass import FirstPass, ends_of
+from fx_trace.kinds import EventType
+from fx_trace.meaning import KIND_OF_SLICE
 from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.in_time import Events
 from fxframework.kit.row_texts import ArgumentTexts, Form, Members, Numbered
 from fxframework.model.table import Table
 
-__all__ = ["EventMaker", "Made", "firsts"]
+__all__ = ["EventMaker", "RowEvents", "firsts"]
 
 I64 = NDArray[np.int64]
-COMPLETE, ASYNC = 1, 2
+COMPLETE = int(KIND_OF_SLICE[EventType.DURATION_COMPLETE])
+ASYNC = int(KIND_OF_SLICE[EventType.ASYNC_BEGIN])
 """Kinds of slices."""
-LEGACY, WAKEUP = 0, 2
-"""Kinds of scheduling rows."""
-ASYNC_SCOPE = 255
 NEVER = -1
 """Length of an unclosed slice."""
-KEPT = 16 << 20
-"""Most bytes of texts kept from one window to the next."""
+TEXT_BYTES = 16 << 20
+"""Most bytes of texts that stay from one window to the next."""
 
 
 @attrs.define
-class Made:
+class RowEvents:
     """The texts of the rows of a table, made for one group of rows after another."""
 
     templates: Templates
     starts: I64
     ends: I64
     places: I64
+    """Further columns, of shape (columns, rows)."""
 
     @classmethod
-    def of(cls, templates: Templates, rows: int, places: int) -> Made:
+    def of(cls, templates: Templates, rows: int, places: int) -> RowEvents:
         """Return empty texts of ``rows`` rows, with ``places`` further columns."""
-        none = np.zeros(rows, np.int64)
-        return cls(templates, none, none.copy(), np.zeros((places, rows), np.int64))
+        starts, ends = np.zeros((2, rows), np.int64)
+        return cls(templates, starts, ends, np.zeros((places, rows), np.int64))
 
     def write(self, rows: I64, *parts: Cell) -> None:
         """Make the texts of these rows; columns are of shape (rows,)."""
-        self.starts[rows], self.ends[rows] = self.templates.write(rows.size, *parts)
+        starts, ends = self.templates.write(rows.size, *parts)
+        self.starts[rows] = starts
+        self.ends[rows] = ends
 
 
 def firsts(ascending: I64) -> I64:
     """Return the first row of each number; no number is negative."""
     return np.flatnonzero(np.diff(ascending, prepend=-1))
+
+
+def column_of(tables: list[Table], name: str) -> I64:
+    """Return a column of several tables, one after another."""
+    return np.concatenate([np.zeros(0, np.int64), *(table.array(name) for table in tables)])
 
 
 class EventMaker(abc.ABC):
@@ -65,7 +73,7 @@ class EventMaker(abc.ABC):
     """What is between the name and the value of an argument."""
     places: ClassVar[int] = 0
     """Number of columns of ``Events.places``."""
-    makers: Mapping[str, Callable[[Table, Made, Members], None]]
+    makers: Mapping[str, Callable[[Table, RowEvents, Members], None]]
 
     def __init__(self, survey: FirstPass, name: Callable[[int], str]) -> None:
         self.templates = Templates(*self.around)
@@ -93,52 +101,49 @@ class EventMaker(abc.ABC):
 
     def window(self, window: Mapping[str, Table]) -> Events:
         """Return the events of a window, in file order."""
-        self.templates.forget(KEPT)
-        own = self.members(window)
+        self.templates.forget(TEXT_BYTES)
+        members = self.members(window)
         tables: list[Table] = []
-        made: list[Made] = []
+        # Rows of no table, so that a window without events has columns too.
+        row_events = [RowEvents.of(self.templates, 0, self.places)]
         for name, make in self.makers.items():
             if name in window:
                 table = window[name]
                 if name == "counters":  # one event for all the series of a record
                     table = table.select(firsts(table.array("offset")))
                 tables.append(table)
-                made.append(Made.of(self.templates, len(table), self.places))
-                make(table, made[-1], own)
-        none = [np.zeros(0, np.int64)]
-        offsets = np.concatenate(none + [table.array("offset") for table in tables])
-        order = stable_order(offsets)
-        starts = np.concatenate(none + [each.starts for each in made])
-        ends = np.concatenate(none + [each.ends for each in made])
-        events = Events(
-            np.concatenate(none + [table.array("ts") for table in tables]),
-            self.templates.letters(),
-            starts,
-            ends - starts,
-            np.concatenate([np.zeros((self.places, 0), np.int64), *(e.places for e in made)], 1),
-        )
+                row_events.append(RowEvents.of(self.templates, len(table), self.places))
+                make(table, row_events[-1], members)
+        starts = np.concatenate([rows.starts for rows in row_events])
+        ends = np.concatenate([rows.ends for rows in row_events])
+        places = np.concatenate([rows.places for rows in row_events], axis=1)
+        times = column_of(tables, "ts")
+        events = Events(times, self.templates.letters(), starts, ends - starts, places)
+        order = stable_order(column_of(tables, "offset"))
         return events if order is None else events.take(order)
 
     def members(self, window: Mapping[str, Table]) -> Members:
         """Render the arguments of a window. Return the members, by offset of their record."""
-        own, columns = np.zeros(0, np.int64), np.zeros((4, 0), np.int64)
+        offsets = np.zeros(0, np.int64)
+        columns = np.zeros((4, 0), np.int64)
         if "args" in window:
-            own, columns = self._render(window["args"], window["args"].array("offset"))
-        later = ends_of(self._end_args, window["slices"]) if "slices" in window else None
-        self.ends = Members(own[:0])
-        if later is not None:
-            keys, more = self._render(later, later.array("parent"))
-            self.ends = Members(keys, own.size)
-            columns = np.concatenate((columns, more), axis=1)
+            args = window["args"]
+            offsets, columns = self._render(args, args.array("offset"))
+        self.ends = Members(np.zeros(0, np.int64))
+        # Those of end events are read before all windows: they belong to slices of earlier records.
+        end_args = ends_of(self._end_args, window["slices"]) if "slices" in window else None
+        if end_args is not None:
+            slice_rows, end_columns = self._render(end_args, end_args.array("parent"))
+            self.ends = Members(slice_rows, offsets.size)
+            columns = np.concatenate((columns, end_columns), axis=1)
         self.templates.hold(*columns)
-        return Members(own)
+        return Members(offsets)
 
     def known(self, args: Table) -> NDArray[np.bool_]:
         """Return whether the type of each argument has a form, bool of shape (args,)."""
         has_form = np.zeros(256, np.bool_)
         has_form[list(self.arguments.forms)] = True
-        known: NDArray[np.bool_] = has_form[args.array("type")]
-        return known
+        return np.asarray(has_form[args.array("type")])
 
     def _render(self, args: Table, keys: I64) -> tuple[I64, I64]:
         """Render arguments in order of their keys. Return the keys, and columns of members.
@@ -147,8 +152,10 @@ class EventMaker(abc.ABC):
         """
         order = stable_order(keys.astype(np.int64, copy=False))
         if order is not None:
-            args, keys = args.select(order), keys[order]
-        known = self.known(args)
-        if not known.all():
-            args, keys = args.select(known), keys[known]
+            args = args.select(order)
+            keys = keys[order]
+        has_form = self.known(args)
+        if not has_form.all():
+            args = args.select(has_form)
+            keys = keys[has_form]
         return keys, np.array(self.member_columns(args, keys), np.int64)

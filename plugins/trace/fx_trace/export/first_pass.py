@@ -52,49 +52,52 @@ class FirstPass:
         """Number of events, except switches and wakeups, with a time below 0."""
         self._ends: list[Table] = []
         for window in windows(capture, (*TIMED, "args")):
-            self._look(window)
+            self._take(window)
         self._earliest.append(ENDLESS)
+        # From the last window to the first, each takes in what is behind it.
         for place in range(len(self._earliest) - 2, -1, -1):
             self._earliest[place] = min(self._earliest[place], self._earliest[place + 1])
 
-    def _look(self, window: Mapping[str, Table]) -> None:
+    def _take(self, window: Mapping[str, Table]) -> None:
+        """Take in the rows of a window."""
         self._seen_to.append(last_offset(window))
-        times = [table.array("ts") for name, table in window.items() if name in TIMED]
-        self._earliest.append(min((int(ts.min()) for ts in times), default=NS_MAX))
-        self.rows += sum(ts.size for ts in times)
-        self.switches += len(window["sched"]) if "sched" in window else 0
-        self.before_zero += sum(
-            int(np.count_nonzero(table.array("ts") < 0))
-            for name, table in window.items()
-            if name in TIMED and name != "sched"
-        )
-        args = window.get("args")
-        if args is not None:
-            self._look_at_args(args, window.get("slices"))
+        earliest = NS_MAX
+        for name in TIMED:
+            if name not in window:
+                continue
+            times = window[name].array("ts")
+            earliest = min(earliest, int(times.min()))
+            self.rows += times.size
+            if name == "sched":
+                self.switches += times.size
+            else:
+                self.before_zero += int(np.count_nonzero(times < 0))
+        self._earliest.append(earliest)
+        if "args" in window:
+            self._take_args(window["args"], window.get("slices"))
 
-    def _look_at_args(self, args: Table, slices: Table | None) -> None:
+    def _take_args(self, args: Table, slices: Table | None) -> None:
+        """Take in arguments, and the slices of the same records."""
         owners = args.array("table")
-        timed = np.isin(owners, [TABLE_CODES[name] for name in TIMED])
+        has_time = np.isin(owners, [TABLE_CODES[name] for name in TIMED])
         if "trace_annotation" in args.columns:
-            noted = args.array("trace_annotation") >= 0
-            self.annotated += int(np.count_nonzero(noted & timed))
+            is_annotated = args.array("trace_annotation") >= 0
+            self.annotated += int(np.count_nonzero(is_annotated & has_time))
         # The `process` of a thread object is written as the thread's process.
-        used = timed | (args.array("name") == args.pool.code("process"))
-        self.untimed += int(np.count_nonzero(~used))
-        mine = owners == SLICES
+        is_written = has_time | (args.array("name") == args.pool.code("process"))
+        self.untimed += int(np.count_nonzero(~is_written))
+        of_slices = owners == SLICES
         parents = args.array("parent")
-        self.unowned += int(np.count_nonzero(mine & (parents < 0)))
-        mine &= parents >= 0
-        if not mine.any():
-            return
-        at_end = mine.copy()
-        if slices is not None:
-            rows, offsets = slices.array("row"), slices.array("offset")
-            place = np.minimum(np.searchsorted(rows, parents), rows.size - 1)
-            own = (rows[place] == parents) & (offsets[place] == args.array("offset"))
-            at_end &= ~own
-        if at_end.any():
-            self._ends.append(args.select(at_end))
+        self.unowned += int(np.count_nonzero(of_slices & (parents < 0)))
+        # Arguments are of an end event if their slice is another record.
+        of_ends = of_slices & (parents >= 0)
+        if slices is not None and of_ends.any():
+            rows = slices.array("row")
+            places = np.minimum(np.searchsorted(rows, parents), rows.size - 1)
+            is_same_record = slices.array("offset")[places] == args.array("offset")
+            of_ends &= ~((rows[places] == parents) & is_same_record)
+        if of_ends.any():
+            self._ends.append(args.select(of_ends))
 
     def earliest_after(self, offset: int) -> int:
         """Return a lower bound of the times of events after ``offset``."""
@@ -113,18 +116,19 @@ def ends_of(ends: Table | None, slices: Table) -> Table | None:
     """Return the arguments of the end events of these slices, from ``FirstPass.end_args``."""
     if ends is None or not len(slices):
         return None
-    rows, parents = slices.array("row"), ends.array("parent")
-    first, stop = np.searchsorted(parents, rows[[0, -1]] + [0, 1]).tolist()
-    return ends.select(slice(first, stop)) if first < stop else None
+    rows = slices.array("row")
+    start, stop = np.searchsorted(ends.array("parent"), rows[[0, -1]] + [0, 1]).tolist()
+    return ends.select(slice(start, stop)) if start < stop else None
 
 
 class ThreadNames:
     """Threads and processes by the ids used in other tables."""
 
     def __init__(self, capture: Capture) -> None:
-        threads, processes = capture.table("threads"), capture.table("processes")
-        named = zip(processes.array("pid").tolist(), processes.texts("name"), strict=True)
-        self.names = {pid: name for pid, name in named if name is not None}
+        threads = capture.table("threads")
+        processes = capture.table("processes")
+        names = zip(processes.array("pid").tolist(), processes.texts("name"), strict=True)
+        self.names = {pid: name for pid, name in names if name is not None}
         ids = threads.array("id")
         self.ids = array("q", np.append(ids, -1).astype(np.int64).tobytes())
         """All ids, and -1 for events without a thread."""
@@ -135,8 +139,10 @@ class ThreadNames:
             column[ids] = koids
             return array("Q", column.tobytes())
 
-        self.pids, self.tids = by_id(threads.array("pid")), by_id(threads.array("tid"))
-        """Koids by id; those of -1, at the end, are 0."""
+        self.pids = by_id(threads.array("pid"))
+        """Koids of processes by id; that of -1, at the end, is 0."""
+        self.tids = by_id(threads.array("tid"))
+        """Koids of threads, likewise."""
         self.own_tids = by_id(Threads(capture.schemas, capture.table).distinct_tids())
         """Tids by id of which no two of a process are the same."""
         named_threads = threads.select(threads.array("name") >= 0)
@@ -168,7 +174,8 @@ class KernelNames:
                 key: Any = koid
                 names: dict[Any, str] = self.processes
                 if kind == ObjectType.THREAD:
-                    key, names = (pid, koid), self.threads
+                    key = pid, koid
+                    names = self.threads
                 elif kind != ObjectType.PROCESS:
                     self.others += 1
                     continue
@@ -182,31 +189,32 @@ class KernelNames:
 
     def system(self) -> list[str]:
         """Return the names as members of ``systemTraceEvents``, in order of koids."""
-        out = []
+        events: list[str] = []
         for pid, name in sorted(self.processes.items()):
-            first = ',"sort_index":-1' if pid == IDLE else ""
-            out.append(f'{{"ph":"p","pid":{pid},"name":{json_string(name)}{first}}}')
+            sort_index = ',"sort_index":-1' if pid == IDLE else ""
+            events.append(f'{{"ph":"p","pid":{pid},"name":{json_string(name)}{sort_index}}}')
         for (pid, tid), name in sorted(self.threads.items()):
-            out.append(f'{{"ph":"t","pid":{pid},"tid":{tid},"name":{json_string(name)}}}')
-        return out
+            events.append(f'{{"ph":"t","pid":{pid},"tid":{tid},"name":{json_string(name)}}}')
+        return events
 
     def metadata(self, tasks: ThreadNames) -> list[str]:
         """Return the names for the viewers of Chrome and Perfetto; trace2json writes none."""
-        out = []
+        events: list[str] = []
         for pid, name in {**tasks.names, **self.processes}.items():
-            out.append(
+            events.append(
                 f'{{"ph":"M","name":"process_name","pid":{pid},"tid":0,'
                 f'"args":{{"name":{json_string(name)}}}}}'
             )
         for thread in tasks.ids:
-            pid, tid = tasks.pids[thread], tasks.own_tids[thread]
-            named = self.threads.get((pid, tid)) or tasks.thread_names.get(thread)
-            if named is not None:
-                out.append(
+            pid = tasks.pids[thread]
+            tid = tasks.own_tids[thread]
+            thread_name = self.threads.get((pid, tid)) or tasks.thread_names.get(thread)
+            if thread_name is not None:
+                events.append(
                     f'{{"ph":"M","name":"thread_name","pid":{pid},"tid":{tid},'
-                    f'"args":{{"name":{json_string(named)}}}}}'
+                    f'"args":{{"name":{json_string(thread_name)}}}}}'
                 )
-        return out
+        return events
 
 
 LEFT_OUT = {
@@ -231,11 +239,10 @@ def dropped_records(capture: Capture, survey: FirstPass) -> Counter[str]:
             dropped["profiler records"] += count
         elif subtype.isdecimal():
             dropped[f"{family} records of unknown kinds"] += count
-    found = capture.diagnostics.counts
-    dropped["damaged stretches"] -= found.get(rules.STALE_BYTES.code, 0)  # they are not a loss
-    dropped["ends that close nothing"] = sum(
-        found.get(rule.code, 0) for rule in (rules.END_WITHOUT_BEGIN, rules.ASYNC_END_WITHOUT_BEGIN)
-    )
+    counts = capture.diagnostics.counts
+    dropped["damaged stretches"] -= counts.get(rules.STALE_BYTES.code, 0)  # they are not a loss
+    for rule in (rules.END_WITHOUT_BEGIN, rules.ASYNC_END_WITHOUT_BEGIN):
+        dropped["ends that close nothing"] += counts.get(rule.code, 0)
     dropped["arguments of ends that close nothing"] = survey.unowned
     dropped["arguments of objects and blobs"] = survey.untimed
     return dropped

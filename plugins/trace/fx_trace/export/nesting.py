@@ -11,11 +11,21 @@ from fxframework.kernels.nesting import BEGIN, END, OTHER, OpenSlices
 from fxframework.kit.in_time import Events
 from fxframework.model.strings import TextColumn
 
-__all__ = ["ALONE", "ENDLESS", "ON_THREAD", "SLICE", "Nesting"]
+__all__ = [
+    "ALONE", "ENDLESS", "ON_THREAD", "PARENT", "PLACES", "ROW", "SLICE", "TAIL", "THREAD", "UNTIL",
+    "WHAT", "Nesting",
+]  # fmt: skip
 
 I64 = NDArray[np.int64]
-SLICE, ALONE, ON_THREAD = BEGIN, END, OTHER
+SLICE = BEGIN
+ALONE = END
+ON_THREAD = OTHER
 """What an event is: a slice, an event of no thread, or one within the slices of its thread."""
+WHAT, THREAD, PARENT, ROW, UNTIL, TAIL = range(6)
+"""Columns of ``Events.places``: what an event is; its thread; the row of the slice around it; its
+own row (of an event on a thread, that of the slice it is in); when it ends; and how many of its
+last bytes are the text of its end."""
+PLACES = 6
 ENDLESS = -(1 << 63)
 """When a slice ends that was never closed."""
 BETWEEN = np.frombuffer(b",\n", np.uint8)
@@ -35,42 +45,48 @@ class Nesting:
         self.comma = comma
         self._open = OpenSlices(threads)
         # The texts of the ends of open slices, by the number of the slice.
-        self._starts = self._sizes = np.zeros(0, np.int64)
+        self._starts = np.zeros(0, np.int64)
+        self._sizes = np.zeros(0, np.int64)
         self._texts = np.zeros(0, np.uint8)
         self._bytes_used = 0
 
     def texts(self, events: Events) -> NDArray[np.uint8]:
         """Return the text of events, and of the ends before them.
 
-        The ``places`` of the events, of shape (6, events), are what an event is; its thread; the
-        rows of the slice around it and of itself (of an event on a thread: of its slice); when it
-        ends; and of its bytes those that are its end's.
+        The ``places`` of the events are the columns PLACES, of shape (6, events).
         """
-        what, *_, tails = events.places
-        is_slice = what == SLICE
-        self._make_room(int(tails[is_slice].sum()))
-        columns = (*events.places[:-1], events.times)
-        order, numbers = self._open.settle(*(np.ascontiguousarray(each) for each in columns))
-        sizes = events.sizes - np.where(is_slice, tails, 0)
-        ends_at = events.starts[is_slice] + sizes[is_slice]
-        self._keep(numbers, TextColumn.gather(events.data, ends_at, tails[is_slice]))
+        places = np.ascontiguousarray(events.places)
+        is_slice = places[WHAT] == SLICE
+        tails = np.where(is_slice, places[TAIL], 0)
+        self._make_room(int(tails.sum()))
+        order, numbers = self._open.settle(
+            places[WHAT],
+            places[THREAD],
+            places[PARENT],
+            places[ROW],
+            places[UNTIL],
+            np.ascontiguousarray(events.times),
+        )
+        sizes = events.sizes - tails
+        end_starts = events.starts[is_slice] + sizes[is_slice]
+        self._keep(numbers, TextColumn.gather(events.data, end_starts, tails[is_slice]))
         return self._joined(order, events.data, events.starts, sizes)
 
     def rest(self) -> Iterator[NDArray[np.uint8]]:
         """Yield the text of the ends that are still to come; those of no thread come last."""
         numbers = self._open.rest()
-        nothing = np.zeros(0, np.int64)
+        no_rows = np.zeros(0, np.int64)
         for first in range(0, numbers.size, PIECE):
-            piece = ~numbers[first : first + PIECE]
-            yield self._joined(piece, np.zeros(0, np.uint8), nothing, nothing)
+            order = ~numbers[first : first + PIECE]
+            yield self._joined(order, np.zeros(0, np.uint8), no_rows, no_rows)
 
     def _keep(self, numbers: I64, ends: TextColumn) -> None:
         """Keep the ends of slices that begin."""
-        most = int(numbers.max(initial=-1)) + 1
-        if most > self._starts.size:
-            more = most + most // 2 - self._starts.size
-            self._starts = np.pad(self._starts, (0, more))
-            self._sizes = np.pad(self._sizes, (0, more))
+        count = int(numbers.max(initial=-1)) + 1
+        if count > self._starts.size:
+            spare_rows = count + count // 2 - self._starts.size
+            self._starts = np.pad(self._starts, (0, spare_rows))
+            self._sizes = np.pad(self._sizes, (0, spare_rows))
         self._texts[self._bytes_used :][: ends.data.size] = ends.data
         self._starts[numbers] = self._bytes_used + ends.offsets[:-1]
         self._sizes[numbers] = np.diff(ends.offsets)
@@ -81,11 +97,11 @@ class Nesting:
         if self._bytes_used + nbytes <= self._texts.size:
             return
         numbers = self._open.rest()
-        kept = TextColumn.gather(self._texts, self._starts[numbers], self._sizes[numbers])
-        self._texts = np.empty(2 * (kept.data.size + nbytes) + SPARE, np.uint8)
-        self._texts[: kept.data.size] = kept.data
-        self._starts[numbers] = kept.offsets[:-1]
-        self._bytes_used = kept.data.size
+        ends = TextColumn.gather(self._texts, self._starts[numbers], self._sizes[numbers])
+        self._texts = np.empty(2 * (ends.data.size + nbytes) + SPARE, np.uint8)
+        self._texts[: ends.data.size] = ends.data
+        self._starts[numbers] = ends.offsets[:-1]
+        self._bytes_used = ends.data.size
 
     def _joined(
         self, order: I64, data: NDArray[np.uint8], starts: I64, sizes: I64
@@ -95,7 +111,8 @@ class Nesting:
         numbers = ~order[ends]
         texts_of_ends = TextColumn.gather(self._texts, self._starts[numbers], self._sizes[numbers])
         begins = np.flatnonzero(order >= 0)
-        # Of each stretch, and what is between it and the one before: where it starts, its size.
+        # Two stretches of ``source`` for each event or end, first the comma before it: where a
+        # stretch starts, and its size.
         stretches = np.zeros((order.size, 2, 2), np.int64)
         stretches[:, 0] = data.size + texts_of_ends.data.size, BETWEEN.size
         stretches[begins, 1] = np.stack((starts[order[begins]], sizes[order[begins]]), 1)

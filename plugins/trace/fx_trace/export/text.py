@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace.export.events import (
-    ASYNC,
-    ASYNC_SCOPE,
-    LEGACY,
-    NEVER,
-    WAKEUP,
-    EventMaker,
-    Made,
-)
+from fx_trace.export.events import ASYNC, NEVER, EventMaker, RowEvents
 from fx_trace.export.first_pass import (
     TIMED,
     FirstPass,
@@ -23,7 +15,8 @@ from fx_trace.export.first_pass import (
     refusal,
 )
 from fx_trace.export.windows import last_offset, windows
-from fx_trace.format import ArgType
+from fx_trace.kinds import ArgType, SchedulingType
+from fx_trace.meaning import ASYNC_SCOPE
 from fxframework.kernels.parts import HEX, LENGTH, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell
 from fxframework.kit.export import Export
@@ -83,12 +76,14 @@ class _TextLines(EventMaker):
         }
 
         def category(code: int) -> str:
-            shown = self._plain(code)
-            return "" if shown in {"", EMPTY} else f"{shown}:"
+            text = self._plain(code)
+            return "" if text in {"", EMPTY} else f"{text}:"
 
         self._categories = self.numbered(category)
-        self._notes = self.numbered(lambda code: "" if code < 0 else f"({_plain(pool[code])})")
-        self._who = self.numbered(lambda thread: self._label(tasks, thread))
+        self._object_names = self.numbered(
+            lambda code: "" if code < 0 else f"({_plain(pool[code])})"
+        )
+        self._threads = self.numbered(lambda thread: self._label(tasks, thread))
         self._states = self.numbered(lambda state: THREAD_STATES.get(state, str(state)))
         self._phases = self.numbered(lambda phase: FLOW_PHASES[phase])
         self._scopes = self.numbered(
@@ -113,114 +108,131 @@ class _TextLines(EventMaker):
             ArgType.KOID: Form(forms[ArgType.KOID].value, "#"),
         }
         for kind in range(len(forms), 16):
-            shown = f"<type {kind}>".encode()
-            forms[kind] = Form(lambda _args, _rows, shown=shown: shown)  # type: ignore[misc]
+            type_text = f"<type {kind}>".encode()
+            forms[kind] = Form(lambda _args, _rows, text=type_text: text)  # type: ignore[misc]
         return forms
 
     def member_columns(self, args: Table, keys: I64) -> list[I64]:
         """Return arguments as members, with the names of the objects that they refer to."""
         columns = super().member_columns(args, keys)
         if "trace_annotation" in args.columns:
-            columns[3] = self._notes(args.array("trace_annotation"))[1].astype(np.int64)
+            _, object_names = self._object_names(args.array("trace_annotation"))
+            columns[3] = object_names.astype(np.int64)
         return columns
 
     def _label(self, tasks: ThreadNames, thread: int) -> str:
-        pid, tid = tasks.pids[thread], tasks.tids[thread]
-        process, name = tasks.names.get(pid), tasks.thread_names.get(thread)
+        """Return what lines call a thread."""
+        name = tasks.thread_names.get(thread)
         if name is not None and name.startswith("<thr#"):
             return name
-        return f"{_named(process, pid)}/{_named(name, tid)}"
+        pid = tasks.pids[thread]
+        process = _named(tasks.names.get(pid), pid)
+        return f"{process}/{_named(name, tasks.tids[thread])}"
 
-    def _lines(self, table: Table, made: Made, rows: I64, what: list[Cell], *rest: Cell) -> None:
-        """Render lines of rows: time, thread, ``what``, ``category:name``, and the rest."""
-        made.write(
+    def _lines(
+        self, table: Table, lines: RowEvents, rows: I64, what: list[Cell], *details: Cell
+    ) -> None:
+        """Render lines of rows: time, thread, ``what``, ``category:name``, and the details."""
+        lines.write(
             rows,
             (SECONDS, table.array("ts")[rows]),
             b" ",
-            self._who(table.array("thread")[rows]),
+            self._threads(table.array("thread")[rows]),
             *what,
             b" ",
             self._categories(table.array("category")[rows]),
             self.names(table.array("name")[rows]),
-            *rest,
+            *details,
             b"\n",
         )
 
-    def _slices(self, table: Table, made: Made, own: Members) -> None:
-        dur, kind = table.array("dur"), table.array("kind")
-        for group, rows in groups(2 * (kind == ASYNC) + (dur == NEVER)):
+    def _slices(self, table: Table, lines: RowEvents, members: Members) -> None:
+        lengths = table.array("dur")
+        is_async = table.array("kind") == ASYNC
+        is_open = lengths == NEVER
+        # Rows of a group are alike, as its first one is.
+        for _, rows in groups(2 * is_async + is_open):
             what: list[Cell] = [b" slice"]
-            of_async, unclosed = divmod(group, 2)
-            if of_async:
+            if is_async[rows[0]]:
                 what = [b" async id=", (NATURAL, table.array("id")[rows])]
-            length: list[Cell] = [b" dur=", (LENGTH, dur[rows])]
-            if unclosed:
+            length: list[Cell] = [b" dur=", (LENGTH, lengths[rows])]
+            if is_open[rows[0]]:
                 length = [b" unclosed"]
-            members = own.of(table.array("offset")[rows])
-            later = self.ends.of(table.array("row")[rows])
-            self._lines(table, made, rows, what, *length, *members, *later)
+            arguments = members.of(table.array("offset")[rows])
+            end_arguments = self.ends.of(table.array("row")[rows])
+            self._lines(table, lines, rows, what, *length, *arguments, *end_arguments)
 
-    def _instants(self, table: Table, made: Made, own: Members) -> None:
-        scope = table.array("scope")
-        for group, rows in groups(scope == ASYNC_SCOPE):
-            what: list[Cell] = [b" instant", self._scopes(scope[rows])]
-            if group:
+    def _instants(self, table: Table, lines: RowEvents, members: Members) -> None:
+        scopes = table.array("scope")
+        for is_async, rows in groups(scopes == ASYNC_SCOPE):
+            what: list[Cell] = [b" instant", self._scopes(scopes[rows])]
+            if is_async:
                 what = [b" async-instant id=", (NATURAL, table.array("id")[rows])]
-            self._lines(table, made, rows, what, *own.of(table.array("offset")[rows]))
+            arguments = members.of(table.array("offset")[rows])
+            self._lines(table, lines, rows, what, *arguments)
 
-    def _flows(self, table: Table, made: Made, own: Members) -> None:
+    def _flows(self, table: Table, lines: RowEvents, members: Members) -> None:
         rows = np.arange(len(table))
-        phase, number = self._phases(table.array("phase")), (NATURAL, table.array("id"))
-        members = own.of(table.array("offset"))
-        self._lines(table, made, rows, [b" flow-", phase, b" id=", number], *members)
+        phase = self._phases(table.array("phase"))
+        what: list[Cell] = [b" flow-", phase, b" id=", (NATURAL, table.array("id"))]
+        self._lines(table, lines, rows, what, *members.of(table.array("offset")))
 
-    def _counters(self, table: Table, made: Made, own: Members) -> None:
+    def _counters(self, table: Table, lines: RowEvents, members: Members) -> None:
         rows = np.arange(len(table))
         what: list[Cell] = [b" counter id=", (NATURAL, table.array("id"))]
-        self._lines(table, made, rows, what, *own.of(table.array("offset")))
+        self._lines(table, lines, rows, what, *members.of(table.array("offset")))
 
-    def _sched(self, table: Table, made: Made, own: Members) -> None:
+    def _sched(self, table: Table, lines: RowEvents, members: Members) -> None:
         for kind, rows in groups(table.array("kind")):
-            some = {name: table.array(name)[rows] for name in SWITCHED}
-            members = own.of(some["offset"])
-            head: list[Cell] = [(SECONDS, some["ts"]), b" cpu", (SIGNED, some["cpu"])]
-            entered = self._who(some["next"])
-            if kind == WAKEUP:
-                made.write(rows, *head, b" wakeup ", entered, *members, b"\n")
+            columns = {name: table.array(name)[rows] for name in SCHED_COLUMNS}
+            arguments = members.of(columns["offset"])
+            head: list[Cell] = [(SECONDS, columns["ts"]), b" cpu", (SIGNED, columns["cpu"])]
+            next_thread = self._threads(columns["next"])
+            if kind == SchedulingType.THREAD_WAKEUP:
+                lines.write(rows, *head, b" wakeup ", next_thread, *arguments, b"\n")
                 continue
-            left, state = self._who(some["prev"]), self._states(some["prev_state"])
-            ranks: list[Cell] = []
-            if kind == LEGACY:
-                ranks = [b" prio=", (SIGNED, some["prev_priority"]), b"->"]
-                ranks.append((SIGNED, some["next_priority"]))
-            switch: list[Cell] = [b" switch ", left, b" ", state, b" -> ", entered]
-            made.write(rows, *head, *switch, *ranks, *members, b"\n")
+            prev_thread = self._threads(columns["prev"])
+            prev_state = self._states(columns["prev_state"])
+            priorities: list[Cell] = []
+            if kind == SchedulingType.LEGACY_CONTEXT_SWITCH:
+                priorities = [
+                    b" prio=",
+                    (SIGNED, columns["prev_priority"]),
+                    b"->",
+                    (SIGNED, columns["next_priority"]),
+                ]
+            head += [b" switch ", prev_thread, b" ", prev_state, b" -> ", next_thread]
+            lines.write(rows, *head, *priorities, *arguments, b"\n")
 
-    def _logs(self, table: Table, made: Made, own: Members) -> None:
-        del own
+    def _logs(self, table: Table, lines: RowEvents, members: Members) -> None:
+        del members
         tasks = self._tasks
-        ids = {(tasks.pids[thread], tasks.tids[thread]): thread for thread in tasks.ids}
-        lines = []
-        for (pid, tid), message in zip(
-            table.tuples("pid", "tid"), table.texts("message"), strict=True
-        ):
-            thread = ids.get((pid, tid))
-            who = f"{pid}/{tid}" if thread is None else self._label(tasks, thread)
-            lines.append(f" {who} log {json_string(message or '')}\n".encode())
-        texts = self.templates.texts(lines)
-        made.write(np.arange(len(table)), (SECONDS, table.array("ts")), (TEXT, texts))
+        thread_of = {(tasks.pids[thread], tasks.tids[thread]): thread for thread in tasks.ids}
+        line_ends: list[bytes] = []
+        for ids, message in zip(table.tuples("pid", "tid"), table.texts("message"), strict=True):
+            label = "{}/{}".format(*ids)
+            if ids in thread_of:
+                label = self._label(tasks, thread_of[ids])
+            line_ends.append(f" {label} log {json_string(message or '')}\n".encode())
+        texts = self.templates.texts(line_ends)
+        lines.write(np.arange(len(table)), (SECONDS, table.array("ts")), (TEXT, texts))
 
 
-SWITCHED = ("offset", "ts", "cpu", "prev", "next", "prev_state", "prev_priority", "next_priority")
-"""Columns of ``sched`` in lines."""
+SCHED_COLUMNS = (
+    "offset", "ts", "cpu", "prev", "next", "prev_state", "prev_priority", "next_priority",
+)  # fmt: skip
+"""Columns of `sched` that are in lines."""
 EMPTY = '""'
 """Form of an empty text in a line."""
 
 
 def _plain(text: str) -> str:
     """Return the text, or a JSON string if it could break the line or be invisible."""
-    return text if text and text.isprintable() else json_string(text)
+    if text and text.isprintable():
+        return text
+    return json_string(text)
 
 
 def _named(name: str | None, koid: int) -> str:
+    """Return what lines call a process or thread: its name, if it has one, and its koid."""
     return str(koid) if name is None else f"{_plain(name)}({koid})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +24,16 @@ TEXT_BYTES = 8 << 20
 """Most bytes of strings of a window's rows, except those of its last record."""
 
 
+@attrs.define
+class LoadedRows:
+    """Rows of a table that were read from the capture."""
+
+    table: Table
+    offsets: I64
+    start: int = 0
+    """The first row that is not in a window yet."""
+
+
 def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]]:
     """Yield the rows of several tables in file order, as windows with all rows of their records.
 
@@ -33,23 +44,24 @@ def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]
         for name in names
         if name in capture.schemas
     }
-    held: dict[str, tuple[Table, I64, int]] = {}
+    loaded: dict[str, LoadedRows] = {}
     while True:
         for name in list(streams):
-            _fill(name, streams, held)
-        if not held:
+            _load(name, streams, loaded)
+        if not loaded:
             return
-        # The next batch may have more rows of the last record.
-        limit = min((int(held[name][1][-1]) for name in streams), default=None)
-        window = {}
-        for name, (table, offsets, start) in list(held.items()):
-            stop = len(table) if limit is None else int(np.searchsorted(offsets, limit))
-            if stop > start:
-                window[name] = table.select(slice(start, stop))
-            if stop == len(table):
-                del held[name]
-            else:
-                held[name] = (table, offsets, max(start, stop))
+        # The next batch of a table may have more rows of the last record that is loaded.
+        limit = min((int(loaded[name].offsets[-1]) for name in streams), default=None)
+        window: dict[str, Table] = {}
+        for name, rows in list(loaded.items()):
+            stop = len(rows.table)
+            if limit is not None:
+                stop = int(np.searchsorted(rows.offsets, limit))
+            if stop > rows.start:
+                window[name] = rows.table.select(slice(rows.start, stop))
+            rows.start = max(rows.start, stop)
+            if stop == len(rows.table):
+                del loaded[name]
         yield from _pieces(window)
 
 
@@ -60,48 +72,57 @@ def _pieces(window: dict[str, Table]) -> Iterator[dict[str, Table]]:
     if sum(int(cost.sum()) for cost in costs.values()) <= TEXT_BYTES:
         yield window
         return
-    where = np.concatenate(list(offsets.values()))
-    order = np.argsort(where, kind="stable")
-    total = np.cumsum(np.concatenate(list(costs.values()))[order])
-    where = where[order]
-    _, last = np.unique(total // TEXT_BYTES, return_index=True)
-    bounds = [*np.unique(where[last[1:]]).tolist(), int(where[-1]) + 1]
+    # All rows by offset, and how many bytes those up to each have. A piece ends before the record
+    # at which the bytes reach the next multiple of TEXT_BYTES.
+    every_offset = np.concatenate(list(offsets.values()))
+    order = np.argsort(every_offset, kind="stable")
+    every_offset = every_offset[order]
+    bytes_so_far = np.cumsum(np.concatenate(list(costs.values()))[order])
+    _, first_rows = np.unique(bytes_so_far // TEXT_BYTES, return_index=True)
+    limits = np.unique(every_offset[first_rows[1:]]).tolist()
     starts = dict.fromkeys(window, 0)
-    for bound in bounds:
-        piece = {}
+    for limit in [*limits, int(every_offset[-1]) + 1]:
+        tables: dict[str, Table] = {}
         for name, table in window.items():
-            start, stop = starts[name], int(np.searchsorted(offsets[name], bound))
+            start = starts[name]
+            stop = int(np.searchsorted(offsets[name], limit))
             starts[name] = stop
             if stop > start:
-                piece[name] = table.select(slice(start, stop))
-        if piece:
-            yield piece
+                tables[name] = table.select(slice(start, stop))
+        if tables:
+            yield tables
 
 
 def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:
     """Yield the batches with ascending offsets, even if a trace buffer is read from its middle."""
-    whole = under_views(capture)
-    read_order: Callable[[I64], I64] | None = getattr(whole, "read_order", None)
+    whole_capture = under_views(capture)
+    read_order: Callable[[I64], I64] | None = getattr(whole_capture, "read_order", None)
     for batch in batches:
         offsets = batch.array("offset")
-        ordered = offsets if read_order is None else read_order(offsets)
-        yield batch if ordered is offsets else batch.replaced(offset=ordered)
+        reading_offsets = offsets if read_order is None else read_order(offsets)
+        if reading_offsets is offsets:
+            yield batch
+        else:
+            yield batch.replaced(offset=reading_offsets)
 
 
-def _fill(
-    name: str, streams: dict[str, Iterator[Table]], held: dict[str, tuple[Table, I64, int]]
-) -> None:
+def _load(name: str, streams: dict[str, Iterator[Table]], loaded: dict[str, LoadedRows]) -> None:
     """Load rows of at least two records of a table that continues."""
-    while name not in held or held[name][1][held[name][2]] == held[name][1][-1]:
+    while name not in loaded or has_one_record(loaded[name]):
         batch = next(streams[name], None)
         if batch is None:
             del streams[name]
             return
-        if name in held:
-            table, _, start = held[name]
-            batch = joined([table.select(slice(start, None)), batch])
+        if name in loaded:
+            rows = loaded[name]
+            batch = joined([rows.table.select(slice(rows.start, None)), batch])
         if len(batch):
-            held[name] = (batch, batch.array("offset"), 0)
+            loaded[name] = LoadedRows(batch, batch.array("offset"))
+
+
+def has_one_record(rows: LoadedRows) -> bool:
+    """Return whether all rows that are in no window yet are of one record."""
+    return bool(rows.offsets[rows.start] == rows.offsets[-1])
 
 
 def last_offset(window: Mapping[str, Table]) -> int:
@@ -113,20 +134,15 @@ def joined(tables: list[Table]) -> Table:
     """Return the rows of several tables of one schema as one table."""
 
     def column(name: str) -> ColumnData:
-        parts = [table[name] for table in tables]
-        if isinstance(parts[0], TextColumn):
-            return TextColumn.of(
-                part.bytes_of(row)
-                for part in parts
-                if isinstance(part, TextColumn)
-                for row in range(len(part))
-            )
-        return np.concatenate(parts)
+        columns = [table[name] for table in tables]
+        if not isinstance(columns[0], TextColumn):
+            return np.concatenate(columns)
+        texts: list[bytes] = []
+        for text_column in columns:
+            assert isinstance(text_column, TextColumn)  # noqa: S101 (all are of one schema)
+            texts += map(text_column.bytes_of, range(len(text_column)))
+        return TextColumn.of(texts)
 
-    first = tables[0]
-    return Table(
-        first.schema,
-        sum(map(len, tables)),
-        {name: column(name) for name in first.columns},
-        first.pool,
-    )
+    schema = tables[0].schema
+    columns = {name: column(name) for name in tables[0].columns}
+    return Table(schema, sum(map(len, tables)), columns, tables[0].pool)

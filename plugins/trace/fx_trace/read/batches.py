@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace.indexed import THREADS
-from fx_trace.kinds import EventType
+from fx_trace.kinds import ArgType, EventType, SchedulingType
 from fx_trace.meaning import ASYNC_SCOPE, EVENTS_OF, KIND_OF_SLICE
 from fx_trace.read.chunks import Chunk
 from fx_trace.read.first_pass import TracePass
@@ -26,7 +26,7 @@ __all__ = ["batch_of", "small_columns"]
 
 I64 = NDArray[np.int64]
 WAKER_TYPES = (
-    wire.ARG_INT32, wire.ARG_UINT32, wire.ARG_INT64, wire.ARG_UINT64, wire.ARG_KOID
+    ArgType.INT32, ArgType.UINT32, ArgType.INT64, ArgType.UINT64, ArgType.KOID
 )  # fmt: skip
 """Types of arguments that can name a thread."""
 
@@ -35,12 +35,12 @@ class _Picked:
     """Rows picked by a mask or by indices; all of them are taken as they are, without copying."""
 
     def __init__(self, rows: NDArray[Any]) -> None:
+        self._index: NDArray[Any] | None = rows
         if rows.dtype == np.bool_:
-            self.count = rows.size if rows.strides == (0,) else int(np.count_nonzero(rows))
-            self._index = None if self.count == rows.size else np.flatnonzero(rows)
-        else:
-            self.count = int(rows.size)
-            self._index = rows
+            # A mask of one value for all rows, without strides, is that of all of them.
+            is_all = rows.strides == (0,) or bool(rows.all())
+            self._index = None if is_all else np.flatnonzero(rows)
+        self.count = int(rows.size if self._index is None else self._index.size)
 
     def __call__(self, column: NDArray[Any]) -> NDArray[Any]:
         return column if self._index is None else gathered(column, self._index)
@@ -167,13 +167,14 @@ class _Maker:
         arg = self.chunk.counters.arg
         kind = args.type[arg]
         value = args.value[arg]
-        is_double = kind == wire.ARG_DOUBLE
+        is_double = kind == ArgType.DOUBLE
 
         def values() -> NDArray[np.float64]:
             # Large unsigned integers are negative here, as all values are held as int64.
-            is_large = (kind == wire.ARG_UINT64) & (value < 0)
-            doubles = np.where(is_large, value.view(np.uint64).astype(np.float64), value)
-            return np.asarray(np.where(is_double, value.view(np.float64), doubles))
+            is_large = (kind == ArgType.UINT64) & (value < 0)
+            unsigned = value.view(np.uint64).astype(np.float64)
+            numbers = np.where(is_large, unsigned, value)
+            return np.asarray(np.where(is_double, value.view(np.float64), numbers))
 
         return picked.count, {
             **self.common(picked),
@@ -188,11 +189,13 @@ class _Maker:
         """Context switches and wakeups."""
         sched = self.chunk.sched
         tasks = self.passed.tasks
-        is_legacy = sched.kind == wire.SCHED_LEGACY_SWITCH
+        is_switch = sched.kind == SchedulingType.CONTEXT_SWITCH
+        is_legacy = sched.kind == SchedulingType.LEGACY_CONTEXT_SWITCH
 
         def threads(column: I64, has_tid: NDArray[np.bool_]) -> NDArray[np.int32]:
             # Legacy switches name threads as events do: those are numbered already.
-            return np.where(is_legacy, column, tasks.threads_of(column, has_tid)).astype(np.int32)
+            named_threads = tasks.threads_of(column, has_tid)
+            return np.where(is_legacy, column, named_threads).astype(np.int32)
 
         return int(sched.kind.size), {
             "offset": sched.offset,
@@ -200,7 +203,7 @@ class _Maker:
             "ticks": sched.ticks.view(np.uint64),
             "cpu": lambda: sched.cpu.astype(np.uint16),
             "kind": sched.kind,
-            "prev": lambda: threads(sched.prev, sched.kind == wire.SCHED_SWITCH),
+            "prev": lambda: threads(sched.prev, is_switch),
             "next": lambda: threads(sched.next, ~is_legacy),
             "prev_state": sched.state,
             "prev_priority": sched.prev_priority,
@@ -214,11 +217,12 @@ class _Maker:
         args = self.chunk.args
         wakers = np.zeros(sched.kind.size, np.uint64)
         is_waker = args.name == self.pool.code("waker")
-        is_waker &= (args.table == TABLE_CODES["sched"]) & np.isin(args.type, WAKER_TYPES)
+        is_waker &= args.table == TABLE_CODES["sched"]
+        is_waker &= np.isin(args.type, WAKER_TYPES)
         rows = args.parent[is_waker] - self.chunk.first["sched"]
         # From the last argument of a record to the first, which then holds.
         wakers[rows[::-1]] = args.value[is_waker][::-1].view(np.uint64)
-        wakers[sched.kind != wire.SCHED_WAKEUP] = 0
+        wakers[sched.kind != SchedulingType.THREAD_WAKEUP] = 0
         return wakers
 
     def logs(self) -> tuple[int, Columns]:
@@ -310,7 +314,8 @@ class _Maker:
             # Those of an end belong to the slice that it closes, which only matching knows.
             of_ends = np.flatnonzero(args.parent <= wire.PARENT_END)
             parent: I64 = args.parent.copy()
-            parent[of_ends] = passed.spans.ends[wire.PARENT_END - parent[of_ends]]
+            end_numbers = wire.PARENT_END - parent[of_ends]
+            parent[of_ends] = passed.spans.ends[end_numbers]
             return parent
 
         def annotated() -> NDArray[np.int32]:

@@ -49,8 +49,6 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
 ONESHOT = MODE_NAMES[BufferingMode.ONESHOT]
-FOUND = 1 << 12
-"""Metadata records that are looked for at a time."""
 
 
 # --- The header --------------------------------------------------------------------------------
@@ -130,11 +128,12 @@ class BufferHeader(TraceRecord, size=BUFFER_HEADER_BYTES, section="Trace buffer"
             raise refusal(
                 rules.INVALID_BUFFER_HEADER, f"no buffering mode {mode!r}; there are {known}"
             )
-        least, most = wire.BUFFER_GRAIN, wire.MAX_BUFFER_BYTES
-        if total_size % least or not least <= total_size <= most:
+        grain = wire.BUFFER_GRAIN
+        if total_size % grain or not grain <= total_size <= wire.MAX_BUFFER_BYTES:
             raise refusal(
                 rules.BUFFER_TOO_SMALL,
-                f"a trace buffer of {total_size} bytes: it has a multiple of {least}, up to {most}",
+                f"a trace buffer of {total_size} bytes: it has a multiple of {grain}, up to "
+                f"{wire.MAX_BUFFER_BYTES}",
             )
         available = total_size - BUFFER_HEADER_BYTES
         durable = 0
@@ -155,11 +154,9 @@ class BufferHeader(TraceRecord, size=BUFFER_HEADER_BYTES, section="Trace buffer"
     def check(self, actual_size: int) -> list[Fault]:
         """What is wrong with it, for an image of so many bytes, in the order of the header."""
         faults: list[Fault] = []
-        total, durable, rolling = (
-            self.total_size,
-            self.durable_buffer_size,
-            self.rolling_buffer_size,
-        )
+        total = self.total_size
+        durable = self.durable_buffer_size
+        rolling = self.rolling_buffer_size
 
         def expect(sound: object, message: str, field: str) -> None:
             if not sound:
@@ -168,14 +165,14 @@ class BufferHeader(TraceRecord, size=BUFFER_HEADER_BYTES, section="Trace buffer"
         if self.magic != wire.BUFFER_MAGIC:
             # What the other fields say means nothing then.
             return [Fault(f"bad magic {self.magic:#018x}", header_offset("magic"))]
-        supported = self.version == wire.BUFFER_VERSION
-        expect(supported, f"unsupported version {self.version}", "version")
-        whole = actual_size % WORD == 0
-        expect(whole, f"{actual_size} bytes are not a whole number of words", "total_size")
-        known = self.mode in MODE_NAMES.values()
-        expect(known, f"unknown buffering mode {self.mode}", "mode")
-        same = total == actual_size
-        expect(same, f"total size {total} is not the file's, {actual_size}", "total_size")
+        is_supported = self.version == wire.BUFFER_VERSION
+        expect(is_supported, f"unsupported version {self.version}", "version")
+        has_words = actual_size % WORD == 0
+        expect(has_words, f"{actual_size} bytes are not a whole number of words", "total_size")
+        has_mode = self.mode in MODE_NAMES.values()
+        expect(has_mode, f"unknown buffering mode {self.mode}", "mode")
+        has_size = total == actual_size
+        expect(has_size, f"total size {total} is not the file's, {actual_size}", "total_size")
         expect(total <= wire.MAX_BUFFER_BYTES, f"total size {total} is too large", "total_size")
         for field in ("durable_buffer_size", "rolling_buffer_size"):
             expect(getattr(self, field) % WORD == 0, f"{field} is not a multiple of 8", field)
@@ -183,7 +180,7 @@ class BufferHeader(TraceRecord, size=BUFFER_HEADER_BYTES, section="Trace buffer"
             expect(not durable, "a oneshot buffer has no durable part", "durable_buffer_size")
             fits = rolling == total - BUFFER_HEADER_BYTES
             expect(fits, "buffer sizes don't add up", "rolling_buffer_size")
-        elif known:
+        elif has_mode:
             expect(rolling < total // 2, "rolling buffer too large", "rolling_buffer_size")
             expect(durable < rolling, "durable buffer too large", "durable_buffer_size")
             fits = BUFFER_HEADER_BYTES + durable + 2 * rolling == total
@@ -198,14 +195,13 @@ class BufferHeader(TraceRecord, size=BUFFER_HEADER_BYTES, section="Trace buffer"
         """The buffers in the order of the file: name, file offset, size, recorded data end."""
         start = BUFFER_HEADER_BYTES
         size = self.rolling_buffer_size
-        first, second = self.rolling_data_end_0, self.rolling_data_end_1
         if self.mode == ONESHOT:
-            return (("rolling 0", start, size, first),)
+            return (("rolling 0", start, size, self.rolling_data_end_0),)
         durable = self.durable_buffer_size
         return (
             ("durable", start, durable, self.durable_data_end),
-            ("rolling 0", start + durable, size, first),
-            ("rolling 1", start + durable + size, size, second),
+            ("rolling 0", start + durable, size, self.rolling_data_end_0),
+            ("rolling 1", start + durable + size, size, self.rolling_data_end_1),
         )
 
     @classmethod
@@ -230,7 +226,9 @@ class BufferHeader(TraceRecord, size=BUFFER_HEADER_BYTES, section="Trace buffer"
     def encode(self) -> bytes:
         """Return its bytes: ``raw`` if that has the same fields."""
         raw = bytes(self.raw or b"")
-        return raw if self.decoded(raw, State()) == self else self.pack()
+        if self.decoded(raw, State()) == self:
+            return raw
+        return self.pack()
 
 
 def header_offset(field: str) -> int:
@@ -253,30 +251,30 @@ def mended(header: BufferHeader, size: int) -> BufferHeader | None:
     up, or those of the engine for so many bytes. A data end that is out of bounds becomes 0, so
     that scanning finds it.
     """
-    known = header.edited(magic=wire.BUFFER_MAGIC, version=wire.BUFFER_VERSION)
-    modes = [header.mode, *MODE_NAMES.values()]
-    sizes = [known, known.edited(total_size=size)]
+    with_magic = header.edited(magic=wire.BUFFER_MAGIC, version=wire.BUFFER_VERSION)
+    # Candidates for the sizes, the ones that change least first.
+    sized = [with_magic, with_magic.edited(total_size=size)]
     if size and size % wire.BUFFER_GRAIN == 0 and size <= wire.MAX_BUFFER_BYTES:
-        made = [BufferHeader.for_size(size, mode) for mode in MODE_NAMES.values()]
-        sizes += [
-            one
-            for one in made
-            if one.durable_buffer_size == header.durable_buffer_size
-            or one.rolling_buffer_size == header.rolling_buffer_size
-        ]
-    for one, mode in itertools.product(sizes, modes):
-        durable, rolling = one.durable_buffer_size, one.rolling_buffer_size
-        found = known.edited(
+        for mode_name in MODE_NAMES.values():
+            empty = BufferHeader.for_size(size, mode_name)
+            has_durable_size = empty.durable_buffer_size == header.durable_buffer_size
+            if has_durable_size or empty.rolling_buffer_size == header.rolling_buffer_size:
+                sized.append(empty)
+    for sizes, mode in itertools.product(sized, [header.mode, *MODE_NAMES.values()]):
+        durable = sizes.durable_buffer_size
+        rolling = sizes.rolling_buffer_size
+        candidate = with_magic.edited(
             mode=mode,
-            total_size=one.total_size,
+            total_size=sizes.total_size,
             durable_buffer_size=durable,
             rolling_buffer_size=rolling,
         )
-        for field, most in zip(DATA_ENDS, (durable, rolling, rolling), strict=True):
-            if getattr(found, field) > most or getattr(found, field) % WORD:
-                found = found.edited(**{field: 0})
-        if not found.check(found.total_size):
-            return found
+        for field, buffer_size in zip(DATA_ENDS, (durable, rolling, rolling), strict=True):
+            data_end = getattr(candidate, field)
+            if data_end > buffer_size or data_end % WORD:
+                candidate = candidate.edited(**{field: 0})
+        if not candidate.check(candidate.total_size):
+            return candidate
     return None
 
 
@@ -309,21 +307,25 @@ def reading_plan(header: BufferHeader, data: U8) -> Iterator[Region]:
     """
     buffers = header.buffers()
     if header.mode != ONESHOT:
-        rolling = buffers[1:]
+        durable, *rolling = buffers
+        # They were switched ``wrapped_count`` times, beginning with number 0.
         current = header.wrapped_count % 2
-        older = (rolling[1 - current],) if header.wrapped_count else ()
-        buffers = (buffers[0], *older, rolling[current])
-    for name, offset, size, end in buffers:
-        there = max(0, min(size, data.size - offset))
-        scanned = header.mode == ONESHOT or not end
-        used = min(end, there // WORD * WORD)
+        older = [rolling[1 - current]] if header.wrapped_count else []
+        buffers = (durable, *older, rolling[current])
+    for name, offset, full_size, recorded_end in buffers:
+        size = max(0, min(full_size, data.size - offset))
+        scanned = header.mode == ONESHOT or not recorded_end
+        used = min(recorded_end, size // WORD * WORD)
         if scanned:
-            limit = (offset + there) // WORD * WORD
-            used = 0
-            if there:
-                used = sizes_end(data, offset, limit) - offset
+            limit = (offset + size) // WORD * WORD
+            used = sizes_end(data, offset, limit) - offset if size else 0
         yield Region(
-            name=name, offset=offset, used=used, size=there, recorded_end=end, scanned=scanned
+            name=name,
+            offset=offset,
+            used=used,
+            size=size,
+            recorded_end=recorded_end,
+            scanned=scanned,
         )
 
 
@@ -338,18 +340,22 @@ class Stretch:
     """The rule of the finding about damage."""
 
 
-HEADER, RECORDS, PADDING, DAMAGED = "header", "records", "padding", "damaged"
+HEADER = "header"
+RECORDS = "records"
+PADDING = "padding"
+DAMAGED = "damaged"
 
 
 def _unused(data: U8, start: int, end: int, rule: Rule) -> Iterator[Stretch]:
     """Yield what stands for the bytes behind the records of a buffer."""
     end = max(start, end)
-    whole = start + (end - start) // WORD * WORD
-    if whole > start:
-        stale = bool(data[start:whole].any())
-        yield Stretch(start, whole, DAMAGED if stale else PADDING, rule if stale else None)
-    if end > whole:
-        yield Stretch(whole, end, DAMAGED, rules.ODD_BYTES)
+    words_end = start + (end - start) // WORD * WORD
+    if data[start:words_end].any():
+        yield Stretch(start, words_end, DAMAGED, rule)
+    elif words_end > start:
+        yield Stretch(start, words_end, PADDING)
+    if end > words_end:
+        yield Stretch(words_end, end, DAMAGED, rules.ODD_BYTES)
 
 
 class Image:
@@ -384,36 +390,39 @@ class Image:
         """The buffers that hold records, in reading order."""
         if self.header is None:
             return ()
-        plan = reading_plan(self.header, self.data)
-        if not self._recorded:
-            return tuple(plan)
-        return tuple(
-            attrs.evolve(region, used=min(region.recorded_end, region.size) // WORD * WORD)
-            if self.lost(region)
-            else region
-            for region in plan
-        )
+        regions = list(reading_plan(self.header, self.data))
+        if self._recorded:
+            for index, region in enumerate(regions):
+                if self.lost(region):
+                    recorded = min(region.recorded_end, region.size) // WORD * WORD
+                    regions[index] = attrs.evolve(region, used=recorded)
+        return tuple(regions)
 
     @functools.cached_property
     def stretches(self) -> tuple[Stretch, ...]:
         """All bytes: the header, each buffer with what is behind its records, then the rest."""
         size = int(self.data.size)
+        if not size:
+            return ()
         if self.header is None:
-            return (Stretch(0, size, DAMAGED, rules.BUFFER_HEADER),) if size else ()
-        found = [Stretch(0, BUFFER_HEADER_BYTES, HEADER)]
+            return (Stretch(0, size, DAMAGED, rules.BUFFER_HEADER),)
+        stretches = [Stretch(0, BUFFER_HEADER_BYTES, HEADER)]
         for region in self.regions:
-            used = region.offset + region.used
+            records_end = region.offset + region.used
             if region.used:
-                found.append(Stretch(region.offset, used, RECORDS))
+                stretches.append(Stretch(region.offset, records_end, RECORDS))
             rule = rules.RECORDS_END_EARLY if self.lost(region) else rules.STALE_BYTES
-            found += _unused(self.data, used, region.offset + region.size, rule)
-        read = {region.name for region in self.regions}
+            stretches += _unused(self.data, records_end, region.offset + region.size, rule)
+        # A rolling buffer that was never switched to is in no region.
+        names = {region.name for region in self.regions}
         for name, offset, length, _ in self.header.buffers():
-            if name not in read:
-                found += _unused(self.data, offset, min(offset + length, size), rules.STALE_BYTES)
-        if size > self.header.total_size:
-            found.append(Stretch(self.header.total_size, size, DAMAGED, rules.BEHIND_THE_BUFFER))
-        return tuple(found)
+            if name not in names:
+                end = min(offset + length, size)
+                stretches += _unused(self.data, offset, end, rules.STALE_BYTES)
+        total_size = self.header.total_size
+        if size > total_size:
+            stretches.append(Stretch(total_size, size, DAMAGED, rules.BEHIND_THE_BUFFER))
+        return tuple(stretches)
 
     def lost(self, region: Region) -> bool:
         """Return whether scanning ended before the end that the header says, in existing bytes."""
@@ -421,7 +430,4 @@ class Image:
 
     def at(self, offset: int) -> Stretch:
         """Return the stretch that holds byte ``offset``."""
-        return next(part for part in self.stretches if part.start <= offset < part.end)
-
-
-# --- The engine's side -------------------------------------------------------------------------
+        return next(stretch for stretch in self.stretches if stretch.start <= offset < stretch.end)

@@ -18,6 +18,7 @@ from fx_trace import rules
 from fx_trace.read.batches import batch_of, small_columns
 from fx_trace.read.chunks import Chunk
 from fx_trace.read.first_pass import CountingPass, TracePass
+from fx_trace.read.match import other_text_detail
 from fx_trace.read.rows import RowReader
 from fx_trace.read.tables import SCHEMAS, STREAMED
 from fx_trace.rules import RULES
@@ -72,8 +73,8 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
     @property
     def utc_offset_ns(self) -> int | None:
         """As the first initialization record that says it has it (`Initialization record`)."""
-        wall = self.first_pass().reader.speakers.base_wall_ns
-        return None if wall == U64_MAX else wall
+        base_wall_ns = self.first_pass().reader.speakers.base_wall_ns
+        return None if base_wall_ns == U64_MAX else base_wall_ns
 
     @property
     def clocks(self) -> Mapping[str, int]:
@@ -208,17 +209,15 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
 
     def _name_of(self, provider: Provider) -> str:
         """Return the name of a provider, as tables have strings."""
-        octets = provider.name.encode(errors="surrogateescape")
-        return octets[: self.request.limits.max_string or None].decode(errors="replace")
+        longest = self.request.limits.max_string or None
+        name_bytes = provider.name.encode(errors="surrogateescape")
+        return name_bytes[:longest].decode(errors="replace")
 
     # --- Findings --------------------------------------------------------------------------------
 
     def _value(self, note: Note) -> object:
         if note.rule is rules.ENDS_BY_ANOTHER_NAME:
-            codes = note.value % wire.OF_CATEGORIES
-            ended, begun = divmod(codes, 1 << wire.END_CODE_BITS)
-            is_category = note.value >= wire.OF_CATEGORIES
-            return rules.another_name_detail(self.strings[ended], self.strings[begun], is_category)
+            return other_text_detail(note.value, self.strings)
         return note.value
 
     def _report(self, passed: TracePass) -> None:
@@ -231,8 +230,8 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
         passed.reader.report(self.diagnostics)
         passed.reader.report_more(self.diagnostics)
         super()._report(passed)
-        most = self.request.limits.max_findings
-        total, offsets = passed.open_slices(self._parts(passed), most)
+        max_listed = self.request.limits.max_findings
+        total, offsets = passed.open_slices(self._parts(passed), max_listed)
         self.report_offsets(rules.NEVER_CLOSED, offsets, total)
         for rule, unpaired in passed.unpaired:
             self.report_offsets(rule, unpaired)
@@ -247,43 +246,44 @@ class TraceCapture(ScannedCapture[TracePass, Chunk]):
 
     def _facts(self, passed: TracePass) -> dict[str, Any]:
         """Byte order, providers and clocks."""
-        speakers = passed.reader.speakers
-        every = speakers.providers.items()
-        count = len(every)
-        listed = [
-            (number, provider)
-            for number, provider in itertools.islice(every, LISTED)
-            if number or provider.introduced or provider.rate_at >= 0 or provider.missed_rate
-        ]
-        providers = [
-            {
-                "id": number,
-                "name": self._name_of(provider),
-                "introduced": provider.introduced,
-                "ticks_per_second": provider.clock.ticks_per_second,
-                "buffer_full": provider.times_full,
-            }
-            for number, provider in listed
-        ]
-        clocks = {
-            (provider.clock.ticks_per_second, provider.clock.base_ticks): wall_of(provider.clock)
-            for _, provider in reversed(listed)
-        } or {(wire.DEFAULT_TICKS_PER_SECOND, 0): None}
-        return {
+        providers = passed.reader.speakers.providers
+        listed: dict[int, Provider] = {}
+        for number, provider in itertools.islice(providers.items(), LISTED):
+            # The provider of records before any provider record is there in every trace.
+            has_clock = provider.rate_at >= 0 or provider.missed_rate
+            if number or provider.introduced or has_clock:
+                listed[number] = provider
+        clocks: dict[tuple[int, int], int | None] = {}
+        # In the end, each clock has the time of day of the first provider with it.
+        for provider in reversed(listed.values()):
+            clock = provider.clock
+            clocks[clock.ticks_per_second, clock.base_ticks] = wall_of(clock)
+        if not clocks:
+            clocks[wire.DEFAULT_TICKS_PER_SECOND, 0] = None
+        facts: dict[str, Any] = {
             "endianness": "big" if self.big_endian else "little",
-            "providers": providers,
-            **({"providers_in_all": count} if count > LISTED else {}),
-            "clocks": [
+            "providers": [
                 {
-                    "ticks_per_second": rate,
-                    "base_ticks": base,
-                    "base_wall_ns": wall,
+                    "id": number,
+                    "name": self._name_of(provider),
+                    "introduced": provider.introduced,
+                    "ticks_per_second": provider.clock.ticks_per_second,
+                    "buffer_full": provider.times_full,
                 }
-                for (rate, base), wall in reversed(clocks.items())
+                for number, provider in listed.items()
             ],
         }
+        if len(providers) > LISTED:
+            facts["providers_in_all"] = len(providers)
+        facts["clocks"] = [
+            {"ticks_per_second": rate, "base_ticks": base_ticks, "base_wall_ns": base_wall_ns}
+            for (rate, base_ticks), base_wall_ns in reversed(clocks.items())
+        ]
+        return facts
 
 
 def wall_of(clock: Clock) -> int | None:
     """Return the time of day at a clock's base tick; None if that is not known."""
-    return None if clock.base_wall_ns == U64_MAX else clock.base_wall_ns
+    if clock.base_wall_ns == U64_MAX:
+        return None
+    return clock.base_wall_ns

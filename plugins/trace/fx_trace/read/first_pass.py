@@ -73,7 +73,7 @@ class TracePass(FirstPass[Chunk]):
         self._collector = TaskCollector()
         self._sorted = SortedRuns()
         self._unnamed = np.zeros(0, np.int64)
-        """Codes of texts that stand for unknown strings, as of the events that are matched."""
+        """Codes of the texts of strings that nobody registered, of the chunks so far."""
         self._new_match()
 
     def _new_match(self) -> None:
@@ -192,7 +192,8 @@ class TracePass(FirstPass[Chunk]):
                     for name in ("kind", "thread", "finish", "row")
                 }
                 known["time"] = times[first : first + BLOCK]
-                behind.do(self._match.take, Events(columns, index, known), self.spans, pids)
+                events = Events(columns, index, known)
+                behind.do(self._match.take, events, self.spans, pids)
 
     def _widen(self, chunk: Chunk) -> None:
         """Take the times of a chunk into the range."""
@@ -258,10 +259,11 @@ class TracePass(FirstPass[Chunk]):
             for first_event in range(0, events.kind.size, PROBED):
                 if not open_rows.size:
                     break
-                is_slice = IS_SLICE[events.kind[first_event : first_event + PROBED]]
-                slices = first_event + np.flatnonzero(is_slice)
+                kinds = events.kind[first_event : first_event + PROBED]
+                slices = first_event + np.flatnonzero(IS_SLICE[kinds])
                 count = int(np.searchsorted(open_rows, first_row + slices.size))
-                offsets.append(events.offset[slices[open_rows[:count] - first_row]])
+                open_events = slices[open_rows[:count] - first_row]
+                offsets.append(events.offset[open_events])
                 open_rows = open_rows[count:]
                 first_row += slices.size
         return total, np.concatenate(offsets)
@@ -342,7 +344,9 @@ _KIND_NAMES: dict[int, Mapping[int, str]] = {
 def _kind_name(kind: int, subtype: int) -> str:
     name = wire.RecordType(kind).name.lower()
     subtypes = _KIND_NAMES.get(kind)
-    return name if subtypes is None else f"{name} {subtypes.get(subtype, subtype)}"
+    if subtypes is None:
+        return name
+    return f"{name} {subtypes.get(subtype, subtype)}"
 
 
 def rows_of_events(chunk: Chunk) -> I64:
@@ -352,7 +356,8 @@ def rows_of_events(chunk: Chunk) -> I64:
     rows = np.zeros(kind.size, np.int64)
     for table in ("slices", "ends", "flows"):
         count = int(counts[IS_ROW_OF[table]].sum())
-        numbers = np.arange(chunk.first[table], chunk.first[table] + count)
+        first_row = chunk.first[table]
+        numbers = np.arange(first_row, first_row + count)
         if count == kind.size:
             return numbers
         if count:

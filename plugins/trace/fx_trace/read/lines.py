@@ -62,9 +62,9 @@ class TraceLines(TraceBlocks, LineReader):
     def show(self, record: LosslessRecord) -> None:
         """Make the line of the record that the walk has read."""
         place = self.walk.place
-        shown = record.to_json()
-        shown["offset"] = int(self.file.offset_of(np.array([place]))[0])
-        self.keep(place, shown)
+        line = record.to_json()
+        line["offset"] = int(self.file.offset_of(np.array([place]))[0])
+        self.keep(place, line)
 
     def put_stretches(self, run: Run, entry: int, rows: I64) -> None:
         """Make the lines of stretches that are not records."""
@@ -119,11 +119,11 @@ class TraceRows(ShownRows):
     def fields(self) -> list[Cell]:
         """Return what tells the kind, and all fields."""
         constants: dict[str, Any] = getattr(self.many.layout.cls, "constants", {})
-        shown = b"".join(
+        members = [
             b"," + orjson.dumps(key) + b":" + orjson.dumps(value)
             for key, value in constants.items()
-        )
-        return [shown, *super().fields()] if shown else super().fields()
+        ]
+        return [*members, *super().fields()]
 
     def presence(self, field: Any) -> Mask:
         """Return in which rows a field is shown."""
@@ -156,7 +156,9 @@ class TraceRows(ShownRows):
         """Return the value of a field."""
         if isinstance(field, HexBits):
             return self.made(field, self.every_row, self.column(field), int)
-        return self.thread(field) if isinstance(field, Thread) else super().value(field)
+        if isinstance(field, Thread):
+            return self.thread(field)
+        return super().value(field)
 
     def thread(self, field: Thread) -> list[Cell]:
         """Return threads: two koids, or the marker of an index that nobody registered."""
@@ -167,12 +169,11 @@ class TraceRows(ShownRows):
         if in_table.any():
             codes = self.column((field, CODE))
             is_known = in_table & (codes >= 0)
+        unknown_name = (b'"<thr#', (NATURAL, self.column(field.index)), b'>"')
         return [
             *when(~in_table, self.koids, field),
             *when(is_known, self.made, field, is_known, codes, value_of),
-            *when(
-                in_table & ~is_known, just, b'"<thr#', (NATURAL, self.column(field.index)), b'>"'
-            ),
+            *when(in_table & ~is_known, just, *unknown_name),
         ]
 
     def koids(self, field: Thread) -> list[Cell]:

@@ -24,9 +24,10 @@ from fxframework.kernels.buffers import gathered
 from fxframework.kernels.nesting import ANY_NAME, BEGIN, END, OTHER, SPAN, Nesting
 from fxframework.kernels.pools import Numbering
 from fxframework.kernels.sorting import begins_of_runs, stable_order
+from fxframework.model.strings import StringPool
 from fxframework.wire.findings import Findings, FoundAt
 
-__all__ = ["Events", "Ids", "Match", "Spans", "durations", "longest_first"]
+__all__ = ["Events", "Ids", "Match", "Spans", "durations", "longest_first", "other_text_detail"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -79,7 +80,9 @@ class Events:
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self.known:
             column = self.columns[name]
-            self.known[name] = column if self.index is None else gathered(column, self.index)
+            if self.index is not None:
+                column = gathered(column, self.index)
+            self.known[name] = column
         return self.known[name]
 
     def at(self, name: str, places: I64) -> NDArray[Any]:
@@ -140,8 +143,9 @@ class Spans:
         rows: dict[str, slice] = {}
         for name, table in TABLE_OF_SPANS.items():
             count = int(counts[IS_ROW_OF[table]].sum())
-            rows[name] = slice(first[table], first[table] + count)
-            setattr(self, name, self._columns[name].grow(room(rows[name].stop)))
+            stop = first[table] + count
+            rows[name] = slice(first[table], stop)
+            setattr(self, name, self._columns[name].grow(room(stop)))
         self.parent[rows["parent"]] = -1
         self.depth[rows["depth"]] = 0
         self.ends[rows["ends"]] = -1
@@ -163,8 +167,8 @@ class Spans:
         for first in range(0, slices, BLOCK):
             if not rows_left:
                 break
-            is_open = self.end[first : min(first + BLOCK, slices)] == wire.OPEN_END
-            rows = np.flatnonzero(is_open)[:rows_left]
+            ends = self.end[first : min(first + BLOCK, slices)]
+            rows = np.flatnonzero(ends == wire.OPEN_END)[:rows_left]
             parts.append(rows + first)
             rows_left -= rows.size
             self.release()
@@ -236,9 +240,9 @@ class Match:
     """Nests the slices of events that ``take`` gives it, in file order or in order of time.
 
     An end closes the innermost slice that a begin opened; ``by_name``, the innermost one of its
-    name, and what was begun inside is never closed. ``unnamed`` are the codes of texts in
-    place of strings nobody knows: they say nothing about a name. ``unclosed`` counts slices that no
-    event has ended.
+    name, and what was begun inside is never closed. ``unnamed`` are the codes of the
+    texts of strings that nobody registered, which may be any name. ``unclosed`` counts slices that
+    no event has ended.
     """
 
     def __init__(
@@ -407,7 +411,7 @@ class Match:
     def _other_texts(self, events: Events, ends: I64, texts: I64, begin_texts: I64) -> FoundAt:
         """Report ends with another name than their begin, or else with another category.
 
-        An end without a text says nothing, nor does a text that stands for an unknown string.
+        An end without a text says nothing, nor does the text of a string that nobody registered.
         """
         differing = np.flatnonzero(texts != begin_texts)
         ends = ends[differing]
@@ -426,6 +430,13 @@ class Match:
             values[reported] = what | codes[reported] << wire.END_CODE_BITS | begin_codes[reported]
         is_reported = values >= 0
         return found_at(events, rules.ENDS_BY_ANOTHER_NAME, ends[is_reported], values[is_reported])
+
+
+def other_text_detail(value: int, strings: StringPool) -> str:
+    """Return what a finding says about an end with another text than its begin, by its value."""
+    end_code, begin_code = divmod(value % wire.OF_CATEGORIES, 1 << wire.END_CODE_BITS)
+    is_category = value >= wire.OF_CATEGORIES
+    return rules.another_name_detail(strings[end_code], strings[begin_code], is_category)
 
 
 def any_names(count: int) -> NDArray[np.uint32]:
@@ -450,10 +461,12 @@ def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -
     is_tied = np.append(is_same, False)
     is_tied[1:] |= is_same
     tied = np.flatnonzero(is_tied)
-    places = tied[gathered(columns["kind"], gathered(order, tied)) == E.DURATION_COMPLETE]
+    tied_kinds = gathered(columns["kind"], gathered(order, tied))
+    places = tied[tied_kinds == E.DURATION_COMPLETE]
     events = gathered(order, places)
     # One number for a moment on a thread: neither fills 31 bits.
-    group = np.cumsum(begins_of_runs(gathered(times, places)))
+    begins = begins_of_runs(gathered(times, places))
+    group: I64 = np.cumsum(begins, dtype=np.int64)
     group <<= CODE_BITS
     group |= gathered(columns["thread"], events)
     ends = gathered(columns["finish"], events)

@@ -114,15 +114,17 @@ class RowRecords:
         self.fields = fields_of(self.cls)
         own = many.own
         assert own.sound is not None  # noqa: S101 (set by ``Run.finish``)
-        is_row = own.sound
-        everything = own.all_sound
+        self.is_row = own.sound
+        self.index: I64 | None = None
+        """Which records of the class they are; None: all."""
+        has_all = own.all_sound
         if self.cls is r.Event:
             is_defined = many.known[self.fields["event"]] <= max(EventType)
             if not is_defined.all():
-                is_row, everything = is_row & is_defined, False
-        self.index: I64 | None = None if everything else np.flatnonzero(is_row)
-        """Which records of the class they are; None: all."""
-        self.is_row = is_row
+                self.is_row = self.is_row & is_defined
+                has_all = False
+        if not has_all:
+            self.index = np.flatnonzero(self.is_row)
         self.ordinals: I64 = self.picked(own.ordinals)
         self.count = self.ordinals.size
         self.places: I64 = self.picked(many.start)
@@ -137,7 +139,8 @@ class RowRecords:
 
     def number(self, name: str) -> I64:
         """Return the values of a number."""
-        return self.picked(self.many.full(self.many.known[self.fields[name]]))  # type: ignore[no-any-return]
+        field = self.fields[name]
+        return self.picked(self.many.full(self.many.known[field]))  # type: ignore[no-any-return]
 
     def aspect(self, name: str, key: str) -> I64:
         """Return places or lengths of the bytes of a field."""
@@ -145,7 +148,8 @@ class RowRecords:
 
     def codes(self, name: str) -> I32:
         """Return the codes of the texts of a field."""
-        return self.picked(self.many.known[self.fields[name], CODE].column())  # type: ignore[no-any-return]
+        codes = self.many.known[self.fields[name], CODE]
+        return self.picked(codes.column())  # type: ignore[no-any-return]
 
     def every(self, value: int) -> I64:
         """Return a column of one value."""
@@ -161,9 +165,11 @@ class RowRecords:
 
     def processes(self, name: str) -> I64:
         """Return the process koids of a field; 0 for threads that nobody registered."""
-        many, field = self.many, self.fields[name]
+        many = self.many
+        field = self.fields[name]
         threads = self.reader.threads_of(many, field)
-        pids = np.append(self.reader.threads.pids, 0)[threads]  # the last one is that of none
+        # Behind those of all threads there is one for -1, no thread.
+        pids = np.append(self.reader.threads.pids, 0)[threads]
         is_inline = np.flatnonzero(many.known[field.index] == 0)
         if is_inline.size:
             starts = many.known[field, START][is_inline]
@@ -228,7 +234,7 @@ class RowReader(TraceBlocks):
 
     def events_seen(self, *kinds: int) -> int:
         """Return the number of events of these types so far."""
-        return sum(int(self.kinds_seen[16 * wire.RECORD_EVENT + kind]) for kind in kinds)
+        return sum(int(self.kinds_seen[16 * RecordType.EVENT + kind]) for kind in kinds)
 
     # --- What is read ---------------------------------------------------------------------------
 
@@ -255,42 +261,45 @@ class RowReader(TraceBlocks):
         """Have the koids of threads entered that are in the records."""
         if (field, START) not in many.known:
             return
-        is_inline = many.known[field.index] == 0
+        has_koids = many.known[field.index] == 0
         if (field, LENGTH) in many.known:  # of others, only the process is there
-            is_inline &= many.known[field, LENGTH] == 2 * WORD
-        there = np.flatnonzero(is_inline)
-        starts = many.known[field, START][there]
-        codes = np.full(there.size, -1, np.int32)
-        lengths = np.full(there.size, 2 * WORD)
-        many.reading.entered.append(Entered(many.own, there, starts, lengths, codes, THREADS))
+            has_koids &= many.known[field, LENGTH] == 2 * WORD
+        rows = np.flatnonzero(has_koids)
+        starts = many.known[field, START][rows]
+        codes = np.full(rows.size, -1, np.int32)
+        lengths = np.full(rows.size, 2 * WORD)
+        # The codes are filled once all texts and koids of the run are entered, in its order.
+        many.reading.entered.append(Entered(many.own, rows, starts, lengths, codes, THREADS))
         if (field, CODE) not in many.known:
-            many.known[field, CODE] = Codes(is_inline.size)
-        many.known[field, CODE].add(there, codes)
+            many.known[field, CODE] = Codes(has_koids.size)
+        many.known[field, CODE].add(rows, codes)
 
     def enter_blobs(self, items: Many) -> None:
         """Have the values of arguments entered that are bytes."""
         field = VALUES[ArgType.BLOB]
-        there = np.flatnonzero(items.known[ARGUMENT["type"]] == ArgType.BLOB)
-        if there.size:
-            codes = np.full(there.size, -1, np.int32)
-            starts, lengths = (items.known[field, key][there] for key in (START, LENGTH))
-            rows = items.rows_at(there)
+        blobs = np.flatnonzero(items.known[ARGUMENT["type"]] == ArgType.BLOB)
+        if blobs.size:
+            codes = np.full(blobs.size, -1, np.int32)
+            starts = items.known[field, START][blobs]
+            lengths = items.known[field, LENGTH][blobs]
+            rows = items.rows_at(blobs)
             items.reading.entered.append(Entered(items.own, rows, starts, lengths, codes))
             items.known[field, CODE] = Codes(items.start.size)
-            items.known[field, CODE].add(there, codes)
+            items.known[field, CODE].add(blobs, codes)
 
     def report_long(self, many: Many) -> None:
         """Report strings that are longer than they may be."""
         longest = self.longest_string
-        for group in (many, *self.items_of(many)):
-            for key, lengths in group.known.items():
+        for part in (many, *self.items_of(many)):
+            for key, lengths in part.known.items():
+                # Keys are fields, or pairs of a field and what is known of it.
                 if type(key) is not tuple or key[1] != LENGTH or isinstance(key[0], Thread):
                     continue
                 # What has no code is bytes, but for the texts that records are about.
-                is_text = (key[0], CODE) in group.known or key[0] in NAMED
+                is_text = (key[0], CODE) in part.known or key[0] in NAMED
                 if is_text and int(np.max(lengths, initial=0)) > longest:
-                    over = rules.STRING_OVER_LIMIT
-                    group.report(over, lengths > longest, lengths, group.start)
+                    rule = rules.STRING_OVER_LIMIT
+                    part.report(rule, lengths > longest, lengths, part.start)
 
     def codes_of(self, run: Run, ordinals: I64, starts: I64, lengths: I64) -> I32:
         """Return the codes of texts, of long ones those of the beginnings."""
@@ -341,8 +350,8 @@ class RowReader(TraceBlocks):
                 self.count_kind(self.file.counted_as(place), 1)
                 end = place + int(run.sizes[row])
                 if self.file.special(place, end) is None:
-                    shown = self.details.number_of(rules.odd_bytes_detail(end))
-                    run.note_rows(int(rules.ODD_BYTES), np.array([row]), np.array([shown]))
+                    detail = self.details.number_of(rules.odd_bytes_detail(end))
+                    run.note_rows(int(rules.ODD_BYTES), np.array([row]), np.array([detail]))
             else:  # metadata in an image, which says nothing
                 self.count_kind(wire.METADATA_TYPE.get(int(self.file.words[place // WORD])), 1)
 
@@ -374,11 +383,11 @@ class RowReader(TraceBlocks):
         clocks = self.clocks_of(run)
         merged: dict[str, Cells] = {}
         arguments: list[tuple[I64, Cells]] = []
-        for table, made in sources.items():
-            places = self.put_rows(run, table, made, clocks)
-            cells = merged[table] = self.parts[table][-1]
-            for (rows, _), place in zip(made, places, strict=True):
-                arguments += self.arguments_of(rows, table, cells, place)
+        for table, by_class in sources.items():
+            places = self.put_rows(run, table, by_class, clocks)
+            merged[table] = self.parts[table][-1]
+            for (rows, _), row_places in zip(by_class, places, strict=True):
+                arguments += self.arguments_of(rows, table, merged[table], row_places)
         self.put_arguments(run, arguments, merged)
         for table, cells in merged.items():
             self.count_rows(table, cells)
@@ -386,7 +395,8 @@ class RowReader(TraceBlocks):
 
     def count_records(self, rows: RowRecords) -> None:
         """Count the records of a class by kind; those that do not fit are damaged."""
-        many, own = rows.many, rows.many.own
+        many = rows.many
+        own = many.own
         count = own.ordinals.size
         if not own.all_sound:
             short = int(np.count_nonzero(own.short & ~own.odd))
@@ -397,28 +407,34 @@ class RowReader(TraceBlocks):
             self.count_kind(kind, count)
             return
         subtypes = many.full(many.known[KIND_FIELDS[rows.cls]])
-        counts = np.bincount(subtypes if own.all_sound else subtypes[own.sound], minlength=16)
-        self.kinds_seen[kind : kind + 16] += counts
+        if not own.all_sound:
+            subtypes = subtypes[own.sound]
+        self.kinds_seen[kind : kind + 16] += np.bincount(subtypes, minlength=16)
 
     def put_rows(
-        self, run: Run, table: str, made: list[tuple[RowRecords, Cells]], clocks: ClocksOfRun
+        self,
+        run: Run,
+        table: str,
+        by_class: list[tuple[RowRecords, Cells]],
+        clocks: ClocksOfRun,
     ) -> list[I64]:
         """Put rows of all classes of a table in the order of the file; return where each went."""
-        cells = made[0][1]
-        ordinals = made[0][0].ordinals
+        rows, cells = by_class[0]
+        ordinals = rows.ordinals
         places = [np.arange(ordinals.size)]
-        if len(made) > 1:
+        if len(by_class) > 1:
             is_row = np.zeros(run.rows, bool)
-            for rows, _ in made:
+            for rows, _ in by_class:
                 is_row[rows.ordinals] = True
-            place = np.cumsum(is_row) - 1
-            places = [place[rows.ordinals] for rows, _ in made]
+            place_of_ordinal = np.cumsum(is_row) - 1
+            places = [place_of_ordinal[rows.ordinals] for rows, _ in by_class]
             ordinals = np.flatnonzero(is_row)
+            names = list(cells)
             cells = {}
-            for name in made[0][1]:
+            for name in names:
                 column = np.empty(ordinals.size, COLUMNS[table].get(name, "i8"))
-                for (_, some), where in zip(made, places, strict=True):
-                    column[where] = some[name]
+                for (_, class_cells), class_places in zip(by_class, places, strict=True):
+                    column[class_places] = class_cells[name]
                 cells[name] = column
         if "time" in COLUMNS[table]:
             cells["time"] = clocks.times(ordinals, cells["ticks"], cells["offset"])
@@ -470,30 +486,32 @@ class RowReader(TraceBlocks):
         for items in self.items_of(rows.many):
             if not items.start.size:
                 continue
-            own_rows = items.rows_at(np.arange(items.start.size))
-            kept: Any = slice(None)
-            if rows.index is not None:
-                kept = np.flatnonzero(rows.is_row[own_rows])
-                own_rows = own_rows[kept]
-            place_of = np.zeros(own.ordinals.size, np.int64)
-            place_of[slice(None) if rows.index is None else rows.index] = place
-            row = place_of[own_rows]
-            kinds = items.known[ARGUMENT["type"]][kept]
+            # The record of each argument, among those of its class; then its row.
+            records = items.rows_at(np.arange(items.start.size))
+            row_of_record = place
+            picked: Any = slice(None)
+            if rows.index is not None:  # some records have no row, and neither have their arguments
+                picked = np.flatnonzero(rows.is_row[records])
+                records = records[picked]
+                row_of_record = np.zeros(own.ordinals.size, np.int64)
+                row_of_record[rows.index] = place
+            row = row_of_record[records]
+            kinds = items.known[ARGUMENT["type"]][picked]
             group: Cells = {
                 "type": kinds,
-                "name": items.known[ARGUMENT["name"], CODE].column()[kept],
+                "name": items.known[ARGUMENT["name"], CODE].column()[picked],
                 "offset": cells["offset"][row],
-                "value": value_of(items, kinds, kept),
+                "value": value_of(items, kinds, picked),
                 "row": row,
             }
             if table == "events":
                 group["table"] = TABLE_OF_EVENT[cells["kind"][row]]
                 group["parent"] = self.event_rows(cells["kind"])[row]
-                self.report_counters(items, kinds, kept, group["table"])
+                self.report_counters(items, kinds, picked, group["table"])
             else:
                 group["table"] = np.broadcast_to(np.uint8(TABLE_CODE[table]), row.size)
                 group["parent"] = self.rows[ROWS_OF[table]] + row
-            groups.append((own.ordinals[own_rows], group))
+            groups.append((own.ordinals[records], group))
         return groups
 
     def event_rows(self, kinds: I64) -> I64:
@@ -501,17 +519,19 @@ class RowReader(TraceBlocks):
         numbers = np.zeros(kinds.size, np.int64)
         for table, is_of_table in IS_ROW_OF.items():
             events = np.flatnonzero(is_of_table[kinds])
-            found = self.rows[table] + np.arange(events.size)
-            numbers[events] = wire.PARENT_END - found if table == "ends" else found
+            rows = self.rows[table] + np.arange(events.size)
+            if table == "ends":
+                rows = wire.PARENT_END - rows
+            numbers[events] = rows
         return numbers
 
-    def report_counters(self, items: Many, kinds: I64, kept: Any, tables: Any) -> None:
-        """Report arguments of counters that are something else than numbers."""
+    def report_counters(self, items: Many, kinds: I64, picked: Any, tables: Any) -> None:
+        """Report arguments of counters, of those picked, that are something else than numbers."""
         is_strange = (tables == wire.TABLE_COUNTERS) & ~is_numeric(kinds)
         if is_strange.any():
-            where = np.arange(items.start.size)[kept][is_strange]
+            places = np.arange(items.start.size)[picked][is_strange]
             every_kind = items.known[ARGUMENT["type"]]
-            items.report(rules.COUNTER_NOT_NUMERIC, where, every_kind, items.start)
+            items.report(rules.COUNTER_NOT_NUMERIC, places, every_kind, items.start)
 
     def put_arguments(
         self, run: Run, groups: list[tuple[I64, Cells]], merged: Mapping[str, Cells]
@@ -522,12 +542,13 @@ class RowReader(TraceBlocks):
             return
         ordinals, cells = groups[0]
         if len(groups) > 1:
-            ordinals = np.concatenate([each for each, _ in groups])
+            # Those of a class are in order; of several classes, they are merged.
+            ordinals = np.concatenate([group_ordinals for group_ordinals, _ in groups])
             order = np.argsort(ordinals, kind="stable")
             ordinals = ordinals[order]
+            names = list(cells)
             cells = {
-                name: np.concatenate([some[name] for _, some in groups])[order]
-                for name in groups[0][1]
+                name: np.concatenate([group[name] for _, group in groups])[order] for name in names
             }
         present = np.flatnonzero(np.bincount(cells["type"]))
         self.types_seen |= sum(1 << kind for kind in present.tolist())
@@ -547,32 +568,42 @@ class RowReader(TraceBlocks):
         of_counters = cells["table"] == wire.TABLE_COUNTERS
         args = np.flatnonzero(of_counters & is_numeric(cells["type"]))
         parent = np.where(of_counters, -1, cells["parent"])
-        parent[args] = self.rows["counters"] + np.arange(args.size)
+        first_row = self.rows["counters"]
+        parent[args] = np.arange(first_row, first_row + args.size)
         cells["parent"] = parent
         # The rows of the run's events are put already, those of its arguments are not.
-        events = self.rows_in_block("events") - self.parts["events"][-1]["offset"].size
+        events_of_run = self.parts["events"][-1]["offset"].size
+        first_event = self.rows_in_block("events") - events_of_run
+        first_arg = self.rows_in_block("args")
         self.parts["counters"].append(
-            {"event": events + cells["row"][args], "arg": self.rows_in_block("args") + args}
+            {"event": first_event + cells["row"][args], "arg": first_arg + args}
         )
         self.rows["counters"] += args.size
 
     def put_priorities(self, cells: Cells, sched: Cells) -> None:
         """Take priorities from the arguments of scheduling records."""
-        is_number = (cells["table"] == wire.TABLE_SCHED) & (cells["type"] == ArgType.INT32)
+        of_sched = cells["table"] == wire.TABLE_SCHED
+        is_number = of_sched & (cells["type"] == ArgType.INT32)
         if not is_number.any():
             return
         for (kind, name), column in PRIORITIES.items():
-            args = np.flatnonzero(is_number & (cells["name"] == self.strings.code(name)))
-            args = args[sched["kind"][cells["row"][args]] == kind]
-            sched[column] = with_last(sched[column], cells["row"][args], cells["value"][args])
+            has_name = cells["name"] == self.strings.code(name)
+            args = np.flatnonzero(is_number & has_name)
+            rows = cells["row"][args]
+            is_of_kind = sched["kind"][rows] == kind
+            values = cells["value"][args[is_of_kind]]
+            sched[column] = with_last(sched[column], rows[is_of_kind], values)
 
     def put_processes(self, cells: Cells, objects: Cells) -> None:
         """Take the processes of kernel objects from their arguments."""
-        says_process = (cells["table"] == wire.TABLE_OBJECTS) & (cells["type"] == ArgType.KOID)
-        says_process &= cells["name"] == self.strings.code(PROCESS_NAME)
-        args = np.flatnonzero(says_process)
-        args = args[objects["kind"][cells["row"][args]] == 0]
-        objects["pid"] = with_last(objects["pid"], cells["row"][args], cells["value"][args])
+        is_process = cells["table"] == wire.TABLE_OBJECTS
+        is_process &= cells["type"] == ArgType.KOID
+        is_process &= cells["name"] == self.strings.code(PROCESS_NAME)
+        args = np.flatnonzero(is_process)
+        rows = cells["row"][args]
+        is_kernel = objects["kind"][rows] == 0
+        koids = cells["value"][args[is_kernel]]
+        objects["pid"] = with_last(objects["pid"], rows[is_kernel], koids)
 
     # --- Objects --------------------------------------------------------------------------------
 
@@ -586,8 +617,8 @@ class RowReader(TraceBlocks):
             owners = np.where(is_kernel, 0, objects["pid"] ^ wire.SIGN)
             keys = self.object_keys.enter(owners, np.ascontiguousarray(objects["value"]))
             names = objects["name"].astype(np.int32, copy=False)
-            nothing = np.zeros(0, np.int64)
-            self.objects_by_key.begin(objects["ordinal"], keys, names, nothing)
+            no_scopes = np.zeros(0, np.int64)
+            self.objects_by_key.begin(objects["ordinal"], keys, names, no_scopes)
             self.names_objects = True
         if not self.names_objects:
             return
@@ -598,15 +629,17 @@ class RowReader(TraceBlocks):
     def annotate(self, ordinals: I64, cells: Cells, merged: Mapping[str, Cells]) -> None:
         """Annotate koids, and pointers of events, with the names of the objects that they mean."""
         # A pointer outside of an event is of no process.
-        of_events = ~np.isin(cells["table"], list(TABLE_CODE.values()))
-        every_pointer = (cells["type"] == ArgType.POINTER) & of_events
-        args = np.flatnonzero(every_pointer | (cells["type"] == ArgType.KOID))
+        of_others = np.isin(cells["table"], list(TABLE_CODE.values()))
+        is_pointer = (cells["type"] == ArgType.POINTER) & ~of_others
+        is_koid = cells["type"] == ArgType.KOID
+        args = np.flatnonzero(is_pointer | is_koid)
         if not args.size:
             return
-        pointers = np.flatnonzero(every_pointer[args])
+        pointers = np.flatnonzero(is_pointer[args])
         owners = np.zeros(args.size, np.int64)
         if pointers.size:
-            threads = merged["events"]["thread"][cells["row"][args[pointers]]]
+            events = cells["row"][args[pointers]]
+            threads = merged["events"]["thread"][events]
             owners[pointers] = self.threads.pids[threads] ^ wire.SIGN
         keys = self.object_keys.find(owners, cells["value"][args])
         names = self.objects_by_key.find(keys, ordinals[args])
@@ -620,18 +653,19 @@ class RowReader(TraceBlocks):
     def threads_of(self, many: Many, field: Thread) -> I32:
         """Return the threads of a field, by row of the class; -1 where there is none."""
         key = id(many), field
-        found = self.thread_columns.get(key)
-        if found is None:
-            found = self.thread_columns[key] = self.threads.find(numbers_of(many, field))
-        return found
+        threads = self.thread_columns.get(key)
+        if threads is None:
+            threads = self.threads.find(numbers_of(many, field))
+            self.thread_columns[key] = threads
+        return threads
 
     def number_threads(self, run: Run) -> None:
         """Number the threads that the records of a run are the first to mention."""
         self.threads.make_room()
-        found: list[FirstUses] = []
+        uses: list[FirstUses] = []
         for entered in run.reading.entered:
             if entered.table is THREADS and entered.numbers is not None:
-                found += self.first_uses(
+                uses += self.first_uses(
                     entered.own, entered.rows, entered.codes, entered.starts, 0, 0
                 )
         for _, many in run.read_classes:
@@ -641,30 +675,37 @@ class RowReader(TraceBlocks):
                 starts = many.known.get((field, START), 0)
                 rows = np.arange(numbers.size)
                 indexes = many.known[field.index]
-                found += self.first_uses(many.own, rows, numbers, starts, turn, indexes)
-        if found:
-            self.add_threads(run, found)
+                uses += self.first_uses(many.own, rows, numbers, starts, turn, indexes)
+        if uses:
+            self.add_threads(run, uses)
 
     def first_uses(
         self, own: Any, rows: I64, numbers: I32, starts: Any, turn: int, indexes: Any
     ) -> list[FirstUses]:
         """Return the first uses, by records of a class, of threads that are not known yet."""
-        new = np.flatnonzero((self.threads.find(numbers) < 0) & (numbers >= 0))
-        new = new[own.sound[rows[new]]]
-        if not new.size:
+        is_new = (self.threads.find(numbers) < 0) & (numbers >= 0)
+        places = np.flatnonzero(is_new)
+        places = places[own.sound[rows[places]]]
+        if not places.size:
             return []
-        _, first = np.unique(numbers[new], return_index=True)
-        new = new[np.sort(first)]
-        starts, indexes = (np.broadcast_to(each, numbers.size)[new] for each in (starts, indexes))
-        turns = np.full(new.size, turn)
-        return [FirstUses(own.ordinals[rows[new]], turns, numbers[new], starts, indexes)]
+        _, first_places = np.unique(numbers[places], return_index=True)
+        places = places[np.sort(first_places)]
+        use = FirstUses(
+            own.ordinals[rows[places]],
+            np.full(places.size, turn),
+            numbers[places],
+            np.broadcast_to(starts, numbers.size)[places],
+            np.broadcast_to(indexes, numbers.size)[places],
+        )
+        return [use]
 
-    def add_threads(self, run: Run, found: list[FirstUses]) -> None:
+    def add_threads(self, run: Run, uses_by_class: list[FirstUses]) -> None:
         """Add threads in the order in which records mention them."""
-        uses = FirstUses(*map(np.concatenate, zip(*found, strict=True)))
+        uses = FirstUses(*map(np.concatenate, zip(*uses_by_class, strict=True)))
         order = np.lexsort((uses.turns, uses.ordinals))
-        _, first = np.unique(uses.numbers[order], return_index=True)
-        order = order[np.sort(first)]
+        # Several classes may have a use of the same thread that is their first.
+        _, first_places = np.unique(uses.numbers[order], return_index=True)
+        order = order[np.sort(first_places)]
         numbers = uses.numbers[order]
         ordinals, starts, indexes = (
             column[order] for column in (uses.ordinals, uses.starts, uses.indexes)
@@ -716,8 +757,8 @@ class RowReader(TraceBlocks):
             if not provider.missed_rate:
                 provider.missed_rate = True
                 row = places[before[self.turn_rows[number]]]
-                shown = np.array([self.details.number_of(None)])
-                run.note_rows(int(rules.NO_RATE), np.array([row]), shown, top=SAID)
+                detail = np.array([self.details.number_of(None)])
+                run.note_rows(int(rules.NO_RATE), np.array([row]), detail, top=SAID)
 
 
 def numbers_of(many: Many, field: Thread) -> I32:
@@ -753,8 +794,8 @@ class ClocksOfRun:
         begins = np.flatnonzero(begins_of_runs(in_order))
         for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), order.size], strict=True):
             rows = order[begin:end]
-            some = None if offsets is None else offsets[rows]
-            times[rows] = self.converted(int(in_order[begin]), ticks[rows], some)
+            row_offsets = None if offsets is None else offsets[rows]
+            times[rows] = self.converted(int(in_order[begin]), ticks[rows], row_offsets)
         return times
 
     def converted(self, number: int, ticks: I64, offsets: I64 | None) -> I64:
@@ -764,13 +805,16 @@ class ClocksOfRun:
         times, lost = clock.to_ns(unsigned)
         if lost and offsets is not None:
             is_outside = np.zeros(ticks.size, bool)
-            first, behind = clock.ticks(NS_MIN), clock.ticks(NS_MAX + 1)
-            if first > 0:
-                is_outside |= unsigned < np.uint64(first)
-            if behind <= U64_MAX:
-                is_outside |= unsigned >= np.uint64(behind)
+            first_tick = clock.ticks(NS_MIN)
+            end_tick = clock.ticks(NS_MAX + 1)
+            if first_tick > 0:
+                is_outside |= unsigned < np.uint64(first_tick)
+            if end_tick <= U64_MAX:
+                is_outside |= unsigned >= np.uint64(end_tick)
             self.reader.outside.append(offsets[is_outside])
-        return ticks if clock.is_identity and not lost else times
+        if clock.is_identity and not lost:
+            return ticks  # the same array: whoever has both needs only one
+        return times
 
     def segments(self, ordinals: I64, first: int) -> I64:
         """Return from which events on each clock holds, and its number, as ``Chunk.clocks``."""
@@ -787,7 +831,7 @@ def is_numeric(kinds: I64) -> Mask:
     return is_number
 
 
-def value_of(items: Many, kinds: I64, kept: Any) -> I64:
+def value_of(items: Many, kinds: I64, picked: Any) -> I64:
     """Return the values of arguments: integers, the bits of doubles, codes of strings and bytes."""
     value: Any = None
     for kind in np.flatnonzero(np.bincount(kinds)).tolist():
@@ -795,9 +839,10 @@ def value_of(items: Many, kinds: I64, kept: Any) -> I64:
         if field is None:
             continue
         if kind in (ArgType.STRING, ArgType.BLOB):
-            column = np.maximum(items.known[field, CODE].column(), 0)[kept].astype(np.int64)
+            codes = items.known[field, CODE].column()[picked]
+            column = np.maximum(codes, 0).astype(np.int64)
         else:
-            column = items.full(items.known[field])[kept]
+            column = items.full(items.known[field])[picked]
         # Each is 0 where an argument has another type.
         value = column if value is None else value | column
     return np.zeros(kinds.size, np.int64) if value is None else value

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import format as wire
+from fx_trace.kinds import ObjectType, SchedulingType
 from fx_trace.read.chunks import Chunk
 from fxframework.kernels.pools import Numbering
 from fxframework.kernels.sorting import begins_of_runs
@@ -50,8 +50,10 @@ class Threads:
         """Koids of both, 16 bytes each, as the file has them."""
         self.gone = Numbering()
         """Scopes and indexes of threads that nobody registered."""
-        self.of_koids, self.of_gone = np.full((2, 64), -1, np.int32)
-        """The thread by code of ``pool``, and by number of ``gone``; -1: not mentioned yet."""
+        self.of_koids = np.full(64, -1, np.int32)
+        """The thread by code of ``pool``; -1: not mentioned yet."""
+        self.of_gone = np.full(64, -1, np.int32)
+        """The thread by number of ``gone``, likewise."""
         self.pids, self.tids, self.offsets, self.indexes = np.zeros((4, 0), np.int64)
         """By thread: koids, offset of the first record, and one more than the index of one that
         nobody registered, else 0."""
@@ -152,8 +154,9 @@ class KernelObjects(NamedTuple):
     @classmethod
     def none(cls) -> KernelObjects:
         """Return no annotations."""
-        types = (np.uint8, np.uint64, np.uint64, np.int32, np.int64)
-        return cls(*(np.zeros(0, dtype) for dtype in types))
+        no_koids = np.zeros(0, np.uint64)
+        no_names = np.zeros(0, np.int32)
+        return cls(np.zeros(0, np.uint8), no_koids, no_koids, no_names, np.zeros(0, np.int64))
 
 
 class TaskCollector:
@@ -169,7 +172,7 @@ class TaskCollector:
     def add(self, chunk: Chunk) -> None:
         """Take in the kernel objects and the context switches of a chunk."""
         objects = chunk.objects
-        is_task = np.isin(objects.type, (wire.OBJECT_PROCESS, wire.OBJECT_THREAD))
+        is_task = np.isin(objects.type, (ObjectType.PROCESS, ObjectType.THREAD))
         tasks = np.flatnonzero((objects.kind == 0) & is_task)
         if tasks.size:
             self._objects.append(
@@ -184,8 +187,8 @@ class TaskCollector:
         sched = chunk.sched
         if sched.kind.size:
             # Legacy switches have numbers of threads in these columns, which are known anyway.
-            has_next = sched.kind != wire.SCHED_LEGACY_SWITCH
-            has_prev = sched.kind == wire.SCHED_SWITCH
+            has_next = sched.kind != SchedulingType.LEGACY_CONTEXT_SWITCH
+            has_prev = sched.kind == SchedulingType.CONTEXT_SWITCH
             for column, rows in ((sched.prev, has_prev), (sched.next, has_next)):
                 tids = np.append(self._tids, column[rows].view(np.uint64))
                 offsets = np.append(self._tid_offsets, sched.offset[rows])
@@ -195,8 +198,8 @@ class TaskCollector:
         """Return everybody, with the threads that records mention: columns of ``Threads.known``."""
         objects = KernelObjects(*map(np.concatenate, zip(*self._objects, strict=True)))
         self._objects.clear()
-        is_thread = objects.types == wire.OBJECT_THREAD
-        is_process = objects.types == wire.OBJECT_PROCESS
+        is_thread = objects.types == ObjectType.THREAD
+        is_process = objects.types == ObjectType.PROCESS
         known_tids = known["tid"].view(np.uint64)
         registered = np.flatnonzero(known["gone"] == 0)
         # Other records name threads by their tid alone: they mean the first thread that has it.
@@ -215,16 +218,18 @@ class TaskCollector:
         tids = np.append(known_tids, other_tids)
         offsets = np.append(known["offset"], other_offsets)
         gone = np.append(known["gone"], np.zeros(other_tids.size, np.int64))
-        names = looked_up(tids, objects.koids[is_thread], objects.names[is_thread], NAMELESS)
+        thread_koids = objects.koids[is_thread]
+        names = looked_up(tids, thread_koids, objects.names[is_thread], NAMELESS)
         names[gone > 0] = NAMELESS
+        is_known = gone == 0
+        process_koids = objects.koids[is_process]
         processes, process_offsets = earliest(
-            np.append(pids[gone == 0], objects.koids[is_process]),
-            np.append(offsets[gone == 0], objects.offsets[is_process]),
+            np.append(pids[is_known], process_koids),
+            np.append(offsets[is_known], objects.offsets[is_process]),
         )
         processes, process_offsets = by_offset(processes, process_offsets)
-        process_names = looked_up(
-            processes, objects.koids[is_process], objects.names[is_process], NAMELESS
-        )
+        object_names = objects.names[is_process]
+        process_names = looked_up(processes, process_koids, object_names, NAMELESS)
         named_tids = np.append(own_tids, other_tids)
         named_threads = np.append(own_threads, np.arange(known_tids.size, tids.size))
         order = np.argsort(named_tids)

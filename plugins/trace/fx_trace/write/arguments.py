@@ -322,18 +322,18 @@ def _check_fields(record: TraceRecord) -> None:
     for name, limit in _CONVENTIONS:
         value = getattr(record, name, None)
         if isinstance(value, str | bytes):
-            check_length(record.record, name, value, limit)
+            _check_length(record.record, name, value, limit)
     for argument in getattr(record, "args", ()):
         subject = f"{record.record}, argument {reprlib.repr(argument.name)}"
-        check_length(subject, "name", argument.name, wire.MAX_STRING_BYTES)
+        _check_length(subject, "name", argument.name, wire.MAX_STRING_BYTES)
         if not isinstance(argument.type, str):
             message = f"{subject}: not an argument type that the format defines"
             raise refusal(rules.RAW_ONLY, message)
         if isinstance(argument.value, str):
-            check_length(subject, "value", argument.value, wire.MAX_STRING_BYTES)
+            _check_length(subject, "value", argument.value, wire.MAX_STRING_BYTES)
 
 
-def check_length(subject: str, name: str, value: str | bytes, limit: int) -> None:
+def _check_length(subject: str, name: str, value: str | bytes, limit: int) -> None:
     """Refuse a text, or its bytes, that is longer than writers may write."""
     octets = value
     if isinstance(octets, str):

@@ -100,17 +100,12 @@ class TraceBuffer:
         self._check(record)
         if self.stopped:
             return False
-        apart = durable and self.mode != BufferingMode.ONESHOT
-        size = self._durable_size if apart else self._rolling_size
+        if durable and self.mode != BufferingMode.ONESHOT:
+            return self._put_durable(record)
+        size = self._rolling_size
         if nbytes > min(wire.MAX_LARGE_BYTES, size):
             return self._drop()
-        if apart:
-            if self._durable_used + nbytes > size:
-                return self._drop()
-            self._commit("durable", self._durable_used, record, size)
-            self._durable_used += nbytes
-            return True
-        switched = False
+        is_switched = False
         if self._offset + nbytes > size or self._full:
             if self.mode == BufferingMode.ONESHOT:
                 self._full = True  # permanent: later records must not appear without the lost ones
@@ -118,11 +113,21 @@ class TraceBuffer:
             if self._filled[1 - self._wrapped % 2]:
                 return self._drop()
             self._switch()
-            switched = True
+            is_switched = True
         self._commit(f"rolling {self._wrapped % 2}", self._offset, record, size)
         self._offset += nbytes
-        if switched and self.mode == BufferingMode.STREAMING and self.on_full is not None:
+        if is_switched and self.mode == BufferingMode.STREAMING and self.on_full is not None:
+            # Called behind the record, which is then in the buffer whatever the callback does.
             self.on_full((self._wrapped - 1) & WRAPPED_COUNT.limit, self._durable_used)
+        return True
+
+    def _put_durable(self, record: bytes) -> bool:
+        """Commit a record to the durable buffer, if it has room there."""
+        used = self._durable_used + len(record)
+        if len(record) > wire.MAX_LARGE_BYTES or used > self._durable_size:
+            return self._drop()
+        self._commit("durable", self._durable_used, record, self._durable_size)
+        self._durable_used = used
         return True
 
     def saved(self, wrapped_count: int, durable_data_end: int) -> None:
@@ -131,8 +136,8 @@ class TraceBuffer:
         The manager calls it, with the bytes saved of the durable buffer, which stay. Values that do
         not fit a waiting half are ignored, as in the engine.
         """
-        waiting = (wrapped_count + 1) & WRAPPED_COUNT.limit == self._wrapped
-        if waiting and durable_data_end <= self._durable_used:
+        is_waiting = (wrapped_count + 1) & WRAPPED_COUNT.limit == self._wrapped
+        if is_waiting and durable_data_end <= self._durable_used:
             self._filled[wrapped_count % 2] = False
 
     def stop(self) -> None:
@@ -154,29 +159,31 @@ class TraceBuffer:
         store(MAGIC_AT, 0)
         for _, start, _, _ in header.buffers():
             store(start, 0)
-        data = header.pack()
-        for offset in range(0, len(data), WORD):
+        header_bytes = header.pack()
+        for offset in range(0, len(header_bytes), WORD):
             if offset != MAGIC_AT:
-                store(offset, _U64.unpack_from(data, offset)[0])
+                store(offset, _U64.unpack_from(header_bytes, offset)[0])
         store(MAGIC_AT, header.magic)
 
-    def _resume(self, new: BufferHeader) -> BufferHeader:
+    def _resume(self, wanted: BufferHeader) -> BufferHeader:
         """Continue an existing buffer after its last record."""
         image = Image(np.frombuffer(self.memory.read(0, self.memory.size), np.uint8))
         header = image.header
-        if header is None or (header.total_size, header.mode) != (new.total_size, new.mode):
-            why = image.faults[0] if image.faults else "another size or mode"
+        wanted_kind = wanted.total_size, wanted.mode
+        if header is None or (header.total_size, header.mode) != wanted_kind:
+            problem = image.faults[0] if image.faults else "another size or mode"
             raise refusal(
-                rules.INVALID_BUFFER_HEADER, f"the memory does not hold such a trace buffer: {why}"
+                rules.INVALID_BUFFER_HEADER,
+                f"the memory does not hold such a trace buffer: {problem}",
             )
         self.dropped = header.num_records_dropped
         for region in image.regions:
-            current = region is image.regions[-1]
+            is_current = region is image.regions[-1]
             if region.name == "durable":
                 self._durable_used = region.used
-            if current:
+            if is_current:
                 self._offset = region.used
-            if current or region.name == "durable":
+            if is_current or region.name == "durable":
                 # Until the buffer is stopped, readers find its end by scanning.
                 if region.used < region.size:
                     self.memory.store_u64(region.offset + region.used, 0)
@@ -186,11 +193,12 @@ class TraceBuffer:
         return header
 
     def _check(self, record: bytes) -> None:
-        word = _U64.unpack_from(record)[0] if len(record) >= WORD else 0
-        kind = wire.TYPE.get(word)
-        large = kind == wire.RecordType.LARGE
-        words = (wire.LARGE_SIZE if large else wire.SIZE).get(word)
-        if len(record) != WORD * words or not words:
+        """Raise WriteRefusedError for bytes that are not one record, and for metadata."""
+        header_word = _U64.unpack_from(record)[0] if len(record) >= WORD else 0
+        kind = wire.TYPE.get(header_word)
+        size_field = wire.LARGE_SIZE if kind == wire.RecordType.LARGE else wire.SIZE
+        size_words = size_field.get(header_word)
+        if len(record) != WORD * size_words or not size_words:
             raise refusal(
                 rules.BUFFER_TOO_SMALL, f"{len(record)} bytes that are not one whole record"
             )
@@ -201,11 +209,12 @@ class TraceBuffer:
             )
 
     def _drop(self) -> bool:
+        """Count a record for which there is no room; return False, what ``put`` returns then."""
         self.dropped += 1
         return False
 
     def _commit(self, buffer: str, offset: int, record: bytes, size: int) -> None:
-        """Store a record at an offset of a buffer, where readers see no record yet.
+        """Store a record at byte ``offset`` of a buffer, where readers see no record yet.
 
         The header word is stored last: until then a reader finds a zero there, afterwards the whole
         record and a zero word that separates it from older contents.
@@ -223,17 +232,18 @@ class TraceBuffer:
 
         After each of the stores, the filled half reads whole.
         """
-        filled_half = self._wrapped % 2
-        next_half = 1 - filled_half
+        filled = self._wrapped % 2
+        next_half = 1 - filled
         self.memory.store_u64(END_AT[f"rolling {next_half}"], 0)
         self.memory.store_u64(self._starts[f"rolling {next_half}"], 0)
-        self.memory.store_u64(END_AT[f"rolling {filled_half}"], self._offset)
+        self.memory.store_u64(END_AT[f"rolling {filled}"], self._offset)
         self._wrapped = (self._wrapped + 1) & WRAPPED_COUNT.limit
         self._store_wrapped()
         self._offset = 0
-        self._filled[filled_half] = self.mode == BufferingMode.STREAMING
+        self._filled[filled] = self.mode == BufferingMode.STREAMING
 
     def _store_wrapped(self) -> None:
+        """Store how often the halves were switched."""
         # Version and mode are in the same word, and must not change even briefly.
         word = self.memory.load_u64(MODE_WORD_AT) & ~WRAPPED_COUNT.mask
         self.memory.store_u64(MODE_WORD_AT, word | WRAPPED_COUNT.put(self._wrapped))

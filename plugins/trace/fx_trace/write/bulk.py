@@ -6,7 +6,6 @@ arguments, and the strings and threads that records refer to. Times are written 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -92,9 +91,9 @@ class Bulk:
         self._uses_slots()
 
     @property
-    def dropped(self) -> Counter[str]:
+    def dropped(self) -> dict[str, int]:
         """Counts of what could not be written, by name; complete after ``blocks()``."""
-        return self._tables.dropped
+        return dict(self._tables.dropped)
 
     # --- Items and their order ------------------------------------------------------------------
 
@@ -139,17 +138,12 @@ class Bulk:
         self._time_range = (int(times.min()), int(times.max()))
         if any(table_items.is_mixed for table_items in self._table_items):
             # Among those of one time, ends of asynchronous slices and points of flows have places.
-            sizes = [events_of_table.size for events_of_table in events]
-            depths, places = (
-                np.concatenate(
-                    [
-                        np.broadcast_to(getattr(table_items, name), size)
-                        for table_items, size in zip(self._table_items, sizes, strict=True)
-                    ]
-                )
-                for name in ("depth", "places")
-            )
-            return order[np.lexsort((depths, places, times))]
+            depths = []
+            places = []
+            for table_items, table_events in zip(self._table_items, events, strict=True):
+                depths.append(np.broadcast_to(table_items.depth, table_events.size))
+                places.append(np.broadcast_to(table_items.places, table_events.size))
+            return order[np.lexsort((np.concatenate(depths), np.concatenate(places), times))]
         by_time = stable_order(times)
         return order if by_time is None else order[by_time]
 

@@ -29,6 +29,7 @@ from fx_trace.read.blocks import (
 )
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.strings import StringPool
 from fxframework.wire.blocks import Block
@@ -238,6 +239,7 @@ class Needs(TraceBlocks):
         del block
         words = run.places // WORD
         classes = [SoundRows(run, plan.cls, many) for plan, many in run.read_classes]
+        # An object is kept where an argument of a kept record stands for it, maybe a later one.
         is_object = np.zeros(run.rows, bool)
         """Whether it is an object, of which it is known later whether it is kept."""
         for rows in classes:
@@ -490,9 +492,12 @@ class Needs(TraceBlocks):
         if not self.part.joins or max(offsets) < 0:
             return
         every = np.broadcast_to(self.by_row(run, offsets), run.rows)
-        types = r.TYPE.get(self.file.words[words])
-        rows = np.flatnonzero((every >= 0) & IS_TIMED[types] & (self.mark[words] == 1))
-        rows = rows[rows < run.count]
+        rows = np.flatnonzero(every[: run.count] >= 0)
+        # Odd bytes at the end of a file are a row without a word.
+        rows = rows[words[rows] < self.mark.size]
+        rows = rows[self.mark[words[rows]] == 1]
+        types = r.TYPE.get(self.file.words[words[rows]])
+        rows = rows[IS_TIMED[types]]
         self.lend(run, LAST, rows, every[rows] // WORD, np.full(rows.size, RATE))
 
 
@@ -536,11 +541,13 @@ def tick(clock: Clock, ns: int) -> int:
 
 def first_loans(loans: Loans) -> Loans:
     """Return loans in order, without those that a provider has had since another of their key."""
-    place = np.lexsort((loans.turn, loans.number))
-    loans = Loans(*(column[place] for column in loans))
-    order = np.lexsort((loans.key, loans.scope))
-    scope, key, needed = (column[order] for column in (loans.scope, loans.key, loans.needed))
-    is_same = (scope[1:] == scope[:-1]) & (key[1:] == key[:-1]) & (needed[1:] == needed[:-1])
-    is_new = np.ones(order.size, bool)
-    is_new[order[1:][is_same]] = False
+    by_turn = np.lexsort((loans.turn, loans.number))
+    loans = Loans(*(column[by_turn] for column in loans))
+    # Of a key, one after another: another record is lent where it is not the one before.
+    by_key = np.lexsort((loans.key, loans.scope))
+    is_new_by_key = np.zeros(by_key.size, bool)
+    for column in (loans.scope, loans.key, loans.needed):
+        is_new_by_key |= begins_of_runs(column[by_key])
+    is_new = np.empty(by_key.size, bool)
+    is_new[by_key] = is_new_by_key
     return Loans(*(column[is_new] for column in loans))

@@ -295,7 +295,7 @@ class BufferWriter(RecordRewriter):
             buffer.add(data[begin_byte:end_byte], behind=bool(is_unused[begin]))
             begin_byte = end_byte
 
-    def put_at(self, offset: int, data: bytes) -> None:
+    def put_at(self, offset: int, data: bytes | memoryview) -> None:
         """Take the bytes of sound records, which were at an offset of one buffer."""
         self.buffer_at(offset).add(data, behind=False)
 

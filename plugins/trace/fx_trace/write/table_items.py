@@ -26,7 +26,7 @@ from fx_trace.write.pack import (
     Switches,
 )
 from fxframework.kernels.nesting import BEGIN, OpenSlices
-from fxframework.kernels.sorting import begins_of_runs
+from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
@@ -266,8 +266,8 @@ def events_of_slices(
 ) -> I64:
     """Return the begins and ends of slices (see ``TableItems.events``).
 
-    A slice ends before the next one that it does not enclose. ``Bulk`` sorts by time, and leaves
-    those of one time in this order: so slices of no length nest as they did, too.
+    A slice is listed as ended before the next one that it does not enclose. ``Bulk`` sorts by time,
+    and leaves those of one time in this order: so slices of no length nest as they did, too.
     """
     rows = order_of_slices(table, is_async)
     # Asynchronous slices enclose nothing: they are on a thread of their own.
@@ -288,7 +288,35 @@ def events_of_slices(
     events[is_end] = ~ending
     is_written = ~is_end
     is_written[is_end] = forms[ending] == PAIRED
-    return events[is_written]
+    return inner_ends_first(events[is_written], table, threads)
+
+
+def inner_ends_first(events: I64, table: Table, threads: NDArray[Any]) -> I64:
+    """Return begins and ends so that, of ends of one time, the last slice to begin ends first.
+
+    That is so already, unless slices overlap, or do not say what encloses them: then those that go
+    on are listed as if they had ended before the next one began. The result is by thread and time.
+    """
+    is_end = events < 0
+    rows = np.where(is_end, ~events, events)
+    own_threads = threads[rows].astype(np.int64)
+    times = table.array("ts")[rows]
+    times[is_end] += table.array("dur")[rows[is_end]]
+    order = stable_order(own_threads)
+    if order is None:
+        order = np.arange(rows.size)
+    is_same_thread = ~begins_of_runs(own_threads[order])
+    is_earlier = times[order][1:] < times[order][:-1]
+    if not (is_earlier & is_same_thread[1:]).any():
+        return events
+    order = np.lexsort((times, own_threads))
+    begin_places = np.empty(len(table), np.int64)
+    begin_places[events[~is_end]] = np.flatnonzero(~is_end)
+    # Ends that follow one another, of one thread and time, are turned round.
+    begins_run = begins_of_runs(own_threads[order]) | begins_of_runs(times[order])
+    begins_run |= ~is_end[order] | begins_of_runs(is_end[order])
+    turned = np.where(is_end[order], -begin_places[rows[order]], 0)
+    return events[order[np.lexsort((turned, np.cumsum(begins_run)))]]
 
 
 def order_of_slices(table: Table, is_async: Mask) -> I64:

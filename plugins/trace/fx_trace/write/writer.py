@@ -58,9 +58,9 @@ from fx_trace.write.arguments import (
     Koid,
     Thread,
     Value,
+    _check_length,
     argument_pairs,
     argument_records,
-    check_length,
     check_record,
     check_word,
     current_thread,
@@ -347,16 +347,16 @@ class TraceWriter:
         state = outgoing_state
         if isinstance(state, str):
             state = _STATES.get(state, state)
-        subject = "context_switch"
-        head = CONTEXT_SWITCH | fitted_bits(subject, "cpu", cpu, SWITCH_CPU.width) << SWITCH_CPU.low
-        head |= SWITCH_STATE.put(fitted_bits(subject, "outgoing_state", state, SWITCH_STATE.width))
+        what = "context_switch"
+        head = CONTEXT_SWITCH | fitted_bits(what, "cpu", cpu, SWITCH_CPU.width) << SWITCH_CPU.low
+        head |= SWITCH_STATE.put(fitted_bits(what, "outgoing_state", state, SWITCH_STATE.width))
         words = (
-            check_word(subject, "timestamp", self._now() if ticks is None else ticks),
-            check_word(subject, "outgoing_tid", outgoing_tid),
-            check_word(subject, "incoming_tid", incoming_tid),
+            check_word(what, "timestamp", self._now() if ticks is None else ticks),
+            check_word(what, "outgoing_tid", outgoing_tid),
+            check_word(what, "incoming_tid", incoming_tid),
         )
         weights = {"incoming_weight": incoming_priority, "outgoing_weight": outgoing_priority}
-        return self._scheduling(subject, head, words, with_weights(subject, weights, args))
+        return self._scheduling(what, head, words, with_weights(what, weights, args))
 
     def wakeup(
         self,
@@ -368,15 +368,13 @@ class TraceWriter:
         args: Arguments = (),
     ) -> bool:
         """Write a wakeup of a thread (Thread wakeup record); its priority becomes ``weight``."""
-        subject = "thread_wakeup"
-        head = THREAD_WAKEUP | fitted_bits(subject, "cpu", cpu, SWITCH_CPU.width) << SWITCH_CPU.low
+        what = "thread_wakeup"
+        head = THREAD_WAKEUP | fitted_bits(what, "cpu", cpu, SWITCH_CPU.width) << SWITCH_CPU.low
         words = (
-            check_word(subject, "timestamp", self._now() if ticks is None else ticks),
-            check_word(subject, "tid", tid),
+            check_word(what, "timestamp", self._now() if ticks is None else ticks),
+            check_word(what, "tid", tid),
         )
-        return self._scheduling(
-            subject, head, words, with_weights(subject, {"weight": priority}, args)
-        )
+        return self._scheduling(what, head, words, with_weights(what, {"weight": priority}, args))
 
     # --- Other records --------------------------------------------------------------------------
 
@@ -448,6 +446,7 @@ class TraceWriter:
     # --- Encoding -------------------------------------------------------------------------------
 
     def _write(self, record: TraceRecord) -> bool:
+        """Write a record that was checked. The caller holds the lock."""
         if isinstance(record, r.StringRecord | r.ThreadRecord):
             return self._write_slot(record)
         if isinstance(record, r.Initialization):
@@ -458,38 +457,43 @@ class TraceWriter:
         def make() -> bytes:
             # Durable records must not depend on slots that may be reused.
             own_record = inline_record(record) if durable else self._slotted(record)
-            data = own_record.pack(big_endian=self.big_endian)
-            if len(data) > wire.MAX_LARGE_BYTES:
+            record_bytes = own_record.pack(big_endian=self.big_endian)
+            if len(record_bytes) > wire.MAX_LARGE_BYTES:
                 raise refusal(
                     rules.TOO_LARGE,
-                    f"{record.record}: needs {len(data)} bytes; "
+                    f"{record.record}: needs {len(record_bytes)} bytes; "
                     f"readers accept at most {wire.MAX_LARGE_BYTES}",
                 )
-            return data
+            return record_bytes
 
         return self._put(self._made(make), durable=durable)
 
     def _write_slot(self, record: r.StringRecord | r.ThreadRecord) -> bool:
-        data = self._made(lambda: record.edited(refs=None).pack(big_endian=self.big_endian))
-        slots: Slots[Any] = self.strings
-        value: Any = getattr(record, "value", None)
+        """Write a record that registers a string or a thread at an index of the caller's choice."""
+        own_record = record.edited(refs=None)
+        record_bytes = self._made(lambda: own_record.pack(big_endian=self.big_endian))
+        slots: Slots[Any]
+        value: Any
         if isinstance(record, r.ThreadRecord):
             slots = self.threads
             value = record.pid, record.tid
+        else:
+            slots = self.strings
+            value = record.value
         if not self._destination.keeps_order and slots.at(record.index) not in (None, value):
             raise refusal(
                 rules.CONTRADICTION,
                 f"{record.record}: index {record.index} has another value already, and in a "
                 "buffer whose strings and threads are read first it would have had this one before",
             )
-        if not self._put(data, durable=True):
+        if not self._put(record_bytes, durable=True):
             return False
         if record.index:
-            evictions_before = slots.evictions
+            evictions = slots.evictions
             slots.put(record.index, value)
             slots.keep()
-            if slots.evictions != evictions_before:
-                self._lost(slots)
+            if slots.evictions != evictions:
+                self._clear_evicted(slots)
             if slots is self.strings and value:
                 self._refs[value] = record.index
         return True
@@ -505,7 +509,7 @@ class TraceWriter:
         return attrs.evolve(record, **changes)
 
     def _refs_of(self, holder: TraceRecord | r.Argument) -> dict[str, int] | None:
-        """Return the indexes of what has a slot, or gets one; None for none."""
+        """Return the slots of the strings and threads of a record or argument, by field."""
         refs: dict[str, int] = {}
         for field in references(holder.layout, holder.__dict__):
             value = getattr(holder, field.name)
@@ -541,11 +545,13 @@ class TraceWriter:
                 head = self._heads.get((kind, category, name, thread))
                 if args and type(args) is not dict:
                     args = argument_pairs(args)
+                # Most events are like an earlier one but for time and arguments: its header is
+                # taken as it is, and the values are checked by ``struct`` alone.
                 if head is not None:
                     words = [head, timestamp]
                     if args:
-                        count = self._arguments(words, args)
-                        words[0] = head | count << EVENT_ARGS_AT
+                        argument_count = self._arguments(words, args)
+                        words[0] = head | argument_count << EVENT_ARGS_AT
                     if word is not ...:
                         words.append(word)
                     size = len(words)
@@ -574,43 +580,43 @@ class TraceWriter:
         word: Any,
     ) -> bytes:
         """Return an event's record if not all references are in slots, or a value is invalid."""
-        subject = wire.EVENT_NAMES[kind]
-        words = [0, check_word(subject, "timestamp", timestamp)]
-        thread_ref = self._thread(subject, thread)
+        what = wire.EVENT_NAMES[kind]
+        words = [0, check_word(what, "timestamp", timestamp)]
+        thread_ref = self._thread(what, thread)
         if not thread_ref:
             words += map(operator.index, thread)
-        category_ref = self._string(category, f"{subject}: category", words)
-        name_ref = self._string(name, f"{subject}: name", words)
+        category_ref = self._string(category, f"{what}: category", words)
+        name_ref = self._string(name, f"{what}: name", words)
         head = RecordType.EVENT | EVENT_KIND.put(kind) | EVENT_THREAD.put(thread_ref)
         head |= EVENT_CATEGORY.put(category_ref) | EVENT_NAME.put(name_ref)
-        count = self._arguments(words, args) if args else 0
+        argument_count = self._arguments(words, args) if args else 0
         if word is not ...:
-            words.append(check_word(subject, LAST_WORD.get(kind, "id"), word))
-        record = self._packed(subject, head | EVENT_ARGS.put(count), words)
+            words.append(check_word(what, LAST_WORD.get(kind, "id"), word))
+        record = self._packed(what, head | EVENT_ARGS.put(argument_count), words)
         if thread_ref and not (category_ref | name_ref) & wire.INLINE_STRING:
             self._heads[kind, category, name, tuple(thread)] = head
         return record
 
     def _scheduling(
-        self, subject: str, head: int, fields: tuple[int, ...], args: list[tuple[str, Value]]
+        self, what: str, head: int, fields: tuple[int, ...], args: list[tuple[str, Value]]
     ) -> bool:
         """Write a scheduling record with arguments."""
 
         def make() -> bytes:
             words = [0, *fields]
-            count = self._arguments(words, args) if args else 0
-            return self._packed(subject, head | SWITCH_ARGS.put(count), words)
+            argument_count = self._arguments(words, args) if args else 0
+            return self._packed(what, head | SWITCH_ARGS.put(argument_count), words)
 
         with self._lock:
             return self._put(self._made(make))
 
-    def _packed(self, subject: str, head: int, words: list[int]) -> bytes:
+    def _packed(self, what: str, head: int, words: list[int]) -> bytes:
         """Return a record's bytes, with the size in the header."""
         size = len(words)
         if size > wire.MAX_RECORD_WORDS:
             raise refusal(
                 rules.TOO_LARGE,
-                f"{subject}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
+                f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
             )
         words[0] = head | SIZE.put(size)
         if size < len(self._packs):
@@ -622,23 +628,25 @@ class TraceWriter:
         count = 0
         refs = self._refs
         append = words.append
-        for name, value in args.items() if type(args) is dict else args:  # type: ignore[str-unpack]
+        pairs: Any = args.items() if type(args) is dict else args
+        # Types that programs use most are encoded here, without a call; ``_argument`` does others.
+        for name, value in pairs:
             count += 1
             ref = refs.get(name, -1)
             kind = type(value)
             if ref < 0:
                 self._argument(words, name, value)
             elif kind is int:
-                if -0x80000000 <= value <= 0x7FFFFFFF:  # type: ignore[operator]
-                    append((value & _LOW32) << ARG_VALUE_AT | ref << ARG_NAME_AT | _INT32)  # type: ignore[operator]
+                if -0x80000000 <= value <= 0x7FFFFFFF:
+                    append((value & _LOW32) << ARG_VALUE_AT | ref << ARG_NAME_AT | _INT32)
                 else:
                     self._argument(words, name, value)
             elif kind is str:
-                text = refs.get(value, -1)  # type: ignore[arg-type]
-                if text < 0:
+                text_ref = refs.get(value, -1)
+                if text_ref < 0:
                     self._argument(words, name, value)
                 else:
-                    append(text << ARG_VALUE_AT | ref << ARG_NAME_AT | _STRING)
+                    append(text_ref << ARG_VALUE_AT | ref << ARG_NAME_AT | _STRING)
             elif kind is float:
                 append(ref << ARG_NAME_AT | _DOUBLE_OF_2)
                 append(_WORD(_DOUBLE(value))[0])
@@ -650,43 +658,42 @@ class TraceWriter:
 
     def _argument(self, words: list[int], name: str, value: Any) -> None:
         """Append an argument of any type."""
-        subject = f"argument {reprlib.repr(name)}"
-        header_place = len(words)
-        words.append(0)
-        header = ARG_NAME.put(self._string(name, f"{subject}: name", words))
-        type_and_value = type_of(value)
-        if type_and_value is None:
+        what = f"argument {reprlib.repr(name)}"
+        header_index = len(words)
+        words.append(0)  # the header, once its size is known
+        header = ARG_NAME.put(self._string(name, f"{what}: name", words))
+        typed_value = type_of(value)
+        if typed_value is None:
             raise refusal(
                 rules.WRONG_TYPE,
-                f"{subject}: a value of type {type(value).__name__} has no argument type",
+                f"{what}: a value of type {type(value).__name__} has no argument type",
             )
-        kind, value = type_and_value
+        kind, value = typed_value
         if kind in RANGES:
-            header |= number_bits(subject, kind, value, words)
+            header |= number_bits(what, kind, value, words)
         elif kind == ArgType.DOUBLE:
-            words += _WORD(double_bytes(subject, value))
+            words += _WORD(double_bytes(what, value))
         elif kind == ArgType.STRING:
-            header |= ARG_STRING_REF.put(self._string(value, f"{subject}: value", words))
+            header |= ARG_STRING_REF.put(self._string(value, f"{what}: value", words))
         elif kind == ArgType.BOOL:
             header |= ARG_TRUTH.put(bool(value))
         elif kind == ArgType.BLOB:
             if len(value) > wire.MAX_RECORD_WORDS * 8:
                 raise refusal(
-                    rules.TOO_LARGE, f"{subject}: {len(value)} bytes do not fit into a record"
+                    rules.TOO_LARGE, f"{what}: {len(value)} bytes do not fit into a record"
                 )
             header |= ARG_VALUE.put(len(value))
             words += self._stream(value)
-        size = len(words) - header_place
+        size = len(words) - header_index
         if size > wire.MAX_RECORD_WORDS:
             raise refusal(
-                rules.TOO_LARGE,
-                f"{subject}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
+                rules.TOO_LARGE, f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit"
             )
-        words[header_place] = header | ARG_SIZE.put(size) | kind
+        words[header_index] = header | ARG_SIZE.put(size) | kind
 
     # --- Slots ----------------------------------------------------------------------------------
 
-    def _string(self, text: str, subject: str, words: list[int] | None = None) -> int:
+    def _string(self, text: str, what: str, words: list[int] | None = None) -> int:
         """Return a reference to a string; append an inline string to ``words``."""
         try:
             ref = self._refs.get(text, -1)
@@ -694,48 +701,46 @@ class TraceWriter:
             ref = -1
         if ref >= 0:
             return ref
-        data = encoded_text(subject, text)
-        check_length(subject, "", data, wire.MAX_STRING_BYTES)
-        evictions_before = self.strings.evictions
+        text_bytes = encoded_text(what, text)
+        _check_length(what, "", text_bytes, wire.MAX_STRING_BYTES)
+        evictions = self.strings.evictions
         index = self.strings.take(text)
         if index:
-            if self.strings.evictions != evictions_before:
-                self._lost(self.strings)
+            if self.strings.evictions != evictions:
+                self._clear_evicted(self.strings)
             record = r.StringRecord(index=index, value=text).pack(big_endian=self.big_endian)
             self._staged.append((record, self.strings, text))
             self._refs[text] = index
             return index
         if words is not None:
-            words += self._stream(data)
-        return wire.INLINE_STRING | len(data)
+            words += self._stream(text_bytes)
+        return wire.INLINE_STRING | len(text_bytes)
 
-    def _thread(self, subject: str, thread: Thread) -> int:
+    def _thread(self, what: str, thread: Thread) -> int:
         """Return a reference to a thread; 0 for inline."""
         try:
             pid, tid = thread
         except (TypeError, ValueError):
             raise refusal(
                 rules.WRONG_TYPE,
-                f"{subject}: a thread is (process, thread), not {reprlib.repr(thread)}",
+                f"{what}: a thread is (process, thread), not {reprlib.repr(thread)}",
             ) from None
-        thread = (
-            check_word(subject, "the thread's process", pid),
-            check_word(subject, "thread", tid),
-        )
+        thread = check_word(what, "the thread's process", pid), check_word(what, "thread", tid)
         return self.threads.index.get(thread) or self._new_thread(thread)
 
     def _new_thread(self, thread: Thread) -> int:
-        evictions_before = self.threads.evictions
+        """Return a new slot for a thread; 0 if there is none."""
+        evictions = self.threads.evictions
         pid, tid = thread
-        data = r.ThreadRecord(index=0, pid=pid, tid=tid)
-        data.pack()
+        record = r.ThreadRecord(index=0, pid=pid, tid=tid)
+        record.pack()  # raises before a slot is taken
         index = self.threads.take(thread)
-        if self.threads.evictions != evictions_before:
-            self._lost(self.threads)
+        if self.threads.evictions != evictions:
+            self._clear_evicted(self.threads)
         if index:
-            data.index = index
-            record = data.pack(big_endian=self.big_endian)
-            self._staged.append((record, self.threads, thread))
+            record.index = index
+            record_bytes = record.pack(big_endian=self.big_endian)
+            self._staged.append((record_bytes, self.threads, thread))
         return index
 
     def _stream(self, data: bytes) -> tuple[int, ...]:
@@ -743,8 +748,8 @@ class TraceWriter:
         order = ">" if self.big_endian else "<"
         return struct.unpack(f"{order}{-(-len(data) // 8)}Q", pad8(data))
 
-    def _lost(self, slots: Slots[Any]) -> None:
-        """Clear subject depended on a slot that has a new value."""
+    def _clear_evicted(self, slots: Slots[Any]) -> None:
+        """Clear what depended on a slot that has a new value."""
         self._heads.clear()
         if slots is self.strings:
             self._refs.pop(slots.evicted, None)  # type: ignore[arg-type]
@@ -760,45 +765,50 @@ class TraceWriter:
 
         If encoding fails, nothing is registered.
         """
-        is_repeated = False
+        tries = 0
         try:
             while True:
                 evictions = self.strings.evictions + self.threads.evictions
                 record = make()
                 if self.strings.evictions + self.threads.evictions != evictions:
-                    # It may refer to a value that lost its slot during encoding.
+                    # It may refer to a value that lost its slot during encoding. Once more; and if
+                    # that takes slots again, the third time without taking any.
                     self._heads.clear()
-                    # Should it happen again, no slots are assigned any more.
-                    self.strings.paused = is_repeated
-                    self.threads.paused = is_repeated
-                    is_repeated = True
+                    self._pause(paused=tries > 0)
+                    tries += 1
                 elif self._register():
                     return record
         except MISTAKES as error:
             raise mistaken(error) from error
         finally:
-            self.strings.paused = False
-            self.threads.paused = False
+            self._pause(paused=False)
             self._unstage()
+
+    def _pause(self, *, paused: bool) -> None:
+        """Have no slots taken, or have them taken again."""
+        self.strings.paused = paused
+        self.threads.paused = paused
 
     def _register(self) -> bool:
         """Put the staged records. Return False if the destination has no more room."""
-        staged = self._staged
+        staged_records = self._staged
         self._staged = []
-        is_refused = False
-        for record, slots, value in staged:
-            is_refused = is_refused or not self._destination.has_room(len(record))
-            if is_refused or not self._put(record, durable=True):
+        is_full = False
+        for record, slots, value in staged_records:
+            # Behind one without room, no smaller one is put that would still fit.
+            is_full = is_full or not self._destination.has_room(len(record))
+            if is_full or not self._put(record, durable=True):
                 slots.drop(value)
                 slots.close()
-                is_refused = True
+                is_full = True
         self.strings.keep()
         self.threads.keep()
-        if is_refused:
+        if is_full:
             self._forget()
-        return not is_refused
+        return not is_full
 
     def _unstage(self) -> None:
+        """Give back the slots of records that were not put."""
         if self._staged:
             self._staged.clear()
             self.strings.undo()

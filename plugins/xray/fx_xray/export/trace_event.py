@@ -21,6 +21,7 @@ from fx_xray.export.presentation import (
     Batch,
     Calls,
     Matched,
+    SingleExport,
     argument_members,
     clock_of,
     names_of,
@@ -28,7 +29,6 @@ from fx_xray.export.presentation import (
     who,
     whole_of,
 )
-from fx_xray.export.session import SingleExport
 from fx_xray.format import BASIC_PID_VERSION
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
@@ -181,9 +181,9 @@ class _JsonEvents:
         self._clock = clock_of(capture)
         has_processes = (whole_of(capture).version or 0) >= BASIC_PID_VERSION
         self._digits = 4 if form is LLVM and has_processes else 3
+        shows_processes = has_processes or form is VIEWERS
         self._tasks = [
-            form.who.format(pid=pid if has_processes or form is VIEWERS else 1, tid=tid)
-            for pid, tid in who(capture)
+            form.who.format(pid=pid if shows_processes else 1, tid=tid) for pid, tid in who(capture)
         ]
         self._lines = Lines(Templates(b',"args":{', b",", b"}"))
         numbered = partial(Numbered, self._lines.templates, sparse=True)
@@ -232,8 +232,11 @@ class _JsonEvents:
         places = np.flatnonzero(matched.shown & (batch.kind >= CUSTOM))
         if self._with_events:
             times = microseconds(tsc[places], self._clock.ticks_per_second, digits=3)
-            instants = [(form.between + self._instant(batch, place, time)).encode()
-                        for place, time in zip(places.tolist(), times, strict=True)]  # fmt: skip
+            shown = (
+                form.between + self._instant(batch, place, time)
+                for place, time in zip(places.tolist(), times, strict=True)
+            )
+            instants = [text.encode() for text in shown]
             lines.put(2 * places + 1, (TEXT, lines.templates.texts(instants)))
         else:
             self._dropped["custom and typed events"] += places.size
@@ -263,9 +266,8 @@ class _JsonEvents:
             if not places.size:
                 continue
             times = tsc[places]
-            latest = np.maximum.accumulate(
-                np.maximum(times, np.uint64(self._latest.get(thread, 0)))
-            )
+            latest_before = np.uint64(self._latest.get(thread, 0))
+            latest = np.maximum.accumulate(np.maximum(times, latest_before))
             self._latest[thread] = int(latest[-1])
             back = int(np.count_nonzero(latest != times))
             if back:

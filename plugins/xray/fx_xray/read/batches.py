@@ -114,11 +114,9 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     def shown() -> NDArray[np.int32]:
         numbers, inverse = np.unique(args["name"], return_inverse=True)
         special = {DATA: "data", EVENT_TYPE: "event_type"}
-        codes = [
-            strings.intern(special.get(number, f"arg{number}").encode())
-            for number in numbers.tolist()
-        ]
-        return np.array(codes, np.int32)[inverse.reshape(-1)]
+        names = [special.get(number, f"arg{number}") for number in numbers.tolist()]
+        codes = np.array([strings.intern(name.encode()) for name in names], np.int32)
+        return codes[inverse.reshape(-1)]
 
     def types() -> U8:
         kinds = np.full(row_count, _ARGUMENT_TYPE, np.uint8)
@@ -136,12 +134,9 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
             return np.broadcast_to(np.int32(-1), row_count)
         codes = np.full(row_count, -1, np.int32)
         data = passed.log.payloads
-        codes[picked] = [
-            strings.intern(data[at : at + size].tobytes())
-            for at, size in zip(
-                args["value"][picked].tolist(), args["size"][picked].tolist(), strict=True
-            )
-        ]
+        starts = args["value"][picked]
+        bounds = zip(starts.tolist(), (starts + args["size"][picked]).tolist(), strict=True)
+        codes[picked] = [strings.intern(data[start:stop].tobytes()) for start, stop in bounds]
         return codes
 
     columns: Columns = {

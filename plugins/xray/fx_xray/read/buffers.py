@@ -268,9 +268,8 @@ class FdrFrames:
             resume_at = int(rows.begin[cut_row]) + METADATA_BYTES // 2
             self.policy.go_back(rows, cut_row, resume_at)
             self.room = max(LEAST_ROOM, 2 * cut_row)
-            rows = rows._replace(
-                **{name: column[: cut_row + 1].copy() for name, column in rows._asdict().items()}
-            )
+            columns: list[Any] = [column[: cut_row + 1].copy() for column in rows]
+            rows = Rows(*columns)
             rows.end[cut_row] = resume_at
             cut_tsc = block.mended
             block = Block(self, rows)
@@ -410,7 +409,8 @@ class Block:
         deltas = np.zeros(self.index.size, np.int64)
         deltas[between] = self._deltas(self._advances(between))
         sums = np.cumsum(deltas)
-        base = np.concatenate([[carry.base], tsc[:-1]]) + np.diff(sums[clock], prepend=0)
+        clock_before = np.append(carry.base, tsc[:-1])
+        base = clock_before + np.diff(sums[clock], prepend=0)
         if carry.is_timed and carry.owed and self.local[clock[0]] == 0:
             # Of arrays, a sum wraps as the times of records do.
             base[:1] += np.concatenate([self._deltas(rows) for rows in carry.owed]).sum()
@@ -668,7 +668,8 @@ class Block:
         is_function = (kind == FUNCTION) & self.is_member
         is_argument = (kind == CALL_ARGUMENT) & self.is_member
         call = shifted(latest(~is_argument))
-        is_near = is_function[call] & self.is_open[call] & (self.local[call] == self.local)
+        is_same_buffer = self.is_open[call] & (self.local[call] == self.local)
+        is_near = is_function[call] & is_same_buffer
         carried = carry.is_called and carry.number >= 0
         follows: Bools = np.where(call >= 0, is_near, carried & (self.local == 0))
         return follows
@@ -725,11 +726,8 @@ class Block:
             is_first = self.member_before < self.start_row
             last_kind[is_first] = START
         rows_found = np.flatnonzero(is_member & ~MAY_FOLLOW[last_kind, kind])
-        report(
-            rules.OUT_OF_ORDER,
-            rows_found,
-            (1 << OF_LAST.low) * last_kind[rows_found].astype(np.int64) + kind[rows_found],
-        )
+        last_kinds = last_kind[rows_found].astype(np.int64)
+        report(rules.OUT_OF_ORDER, rows_found, (1 << OF_LAST.low) * last_kinds + kind[rows_found])
         report(rules.NO_THREAD, np.sort(columns["no_thread"][columns["no_thread"] >= 0]))
         is_orphan = (kind == CALL_ARGUMENT) & is_member & ~is_called
         report(rules.ORPHAN_ARGUMENT, np.flatnonzero(is_orphan))

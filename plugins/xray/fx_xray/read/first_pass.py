@@ -98,10 +98,8 @@ class CallPass(FirstPass[Rows]):
         if self.matcher.range is None:
             return None, None
         frequency = self.frequency or NS_PER_SECOND
-        start, end = (
-            min(ticks * NS_PER_SECOND // frequency, NS_MAX) for ticks in self.matcher.range
-        )
-        return start, end
+        first, last = (ticks * NS_PER_SECOND // frequency for ticks in self.matcher.range)
+        return min(first, NS_MAX), min(last, NS_MAX)
 
     @property
     def timeline(self) -> Timeline:
@@ -110,9 +108,7 @@ class CallPass(FirstPass[Rows]):
             return ()
         slices = self.whole.slices
         log = self.log
-        labels = [
-            (thread, f"{int(log.pids[thread])}/{int(log.tids[thread])}")
-            for thread in busiest(slices["thread"])
-        ]
+        threads = busiest(slices["thread"])
+        labels = [(thread, f"{log.pids[thread]}/{log.tids[thread]}") for thread in threads]
         ticks = slices["ticks"].view(np.uint64)
         return sketch(ticks, slices["thread"], self.matcher.range, labels)

@@ -59,8 +59,10 @@ U8 = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
 ROOM: Final = 1 << 16
 """Most records of a block."""
-LEAST: Final = 64
+LEAST: Final = 32
 """Records that are looked at together, at least."""
+CAREFUL: Final = 256
+"""Of fewer records that are looked at together, none is behind the limit."""
 SEARCHED: Final = 1 << 20
 """Bytes in which a buffer is looked for at once."""
 SPACE: Final = -1
@@ -80,6 +82,8 @@ class Records:
         self.numbers = FileNumbers(data)
         self.dialect = dialect
         self.version = dialect.defined
+        self.classes: dict[int, Any] = {}
+        """The classes of metadata records by kind, in the version of the file."""
         self.big = dialect.order == "big"
 
     def fields(self, record: Any, places: I64, *names: str) -> list[I64]:
@@ -92,7 +96,9 @@ class Records:
 
     def metadata(self, kind: int, places: I64, *names: str) -> list[I64]:
         """Return fields of metadata records of a kind, in the version of the file."""
-        return self.fields(class_of(kind, {Now.VERSION: self.version}), places, *names)
+        if kind not in self.classes:
+            self.classes[kind] = class_of(kind, {Now.VERSION: self.version})
+        return self.fields(self.classes[kind], places, *names)
 
 
 @cache
@@ -153,7 +159,7 @@ class RowPart(NamedTuple):
 
     begin: I64
     end: I64
-    count: I64
+    counts: I64
     kind: U8
     fault: int
     closes: bool
@@ -194,6 +200,7 @@ class FdrPolicy:
         self.size = int(records.data.size)
         self.frames = fdr_frames(records)
         self.kinds = kinds_by_byte(records.dialect)
+        self.extent_place = place(BufferExtents, "bytes")
         self.first_extents = records.dialect.first_byte(BUFFER_EXTENTS)
         self.first_new_buffer = records.dialect.first_byte(NEW_BUFFER)
         self.at = HEADER_BYTES
@@ -246,7 +253,7 @@ class FdrPolicy:
                 records += 1
                 continue
             records_read, is_stopped = 0, True
-            if self.by_extents or self.at < self.limit:
+            if self.looks_beyond or self.at < self.limit:
                 records_read, is_stopped = self.read(max(1, most - records))
                 records += records_read
                 self.state = self.limits()
@@ -260,44 +267,56 @@ class FdrPolicy:
                 records += not undecided
         return self.joined()
 
+    @property
+    def looks_beyond(self) -> bool:
+        """Whether records behind the limit are looked at, too.
+
+        Where buffers follow one another as their extents say, many are read at once; near damage
+        it is cheaper to read one, and with nothing that bounds records, there is only one.
+        """
+        return self.by_extents and self.bounded and self.ahead >= CAREFUL
+
     def read(self, most: int) -> tuple[int, bool]:
         """Add the next sound records, and invalid ones; return how many, and what ends them.
 
         That is whether the policy has to decide on the next record.
         """
-        # Where buffers follow one another as their extents say, many are read at once.
         frames = self.frames
-        frames.total = self.size if self.by_extents else self.limit
-        asked = min(most, self.ahead)
-        count, why = frames.read(self.at, asked, frames.total)
+        looks_beyond = self.looks_beyond
+        frames.total = self.size if looks_beyond else self.limit
+        count, why = frames.read(self.at, min(most, self.ahead), frames.total)
         begin = frames.places[:count].copy()
         end = begin + frames.sizes[:count]
         kind = self.kinds[frames.entries[:count]]
         sound_count = count
-        if self.by_extents:
+        limits = np.array([self.limit])
+        if looks_beyond:
             sound_count, limits = self.within_limits(begin, end, kind)
+        elif self.by_extents:
+            sound_count = self.before_questions(end, kind)
         is_stopped = sound_count < count or why == ASKS
         self.ahead = min(ROOM, 2 * self.ahead) if sound_count == count else LEAST + 2 * sound_count
+        if sound_count == 0:
+            return 0, is_stopped
         kind = kind[:sound_count]
-        is_invalid = self.invalid_functions(begin[:sound_count], kind)
-        kind[is_invalid] = DAMAGED
-        is_invalid |= kind == UNKNOWN
-        garbage_count = self.count_garbage(is_invalid)
+        has_functions = bool((kind == FUNCTION).any())
+        if has_functions:
+            self.mark_invalid(begin[:sound_count], kind)
+        garbage_count = self.count_garbage(kind >= UNKNOWN)
         if garbage_count < sound_count:
             is_stopped = False
             kind = kind[:garbage_count]
-        if not kind.size:
-            return 0, is_stopped
-        if self.by_extents:
+        if looks_beyond:
             passed = np.count_nonzero(kind == BUFFER_EXTENTS)
             if passed:
                 self.limit = self.reach = int(limits[passed])
         self.at = int(end[kind.size - 1])
         self.is_open |= bool((kind <= FUNCTION).any())
-        # Functions that follow one another are one row.
-        is_function = kind == FUNCTION
-        goes_on = np.append(False, is_function[1:] & is_function[:-1])
-        first = np.flatnonzero(~goes_on)
+        first = np.arange(kind.size)
+        if has_functions:  # those that follow one another are one row
+            is_function = kind == FUNCTION
+            goes_on = np.append(False, is_function[1:] & is_function[:-1])
+            first = np.flatnonzero(~goes_on)
         behind = np.append(first[1:], kind.size)
         self.add(begin[first], end[behind - 1], behind - first, kind[first])
         return kind.size, is_stopped
@@ -318,25 +337,28 @@ class FdrPolicy:
         if right_count < extents.size:
             count = int(extents[right_count])
         count = min(count, int(np.searchsorted(end, limits[right_count], side="right")))
-        if self.reach < self.limit:
-            is_asking = IS_EVENT[kind[:count]] & (end[:count] > self.reach)
-            is_asking &= begin[:count] < self.limit
-            if is_asking.any():
-                count = int(is_asking.argmax())
         return count, limits
 
-    def invalid_functions(self, begin: I64, kind: U8) -> Bools:
-        """Return which records are those of functions, of a kind that there is not."""
-        # In a number of few bits, all records have some kind.
+    def before_questions(self, end: I64, kind: U8) -> int:
+        """Return how many records of a buffer come before one that the policy decides on.
+
+        That is one of extents, or an event that nothing bounds.
+        """
+        is_asking = kind == BUFFER_EXTENTS
+        if self.reach < self.limit:
+            is_asking |= IS_EVENT[kind] & (end > self.reach)
+        return int(is_asking.argmax()) if is_asking.any() else kind.size
+
+    def mark_invalid(self, begin: I64, kind: U8) -> None:
+        """Let functions be DAMAGED whose own kind is one that there is not."""
+        # The others are read as such, too, which is cheaper than to pick.
         (function_kind,) = self.records.fields(Function, begin, "kind")
-        is_invalid: Bools = (kind == FUNCTION) & (function_kind > ENTER_ARG)
-        return is_invalid
+        kind[(kind == FUNCTION) & (function_kind > ENTER_ARG)] = DAMAGED
 
     def count_garbage(self, is_invalid: Bools) -> int:
         """Return how many records there are up to the last one of a run of garbage, if one is."""
         if not is_invalid.any():
-            if is_invalid.size:
-                self.unsound = 0
+            self.unsound = 0
             return int(is_invalid.size)
         last_valid = latest(~is_invalid)
         run = np.arange(is_invalid.size) - last_valid
@@ -419,7 +441,7 @@ class FdrPolicy:
 
     def extent(self, at: int) -> int:
         """Return the bytes that extents at a place say; they have no sign."""
-        return place(BufferExtents, "bytes").get(self.data.data, at, self.records.big)
+        return self.extent_place.get(self.data.data, at, self.records.big)
 
     def next_extents(self, at: int) -> int:
         """Return where the next buffer begins that is valid; the end of the file if none does."""

@@ -2,7 +2,7 @@
 
 A program that clang instrumented has the section `xray_instr_map`, with an entry for each place
 that can be patched (a sled). Functions are numbered from 1 in the order of the map. Programs are
-ELF, read here, or Mach-O (``macho.py``).
+ELF (``elf.py``) or Mach-O (``macho.py``).
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.format import LOW32
 from fx_xray.read.demangling import demangle
-from fx_xray.read.elf_stream import Stream
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import UnreadableError
 from fxframework.io.source import Source
@@ -37,6 +35,7 @@ MACHO_MAGICS: Final = tuple(
     for magic in ("cffaedfe", "cafebabe", "cafebabf", "cefaedfe", "feedface", "feedfacf")
 )
 """Of images, of files of several slices, and of images of 32 bits or another byte order."""
+_read_elf = lazy("fx_xray.read.elf:read_elf")
 _read_macho = lazy("fx_xray.read.macho:read_macho")
 RELATIVE_VERSION: Final = 2
 """From this version of an entry on, its addresses are relative to where they are."""
@@ -49,9 +48,6 @@ MOST_IN_FIELD: Final = (1 << 31) - 1
 """The greatest limit that Python's CSV takes on every system."""
 FAULTS: Final = 1000
 """Entries that are invalid, listed for one map."""
-LEAST_SECTION: Final = {32: 40, 64: 64}
-"""Bytes of a section's header, by the class of the file."""
-
 ENTRIES: Final = {
     64: [("address", "u8"), ("function", "u8"), ("kind", "u1"), ("always", "u1"), ("version", "u1"),
          ("padding", "u1", 13)],
@@ -59,20 +55,6 @@ ENTRIES: Final = {
          ("padding", "u1", 5)],
 }  # fmt: skip
 """An entry of the map, by the class of the file."""
-_SYMBOLS: Final = {
-    64: [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"),
-         ("size", "u8")],
-    32: [("name", "u4"), ("value", "u4"), ("size", "u4"), ("info", "u1"), ("other", "u1"),
-         ("section", "u2")],
-}  # fmt: skip
-_SYMBOL_32: Final = 8
-_SYMBOL_64: Final = 32
-"""Of a relocation's info: the lowest bit of the number of its symbol."""
-_TYPE_BITS: Final = 0xF
-"""Of a symbol's info: its type."""
-_FUNCTION_TYPES: Final = (2, 10)
-"""Of symbols: functions, and those that are resolved at run time."""
-
 U1 = NDArray[np.uint8]
 I8 = NDArray[np.int64]
 U8 = NDArray[np.uint64]
@@ -245,7 +227,8 @@ def read_map(path: str) -> InstrumentationMap:
 def _map_in(source: Source, path: str) -> InstrumentationMap:
     head = source.read(0, 256)
     if head.startswith(ELF_MAGIC):
-        return _Elf(source, path).read()
+        program_read: InstrumentationMap = _read_elf(source.data, path)
+        return program_read
     if head.startswith(MACHO_MAGICS):
         section_found: InstrumentationMap = _read_macho(source.data, path)
         return section_found
@@ -270,220 +253,6 @@ def is_other_function(function: U8, places: I8 | None = None) -> NDArray[np.bool
 
 
 # --- Programs ------------------------------------------------------------------------------------
-
-
-class _Section(NamedTuple):
-    number: int
-    name: str
-    type: Any
-    """As pyelftools names it; a number where it does not know it."""
-    address: int
-    offset: int
-    size: int
-    entry: int
-    """Bytes of an entry, of a table."""
-    link: int
-    info: int
-
-
-class _Elf:
-    """Reads the map of a program."""
-
-    def __init__(self, source: Source, path: str) -> None:
-        self._data = source.data
-        self._path = path
-        self._faults: list[Fault] = []
-
-    def read(self) -> InstrumentationMap:
-        try:
-            return self._read()
-        except UnreadableError:
-            raise
-        except Exception as error:
-            # pyelftools raises what it likes where bytes are invalid.
-            raise UnreadableError(
-                f"its ELF structure is invalid: {type(error).__name__}: {error}",
-                path=self._path,
-                remedy=REMEDY,
-            ) from error
-
-    def _read(self) -> InstrumentationMap:
-        from elftools.elf.elffile import ELFFile
-
-        elf = ELFFile(Stream(self._data))
-        self._bits: int = elf.elfclass
-        self._order = "<" if elf.little_endian else ">"
-        self._machine = elf["e_machine"]
-        self._relocatable = elf["e_type"] == "ET_REL"
-        self._sections = self._listed(elf)
-        maps = [each for each in self._sections if each.name == SECTION]
-        if not maps:
-            raise UnreadableError(
-                "the program has no instrumentation map: no section xray_instr_map",
-                path=self._path,
-                remedy=REMEDY,
-            )
-        parts = [self._entries(section) for section in maps]
-        address, function, kind, always, version, places = map(
-            np.concatenate, zip(*parts, strict=True)
-        )
-        new = is_other_function(function, places)
-        ids = np.cumsum(new).astype(np.int64)
-        functions = ProgramFunctions(self, function[new], places[new])
-        sleds = Sleds(ids, address, function, kind, always, version)
-        return InstrumentationMap(self._path, functions, sleds, tuple(self._faults))
-
-    def _listed(self, elf: Any) -> list[_Section]:
-        """Return the sections that make sense."""
-        number = elf.num_sections()
-        size = elf["e_shentsize"]
-        if size < LEAST_SECTION[self._bits] or number * size > self._data.size:
-            raise UnreadableError(
-                f"its {number} section headers do not fit", path=self._path, remedy=REMEDY
-            )
-        entries_found = []
-        for index in range(number):
-            try:
-                section = elf.get_section(index)
-                name = section.name
-            except Exception:  # noqa: BLE001, S112 (pyelftools; the other sections may be sound)
-                continue
-            header = section.header
-            entries_found.append(
-                _Section(
-                    index, name, header["sh_type"], header["sh_addr"], header["sh_offset"],
-                    header["sh_size"], header["sh_entsize"], header["sh_link"], header["sh_info"],
-                )
-            )  # fmt: skip
-        return entries_found
-
-    def _bytes(self, section: _Section) -> U1:
-        """Return what of a section is in the file."""
-        if section.type == "SHT_NOBITS":
-            return self._data[:0]
-        return self._data[section.offset : section.offset + section.size]
-
-    def _rows(self, section: _Section, fields: Any) -> NDArray[Any]:
-        """Return a section as a table of entries; what is left over at its end is not looked at."""
-        type = np.dtype(fields).newbyteorder(self._order)
-        data = self._bytes(section)
-        return data[: data.size // type.itemsize * type.itemsize].view(type)
-
-    def _entries(self, section: _Section) -> tuple[NDArray[Any], ...]:
-        """Addresses of sleds and functions, kinds, flags, versions; sections of the functions."""
-        rows = self._rows(section, ENTRIES[self._bits])
-        left = section.size - rows.nbytes
-        if left:
-            at = section.offset + rows.nbytes
-            self._fault(at, f"{left} bytes are left over behind {rows.size} entries")
-        mask = np.uint64((1 << self._bits) - 1)
-        word = self._bits // 8
-        base = np.uint64(section.address) + np.arange(rows.size, dtype=np.uint64) * np.uint64(
-            rows.dtype.itemsize
-        )
-        relative = rows["version"] >= RELATIVE_VERSION
-        fields = []
-        places = np.zeros(rows.size, np.int64)
-        for name, at in (("address", 0), ("function", word)):
-            value = rows[name].astype(np.uint64)
-            value = np.where(relative, value + base + np.uint64(at), value) & mask
-            for row, (target, place) in self._relocated(section, rows, name, at).items():
-                # In a linked program those of version 2 are right as they are.
-                if self._relocatable or not relative[row]:
-                    value[row] = target & int(mask)
-                    places[row] = place
-            fields.append(value)
-        known = rows["kind"] <= max(SledKind)
-        for row in np.flatnonzero(~known).tolist():
-            at = section.offset + row * rows.dtype.itemsize
-            self._fault(at, f"a sled of kind {rows['kind'][row]}")
-        columns = (*fields, rows["kind"], rows["always"] != 0, rows["version"], places)
-        return tuple(column[known] for column in columns)
-
-    def _fault(self, offset: int, message: str) -> None:
-        if len(self._faults) < FAULTS:
-            self._faults.append(Fault(self._path, offset, message))
-
-    def _relocated(
-        self, section: _Section, rows: NDArray[Any], field: str, at: int
-    ) -> Mapping[int, tuple[int, int]]:
-        """What relocations put into a field: by row, the target and the section that it is in."""
-        found: dict[int, tuple[int, int]] = {}
-        start = 0 if self._relocatable else section.address
-        for table in self._sections:
-            if table.type not in ("SHT_RELA", "SHT_REL"):
-                continue
-            if self._relocatable and table.info != section.number:
-                continue
-            added = table.type == "SHT_RELA"
-            width = self._bits // 8
-            entry = [("offset", f"u{width}"), ("info", f"u{width}")]
-            relocations = self._rows(table, [*entry, ("addend", f"i{width}")] if added else entry)
-            # Modulo 2^64, so that what lies before the section lies far behind it.
-            place = relocations["offset"].astype(np.uint64) - np.uint64(start)
-            size = rows.dtype.itemsize
-            chosen = (place < rows.nbytes) & (place % np.uint64(size) == at)
-            symbols = self._symbols_of(table)
-            for relocation, row in zip(
-                relocations[chosen], (place[chosen] // np.uint64(size)).tolist(), strict=True
-            ):
-                value = int(relocation["addend"]) if added else int(rows[field][row])
-                value, home = self._symbol(symbols, int(relocation["info"]), value)
-                # Where several make up a difference, the first one is what it starts from.
-                found.setdefault(row, (value, home))
-        return found
-
-    def _symbols_of(self, table: _Section) -> NDArray[Any]:
-        for section in self._sections:
-            if section.number == table.link and section.type in ("SHT_SYMTAB", "SHT_DYNSYM"):
-                return self._rows(section, _SYMBOLS[self._bits])
-        return np.zeros(0, np.dtype(_SYMBOLS[self._bits]))
-
-    def _symbol(self, symbols: NDArray[Any], info: int, addend: int) -> tuple[int, int]:
-        """Return the place that a relocation means: an address, and the section of its symbol."""
-        if self._bits == 32:
-            index = info >> _SYMBOL_32
-        elif self._machine == "EM_MIPS" and self._order == "<":
-            index = info & LOW32
-        else:
-            index = info >> _SYMBOL_64
-        if not 0 < index < symbols.size:
-            return addend, 0
-        symbol = symbols[index]
-        home = int(symbol["section"]) if self._relocatable else 0
-        return int(symbol["value"]) + addend, home
-
-    def symbols(self) -> SymbolTable:
-        """Return the symbols of functions: of .symtab, or else of .dynsym."""
-        for type in ("SHT_SYMTAB", "SHT_DYNSYM"):
-            for section in self._sections:
-                if section.type != type:
-                    continue
-                rows = self._rows(section, _SYMBOLS[self._bits])
-                names = [each for each in self._sections if each.number == section.link]
-                functions = np.isin(rows["info"] & _TYPE_BITS, _FUNCTION_TYPES)
-                functions &= rows["section"] != 0
-                if names and functions.any():
-                    return self._table(rows[functions], self._bytes(names[0]))
-        return self._table(np.zeros(0, np.dtype(_SYMBOLS[self._bits])), self._data[:0])
-
-    def _table(self, rows: NDArray[Any], names: U1) -> SymbolTable:
-        value = rows["value"].astype(np.uint64)
-        if self._machine == "EM_ARM":
-            value &= ~np.uint64(1)
-        size = rows["size"].astype(np.uint64)
-        place = rows["section"].astype(np.int64) * self._relocatable
-        order = np.lexsort((np.arange(rows.size), size, value, place))
-        return SymbolTable(
-            place[order], value[order], size[order], rows["name"][order].astype(np.int64), names
-        )
-
-    def lines(self) -> SourceLines | None:
-        """Return the lines of the source, where the program has them."""
-        from fx_xray.read.source_lines import SourceLines
-
-        # Addresses of objects that are not linked are not unique.
-        return None if self._relocatable else SourceLines(self._data)
 
 
 class SymbolTable(NamedTuple):

@@ -113,11 +113,9 @@ class GivenLog(Log):
         self.calls = int(events.kind.size)
         self.nbytes = 32 * self.calls
         order = merged_order(events)
-        columns: dict[str, Any] = {name: column[order] for name, column in events._asdict().items()}
-        in_order = Events(**columns)
-        self._events = in_order._replace(
-            kind=in_order.kind | np.where(backward(in_order), np.uint8(BACK), np.uint8(0))
-        )
+        in_order = picked(events, order)
+        in_order.kind[backward(in_order)] |= BACK
+        self._events = in_order
 
     def chunks(self) -> Iterator[Events]:
         """Yield all events, some thousands at once."""

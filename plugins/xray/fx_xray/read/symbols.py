@@ -175,10 +175,10 @@ class FunctionNames:
         missing = ids[~self.named]
         if not symbols:
             if missing.size:
-                yield (
-                    rules.NO_FUNCTION_NAMES,
-                    (ids.size if self.given is None else f"{missing.size} of {ids.size}"),
-                )
+                count: object = f"{missing.size} of {ids.size}"
+                if self.given is None:
+                    count = ids.size
+                yield rules.NO_FUNCTION_NAMES, count
             return
         for fault in symbols.faults:
             yield rules.INVALID_MAP_ENTRY, fault

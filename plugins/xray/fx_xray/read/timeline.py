@@ -420,11 +420,9 @@ class FdrThreads(Threads):
         call = np.append(-1, calls)[np.searchsorted(calls, row)]
         part_first = walked.part_first[np.searchsorted(walked.part_first, row, side="right") - 1]
         functions = np.append(np.uint32(0), out["function"][last_record])
-        function = np.where(
-            call >= part_first,
-            functions[np.searchsorted(calls, row)],
-            self.states.function[walked.thread[row]],
-        )
+        own_function = functions[np.searchsorted(calls, row)]
+        function_before = self.states.function[walked.thread[row]]
+        function = np.where(call >= part_first, own_function, function_before)
         out["kind"][record] = ARGUMENT
         out["function"][record] = np.where(has_call, function, 0)
         (value,) = self.records.metadata(CALL_ARGUMENT, walked.begin[row], "value")
@@ -661,25 +659,21 @@ def joined(parts: list[Part]) -> Part:
     columns = {
         name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns
     }
-    rows = [
-        part.rows + first_number for part, first_number in zip(parts, first_records, strict=True)
-    ]
     events = [part.rows.size for part in parts]
-    first_events = np.cumsum([0, *events[:-1]])
-    begins = [
-        part.begins + first_number for part, first_number in zip(parts, first_events, strict=True)
-    ]
-    begin = np.concatenate(begins)
+    rows = np.concatenate([part.rows for part in parts])
+    rows += np.repeat(first_records, events)
     thread = np.concatenate([part.threads for part in parts])
-    count = np.diff(begin, append=sum(events))
+    first_events = np.cumsum([0, *events[:-1]])
+    begin = np.concatenate([part.begins for part in parts])
+    begin += np.repeat(first_events, [part.begins.size for part in parts])
+    count = np.diff(begin, append=rows.size)
     # Of events of one time, those of the first thread come first; those of a thread stay in order.
     order = np.argsort(thread, kind="stable")
     event, firsts = expanded(begin[order], count[order], step=1)
     is_first = begins_of_runs(thread[order])
-    key = np.concatenate([part.key for part in parts])[event]
-    return Part(
-        columns, np.concatenate(rows)[event], key, thread[order][is_first], firsts[is_first]
-    )
+    key = np.concatenate([part.key for part in parts])
+    threads = thread[order][is_first]
+    return Part(columns, rows[event], key[event], threads, firsts[is_first])
 
 
 def events_of(columns: Columns, rows: I64) -> Events:

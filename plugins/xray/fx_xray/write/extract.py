@@ -76,24 +76,27 @@ def check_names(options: Mapping[str, Any]) -> None:
 def findings_to_repair(capture: Capture) -> list[Diagnostic]:
     """Return the findings of a trace that rewriting repairs."""
     capture.scan()
-    return [
-        finding
-        for finding in capture.diagnostics.sorted()
-        if finding.severity >= Severity.WARNING
-        and (rule := rules.RULES.get(finding.code)) is not None  # others are the framework's
-        and (rule // 100 in REPAIRED or rule == rules.TIME_OVERFLOW)
-        and rule not in KEPT
-    ]
+    findings = capture.diagnostics.sorted()
+    return [finding for finding in findings if _is_repaired(finding)]
+
+
+def _is_repaired(finding: Diagnostic) -> bool:
+    """Return whether a rewritten trace has not got a finding any more."""
+    rule = rules.RULES.get(finding.code)
+    if rule is None or rule in KEPT or finding.severity < Severity.WARNING:
+        return False  # without a rule, it is one of the framework's
+    return rule // 100 in REPAIRED or rule == rules.TIME_OVERFLOW
 
 
 def _is_fit(capture: Capture, header: FileHeader, options: Mapping[str, Any]) -> bool:
     """Return whether a trace matches the options and needs no repair."""
-    return (
-        int(options.get("version") or 0) in {0, header.version}
-        and int(options.get("buffer_size") or 0) in {0, header.buffer_size}
-        and asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
-        and not findings_to_repair(capture)
-    )
+    version = int(options.get("version") or 0)
+    buffer_size = int(options.get("buffer_size") or 0)
+    if version not in {0, header.version} or buffer_size not in {0, header.buffer_size}:
+        return False
+    if asked_order(options, WRITTEN_ORDER) not in {"", header.byte_order}:
+        return False
+    return not findings_to_repair(capture)
 
 
 def copy(capture: Capture, sink: Sink) -> None:

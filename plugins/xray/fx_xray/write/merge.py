@@ -189,11 +189,12 @@ def converted(ticks: NDArray[np.uint64], given: int, wanted: int) -> NDArray[np.
         given * wanted <= greatest_tick // 2
         and int(ticks.max()) // given * wanted + wanted <= greatest_tick
     ):
-        whole, part = np.divmod(ticks, np.uint64(given))
-        part = (part * np.uint64(wanted) + np.uint64(given // 2)) // np.uint64(given)
-        return whole * np.uint64(wanted) + part
-    exact = [min((tick * wanted + given // 2) // given, greatest_tick) for tick in ticks.tolist()]
-    return np.array(exact, np.uint64)
+        divisor = np.uint64(given)
+        whole, part = np.divmod(ticks, divisor)
+        part = part * np.uint64(wanted) + np.uint64(given // 2)
+        return whole * np.uint64(wanted) + part // divisor
+    exact = ((tick * wanted + given // 2) // given for tick in ticks.tolist())
+    return np.array([min(tick, greatest_tick) for tick in exact], np.uint64)
 
 
 def checked_version(form: str, version: int) -> int:
