@@ -455,14 +455,9 @@ def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -
     ``order`` are events by time, ``times`` their times, both of shape (events,). They stay in the
     places that complete events of that thread had; equally long ones keep their order.
     """
-    is_same = times[1:] == times[:-1]
-    if not is_same.any():
+    places = tied_places(order, times, columns["kind"])
+    if not places.size:
         return
-    is_tied = np.append(is_same, False)
-    is_tied[1:] |= is_same
-    tied = np.flatnonzero(is_tied)
-    tied_kinds = gathered(columns["kind"], gathered(order, tied))
-    places = tied[tied_kinds == E.DURATION_COMPLETE]
     events = gathered(order, places)
     # One number for a moment on a thread: neither fills 31 bits.
     begins = begins_of_runs(gathered(times, places))
@@ -477,6 +472,18 @@ def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -
     np.invert(ends, out=ends)
     events = ordered(events, ends, group)
     order[ordered(places, group)] = events
+
+
+def tied_places(order: I64, times: I64, kinds: NDArray[np.uint8]) -> I64:
+    """Return the places in ``order`` of complete events that begin when another event does."""
+    is_same = times[1:] == times[:-1]
+    if not is_same.any():
+        return np.zeros(0, np.int64)
+    is_tied = np.append(is_same, False)
+    is_tied[1:] |= is_same
+    places = np.flatnonzero(is_tied)
+    is_complete = gathered(kinds, gathered(order, places)) == E.DURATION_COMPLETE
+    return places if is_complete.all() else places[is_complete]
 
 
 def ordered(values: I64, *keys: I64) -> I64:
