@@ -328,10 +328,17 @@ class RecorderPacker(Packer):
             values = values.copy()
             values[has_payload] = gathered.offsets[:-1] + sum(map(len, self.payloads))
             self.payloads.append(gathered.data)
-        rows = Rows(*events, np.arange(self.waiting_count, self.waiting_count + count))
-        rows.tsc = events.tsc.view(np.int64)
-        rows.thread = events.thread + np.int32(first)
-        rows.value = values
+        rows = Rows(
+            kind=events.kind,
+            function=events.function,
+            tsc=events.tsc.view(np.int64),
+            cpu=events.cpu,
+            thread=events.thread + np.int32(first),
+            offset=events.offset,
+            value=values,
+            size=events.size,
+            number=np.arange(self.waiting_count, self.waiting_count + count),
+        )
         self.waiting.append(rows)
         self.waiting_count += count
         if self.waiting_count >= max(AT_ONCE, 3 * self.held_count):
@@ -598,7 +605,7 @@ class _Output:
         odd_bytes = -places % packer.buffers.size % FUNCTION_BYTES
         # Readers since LLVM 7 take what follows for records: an event of the odd bytes leaves as
         # many whole ones as zeros make elsewhere.
-        fillers = {wire.CustomEventAt: odd_bytes != 0}
+        fillers: Mapping[type[Record], Any] = {wire.CustomEventAt: odd_bytes != 0}
         packer.put(out, places + METADATA_BYTES, {"_size": odd_bytes}, fillers)
 
 
