@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fxframework.testing.checkup import checkup
 from fxframework.testing.contracts import repetition
 
 from .commands import BLOCK, Block, follow
@@ -43,7 +42,6 @@ def test_they_run_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Takes seconds: the page runs the contracts of three plugins."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setitem(checkup.__kwdefaults__, "examples", 5)
     monkeypatch.setattr(repetition, "SLOW", 0.2)
     made = modules()
 

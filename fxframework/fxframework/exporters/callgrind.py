@@ -58,7 +58,8 @@ class CallgrindExport(Export):
             caller, callee, calls, time, own = _summed(
                 *map(np.concatenate, zip(*self._parts, strict=True))
             )
-            own_times = np.zeros(int(callee.max(initial=-1)) + 1, np.int64)
+            functions = int(callee.max(initial=-1)) + 1
+            own_times = np.zeros(functions, np.int64)
             np.add.at(own_times, callee, own)
             lines = _Lines(self._functions)
             chunk = [
@@ -83,7 +84,8 @@ class CallgrindExport(Export):
         return super().close()
 
     def _write(self, lines: list[str]) -> None:
-        self._sink.write("".join(line + "\n" for line in lines).encode("utf-8", "replace"))
+        text = "".join(line + "\n" for line in lines)
+        self._sink.write(text.encode("utf-8", "replace"))
         lines.clear()
 
 
@@ -96,7 +98,8 @@ class _Lines:
         places = [place_of(pool[source]) for _, source in functions]
         self._positions = [line or 0 for _, line, _ in places]
         files = [_plain(file) or UNKNOWN_FILE for file, _, _ in places]
-        self._file_numbers = {file: number for number, file in enumerate(dict.fromkeys(files), 1)}
+        distinct_files = dict.fromkeys(files)
+        self._file_numbers = {file: number for number, file in enumerate(distinct_files, 1)}
         self._files = files
         self._written: set[str] = set()
         """What was written with its name, so that its number is enough from then on."""
@@ -135,7 +138,8 @@ def _summed(
     order = np.lexsort((callee, caller))
     pairs = np.column_stack((caller[order], callee[order]))
     is_first = np.ones(order.size, np.bool_)
-    is_first[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
+    differs = pairs[1:] != pairs[:-1]
+    is_first[1:] = differs.any(axis=1)
     starts = np.flatnonzero(is_first)
     calls, time, own = (np.add.reduceat(column[order], starts) for column in (calls, time, own))
     return pairs[starts, 0], pairs[starts, 1], calls, time, own

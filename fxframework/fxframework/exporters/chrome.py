@@ -135,7 +135,8 @@ class _Events:
         arguments = ArgumentMembers(capture, name, self._arguments)
         writers = {"slices": self._slices, "instants": self._instants, "counters": self._counters}
         for batch, bounds in arguments.parts(capture.batches(name)):
-            self.before_zero += int(np.count_nonzero(batch.array("ts") < 0))
+            is_before_zero = batch.array("ts") < 0
+            self.before_zero += int(np.count_nonzero(is_before_zero))
             writers[name](batch, bounds)
             yield self._lines.joined()[0].data.tobytes()
 
@@ -155,24 +156,28 @@ class _Events:
     def _slices(self, table: Table, bounds: Bounds) -> None:
         ts = table.array("ts")
         dur = table.array("dur")
-        kinds = np.where(table.array("kind") == ASYNC, ASYNC_OPEN, OPEN) + (dur >= 0)
+        is_async = table.array("kind") == ASYNC
+        kinds = np.where(is_async, ASYNC_OPEN, OPEN) + (dur >= 0)
         for kind, rows in groups(kinds):
             event = self._head(table, rows, ts)
             if kind == OPEN:
                 event += [b',"ph":"B"', *_args(bounds, rows)]
             elif kind == CLOSED:
-                event += [b',"ph":"X","dur":', (MICROS, dur[rows]), *_args(bounds, rows)]
+                event += [b',"ph":"X","dur":', (MICROS, dur[rows])]
+                event += _args(bounds, rows)
             else:
                 ids = table.array("id")[rows]
                 id: list[Cell] = [b',"id":"0x', (HEX, ids), b'"']
                 event += [b',"ph":"b"', *id, *_args(bounds, rows)]
                 if kind == ASYNC_CLOSED:
-                    event += [*self._head(table, rows, ts + dur), b',"ph":"e"', *id, b"}"]
+                    event += self._head(table, rows, ts + dur)
+                    event += [b',"ph":"e"', *id, b"}"]
             self._lines.put(rows, *event)
 
     def _instants(self, table: Table, bounds: Bounds) -> None:
         rows = np.arange(len(table))
-        scope: list[Cell] = [b',"ph":"i","s":"', self._scopes(table.array("scope")), b'"']
+        letters = self._scopes(table.array("scope"))
+        scope: list[Cell] = [b',"ph":"i","s":"', letters, b'"']
         head = self._head(table, rows, table.array("ts"))
         self._lines.put(rows, *head, *scope, *_args(bounds, rows))
 

@@ -242,7 +242,8 @@ def together(parts: Sequence[pa.Table]) -> pa.Table:
 
     parts_alike = []
     for part in parts:
-        schema = pa.schema([cast(field) for field in part.schema], metadata=part.schema.metadata)
+        fields = [cast(field) for field in part.schema]
+        schema = pa.schema(fields, metadata=part.schema.metadata)
         parts_alike.append(part.cast(schema))
     return pa.concat_tables(parts_alike, promote_options="permissive")
 
@@ -342,7 +343,8 @@ def _plain(table: pa.Table) -> tuple[pa.Table, int]:
             dictionary_bytes = 0
             for chunk in column.chunks:
                 lengths = pc.cast(pc.binary_length(chunk.dictionary), pa.int64())
-                row_bytes += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+                chunk_bytes = pc.sum(lengths.take(chunk.indices)).as_py()
+                row_bytes += chunk_bytes or 0
                 dictionary_bytes += pc.sum(lengths).as_py() or 0
             string_bytes += row_bytes
             # Strings of rows have an offset of 4 bytes each, too.

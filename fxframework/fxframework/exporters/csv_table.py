@@ -103,7 +103,8 @@ class CsvExport(Export):
             if args.count:
                 columns.setdefault("args", ((MEMBERS, starts), (MEMBERS_END, stops)))
             if not rows_written and len(batch):
-                self._sink.write((self._delimiter.join(columns) + "\r\n").encode())
+                heading = self._delimiter.join(columns) + "\r\n"
+                self._sink.write(heading.encode())
             parts: list[Cell] = []
             for fields in columns.values():
                 parts += [self._delimiter.encode(), *fields]
@@ -165,9 +166,11 @@ class _CellMaker:
         """Return the fields of a text column; invalid UTF-8 is replaced."""
         first = int(column.offsets[0])
         bounds = column.offsets - first
-        letters = column.data[first : int(column.offsets[-1])]
+        end = int(column.offsets[-1])
+        letters = column.data[first:end]
         if not _is_valid(letters, bounds):
-            texts = [self.decoded(column.bytes_of(row)).encode() for row in range(len(column))]
+            decoded_texts = (self.decoded(column.bytes_of(row)) for row in range(len(column)))
+            texts = [text.encode() for text in decoded_texts]
             return QUOTED, column_of(self.templates, texts)
         return QUOTED, self.templates.column(letters, bounds)
 
@@ -180,7 +183,8 @@ class _CellMaker:
                 fields[f"{name}_offset"] = (_numbers(column[:, 0]),)
                 fields[f"{name}_length"] = (_numbers(column[:, 1]),)
             else:
-                fields[name] = (self._cell(column, table.schema.column(name)),)
+                cell = self._cell(column, table.schema.column(name))
+                fields[name] = (cell,)
         return fields
 
     def _cell(self, column: Any, kind: Column) -> Cell:
@@ -220,7 +224,8 @@ def _is_valid(letters: NDArray[np.uint8], bounds: I64) -> bool:
     # All bytes together are valid; so is each text, if none starts within a character.
     is_empty = bounds[:-1] == bounds[1:]
     starts = bounds[:-1][~is_empty]
-    return not bool((letters[starts] & CONTINUATION_MASK == CONTINUED).any())
+    is_continued = letters[starts] & CONTINUATION_MASK == CONTINUED
+    return not bool(is_continued.any())
 
 
 def _double(value: float) -> str:

@@ -106,7 +106,9 @@ class FirefoxExport(Export):
         """Note where the times of a capture begin, before any is written."""
         first = _first_time(capture)
         if first is not None:
-            self._origin = first if self._origin is None else min(first, self._origin)
+            if self._origin is None:
+                self._origin = first
+            self._origin = min(first, self._origin)
 
     def write(self, capture: Capture) -> None:
         """Write the threads of a capture. Raises WriteRefusedError without slices and instants."""
@@ -141,8 +143,10 @@ class FirefoxExport(Export):
                 self._sink.write(between + orjson.dumps(name) + b":{")
                 self._sink.write(b",".join(_columns(columns)) + b"}")
                 between = b",\n"
-            self._sink.write(b',\n"stringArray":' + orjson.dumps(self._strings[:]) + b"},\n")
-            self._sink.write(b'"meta":' + orjson.dumps(self._meta()) + b"}\n")
+            strings = orjson.dumps(self._strings[:])
+            self._sink.write(b',\n"stringArray":' + strings + b"},\n")
+            meta = orjson.dumps(self._meta())
+            self._sink.write(b'"meta":' + meta + b"}\n")
         return super().close()
 
     # --- Calls -----------------------------------------------------------------------------------
@@ -155,13 +159,15 @@ class FirefoxExport(Export):
         calls = Calls.of(capture, self._options["by"])
         events = unfolded_calls(capture, calls, self._dropped)
         slices = events.slices
-        self._dropped[TIMELESS] += int(np.count_nonzero(slices.array("dur") == 0))
+        is_timeless = slices.array("dur") == 0
+        self._dropped[TIMELESS] += int(np.count_nonzero(is_timeless))
         functions = self._functions.numbers_of(calls.functions)[calls.function]
         frames = self._frames_of(functions, self._categories_of(slices))
         thread, thread_ids = dense(events.thread)
         times = events.time
         deepest = capture.request.limits.max_depth
-        stacks = self._stacks(thread, frames[events.call], events.is_end, thread_ids.size, deepest)
+        frames_of_events = frames[events.call]
+        stacks = self._stacks(thread, frames_of_events, events.is_end, thread_ids.size, deepest)
         # A stack is there until the next change of it in the thread; the last one is empty.
         is_last = np.ones(thread.size, np.bool_)
         np.not_equal(thread[1:], thread[:-1], out=is_last[:-1])
@@ -195,13 +201,15 @@ class FirefoxExport(Export):
             # Deeper calls have the stack at the limit, also after one of them ended.
             is_deep = nesting.depths > deepest
             is_popped = is_end[part] & ~is_deep
-            self._dropped[DEEP] += int(np.count_nonzero(is_deep & ~is_end[part]))
+            is_deep_begin = is_deep & ~is_end[part]
+            self._dropped[DEEP] += int(np.count_nonzero(is_deep_begin))
             below = np.append(nesting.stack_parents, -1)
             after[part] = np.where(is_popped, below[stacks], stacks)
         parents = np.array(nesting.stack_parents)
         offset = self._stack_count
         self._stack_frames.append(np.array(nesting.stack_names))
-        self._stack_prefixes.append(np.where(parents < 0, -1, parents + offset))
+        prefixes = np.where(parents < 0, -1, parents + offset)
+        self._stack_prefixes.append(prefixes)
         self._stack_count += parents.size
         return np.where(after < 0, -1, after + offset)
 
@@ -255,7 +263,8 @@ class FirefoxExport(Export):
                 lines.put(rows, head, (MEMBERS, starts), (MEMBERS_END, stops), b"}")
                 texts.append(lines.joined()[0])
                 columns.append(self._marker_columns(batch, rows))
-        thread, time, end, phase, name, category = map(np.concatenate, zip(*columns, strict=True))
+        joined_columns = map(np.concatenate, zip(*columns, strict=True))
+        thread, time, end, phase, name, category = joined_columns
         return _Markers(thread, time, end, phase, name, category, _joined(texts), written)
 
     def _marker_columns(self, batch: Table, rows: I64) -> tuple[NDArray[Any], ...]:
@@ -301,7 +310,8 @@ class FirefoxExport(Export):
             "tid": str(task.tid),
         }
         self._processes.add(task.pid)
-        self._sink.write(orjson.dumps(head)[:-1] + b",\n")
+        open_head = orjson.dumps(head)[:-1]
+        self._sink.write(open_head + b",\n")
 
     def _write_samples(self, samples: _Samples, rows: slice) -> None:
         """Write the samples of a thread, or an empty one, which each thread needs."""
@@ -335,7 +345,8 @@ class FirefoxExport(Export):
     def _in_ms(self, times: I64) -> NDArray[np.float64]:
         """Return times in milliseconds after the first one."""
         # Their difference may need all 64 bits.
-        since_origin = (times - np.int64(self._origin or 0)).view(np.uint64)
+        origin = np.int64(self._origin or 0)
+        since_origin = (times - origin).view(np.uint64)
         in_ms: NDArray[np.float64] = since_origin / PER_MS
         return in_ms
 
@@ -449,7 +460,8 @@ def _joined(columns: list[TextColumn]) -> TextColumn:
     """Return texts one behind the other."""
     sizes = [np.zeros(1, np.int64), *(np.diff(column.offsets) for column in columns)]
     data = [np.zeros(0, np.uint8), *(column.data for column in columns)]
-    return TextColumn(np.cumsum(np.concatenate(sizes)), np.concatenate(data))
+    offsets = np.cumsum(np.concatenate(sizes))
+    return TextColumn(offsets, np.concatenate(data))
 
 
 def _columns(columns: Mapping[str, Any]) -> Iterator[bytes]:

@@ -117,14 +117,17 @@ class _Attributes:
             return no_bounds, no_bounds, list(np.zeros((4, 0), np.int64))
         starts, stops, args = self._args.of(rows)
         kinds = self._args.kinds(args)
-        kinds[np.isin(kinds, UNSIGNED_TYPES) & (args["uint"] > NS_MAX)] = LARGE
+        is_large = np.isin(kinds, UNSIGNED_TYPES) & (args["uint"] > NS_MAX)
+        kinds[is_large] = LARGE
         columns = self._texts.of(args, kinds)
         # Keys must differ within a span: replace what is before the value of each repeated one.
         _, key_numbers = self._keys(args["name"])
         for row, times in repeated(args["parent"], key_numbers):
-            opening = _opened(self._key(int(args["name"][row]), times))
+            name = int(args["name"][row])
+            opening = _opened(self._key(name, times))
             before_value = self._texts.forms[int(kinds[row])].before
-            columns[0][row] = self._templates.text(f"{opening}{before_value}".encode())
+            text_before = f"{opening}{before_value}".encode()
+            columns[0][row] = self._templates.text(text_before)
         return starts, stops, columns
 
 
@@ -288,10 +291,12 @@ class _Spans:
         rank_of_row = rank_of_thread[thread_of_row]
         order = np.argsort(rank_of_row, kind="stable")
         leads = np.full(order.size, self._templates.text(b",\n"))
-        first_of_process = np.flatnonzero(np.diff(rank_of_row[order], prepend=-1))
+        ranks = rank_of_row[order]
+        first_of_process = np.flatnonzero(np.diff(ranks, prepend=-1))
         resources = [_resource(*process) for process in rank_of_process]
         resources[1:] = [f"{END_OF_RESOURCE},\n{resource}" for resource in resources[1:]]
-        leads[first_of_process] = self._templates.texts([text.encode() for text in resources])
+        encoded = [text.encode() for text in resources]
+        leads[first_of_process] = self._templates.texts(encoded)
         return order, leads
 
     def _relations(self, places: I64, first: int) -> tuple[Bounds, Bounds, list[I64]]:
@@ -339,7 +344,8 @@ class _Spans:
             moments = ns + self._offset
         else:
             moments = ns.astype(object) + self._offset  # Python's integers do not overflow
-        self._dropped[EARLY] += int(np.count_nonzero(moments < 0))
+        is_early = moments < 0
+        self._dropped[EARLY] += int(np.count_nonzero(is_early))
         clipped: I64 = np.clip(moments, 0, NS_MAX).astype(np.int64)
         return clipped
 

@@ -55,7 +55,8 @@ class PprofExport(Export):
             self._begun = True
             calls = self._value_type("calls", "count")
             time = self._value_type("time", "nanoseconds")
-            self._sink.write(message(SAMPLE_TYPE, calls) + message(SAMPLE_TYPE, time))
+            self._sink.write(message(SAMPLE_TYPE, calls))
+            self._sink.write(message(SAMPLE_TYPE, time))
         numbers = self._functions.numbers_of(tree.functions).data
         counts = view(tree.count, np.int64)
         times = view(tree.in_ns(tree.own), np.int64)

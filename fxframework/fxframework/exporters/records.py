@@ -214,7 +214,8 @@ class _Rebuilding:
         settings = _settings(self._header, "options", self._writer.options, invalid)
         self.reading = _settings(self._header, "reading", self._reader.options, invalid)
         # Discard the writer's findings: reading the bytes repeats them with their offsets.
-        unused = Diagnostics(self._reader.rules() if self._reader.rules else {}, limit=1)
+        rules_of_reader = self._reader.rules() if self._reader.rules else {}
+        unused = Diagnostics(rules_of_reader, limit=1)
         sink = _BoundedSink(spool, lines, self._request.limits)
         return _Attempt(lines, sink, self._writer.open(sink, settings, unused), invalid)
 
@@ -238,7 +239,8 @@ class _Rebuilding:
             # What is said of an invalid line needs its place.
             lines.number = first_number + row
             lines.offset = offsets[row]
-            return self._write(attempt, block[row], records[row], target.encoder.encode) or b""
+            encode = target.encoder.encode
+            return self._write(attempt, block[row], records[row], encode) or b""
 
         data, ends = packer.pack(records, single)
         self._request.budget.check()
@@ -459,7 +461,8 @@ class _Lines(Iterator[bytes]):
             # The next lines are the last ones of ``_ready_lines``: this one, and up to BLOCK - 1.
             block = [line, *self._ready_lines[:-BLOCK:-1]]
             del self._ready_lines[-BLOCK + 1 :]
-            self._next_offset = self.offset + sum(map(len, block)) + len(block)
+            newlines = len(block)
+            self._next_offset = self.offset + sum(map(len, block)) + newlines
             yield block
             self.number = number + len(block) - 1
 
@@ -532,7 +535,8 @@ class OpaqueCapture(Capture):
     def records(self) -> Iterator[Record]:
         """Yield one damaged record; none if there are no bytes."""
         if self.source.size:
-            yield OpaqueRecord(0, self.source.size, self.source.read(0, self.source.size))
+            data = self.source.read(0, self.source.size)
+            yield OpaqueRecord(0, self.source.size, data)
 
     def _table(self, name: str) -> Table:
         raise AssertionError(name)  # it has only `diagnostics`

@@ -127,7 +127,8 @@ class ArgumentMembers:
                     first = starts[0]
                     if self._stream is not None and args.columns:
                         columns = picked(args.columns, slice(first, stops[-1]))
-                        templates.hold(*self._texts.of(columns, self._stream.kinds(columns)))
+                        kinds = self._stream.kinds(columns)
+                        templates.hold(*self._texts.of(columns, kinds))
                     yield part.select(piece), (starts - first, stops - first)
 
     def _args(self, batch: Table) -> Iterator[tuple[slice, RowArgs]]:
@@ -144,7 +145,8 @@ def _string_sizes(table: Table, args: RowArgs) -> NDArray[np.int64]:
     nbytes = string_bytes(table)
     if args.columns:
         lengths = string_lengths(table.pool)
-        argument_bytes = lengths[args.columns["name"]] + lengths[args.columns["str"]]
+        name_lengths = lengths[args.columns["name"]]
+        argument_bytes = name_lengths + lengths[args.columns["str"]]
         bytes_before = np.append(0, np.cumsum(argument_bytes))
         nbytes += bytes_before[args.stops] - bytes_before[args.starts]
     return nbytes
@@ -195,7 +197,8 @@ class ArgumentStream:
         types = self._types[columns["type"]]
         has_text = columns["str"] >= 0
         types_of_texts = np.where(types == STRING, STRING, BLOB)
-        types_of_numbers = np.where((types == STRING) | (types == BLOB), NULL, types)
+        is_text = (types == STRING) | (types == BLOB)
+        types_of_numbers = np.where(is_text, NULL, types)
         return np.where(has_text, types_of_texts, types_of_numbers)
 
     def pieces(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, RowArgs]]:
@@ -221,12 +224,15 @@ class ArgumentStream:
         last_row = int(rows[-1])
         self._read_until(last_row)
         ahead = _joined(self._parts)
-        start, stop = np.searchsorted(ahead["parent"], [first_row, last_row + 1]).tolist()
+        bounds = np.searchsorted(ahead["parent"], [first_row, last_row + 1])
+        start, stop = bounds.tolist()
         self._parts = [picked(ahead, slice(stop, None))]
         columns = picked(ahead, slice(start, stop))
-        start, stop = np.searchsorted(self._late["parent"], [first_row, last_row + 1]).tolist()
+        bounds = np.searchsorted(self._late["parent"], [first_row, last_row + 1])
+        start, stop = bounds.tolist()
         if stop > start:
-            columns = _joined([columns, picked(self._late, slice(start, stop))])
+            late_columns = picked(self._late, slice(start, stop))
+            columns = _joined([columns, late_columns])
             columns = picked(columns, np.argsort(columns["parent"], kind="stable"))
         return _args_of(rows, columns)
 

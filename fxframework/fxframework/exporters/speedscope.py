@@ -63,11 +63,13 @@ class SpeedscopeExport(Export):
         bounds = [*first_of_runs(events.thread).tolist(), events.thread.size]
         for first, stop in itertools.pairwise(bounds):
             name = thread_names.get(int(events.thread[first]), "")
-            self._begin_profile(name, int(events.time[first]), int(events.time[stop - 1]))
+            last_time = int(events.time[stop - 1])
+            self._begin_profile(name, int(events.time[first]), last_time)
             for part_start in range(first, stop, CHUNK):
                 part = slice(part_start, min(part_start + CHUNK, stop))
                 called = calls.function[events.call[part]]
-                self._write_events(events.is_end[part], frames[called], events.time[part])
+                frames_of_part = frames[called]
+                self._write_events(events.is_end[part], frames_of_part, events.time[part])
                 self._sink.write(b"]}" if part.stop == stop else b",\n")
         self._name = self._name or capture.name
 

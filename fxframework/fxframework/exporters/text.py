@@ -81,7 +81,9 @@ class _Lines:
         has_times = self.has_times(name)
         arguments = ArgumentMembers(self._capture, name, self._arguments)
         for batch, bounds in arguments.parts(self._capture.batches(name)):
-            ts = batch.array("ts") if has_times else np.zeros(len(batch), np.int64)
+            ts = np.zeros(len(batch), np.int64)
+            if has_times:
+                ts = batch.array("ts")
             lines = Lines(self._templates)
             # Rows with and without a length have lines of different parts.
             is_open = np.zeros(len(batch), np.bool_)

@@ -26,9 +26,9 @@ from it are the records, one per kind::
 * One record: ``one`` and ``cursor`` read it, ``drafts`` writes it, ``in_json`` shows it, ``walk``
   reads one after another. ``state`` has what earlier records say about later ones.
 * Bytes to columns, thousands of records at a time (docs/blocks.md): ``framing`` finds where records
-  are, ``plans`` says in which order to read their classes, ``many`` reads the fields of a class,
-  ``runs`` puts this together, ``findings`` and ``cells`` put findings and rows in order, ``blocks``
-  reads a file in this way, and ``capture`` has its tables.
+  are (``contents``: by what fills them), ``plans`` says in which order to read their classes,
+  ``many`` reads the fields of a class, ``runs`` puts this together, ``findings`` and ``cells`` put
+  findings and rows in order, ``blocks`` reads a file in this way, and ``capture`` has its tables.
 * Columns to something else: ``lines`` (record JSON), ``objects``, ``verbs`` (salvage, parts,
   merging).
 * Record JSON to bytes: ``packing``, ``json_shapes`` and ``groups`` by columns, ``encoder`` one

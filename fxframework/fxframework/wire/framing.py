@@ -166,7 +166,7 @@ class ListedFrames(abc.ABC):
         """Return the number of the row at a byte, or behind it, among those listed."""
         while not self.end.size or at >= self.end[-1]:
             self.list_more()
-        return int(np.searchsorted(self.begin, at))
+        return int(self.begin.searchsorted(at))
 
 
 def numbers_of(

@@ -11,8 +11,8 @@ import pytest
 
 from fx_xray.read.capture import EventCapture
 from fx_xray.rules import RULES
-from fx_xray.write.ids import IdAllocator
 from fx_xray.write.merge import converted, open_merge, open_merge_basic
+from fx_xray.write.packer import IdAllocator
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source

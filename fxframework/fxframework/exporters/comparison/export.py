@@ -110,7 +110,8 @@ def _page(comparison: Comparison, widths: str, timelines: Sequence[Mapping[str, 
     explained = []
     for cause in comparison.explained:
         path = " > ".join(cause.path)[:LONGEST]
-        explained.append([cause.change_ns, finite(cause.share), cause_text(cause), path])
+        share = finite(cause.share)
+        explained.append([cause.change_ns, share, cause_text(cause), path])
     data = {
         "sides": [
             [run.name for run in side.runs] for side in (comparison.before, comparison.after)
@@ -163,7 +164,8 @@ def _frames(comparison: Comparison, widths: str) -> list[list[Any]]:
     is_drawn[widest[weight[widest] > 0]] = True
     children: dict[int, list[int]] = {}
     for path in np.flatnonzero(is_drawn).tolist():
-        children.setdefault(max(int(parents[path]), -1), []).append(path)
+        parent = max(int(parents[path]), -1)
+        children.setdefault(parent, []).append(path)
     frames: list[list[Any]] = []
     # Paths whose children are to be placed, with the depth and the left edge of these.
     stack = [(-1, 0, 0.0)]

@@ -66,7 +66,8 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
     ids, thread_index = np.unique(threads[rows], return_inverse=True)
     thread_index = thread_index.reshape(-1)
     # The busiest threads become tracks: slices within others add nothing to their time.
-    outermost_length = np.where(depth[rows] == 0, length[rows], 0)
+    is_outermost = depth[rows] == 0
+    outermost_length = np.where(is_outermost, length[rows], 0)
     outermost_time = np.bincount(thread_index, outermost_length, ids.size)
     busiest = np.argsort(-outermost_time, kind="stable")[:TRACKS]
     track_of_thread = np.full(ids.size, -1, np.int64)
@@ -80,7 +81,8 @@ def timeline(capture: Capture, anchor: str | None) -> dict[str, Any]:
         rows = rows[longest]
         tracks = tracks[longest]
     thread_names = ThreadNames(capture)
-    codes, name_index = np.unique(table.array("name")[rows], return_inverse=True)
+    codes_of_rows = table.array("name")[rows]
+    codes, name_index = np.unique(codes_of_rows, return_inverse=True)
     columns = np.stack(
         (tracks, depth[rows], name_index.reshape(-1), start[rows] - zero_time, length[rows]), axis=1
     )

@@ -120,7 +120,8 @@ class Picture:
         self._weights = own.astype(np.float64)
         for level in reversed(self._levels[1:]):
             np.add.at(self._weights, tree.parent[level], self._weights[level])
-        self.total = float(self._weights[self._levels[0]].sum())
+        root_weights = self._weights[self._levels[0]]
+        self.total = float(root_weights.sum())
         self.narrow = 0
         """Number of frames that are not drawn separately."""
         self._frames = list(self._placed(tree.parent))
@@ -147,7 +148,8 @@ class Picture:
             left[nodes] = _left_edges(widths[nodes], parents, left_of_parents)
             for node in nodes[is_wide[nodes]].tolist():
                 name = self._name(node)
-                yield Frame(number, left[node], widths[node], name, self._weights[node], node)
+                weight = self._weights[node]
+                yield Frame(number, left[node], widths[node], name, weight, node)
             thin = nodes[~is_wide[nodes]]
             self.narrow += thin.size
             yield from self._merged_narrow(number, thin, parent_of[thin], left, widths)
@@ -159,7 +161,9 @@ class Picture:
         by_name = np.argsort(np.array(names, object), kind="stable")
         ranks = np.zeros(nodes.size, np.int32)
         ranks[wide[by_name]] = np.arange(by_name.size)
-        order = np.lexsort((ranks, ~is_wide[nodes], parent_of[nodes])).astype(np.int32)
+        is_narrow = ~is_wide[nodes]
+        order = np.lexsort((ranks, is_narrow, parent_of[nodes]))
+        order = order.astype(np.int32)
         in_order: I32 = nodes[order]
         return in_order
 

@@ -233,7 +233,8 @@ class HtmlExport(Export):
         if thread == OPERATIONS:
             label = "asynchronous"
             process = " "
-            levels = _lanes(slices.start[rows].tolist(), slices.length[rows].tolist())
+            starts = slices.start[rows].tolist()
+            levels = _lanes(starts, slices.length[rows].tolist())
         elif not label:
             label = "no thread"
             process = " "
@@ -252,7 +253,8 @@ class HtmlExport(Export):
             # The outermost slices; the depth of all needs no copy if they are all on this track.
             depths = slices.depth if total == slices.depth.size else slices.depth[on_track]
             on_track &= slices.depth == depths.min()
-            track["busy"] = _busy(slices.start[on_track], slices.length[on_track])
+            starts = slices.start[on_track]
+            track["busy"] = _busy(starts, slices.length[on_track])
         return track
 
     def _cpus(self, capture: Capture) -> None:
@@ -279,7 +281,8 @@ class HtmlExport(Export):
                 }
             )
         self._dropped["runs of CPUs"] += total - drawn
-        self._times += [int(sched.array("ts").min()), int(sched.array("ts").max())]
+        times = sched.array("ts")
+        self._times += [int(times.min()), int(times.max())]
 
     def _states(self, capture: Capture, track_of_thread: Mapping[int, int]) -> None:
         """Add the states of threads to their tracks."""
@@ -299,7 +302,8 @@ class HtmlExport(Export):
         flows = capture.table("flows")
         ends, codes, total = arrows(flows, slices, track_of_thread, MOST["arrows"])
         names = [self._name(flows.pool.text(code)) for code in codes.tolist()]
-        self._data["arrows"] += [[*end, name] for end, name in zip(ends, names, strict=True)]
+        for end, name in zip(ends, names, strict=True):
+            self._data["arrows"].append([*end, name])
         self._dropped["arrows of flows"] += total - len(ends)
 
     def _full_label(self, label: tuple[str, str, int]) -> str:
@@ -414,7 +418,8 @@ class HtmlExport(Export):
                 drawn = np.linspace(0, rows.size - 1, MOST["points"]).astype(np.int64)
                 self._dropped["points of counters"] += rows.size - drawn.size
                 rows = rows[drawn]
-            label = ":".join(table.pool[code] for code in (name, series) if code >= 0)
+            words = [table.pool[code] for code in (name, series) if code >= 0]
+            label = ":".join(words)
             finite_values = [finite(value) for value in values[rows].tolist()]
             self._data["counters"].append(
                 {
@@ -470,7 +475,8 @@ def _lanes(start: list[int], length: list[int]) -> list[int]:
     busy_until = [NS_MIN] * LANES
     lanes = [LANES - 1] * len(start)
     for row in sorted(range(len(start)), key=start.__getitem__):
-        free_lanes = (lane for lane, end in enumerate(busy_until) if end <= start[row])
+        begin = start[row]
+        free_lanes = (lane for lane, end in enumerate(busy_until) if end <= begin)
         lanes[row] = next(free_lanes, LANES - 1)
         busy_until[lanes[row]] = start[row] + length[row]
     return lanes
@@ -496,10 +502,12 @@ def _busy(begin: I64, length: I64) -> dict[str, Any]:
     """Return how much of each time interval the outermost slices of a track fill, in percent."""
     end = begin + length
     first = int(begin.min())
-    width = max((int(end.max()) - first) / BUCKETS, 1.0)
+    whole_width = int(end.max()) - first
+    width = max(whole_width / BUCKETS, 1.0)
     # The time filled before an edge is the sum of the time since each begin, less that since each
     # end.
-    edges = first + width * np.arange(BUCKETS + 1, dtype=np.float64)
+    numbers = np.arange(BUCKETS + 1, dtype=np.float64)
+    edges = first + width * numbers
     filled = _sum_before(begin, edges) - _sum_before(end, edges)
     percent = np.diff(filled) / width * 100
     share = np.clip(percent, 0, 100).astype(np.int64)
@@ -515,7 +523,8 @@ def _sum_before(times: I64, edges: NDArray[Any]) -> NDArray[Any]:
     sums = np.zeros(moments.size + 1)
     np.subtract(moments, moments[0], out=sums[1:])
     np.cumsum(sums, out=sums)
-    sums_to_edges: NDArray[Any] = count * (edges - moments[0]) - sums[count]
+    since_first = edges - moments[0]
+    sums_to_edges: NDArray[Any] = count * since_first - sums[count]
     return sums_to_edges
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fxframework.analysis.scheduling import IS_RUNNABLE, IS_RUNNING, CpuRuns, ThreadStates
 from fxframework.analysis.spans import flow_steps
 from fxframework.exporters.columns import index_in
+from fxframework.kernels.sorting import ends_of_runs
 from fxframework.model.table import Table
 
 __all__ = ["Runs", "arrows", "cpu_runs", "thread_states"]
@@ -49,7 +50,8 @@ def cpu_runs(sched: Table, idle: NDArray[np.bool_], most: int) -> tuple[dict[int
     shown = {}
     for cpu, own in all_runs.items():
         is_shown = own.length >= shortest
-        shown[cpu] = Runs(own.start[is_shown], own.length[is_shown], own.thread[is_shown])
+        threads = own.thread[is_shown]
+        shown[cpu] = Runs(own.start[is_shown], own.length[is_shown], threads)
     return shown, int(lengths.size)
 
 
@@ -63,7 +65,7 @@ def thread_states(
     """
     states = ThreadStates.of(sched)
     last = int(sched.array("ts").max())
-    is_last = np.append(states.thread[1:] != states.thread[:-1], np.True_)[: states.ts.size]
+    is_last = ends_of_runs(states.thread)
     ends = np.append(states.ts[1:], last)[: states.ts.size]
     length = np.where(is_last, last, ends) - states.ts
     drawn = np.full(states.state.size, WAITED)
@@ -123,4 +125,5 @@ def _least_of_longest(lengths: I64, most: int) -> int:
     """Return the least of the ``most`` greatest lengths; 0 if there are not more."""
     if lengths.size <= most:
         return 0
-    return int(np.partition(lengths, lengths.size - most)[lengths.size - most])
+    place = lengths.size - most
+    return int(np.partition(lengths, place)[place])

@@ -200,7 +200,8 @@ class PerfettoExport(Export):
             for clock, shift in ((BOOTTIME, 0), (MONOTONIC, 0), (REALTIME, offset))
         )
         head = integer(TIMESTAMP, first_time) + integer(SEQUENCE_FLAGS, CLEARED)
-        _write_packet(self._sink, self._sequence, head + message(CLOCK_SNAPSHOT, clocks))
+        snapshot = message(CLOCK_SNAPSHOT, clocks)
+        _write_packet(self._sink, self._sequence, head + snapshot)
 
 
 def _write_packet(sink: Sink, sequence: int, content: bytes) -> None:
@@ -278,7 +279,8 @@ class _CaptureWriter:
             for slices, times, uuids in lanes.events(part):
                 self._slice_events(part, slices, times, uuids, locations)
         for _, times, uuids in lanes.ends(NEVER_ENDS):
-            body = Messages(times.size).varints(TYPE, np.full(times.size, END))
+            types = np.full(times.size, END)
+            body = Messages(times.size).varints(TYPE, types)
             self._events(times, body.varints(TRACK_UUID, uuids))
         self._dropped[CUT_SHORT] += lanes.cut
         return flows
@@ -294,7 +296,8 @@ class _CaptureWriter:
         """Write events: index of the slice that begins or -1 for an end, time and track."""
         begins = slices >= 0
         columns = {name: column[slices] for name, column in part.columns.items()}
-        body = Messages(slices.size).varints(TYPE, np.where(begins, BEGIN, END))
+        types = np.where(begins, BEGIN, END)
+        body = Messages(slices.size).varints(TYPE, types)
         body.varints(TRACK_UUID, uuids)
         self._names(body, columns["category"], columns["name"], begins)
         if locations is not None:
@@ -311,7 +314,8 @@ class _CaptureWriter:
         uuids = np.empty(track.size, np.int64)
         of_thread = track < first_operation
         uuids[of_thread] = self._threads.uuids(track[of_thread])
-        uuids[~of_thread] = self._operations.uuids(track[~of_thread] - first_operation)
+        operations = track[~of_thread] - first_operation
+        uuids[~of_thread] = self._operations.uuids(operations)
         is_further = level > 0
         if is_further.any():
             below_thread = of_thread & is_further
@@ -332,7 +336,8 @@ class _CaptureWriter:
             (NAME_IID, NAMES, name),
         ):
             present = shown & (codes >= 0)
-            iids = self._interned.need(kind, np.where(present, codes, -1))
+            present_codes = np.where(present, codes, -1)
+            iids = self._interned.need(kind, present_codes)
             body.varints(field, iids, present)
 
     def _flows(self, used_ids: int) -> tuple[_Flows, int]:
@@ -357,7 +362,8 @@ class _CaptureWriter:
             return None
         locations = _SourceLocations(calls.function, functions)
         for _, run in runs(locations.entries()):
-            self._packet(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, b"".join(run)))
+            interned = message(INTERNED, b"".join(run))
+            self._packet(integer(SEQUENCE_FLAGS, NEEDED) + interned)
         return locations
 
     # --- Instants and counters -------------------------------------------------------------------
@@ -379,9 +385,11 @@ class _CaptureWriter:
         tails = Tails(row_ids)
         tails.add(*arguments.encoded(row_ids))
         for first_row in range(0, times.size, CHUNK):
-            chunk = np.arange(first_row, min(first_row + CHUNK, times.size))
+            end_row = min(first_row + CHUNK, times.size)
+            chunk = np.arange(first_row, end_row)
             all_shown = np.ones(chunk.size, np.bool_)
-            body = Messages(chunk.size).varints(TYPE, np.full(chunk.size, INSTANT))
+            types = np.full(chunk.size, INSTANT)
+            body = Messages(chunk.size).varints(TYPE, types)
             body.varints(TRACK_UUID, uuids[chunk])
             self._names(body, category[chunk], name[chunk], all_shown)
             self._events(times[chunk], body, *tails.of(chunk, all_shown))
@@ -414,7 +422,8 @@ class _CaptureWriter:
             body = Messages(chunk_rows).varints(TYPE, np.full(chunk_rows, COUNT))
             body.varints(TRACK_UUID, uuids[chunk])
             body.varints(COUNTER_VALUE, exact_value[chunk], is_int[chunk])
-            body.fixed64(DOUBLE_COUNTER_VALUE, value[chunk].astype("<f8"), ~is_int[chunk])
+            doubles = value[chunk].astype("<f8")
+            body.fixed64(DOUBLE_COUNTER_VALUE, doubles, ~is_int[chunk])
             self._events(times[chunk], body)
 
     def _properties(self) -> None:
@@ -505,7 +514,8 @@ class _CaptureWriter:
             small_pids[has_thread], tids[has_thread], nameless
         )
         times = table.array("ts")[rows]
-        body = Messages(rows.size).varints(LOG_PID, small_pids).varints(LOG_TID, small_tids)
+        body = Messages(rows.size).varints(LOG_PID, small_pids)
+        body.varints(LOG_TID, small_tids)
         body.varints(LOG_TIMESTAMP, times + _utc_offset(self.capture))
         body.varints(LOG_PRIORITY, _PRIORITIES[log_levels(table)[rows]])
         # Texts may be long, so they are not in the matrices of Messages, but interleaved with them.
@@ -516,10 +526,14 @@ class _CaptureWriter:
             sizes = sizes_of(values)
             header = Messages(rows.size).header(field, sizes)
             parts.append((header.data(), header.lengths))
-            parts.append((np.frombuffer(b"".join(values), np.uint8), sizes))
-        event_headers = Messages(rows.size).header(1, total_lengths(parts, rows.size))
-        events = interleave([(event_headers.data(), event_headers.lengths), *parts]).tobytes()
-        self._packet(integer(TIMESTAMP, int(times[0])) + message(ANDROID_LOG, events))
+            joined_values = np.frombuffer(b"".join(values), np.uint8)
+            parts.append((joined_values, sizes))
+        lengths = total_lengths(parts, rows.size)
+        event_headers = Messages(rows.size).header(1, lengths)
+        headers = (event_headers.data(), event_headers.lengths)
+        events = interleave([headers, *parts]).tobytes()
+        timestamp = integer(TIMESTAMP, int(times[0]))
+        self._packet(timestamp + message(ANDROID_LOG, events))
 
     # --- Packets ---------------------------------------------------------------------------------
 
@@ -533,7 +547,8 @@ class _CaptureWriter:
         """Write track events, each followed by its part of ``data``, of these lengths."""
         self._interned.announce()
         packet = Messages(times.size).varints(TIMESTAMP, times)
-        packet.constant(integer(SEQUENCE_FLAGS, NEEDED) + integer(SEQUENCE, self._sequence))
+        flags = integer(SEQUENCE_FLAGS, NEEDED)
+        packet.constant(flags + integer(SEQUENCE, self._sequence))
         packet.embed(TRACK_EVENT, body, lengths)
         framed = Messages(times.size).embed(1, packet, lengths)
         parts = [(framed.data(), framed.lengths)]
@@ -544,7 +559,8 @@ class _CaptureWriter:
     def _packets(self, packets: Messages) -> None:
         """Write packets without interned data."""
         packets.constant(integer(SEQUENCE, self._sequence))
-        self._sink.write(Messages(packets.rows).embed(1, packets).data().data)
+        messages = Messages(packets.rows).embed(1, packets)
+        self._sink.write(messages.data().data)
 
 
 class _Log(NamedTuple):
@@ -575,14 +591,16 @@ class _SourceLocations:
         names = self._functions.array("name")
         sources = self._functions.array("source")
         for row in np.flatnonzero(self._has_source).tolist():
-            location = _location(row + 1, text_of(pool, names[row]), pool[sources[row]])
+            name = text_of(pool, names[row])
+            location = _location(row + 1, name, pool[sources[row]])
             yield message(LOCATIONS, location)
 
     def iids(self, columns: Columns) -> NDArray[np.uint64]:
         """Return the iids for slices, 0 for those whose functions have no location."""
         wanted = columns[self.column].astype(np.int64)
         rows = self._rows_by_id[index_in(self._sorted_ids, wanted)]
-        is_located = (self._ids[rows] == wanted) & self._has_source[rows]
+        is_known = self._ids[rows] == wanted
+        is_located = is_known & self._has_source[rows]
         return np.where(is_located, rows + 1, 0).astype(np.uint64)
 
 
@@ -669,7 +687,8 @@ class _Flows:
     def of(self, rows: I64) -> tuple[I64, NDArray[np.uint8], I64]:
         """Return the flows of sorted rows: row, bytes and length of each."""
         if rows.size:
-            first, stop = np.searchsorted(self._rows, (rows[0], rows[-1] + 1)).tolist()
+            bounds = np.searchsorted(self._rows, (rows[0], rows[-1] + 1))
+            first, stop = bounds.tolist()
         else:
             first = stop = 0
         body = Messages(stop - first).fixed64(FLOW_IDS, self._ids[first:stop])

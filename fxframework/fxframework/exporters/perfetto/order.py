@@ -107,7 +107,8 @@ def _following(capture: Capture) -> list[int] | None:
         earliest.append(int(columns["ts"].min(initial=NEVER_ENDS)))
     # From the last batch on: nothing follows it, then its own earliest begin, and so on.
     backwards = [NEVER_ENDS, *earliest[:0:-1]]
-    return list(itertools.accumulate(backwards[: len(earliest)], min))[::-1]
+    minima = list(itertools.accumulate(backwards[: len(earliest)], min))
+    return minima[::-1]
 
 
 class _Latest:
@@ -163,7 +164,8 @@ def _sorted(
             order = np.lexsort((columns["depth"], _first_rows(columns), columns["ts"]))
         columns = picked(columns, order)
         # All rows of one time are in one window, so those of later windows begin later.
-        following = min(int(columns["ts"][-1]), NEVER_ENDS - 1) + 1
+        last_time = int(columns["ts"][-1])
+        following = min(last_time, NEVER_ENDS - 1) + 1
         yield SortedSlices(columns, all_tails.array, following)
         all_tails.release()
 
@@ -176,7 +178,8 @@ def _first_rows(columns: Columns) -> I64:
     first_rows: I64 = columns["row"].astype(np.int64)
     parents = parents_of(first_rows, columns["parent"])
     begins = columns["ts"]
-    has_late_parent = (begins[parents] == begins) & (parents > np.arange(first_rows.size))
+    begins_with_parent = begins[parents] == begins
+    has_late_parent = begins_with_parent & (parents > np.arange(first_rows.size))
     early = np.flatnonzero(has_late_parent)
     # Each round passes the least row on to the next level of parents.
     for _ in range(MOST_LATE):

@@ -106,7 +106,8 @@ class Scheduling:
         left_priority, next_priority = table.array("prev_priority"), table.array("next_priority")
         wakers = table.array("waker")
         # Events of ftrace have no order among CPUs, so none is written at the time of a switch.
-        has_waker = (states[:, NEXT] == RUNNABLE) & (wakers != 0)
+        is_wakeup = states[:, NEXT] == RUNNABLE
+        has_waker = is_wakeup & (wakers != 0)
         has_waker &= ~self._states.at_switch[batch]
         # Of each row three events: that the next thread no longer runs elsewhere, that a thread is
         # left, and that the next one runs or is woken. An event of state 0 is not written.
@@ -132,8 +133,10 @@ class Scheduling:
         for at in range(0, events["ts"].size, EVENTS):
             chunk = picked(events, slice(at, at + EVENTS))
             body = Messages(chunk["ts"].size).varints(1, chunk["cpu"])
-            body.padded(2, *comms(chunk["thread"])).varints(3, self._tids[chunk["thread"]])
-            body.varints(4, chunk["state"]).varints(5, chunk["priority"].astype(np.int64))
+            threads = chunk["thread"]
+            body.padded(2, *comms(threads)).varints(3, self._tids[threads])
+            priorities = chunk["priority"].astype(np.int64)
+            body.varints(4, chunk["state"]).varints(5, priorities)
             packet = Messages(body.rows).varints(TIMESTAMP, chunk["ts"])
             self._packets(packet.embed(TASK_STATE_EVENT, body))
 
@@ -142,9 +145,11 @@ class Scheduling:
         comms = self._comms(woken)
         for at in range(0, ts.size, EVENTS):
             chunk = slice(at, at + EVENTS)
-            waking = Messages(ts[chunk].size).padded(1, *comms(woken[chunk]))
-            waking.varints(2, self._tids[woken[chunk]]).varints(5, cpu[chunk])
-            event = Messages(waking.rows).varints(1, ts[chunk]).varints(2, wakers[chunk])
+            woken_threads = woken[chunk]
+            waking = Messages(ts[chunk].size).padded(1, *comms(woken_threads))
+            waking.varints(2, self._tids[woken_threads]).varints(5, cpu[chunk])
+            event = Messages(waking.rows).varints(1, ts[chunk])
+            event.varints(2, wakers[chunk])
             event.embed(SCHED_WAKING, waking)
             bundle = Messages(waking.rows).varints(1, cpu[chunk]).embed(2, event)
             packet = Messages(waking.rows).varints(TIMESTAMP, ts[chunk])
@@ -193,12 +198,14 @@ class _States:
         is_far = columns["cpu"] >= MAX_CPUS
         self.dropped[FAR_CPUS] = int(np.count_nonzero(is_far))
         wakes = columns["kind"] == WAKEUP
-        tids_left = np.where(wakes | is_far, 0, tids[columns["prev"]])
+        leaves_none = wakes | is_far
+        tids_left = np.where(leaves_none, 0, tids[columns["prev"]])
         tids_next = np.where(is_far, 0, tids[columns["next"]])
         # Number 2 * row of the changes is of the thread that is left, 2 * row + 1 of the next one.
         threads = np.column_stack((tids_left, tids_next)).reshape(-1)
         changes = np.flatnonzero(threads)  # without thread 0, which is idle
-        order = np.lexsort((columns["ts"][changes // 2], threads[changes]))
+        times = columns["ts"][changes // 2]
+        order = np.lexsort((times, threads[changes]))
         changes = changes[order]
         thread = threads[changes]
         rows = changes // 2
@@ -213,7 +220,8 @@ class _States:
         state_before[is_first] = UNKNOWN
         is_spurious = is_woken & ~np.isin(state_before, ENDED_BY_WAKEUP)
         self.dropped[NOT_BLOCKED] = int(np.count_nonzero(is_spurious))
-        self.states.reshape(-1)[changes] = np.where(is_spurious, 0, state)
+        states = self.states.reshape(-1)
+        states[changes] = np.where(is_spurious, 0, state)
         # Number the times of each thread, to find the wakeups at the time of one of its switches.
         is_other_time = np.diff(columns["ts"][rows], prepend=0) != 0
         moment = np.cumsum(is_first | is_other_time)

@@ -40,7 +40,8 @@ class CaptureThreads:
         """Small ids by koid of processes that another capture names differently."""
         thread_count = 0
         if "threads" in capture.schemas:
-            thread_count = int(capture.table("threads").array("id").max(initial=-1)) + 1
+            thread_ids = capture.table("threads").array("id")
+            thread_count = int(thread_ids.max(initial=-1)) + 1
         self.thread_count = thread_count
         self.process_of_thread = np.zeros(thread_count + 1, np.int32)
         """Small ids of processes, by thread id."""
@@ -66,7 +67,8 @@ class CaptureThreads:
         # Describe threads of known processes first, so that threads without one can match them.
         order = np.argsort(has_no_process, kind="stable")
         for first_row in range(0, order.size, CHUNK):
-            self._describe_threads(table.select(order[first_row : first_row + CHUNK]), is_tracked)
+            chunk = order[first_row : first_row + CHUNK]
+            self._describe_threads(table.select(chunk), is_tracked)
 
     def _describe_processes(self, table: Table) -> None:
         pids = table.array("pid").view(np.int64)
@@ -75,7 +77,8 @@ class CaptureThreads:
             self._tracks.name_process_0(name)
         rows = np.flatnonzero(pids)
         koids = pids[rows]
-        small_pids = self._tracks.processes(koids, self._names_of(names[rows]))
+        process_names = self._names_of(names[rows])
+        small_pids = self._tracks.processes(koids, process_names)
         pids_without_name = self._tracks.processes(koids, nameless)
         # Of several rows of a process, the last one counts.
         for koid, small_pid, pid_without_name in zip(
@@ -110,7 +113,8 @@ class CaptureThreads:
         """Return the small ids of processes, 0 for 0; describe new ones."""
         koids, index_of_row = np.unique(pids.view(np.int64), return_inverse=True)
         small_pids = np.zeros(koids.size, np.int64)
-        small_pids[koids != 0] = self._tracks.processes(koids[koids != 0], nameless)
+        is_process = koids != 0
+        small_pids[is_process] = self._tracks.processes(koids[is_process], nameless)
         for index, koid in enumerate(koids.tolist() if self._renamed else ()):
             small_pids[index] = self._renamed.get(koid, small_pids[index])
         pids_of_rows: I64 = small_pids[index_of_row.reshape(-1)]

@@ -93,7 +93,8 @@ class Tracks:
         ):
             _, known_hash = deciding_rows.get(pid, (row, None))
             if pid not in deciding_rows or (name and known_hash is None):
-                deciding_rows[pid] = (row, hash(name) & NAME_HASH if name else None)
+                name_hash = hash(name) & NAME_HASH if name else None
+                deciding_rows[pid] = (row, name_hash)
         small_ids: dict[int, int] = {}
         described_rows = []
         for pid, (row, name_hash) in deciding_rows.items():
@@ -102,7 +103,8 @@ class Tracks:
                 described_rows.append(row)
         ids_of_rows = np.array([small_ids[pid] for pid in pids.tolist()], np.int64)
         rows = np.array(described_rows, np.int64)
-        self._describe(PROCESS, ids_of_rows[rows], pids[rows], names(rows))
+        small_ids_described = ids_of_rows[rows]
+        self._describe(PROCESS, small_ids_described, pids[rows], names(rows))
         return ids_of_rows
 
     def _process(self, pid: int, name_hash: int | None) -> tuple[int, bool]:
@@ -125,8 +127,10 @@ class Tracks:
         """Name process 0, once: that of threads whose process nobody recorded."""
         if name and not self._process_0_named:
             self._process_0_named = True
-            process = message(PROCESS, integer(1, 0) + string(NAMES[PROCESS], name))
-            self._emit(Messages(1).constant(integer(UUID, PROCESS_0) + process), [b""])
+            name_field = string(NAMES[PROCESS], name)
+            process = message(PROCESS, integer(1, 0) + name_field)
+            body = Messages(1).constant(integer(UUID, PROCESS_0) + process)
+            self._emit(body, [b""])
 
     def threads(self, process: I64, tids: I64, names: Names, tracked: Bools | None = None) -> I64:
         """Return the small ids of threads (nonzero int64); describe new ones.
@@ -152,7 +156,8 @@ class Tracks:
                 new_rows.append(row)
         ids_of_rows = np.array([small_ids[pair] for pair in pairs], np.int64)
         rows = np.array(new_rows, np.int64)
-        self._describe(THREAD, ids_of_rows[rows], tids[rows], names(rows), process[rows])
+        small_ids_described = ids_of_rows[rows]
+        self._describe(THREAD, small_ids_described, tids[rows], names(rows), process[rows])
         return ids_of_rows
 
     def threads_of_tid_0(self, process: I64, names: Names) -> I64:
@@ -202,7 +207,8 @@ class Tracks:
         """Return a named track below another one (0: none), describing it on first use."""
         uuid = self._named.get((parent, name))
         if uuid is None:
-            uuids = self.describe_all(np.array([parent]), [name.encode("utf-8", "replace")])
+            label = name.encode("utf-8", "replace")
+            uuids = self.describe_all(np.array([parent]), [label])
             uuid = int(uuids[0])
             self._named[parent, name] = uuid
         return uuid

@@ -81,7 +81,8 @@ class Messages:
 
     def constant(self, data: bytes, present: NDArray[np.bool_] | None = None) -> Messages:
         """Append the same bytes to every message, or to those that are ``present``."""
-        matrix = np.broadcast_to(np.frombuffer(data, np.uint8), (self.rows, len(data)))
+        row = np.frombuffer(data, np.uint8)
+        matrix = np.broadcast_to(row, (self.rows, row.size))
         return self._append_rows(matrix, present)
 
     def varints(
@@ -109,7 +110,8 @@ class Messages:
         self.constant(tag(number, LENGTH), sizes > 0)
         self._raw_varints(sizes, sizes > 0)
         self._bytes.append(matrix)
-        self._used.append(np.arange(matrix.shape[1])[None, :] < sizes[:, None])
+        places = np.arange(matrix.shape[1])
+        self._used.append(places < sizes[:, None])
         self.lengths += np.clip(sizes, 0, matrix.shape[1])
         return self
 
@@ -169,7 +171,8 @@ class Messages:
         """Return the concatenated messages, uint8."""
         if not self._bytes:
             return np.zeros(0, np.uint8)
-        return np.concatenate(self._bytes, axis=1)[np.concatenate(self._used, axis=1)]
+        is_used = np.concatenate(self._used, axis=1)
+        return np.concatenate(self._bytes, axis=1)[is_used]
 
 
 def runs(texts: Iterable[bytes]) -> Iterator[tuple[slice, list[bytes]]]:

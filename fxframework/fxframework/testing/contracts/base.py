@@ -26,7 +26,7 @@ from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
 __all__ = ["BATCH_SIZES", "Captures", "Contract", "descriptors", "open_bytes"]
 
-BATCH_SIZES = (1, 2, 3, 7, 64, 65536)
+BATCH_SIZES = (1, 3, 64, 65536)
 HOOKS = {"reader": "fx_readers", "writer": "fx_writers", "exporter": "fx_exporters",
          "step": "fx_step_kinds", "device": "fx_devices"}  # fmt: skip
 """The hooks that register what contracts are of."""
@@ -202,9 +202,9 @@ class Contract:
             documented = resolved(function)
             if name == "parameters" and not isinstance(documented, type):
                 documented = documented()  # a function that returns the class
-            may_lack_docstring = name in {"rules", "explain"}
+            needs_docstring = name not in {"rules", "explain"}
             has_docstring = bool(inspect.getdoc(documented))
-            assert may_lack_docstring or has_docstring, f"{name} of {what} has no docstring"
+            assert has_docstring or not needs_docstring, f"{name} of {what} has no docstring"
 
     def test_plugin_is_light_to_import(self) -> None:
         """Importing the plugin and getting its descriptors imports no heavy package.

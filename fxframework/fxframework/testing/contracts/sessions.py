@@ -153,7 +153,7 @@ class Sessions(Captures):
         with these.
         """
         for input in inputs:
-            _, dropped = self._written(input)
+            full_output, dropped = self._written(input)
             # Codes of tables of which something is dropped, under a name with that of the table.
             dropped_codes = [
                 code
@@ -177,16 +177,22 @@ class Sessions(Captures):
                 chosen_rows = dict.fromkeys(rows[::step].tolist())
                 if "dur" in table:  # slices that took no time are easily lost
                     chosen_rows |= dict.fromkeys(rows[table.array("dur") == 0].tolist())
-                self._check_rows_removed(input, table.name, list(chosen_rows))
+                self._check_rows_removed(input, table.name, list(chosen_rows), full_output, dropped)
 
-    def _check_rows_removed(self, input: Input, table: str, rows: list[int]) -> None:
+    def _check_rows_removed(
+        self,
+        input: Input,
+        table: str,
+        rows: list[int],
+        full_output: bytes,
+        dropped: Mapping[str, int],
+    ) -> None:
         """Check that each row is in the output, or is counted as dropped.
 
         Rows are removed one at a time. If that changes no byte, less must be dropped, under a name
         that does not hold for all rows in it, nor counts values of a column where other events are
         there.
         """
-        full_output, dropped = self._written(input)
         of_columns = re.compile(rf"\b{table}\.\w")
         dropped_with_row: dict[int, set[str]] = {}
         written_rows = []

@@ -214,8 +214,8 @@ class Values:
         self._read_links(gathered.links)
         named_values = np.flatnonzero(self.names >= 0)
         for some_rows in parts_of(named_values.size):
-            texts = self.names[named_values[some_rows]]
-            np.add.at(self.uses, texts, 1)
+            used_texts = self.names[named_values[some_rows]]
+            np.add.at(self.uses, used_texts, 1)
         self.kinds[self.names < 0] = 0
 
     def _note(self, rule: Rule | I64, rows: I64, values: Any) -> None:

@@ -115,7 +115,10 @@ class Records:
         self.place = begin
         self.at = end
         self.is_special = False
-        if fault == SPECIAL or (fault == 0 and frames.entry[row] == BAD_SIZE):
+        is_sound = fault == 0 and frames.entry[row] != BAD_SIZE
+        if is_sound:
+            return self.sound(begin, end)
+        if fault in (SPECIAL, 0):
             special = self.file.special(begin, end)
             if special is not None:
                 self.is_special = True
@@ -124,19 +127,16 @@ class Records:
             odd_bytes = Damaged.at(begin, self.file.view[begin:end], rules.ODD_BYTES.code)
             return odd_bytes, [Found(rules.ODD_BYTES, begin, rules.odd_bytes_detail(end))]
         value = int(frames.value[row])
+        if fault == rules.UNKNOWN_RECORD:
+            return self.sound(begin, end)
         if fault == rules.ZERO_WORDS:
             return Padding.at(begin, end - begin), [Found(rules.ZERO_WORDS, begin, value)]
-        if fault not in (0, rules.UNKNOWN_RECORD):
-            rule = rules.RULES.numbered(fault)
-            damage = Damaged.at(begin, self.file.view[begin:end], rule.code)
-            return damage, [Found(rule, begin, value)]
-        return self.sound(begin, end, value)
+        rule = rules.RULES.numbered(fault)
+        damage = Damaged.at(begin, self.file.view[begin:end], rule.code)
+        return damage, [Found(rule, begin, value)]
 
-    def sound(self, begin: int, end: int, value: int) -> tuple[TraceRecord, list[Found]]:
-        """Return the record of a sound size in some bytes, and what was found.
-
-        ``value`` is its type, if that is unknown.
-        """
+    def sound(self, begin: int, end: int) -> tuple[TraceRecord, list[Found]]:
+        """Return the record of a sound size in some bytes, and what was found."""
         header = int(self.file.words[begin // WORD]) & U64_MAX
         record, found = self.reader.read(self.file.view, begin, end, header)
         if self.applies:
@@ -144,9 +144,10 @@ class Records:
                 self.reader.tables,
                 lambda rule, value=None: found.append(Found(rule, begin, value)),
             )
-        found = [_with_kind(finding, header) for finding in found]
+        if found:
+            found = [_with_kind(finding, header) for finding in found]
         if isinstance(record, Unknown):
-            found.append(Found(rules.UNKNOWN_RECORD, begin, value))
+            found.append(Found(rules.UNKNOWN_RECORD, begin, record.type))
         return record, found
 
     def reported(self, diagnostics: Diagnostics | None) -> Iterator[TraceRecord]:

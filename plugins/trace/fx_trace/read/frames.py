@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["SPECIAL", "TraceFile", "TraceFrames", "fields_of", "sizes_end", "trace_format"]
 
 I64 = NDArray[np.int64]
+AT_ONCE = 1 << 13
+"""Rows that the loop finds at a time, of those that are listed together."""
 SPECIAL = -1
 """Instead of the number of a rule: a stretch in which no records are looked for."""
 SPEAKING = (r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.Initialization)
@@ -235,7 +237,12 @@ class TraceFile:
         """Return what finds the records in the bytes of a stretch, up to its ``total``."""
         data = self.source.data if self.source.size else np.zeros(0, np.uint8)
         frames = frames_of_families(
-            data, FAMILIES, LEAST, resumption(big=self.big_endian), big=self.big_endian
+            data,
+            FAMILIES,
+            LEAST,
+            resumption(big=self.big_endian),
+            big=self.big_endian,
+            room=AT_ONCE,
         )
         frames.splitting = int(self.splits)
         frames.confirm = self.may_hide
@@ -265,7 +272,7 @@ class TraceFile:
         framing.total = end
         places = [np.zeros(0, np.int64)]
         while begin < end:
-            count, _ = framing.read(begin, ROOM, end)
+            count, _ = framing.read(begin, AT_ONCE, end)
             is_metadata = framing.entries[:count] == RecordType.METADATA
             if self.max_record:
                 is_metadata &= framing.sizes[:count] <= self.max_record
@@ -280,7 +287,6 @@ class TraceFrames(ListedFrames):
     def __init__(self, file: TraceFile) -> None:
         super().__init__(big=file.big_endian)
         self.file = file
-        self.kinds_found = np.zeros(ROOM, np.int64)
         self.framing = file.framing()
         self.stretches_left = iter(file.stretches)
         self.in_records = False
@@ -303,11 +309,20 @@ class TraceFrames(ListedFrames):
         """List the next stretches."""
         framing = self.framing
         if self.in_records and self.start < framing.total:
-            count, _ = framing.read(self.start, ROOM, framing.total)
-            self.start = framing.next
-            self.begin = framing.places[:count].copy()
-            self.end = self.begin + framing.sizes[:count]
-            self.judge(framing.entries[:count])
+            columns: list[list[NDArray[Any]]] = [[], [], []]
+            rows = 0
+            while rows + AT_ONCE <= ROOM and self.start < framing.total:
+                count, _ = framing.read(self.start, AT_ONCE, framing.total)
+                self.start = framing.next
+                rows += count
+                for pieces, column in zip(
+                    columns, (framing.places, framing.sizes, framing.entries), strict=True
+                ):
+                    pieces.append(column[:count].copy())
+            begin, size, entries = map(np.concatenate, columns)
+            self.begin = begin
+            self.end = begin + size
+            self.judge(entries)
             return
         start, stop, self.in_records = next(self.stretches_left)
         if self.in_records:

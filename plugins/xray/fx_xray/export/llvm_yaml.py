@@ -15,6 +15,7 @@ from fx_xray.export.presentation import (
     TYPED,
     Batch,
     Calls,
+    SingleExport,
     argument_members,
     names_of,
     text_of,
@@ -22,7 +23,6 @@ from fx_xray.export.presentation import (
     who,
     whole_of,
 )
-from fx_xray.export.session import SingleExport
 from fx_xray.format import BASIC, FDR
 from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink

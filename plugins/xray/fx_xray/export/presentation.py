@@ -6,8 +6,9 @@ calls are matched as in the tables.
 
 from __future__ import annotations
 
+import abc
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from fx_xray.read.views import Bools, Calls, Matched, whole_of
 from fxframework.errors import WriteRefusedError
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
 from fxframework.kernels.templates import Cell, Templates
+from fxframework.kit.export import Export
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND, Clock
@@ -33,8 +35,10 @@ __all__ = [
     "TYPED",
     "Batch",
     "Calls",
+    "EventExport",
     "Matched",
     "Names",
+    "SingleExport",
     "argument_members",
     "clock_of",
     "left_out",
@@ -258,3 +262,36 @@ def left_out(capture: Capture) -> Counter[str]:
             "records of unknown types": kinds.get("unknown", 0),
         }
     )
+
+
+# --- Sessions ------------------------------------------------------------------------------------
+
+
+class EventExport(Export):
+    """Writes the events of captures."""
+
+    def _put(self, lines: Sequence[str]) -> None:
+        if lines:
+            self._sink.write(("\n".join(lines) + "\n").encode())
+
+
+class SingleExport(EventExport):
+    """Writes the events of one capture."""
+
+    what: str
+    """Name of the output, which cannot hold a second capture."""
+
+    def write(self, capture: Capture) -> None:
+        """Write the capture.
+
+        Raises WriteRefusedError for a second capture, and for one without a header.
+        """
+        self._only_one_capture(f"{self.what} holds one capture")
+        if whole_of(capture).version is None:
+            raise nothing_to_write(capture)
+        self._write(capture)
+        self._dropped += left_out(capture)
+
+    @abc.abstractmethod
+    def _write(self, capture: Capture) -> None:
+        """Write the capture."""

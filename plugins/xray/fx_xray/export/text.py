@@ -19,6 +19,7 @@ from fx_xray.export.presentation import (
     U64,
     Batch,
     Calls,
+    EventExport,
     Matched,
     Names,
     argument_members,
@@ -29,7 +30,6 @@ from fx_xray.export.presentation import (
     walk,
     whole_of,
 )
-from fx_xray.export.session import EventExport
 from fx_xray.format import FUNCTION_NAMES, LOW32, NO_CPU
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink

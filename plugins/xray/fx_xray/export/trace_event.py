@@ -21,6 +21,7 @@ from fx_xray.export.presentation import (
     Batch,
     Calls,
     Matched,
+    SingleExport,
     argument_members,
     clock_of,
     names_of,
@@ -28,7 +29,6 @@ from fx_xray.export.presentation import (
     who,
     whole_of,
 )
-from fx_xray.export.session import SingleExport
 from fx_xray.format import BASIC_PID_VERSION
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink

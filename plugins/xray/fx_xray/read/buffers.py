@@ -268,7 +268,8 @@ class FdrFrames:
             resume_at = int(rows.begin[cut_row]) + METADATA_BYTES // 2
             self.policy.go_back(rows, cut_row, resume_at)
             self.room = max(LEAST_ROOM, 2 * cut_row)
-            rows = Rows(*(column[: cut_row + 1].copy() for column in rows))
+            columns: list[Any] = [column[: cut_row + 1].copy() for column in rows]
+            rows = Rows(*columns)
             rows.end[cut_row] = resume_at
             cut_tsc = block.mended
             block = Block(self, rows)

@@ -6,7 +6,7 @@ pyelftools reads the headers; tables of entries, relocations and symbols are arr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,10 @@ from fx_xray.read.instr_map import (
     SymbolTable,
     is_other_function,
 )
+from fx_xray.read.source_lines import SourceLines, Stream
 from fxframework.errors import UnreadableError
 
-if TYPE_CHECKING:
-    from fx_xray.read.source_lines import SourceLines
-
-__all__ = ["Stream", "read_elf"]
+__all__ = ["read_elf"]
 
 U1 = NDArray[np.uint8]
 LEAST_SECTION: Final = {32: 40, 64: 64}
@@ -55,30 +53,6 @@ FUNCTION_TYPES: Final = (2, 10)
 def read_elf(data: U1, path: str) -> InstrumentationMap:
     """Return the map of a program. Raises UnreadableError if it is invalid, or has none."""
     return Elf(data, path).read()
-
-
-class Stream:
-    """The bytes of a source as pyelftools reads them; reading past the end gives fewer."""
-
-    def __init__(self, data: U1) -> None:
-        self._data = data
-        self._at = 0
-
-    def read(self, nbytes: int = -1) -> bytes:
-        """Return the next bytes."""
-        stop = self._data.size if nbytes < 0 else self._at + nbytes
-        data = self._data[self._at : stop].tobytes()
-        self._at += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place, counted from the start (0), from here (1) or from the end (2)."""
-        self._at = max(0, offset + (0, self._at, self._data.size)[whence])
-        return self._at
-
-    def tell(self) -> int:
-        """Return the place."""
-        return self._at
 
 
 class Section(NamedTuple):
@@ -289,7 +263,5 @@ class Elf:
 
     def lines(self) -> SourceLines | None:
         """Return the lines of the source, where the program has them."""
-        from fx_xray.read.source_lines import SourceLines
-
         # Addresses of objects that are not linked are not unique.
         return None if self._relocatable else SourceLines(self._data)

@@ -159,7 +159,7 @@ class RowPart(NamedTuple):
 
     begin: I64
     end: I64
-    count: I64
+    counts: I64
     kind: U8
     fault: int
     closes: bool

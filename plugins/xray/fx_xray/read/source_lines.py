@@ -9,10 +9,34 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SourceLines"]
+__all__ = ["SourceLines", "Stream"]
 
 UNPACKED: Final = 64
 """Times the size of the file that its sections of debug information may say to unpack to."""
+
+
+class Stream:
+    """The bytes of a source as pyelftools reads them; reading past the end gives fewer."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        self._data = data
+        self._at = 0
+
+    def read(self, nbytes: int = -1) -> bytes:
+        """Return the next bytes."""
+        stop = self._data.size if nbytes < 0 else self._at + nbytes
+        data = self._data[self._at : stop].tobytes()
+        self._at += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place, counted from the start (0), from here (1) or from the end (2)."""
+        self._at = max(0, offset + (0, self._at, self._data.size)[whence])
+        return self._at
+
+    def tell(self) -> int:
+        """Return the place."""
+        return self._at
 
 
 class _Row(NamedTuple):
@@ -95,8 +119,6 @@ class SourceLines:
 def _dwarf_of(data: NDArray[np.uint8]) -> Any:
     """Return the debug information of a program; None where there is none."""
     from elftools.elf.elffile import ELFFile
-
-    from fx_xray.read.elf import Stream
 
     elf = ELFFile(Stream(data))
     if not elf.has_dwarf_info(strict=True):
