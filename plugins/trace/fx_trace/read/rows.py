@@ -813,7 +813,7 @@ class ClocksOfRun:
                 is_outside |= unsigned >= np.uint64(end_tick)
             self.reader.outside.append(offsets[is_outside])
         if clock.is_identity and not lost:
-            return ticks  # the same array, so that both columns need memory once
+            return ticks  # the same array, so that rows of a file hold it once
         return times
 
     def segments(self, ordinals: I64, first: int) -> I64:
