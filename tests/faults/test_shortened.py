@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,6 +71,31 @@ class Shortener:
         path = capture.source.path
         assert path is not None
         os.truncate(path, self.left(path.stat().st_size))
+
+
+class SlowShortener(Shortener):
+    """A plugin that takes so long behind a lost page that the guard notices it first."""
+
+    @fxf.hookimpl
+    def fx_capture_opened(self, capture: Capture) -> None:
+        super().fx_capture_opened(capture)
+        assert capture.source.data[-1:].tobytes() == bytes(1)
+        for _ in range(1000):
+            time.sleep(0.01)  # the guard interrupts it
+
+
+def test_a_command_that_is_interrupted_for_it_names_the_file(
+    samples: dict[str, bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.trace"
+    path.write_bytes(samples["trace"])
+    host = Host()
+    host.register(SlowShortener("half"), name="shortener")
+    begin = time.monotonic()
+    result = run_cli("info", path, "-f", "trace", host=host)
+    assert result.exit_code == ExitCode.FAILED
+    assert "shortened while it was read" in result.stderr
+    assert time.monotonic() - begin < 9
 
 
 @pytest.mark.parametrize("left", LEFT)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from fx_trace.write import bulk
 from fx_xray.read import timeline
 from fxframework.exporters.perfetto import arguments, export, order, threads
 from fxframework.host import default_host
@@ -80,6 +81,7 @@ def test_an_output_holds_little(
         (threads, "CHUNK"),
         (threads, "ROWS"),
         (timeline, "TOGETHER"),
+        (bulk, "BLOCK"),
     ):
         monkeypatch.setattr(module, constant, SMALL)
     batches = Capture.batches

@@ -204,7 +204,8 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
         screen.error(_usage(error))
         return ExitCode.USAGE
     except FxError as error:
-        if not isinstance(error, LimitError):  # for which the guard interrupts, too
+        # For a limit, and for a file that was shortened, the guard interrupts the command, too.
+        if not isinstance(error, LimitError) and error is not session.fault():
             interrupts.check()
         screen.error(error)
         if isinstance(error, OutputError):

@@ -122,6 +122,11 @@ class Session:
         self.screen.budget = self.budget
         return Guard(self.budget, self.screen, owns_process=self.owns_process)
 
+    def fault(self) -> FxError | None:
+        """Return the error for an input of a guarded command that was shortened, if any."""
+        budget = self.screen.budget
+        return None if budget is None else budget.fault()
+
     @property
     def known_host(self) -> Host | None:
         """The host, if it was needed."""

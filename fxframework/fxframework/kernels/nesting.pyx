@@ -534,6 +534,42 @@ def unfolded(const int64_t[::1] order, const int64_t[::1] threads, const int64_t
     return rows[:used], moments[:used], cut
 
 
+def begins_and_ends(const int64_t[::1] order, const int32_t[::1] threads,
+                    const int64_t[::1] parents, int64_t count):
+    """Return the begins and ends of the slices of ``count`` threads: rows, of an end ``~row``.
+
+    ``order`` has the rows by time, what encloses others first; the rest is by row, a parent of -1
+    is none. A slice ends before the next one of its thread that is not in it, or behind all others:
+    those of thread 0 last. int64 of shape (begins and ends,).
+    """
+    cdef int64_t slices = order.shape[0], used = 0, place, row, thread, node
+    if not threads.shape[0] == parents.shape[0] == slices:
+        raise ValueError("columns of slices of different lengths")
+    if slices and not (0 <= np.min(order) and np.max(order) < slices
+                       and 0 <= np.min(threads) and np.max(threads) < count):
+        raise IndexError("rows or threads that there are not")
+    events = np.empty(2 * slices, np.int64)
+    cdef int64_t[::1] event = events
+    cdef int64_t[::1] top = np.full(count, -1, np.int64), below = np.empty(slices, np.int64)
+    for place in range(slices + count):
+        if place < slices:
+            row = order[place]
+            thread = threads[row]
+        else:  # no slice is left: those that are open end
+            row = -1
+            thread = (place - slices + 1) % count
+        node = top[thread]
+        while node >= 0 and (row < 0 or node != parents[row]):
+            event[used] = ~node
+            used += 1
+            node = below[node]
+        if row >= 0:
+            below[row], top[thread] = node, row
+            event[used] = row
+            used += 1
+    return events[:used]
+
+
 cdef class Lanes:
     """Slices that share tracks, each on the first lane of its track where it nests.
 

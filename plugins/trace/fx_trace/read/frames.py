@@ -315,10 +315,9 @@ class TraceFrames(ListedFrames):
                 count, _ = framing.read(self.start, AT_ONCE, framing.total)
                 self.start = framing.next
                 rows += count
-                for pieces, column in zip(
-                    columns, (framing.places, framing.sizes, framing.entries), strict=True
-                ):
-                    pieces.append(column[:count].copy())
+                framed = (framing.places, framing.sizes, framing.entries)
+                for pieces, column in zip(columns, framed, strict=True):
+                    pieces.append(np.array(column[:count]))
             begin, size, entries = map(np.concatenate, columns)
             self.begin = begin
             self.end = begin + size

@@ -25,7 +25,7 @@ from fx_trace.write.pack import (
     Messages,
     Switches,
 )
-from fxframework.kernels.nesting import BEGIN, OpenSlices
+from fxframework.kernels.nesting import begins_and_ends
 from fxframework.kernels.sorting import begins_of_runs, stable_order
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
@@ -269,25 +269,17 @@ def events_of_slices(
     A slice is listed as ended before the next one that it does not enclose. ``Bulk`` sorts by time,
     and leaves those of one time in this order: so slices of no length nest as they did, too.
     """
-    rows = order_of_slices(table, is_async)
     # Asynchronous slices enclose nothing: they are on a thread of their own.
     thread_count = int(threads.max()) + 3
-    own_threads = np.where(is_async, thread_count - 1, threads.astype(np.int64) + 1)[rows]
-    parents = np.where(is_async, -1, rows_of(table, table.array("parent")))[rows]
-    every_begin = np.full(rows.size, BEGIN)
-    unused = np.zeros(rows.size, np.int64)
-    open_slices = OpenSlices(thread_count)
-    order, numbers = open_slices.settle(every_begin, own_threads, parents, rows, unused, unused)
-    order = np.concatenate((order, ~open_slices.rest()))
-    row_of_number = np.empty(rows.size, np.int64)
-    row_of_number[numbers] = rows
-    is_end = order < 0
-    ending = row_of_number[~order[is_end]]
-    events = np.empty(order.size, np.int64)
-    events[~is_end] = rows[order[~is_end]]
-    events[is_end] = ~ending
-    is_written = ~is_end
-    is_written[is_end] = forms[ending] == PAIRED
+    own_threads = threads.astype(np.int32) + np.int32(1)
+    own_threads[is_async] = thread_count - 1
+    parents = rows_of(table, table.array("parent"))
+    parents = np.where(is_async, -1, parents)
+    order = order_of_slices(table, parents)
+    events = begins_and_ends(order, own_threads, parents, thread_count)
+    is_end = events < 0
+    is_written = forms[np.where(is_end, ~events, events)] == PAIRED
+    is_written |= ~is_end
     return inner_ends_first(events[is_written], table, threads)
 
 
@@ -299,15 +291,10 @@ def inner_ends_first(events: I64, table: Table, threads: NDArray[Any]) -> I64:
     """
     is_end = events < 0
     rows = np.where(is_end, ~events, events)
-    own_threads = threads[rows].astype(np.int64)
+    own_threads = threads[rows].astype(np.int32, copy=False)
     times = table.array("ts")[rows]
-    times[is_end] += table.array("dur")[rows[is_end]]
-    order = stable_order(own_threads)
-    if order is None:
-        order = np.arange(rows.size)
-    is_same_thread = ~begins_of_runs(own_threads[order])
-    is_earlier = times[order][1:] < times[order][:-1]
-    if not (is_earlier & is_same_thread[1:]).any():
+    np.add(times, table.array("dur")[rows], out=times, where=is_end)
+    if not is_any_earlier(own_threads, times):
         return events
     order = np.lexsort((times, own_threads))
     begin_places = np.empty(len(table), np.int64)
@@ -319,11 +306,20 @@ def inner_ends_first(events: I64, table: Table, threads: NDArray[Any]) -> I64:
     return events[order[np.lexsort((turned, np.cumsum(begins_run)))]]
 
 
-def order_of_slices(table: Table, is_async: Mask) -> I64:
+def is_any_earlier(threads: NDArray[Any], times: I64) -> bool:
+    """Return whether an event is earlier than one before it on its thread."""
+    order = stable_order(threads)
+    if order is not None:
+        threads = threads[order]
+        times = times[order]
+    is_earlier = times[1:] < times[:-1]
+    return bool((is_earlier & (threads[1:] == threads[:-1])).any())
+
+
+def order_of_slices(table: Table, parent: I64) -> I64:
     """Return the rows of slices by time, those that enclose others first."""
     time = table.array("ts")
     count = len(table)
-    parent = np.where(is_async, -1, rows_of(table, table.array("parent")))
     is_late = parent > np.arange(count)
     late = np.flatnonzero(is_late & (time[parent] == time))
     if late.size:
