@@ -17,6 +17,7 @@ from fxframework.kernels.nesting import (
     OTHER,
     SPAN,
     Nesting,
+    begins_and_ends,
     unfolded,
 )
 
@@ -285,3 +286,21 @@ def test_ends_that_close_nothing_do_not_go_down_many_slices() -> None:
     nesting.nest(np.full(many, END, np.uint8), thread, name, None, time)
     assert (nesting.closes == -1).all()
     assert (nesting.depths == many).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 12)), max_size=12))
+def test_begins_and_ends_are_those_of_stacks(slices: list[tuple[int, int]]) -> None:
+    expected: list[int] = []
+    stacks: list[list[int]] = [[], [], []]
+    for row, (thread, parent) in enumerate(slices):
+        stack = stacks[thread]
+        while stack and stack[-1] != parent:
+            expected.append(~stack.pop())
+        stack.append(row)
+        expected.append(row)
+    for thread in (1, 2, 0):
+        expected += [~row for row in reversed(stacks[thread])]
+    threads = np.array([thread for thread, _ in slices], np.int32)
+    parents = np.array([parent for _, parent in slices], np.int64)
+    events = begins_and_ends(np.arange(len(slices)), threads, parents, 3)
+    assert events.tolist() == expected

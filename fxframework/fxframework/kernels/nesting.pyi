@@ -55,10 +55,7 @@ class Nesting:
 def unfolded(
     order: I64, threads: I64, times: I64, lengths: I64, depths: I64, count: int
 ) -> tuple[I64, I64, int]: ...
-
-def begins_and_ends(
-    order: I64, threads: NDArray[np.int32], parents: I64, count: int
-) -> I64: ...
+def begins_and_ends(order: I64, threads: NDArray[np.int32], parents: I64, count: int) -> I64: ...
 
 class Lanes:
     lane_count: int

@@ -315,7 +315,7 @@ class TraceFrames(ListedFrames):
                 count, _ = framing.read(self.start, AT_ONCE, framing.total)
                 self.start = framing.next
                 rows += count
-                framed = (framing.places, framing.sizes, framing.entries)
+                framed: list[NDArray[Any]] = [framing.places, framing.sizes, framing.entries]
                 for pieces, column in zip(columns, framed, strict=True):
                     pieces.append(np.array(column[:count]))
             begin, size, entries = map(np.concatenate, columns)

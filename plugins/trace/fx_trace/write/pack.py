@@ -41,6 +41,8 @@ SWITCH, WAKEUP, LEGACY_SWITCH, LOG = range(16, 20)
 """Kinds of items beyond the types of events."""
 STATE = State()
 LOW32 = (1 << 32) - 1
+STRINGS = 1 << 12
+"""Strings that are registered at a time."""
 LAST_FIELDS = ("", "scope", "counter_id", "end_timestamp", "id")
 """Forms of events: each has at most one of these fields, behind its arguments."""
 WITHOUT_LAST, SCOPED, COUNTER, COMPLETE, WITH_ID = range(len(LAST_FIELDS))
@@ -278,11 +280,14 @@ class Packer:
         They are the first bytes of strings of the pool, by code, and threads, by id + 1.
         """
         referred = self.references
-        strings = ColumnRecords(shape_of(r.StringRecord), STATE, codes.size)
-        set_numbers(strings, index=np.arange(1, codes.size + 1))
-        texts = gathered(referred.text_data, referred.text_starts[codes], lengths)
-        strings.columns[strings.field("value")] = texts
-        yield packed(strings)
+        for begin in range(0, codes.size, STRINGS):
+            rows = slice(begin, begin + STRINGS)
+            starts = referred.text_starts[codes[rows]]
+            strings = ColumnRecords(shape_of(r.StringRecord), STATE, starts.size)
+            set_numbers(strings, index=np.arange(begin + 1, begin + starts.size + 1))
+            texts = gathered(referred.text_data, starts, lengths[rows])
+            strings.columns[strings.field("value")] = texts
+            yield packed(strings)
         koids = referred.koids[threads]
         registered = ColumnRecords(shape_of(r.ThreadRecord), STATE, threads.size)
         set_numbers(registered, index=np.arange(1, threads.size + 1))

@@ -254,7 +254,10 @@ def forms_of_slices(table: Table, kinds: NDArray[np.uint8]) -> NDArray[np.uint8]
     # The slices around an unclosed one, up to one that was looked at already.
     parent = rows_of(table, table.array("parent"))
     parent = np.where(kinds == ASYNC, -1, parent)
-    for outer in np.unique(parent[alone]).tolist():
+    around = parent[alone]
+    around = around[around >= 0]
+    around = around[np.isin(forms[around], (SINGLE, PAIRED))]
+    for outer in np.unique(around).tolist():
         while outer >= 0 and forms[outer] in (SINGLE, PAIRED):
             forms[outer] = APART
             outer = int(parent[outer])
@@ -269,18 +272,28 @@ def events_of_slices(
     A slice is listed as ended before the next one that it does not enclose. ``Bulk`` sorts by time,
     and leaves those of one time in this order: so slices of no length nest as they did, too.
     """
+    # What the first step needs is released before the second one.
+    return inner_ends_first(nested_events(table, threads, forms, is_async), table, threads)
+
+
+def nested_events(
+    table: Table, threads: NDArray[Any], forms: NDArray[np.uint8], is_async: Mask
+) -> I64:
+    """Return begins, and the ends that are written, as the slices nest."""
     # Asynchronous slices enclose nothing: they are on a thread of their own.
     thread_count = int(threads.max()) + 3
     own_threads = threads.astype(np.int32) + np.int32(1)
     own_threads[is_async] = thread_count - 1
-    parents = rows_of(table, table.array("parent"))
-    parents = np.where(is_async, -1, parents)
+    parents = np.ascontiguousarray(rows_of(table, table.array("parent")))
+    if is_async.any():
+        parents = np.where(is_async, -1, parents)
     order = order_of_slices(table, parents)
     events = begins_and_ends(order, own_threads, parents, thread_count)
-    is_end = events < 0
-    is_written = forms[np.where(is_end, ~events, events)] == PAIRED
-    is_written |= ~is_end
-    return inner_ends_first(events[is_written], table, threads)
+    # The end of row 2 is -3: so a negative index, from the end, finds it in the reverse.
+    is_paired_from_end = (forms == PAIRED)[::-1]
+    is_written = events >= 0
+    is_written |= is_paired_from_end[events]
+    return events[is_written]
 
 
 def inner_ends_first(events: I64, table: Table, threads: NDArray[Any]) -> I64:
