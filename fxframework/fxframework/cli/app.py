@@ -204,8 +204,8 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
         screen.error(_usage(error))
         return ExitCode.USAGE
     except FxError as error:
-        # For a limit, and for a file that was shortened, the guard interrupts the command, too.
-        if not isinstance(error, LimitError) and error is not session.fault():
+        # A limit says more than that the user interrupted the command, too.
+        if not isinstance(error, LimitError) and not session.was_interrupted_by_guard:
             interrupts.check()
         screen.error(error)
         if isinstance(error, OutputError):

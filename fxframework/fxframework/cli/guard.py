@@ -42,7 +42,7 @@ class Guard:
         self._lost = False
         """Whether the interrupt came in code that cannot raise it, such as a destructor."""
         self._hook = sys.unraisablehook
-        self._interrupted = False
+        self.has_interrupted = False
         """Whether the guard interrupted the command: any exception may be what became of that."""
 
     def __enter__(self) -> Self:
@@ -72,7 +72,7 @@ class Guard:
     def _interrupt(self) -> None:
         """Interrupt the command, again if the interrupt is lost, and wait for its end."""
         end = time.monotonic() + GRACE
-        self._interrupted = True
+        self.has_interrupted = True
         self._lost = True  # so that the loop sends the first one, too
         while not self._done.is_set() and time.monotonic() < end:
             if self._lost:
@@ -98,7 +98,7 @@ class Guard:
             self._error = self._budget.fault()
         # Any other exception is raised as it is, although the budget is exceeded by now.
         may_be_of_guard = (
-            kind is None or issubclass(kind, KeyboardInterrupt | FxError) or self._interrupted
+            kind is None or issubclass(kind, KeyboardInterrupt | FxError) or self.has_interrupted
         )
         if self._error is not None and may_be_of_guard:
             raise self._error from None

@@ -70,6 +70,7 @@ class Session:
         """Whether the command goes on after a Ctrl-C, such as one that serves until then."""
         self.lists_failures = False
         """Whether the command itself lists failed plugins."""
+        self._guard: Guard | None = None
         self._host = host
         self._is_own = host is None
 
@@ -120,12 +121,13 @@ class Session:
         from fxframework.cli.guard import Guard
 
         self.screen.budget = self.budget
-        return Guard(self.budget, self.screen, owns_process=self.owns_process)
+        self._guard = Guard(self.budget, self.screen, owns_process=self.owns_process)
+        return self._guard
 
-    def fault(self) -> FxError | None:
-        """Return the error for an input of a guarded command that was shortened, if any."""
-        budget = self.screen.budget
-        return None if budget is None else budget.fault()
+    @property
+    def was_interrupted_by_guard(self) -> bool:
+        """Whether the command was interrupted for its budget or its inputs, not by the user."""
+        return self._guard is not None and self._guard.has_interrupted
 
     @property
     def known_host(self) -> Host | None:
