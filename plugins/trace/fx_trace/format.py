@@ -1,4 +1,4 @@
-"""Layout of the Fuchsia trace format: what walks and kernels take of the declared records.
+"""Layout of the Fuchsia trace format: what readers and writers take of the declared records.
 
 Words, fields and reserved bits as numbers, and the trace buffer. ``kinds.py`` has the types,
 ``records.py`` declares the records.
@@ -17,7 +17,7 @@ from fx_trace.kinds import (
     RecordType,
     names,
 )
-from fxframework.io.words import Bits, WordLayout, to_i64
+from fxframework.io.words import Bits, WordLayout
 from fxframework.model.schema import TABLE_CODES
 
 # --- Words ---------------------------------------------------------------------------------------
@@ -128,13 +128,9 @@ MINIMUM_WORDS = {
 What its kind, inline strings, threads and arguments need beyond that is checked when it is read:
 a record that they overrun is damaged too, but its size is still believed.
 """
-SOUND_RUN = 3
-"""Records that must follow each other soundly before reading goes on after damage."""
-# A record is sound, for that purpose, where its type is a key of MINIMUM_WORDS, its size at least
-# that, and it ends within the file.
 
 
-# --- What kernels take: kinds, fields and reserved bits as numbers --------------------------------
+# --- Fields of words: "EVENT_NAME.get(word)" ------------------------------------------------------
 
 
 def _field(word: WordLayout, name: str) -> Bits:
@@ -142,38 +138,13 @@ def _field(word: WordLayout, name: str) -> Bits:
     return next(bits for bits in word.fields if bits.name == name)
 
 
-def _unused(word: WordLayout) -> int:
-    """Return the reserved bits of a word, as int64."""
-    return to_i64(word.reserved_mask)
-
-
-# --- Kinds -------------------------------------------------------------------------------------
-
-(
-    RECORD_METADATA, RECORD_INITIALIZATION, RECORD_STRING, RECORD_THREAD, RECORD_EVENT,
-    RECORD_BLOB, RECORD_USERSPACE_OBJECT, RECORD_KERNEL_OBJECT, RECORD_SCHEDULING, RECORD_LOG,
-    RECORD_PROFILER, RECORD_LARGE,
-) = map(int, RecordType)  # fmt: skip
-PROVIDER_INFO, PROVIDER_SECTION, PROVIDER_EVENT, TRACE_INFO = map(int, MetadataType)
-(
-    ARG_NULL, ARG_INT32, ARG_UINT32, ARG_INT64, ARG_UINT64, ARG_DOUBLE, ARG_STRING, ARG_POINTER,
-    ARG_KOID, ARG_BOOL, ARG_BLOB,
-) = map(int, ArgType)  # fmt: skip
-
-# --- Fields of words: "EVENT_NAME.get(word)" ------------------------------------------------------
-
-PROVIDER_NAME_LENGTH = _field(PROVIDER_INFO_WORD, "name_length")
 PROVIDER_EVENT_ID = _field(PROVIDER_EVENT_WORD, "event_id")
 TRACE_INFO_KIND = _field(TRACE_INFO_WORD, "trace_info_type")
-STRING_INDEX = _field(STRING, "string_index")
-STRING_LENGTH = _field(STRING, "string_length")
-THREAD_INDEX = _field(THREAD, "thread_index")
 EVENT_KIND = _field(EVENT, "event_type")
 EVENT_ARGS = _field(EVENT, "arg_count")
 EVENT_THREAD = _field(EVENT, "thread")
 EVENT_CATEGORY = _field(EVENT, "category")
 EVENT_NAME = _field(EVENT, "name")
-BLOB_NAME = _field(BLOB, "name")
 SWITCH_ARGS = _field(CONTEXT_SWITCH, "arg_count")
 SWITCH_CPU = _field(CONTEXT_SWITCH, "cpu")
 SWITCH_STATE = _field(CONTEXT_SWITCH, "outgoing_state")
@@ -185,14 +156,17 @@ ARG_VALUE = _field(ARG_32, "value")
 ARG_STRING_REF = _field(ARG_STRING_WORD, "value")
 ARG_TRUTH = _field(ARG_BOOL_WORD, "value")
 
-_KIND_FIELDS = {
-    RECORD_METADATA: METADATA_TYPE,
-    RECORD_EVENT: EVENT_KIND,
-    RECORD_SCHEDULING: SCHEDULING_TYPE,
-    RECORD_PROFILER: PROFILER_TYPE,
-    RECORD_LARGE: LARGE_KIND,
+_KIND_FIELDS: dict[int, Bits] = {
+    RecordType.METADATA: METADATA_TYPE,
+    RecordType.EVENT: EVENT_KIND,
+    RecordType.SCHEDULING: SCHEDULING_TYPE,
+    RecordType.PROFILER: PROFILER_TYPE,
+    RecordType.LARGE: LARGE_KIND,
 }
-_METADATA_FIELDS = {PROVIDER_EVENT: PROVIDER_EVENT_ID, TRACE_INFO: TRACE_INFO_KIND}
+_METADATA_FIELDS: dict[int, Bits] = {
+    MetadataType.PROVIDER_EVENT: PROVIDER_EVENT_ID,
+    MetadataType.TRACE_INFO: TRACE_INFO_KIND,
+}
 
 
 def undefined_kind(header: int) -> str:
@@ -210,12 +184,6 @@ ARG_NAME_AT = ARG_NAME.low
 ARG_VALUE_AT = ARG_VALUE.low
 EVENT_NAME_AT = EVENT_NAME.low
 EVENT_ARGS_AT = EVENT_ARGS.low
-OWN_FIELDS_AT = SIZE.high + 1
-"""Where the fields begin that a kind of record has in its header."""
-
-# --- Bits that must be zero ----------------------------------------------------------------------
-
-UNUSED_LARGE = _unused(LARGE_BLOB)
 
 # --- What is counted beside 16 * record type + subtype ----------------------------------------
 

@@ -847,7 +847,7 @@ def test_damage_ends_where_the_rule_says() -> None:
             ):
                 return start
             end: int | None = start
-            for _ in range(wire.SOUND_RUN):
+            for _ in range(3):  # sound records in a row
                 end = None if end is None else sound_end(words, end)
             if end is not None:
                 return start
