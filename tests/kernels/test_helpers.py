@@ -160,6 +160,32 @@ def test_an_order_is_numpys(size: int) -> None:
     assert sorting.stable_order(keys[:0]) is None
 
 
+@given(st.lists(st.integers(-5, 40)), st.sets(st.integers(0, 40)))
+def test_places_among_others_are_those_of_a_list(numbers: list[int], others: set[int]) -> None:
+    ascending = sorted(others)
+    expected = [ascending.index(number) if number in others else -1 for number in numbers]
+    places = sorting.places_among(np.array(numbers, np.int64), np.array(ascending, np.int64))
+    assert places.tolist() == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4))))
+def test_joined_ranges_are_those_of_python(ranges: list[tuple[int, int]]) -> None:
+    begins, counts = np.array(ranges, np.int64).reshape(-1, 2).T
+    expected = [number for begin, count in ranges for number in range(begin, begin + count)]
+    assert sorting.joined_ranges(begins, counts).tolist() == expected
+
+
+def test_slices_that_enclose_others_come_first() -> None:
+    """Rows 0 and 1 are in 2, which is in 3; row 4 is earlier, and row 5 is by itself."""
+    times = np.array([7, 7, 7, 7, 1, 7])
+    parents = np.array([2, 2, 3, -1, -1, -1])
+    depths = np.array([2, 2, 1, 0, 0, 0])
+    assert sorting.outer_first(times, parents, depths).tolist() == [4, 3, 2, 0, 1, 5]
+    assert sorting.outer_first(times[4:], parents[4:], depths[4:]).tolist() == [0, 1]
+    assert sorting.outer_first(-times[3:5], parents[3:5], depths[3:5]).tolist() == [0, 1]
+    assert sorting.outer_first(times[3:5], parents[3:5], depths[3:5]).tolist() == [1, 0]
+
+
 @pytest.mark.parametrize("spread", [3, 2**21, 2**40, 2**62])
 def test_an_order_of_many_is_stable_however_wide_the_keys(spread: int) -> None:
     keys = np.random.default_rng(2).integers(-spread, spread, 2500)

@@ -368,6 +368,18 @@ def _calculated(symbol: str, left: Numbers, right: Numbers) -> Numbers:
     return result
 
 
+def laid_out(sizes: I64, counts: I64) -> tuple[I64, I64]:
+    """Return the bytes of lists, and the bytes before each item in its list.
+
+    ``sizes`` are those of all items, ``counts`` how many each list has: items of 4, 4 and 8 bytes,
+    two lists of 2 and 1, are lists of 8 bytes each, with 0, 4 and 0 bytes before the items.
+    """
+    bounds = np.append(0, np.cumsum(sizes))
+    ends = np.cumsum(counts)
+    begins = bounds[ends - counts]
+    return bounds[ends] - begins, bounds[:-1] - np.repeat(begins, counts)
+
+
 class ColumnItems:
     """The items of a list of parts, of all records of some columns.
 
@@ -387,8 +399,6 @@ class ColumnItems:
         self._unit = unit
         self._owners = owners
         self._owner_of_item = np.repeat(np.arange(counts.size), counts)
-        self._ends = np.cumsum(counts)
-        """Behind which of all items the list of each record ends."""
         self._offsets = np.zeros(self._owner_of_item.size, np.int64)
         """Bytes of the list before each item."""
 
@@ -401,12 +411,7 @@ class ColumnItems:
         if self._unit > 1:
             sizes += -sizes % self._unit
             self._owners.odd |= place % self._unit != 0
-        # Items of 4, 4 and 8 bytes, two lists of 2 and 1: the bounds are 0 4 8 16, the lists begin
-        # at 0 and 8, and the offsets of the items are 0 4 0.
-        bounds = np.concatenate([[0], np.cumsum(sizes)])
-        begins = bounds[self._ends - self.counts]
-        self._offsets = bounds[:-1] - begins[self._owner_of_item]
-        nbytes: I64 = bounds[self._ends] - begins
+        nbytes, self._offsets = laid_out(sizes, self.counts)
         return nbytes
 
     def put(self, out: U8, places: I64) -> None:

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.sorting import places_among
 from fxframework.kit.lossless import DamagedRecord, PaddingRecord, UnknownRecord
 from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture, Window
@@ -74,10 +75,8 @@ class Copies:
 
 def is_among(numbers: I64, others: I64) -> NDArray[np.bool_]:
     """Return which numbers are among others, which are sorted."""
-    if not others.size:
-        return np.zeros(numbers.size, bool)
-    nearest = np.minimum(np.searchsorted(others, numbers), others.size - 1)
-    return others[nearest] == numbers  # type: ignore[no-any-return]
+    is_there: NDArray[np.bool_] = places_among(numbers, others) >= 0
+    return is_there
 
 
 def copy(
@@ -182,13 +181,15 @@ class CopyReader(BlockReader):
         self.stretches.append((run.places[rows], run.sizes[rows], numbers))
 
 
-def salvage(format: Format, capture: Capture, sink: Sink) -> Iterator[Loss]:
-    """Write the sound records of a capture as they are; yield what is left out.
+def salvage(
+    format: Format, capture: Capture, sink: Sink, made_by: type[CopyReader] = CopyReader
+) -> Iterator[Loss]:
+    """Write the sound records of a capture, as ``made_by`` copies them; yield what is left out.
 
     Records are found, too, that a damaged size hides, if the format says how (``wire.resume``).
     """
     limits = capture.request.limits
-    reader = CopyReader(format, capture.source, limits, with_unknown=True)
+    reader = made_by(format, capture.source, limits, with_unknown=True)
     reader.frames.splitting = 1
     return reader.copy(sink)
 

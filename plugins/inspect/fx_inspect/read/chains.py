@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect import rules
+from fxframework.kernels.sorting import joined_ranges
 
 __all__ = ["Chains", "Extents", "bounds_of", "end_of_part", "follow"]
 
@@ -177,10 +178,7 @@ class _Walk:
         starts = bounds_of(self.counts)
         visits = np.empty(int(starts[-1]), np.int32)
         for chains, counts, extents in self._pieces:
-            places_before = np.cumsum(counts) - counts
-            visits[np.arange(extents.size) + np.repeat(starts[chains] - places_before, counts)] = (
-                extents
-            )
+            visits[joined_ranges(starts[chains], counts)] = extents
         return visits
 
 

@@ -26,6 +26,7 @@ from fx_inspect.read.tree import TreeOrder, tree_order
 from fx_inspect.read.vmo import Vmo
 from fxframework.errors import FxError, Severity
 from fxframework.io.source import Source
+from fxframework.kernels.sorting import joined_ranges
 from fxframework.kit.scanned import listed_notes
 from fxframework.model.capture import Capture, OpenRequest
 from fxframework.model.diagnostics import Diagnostics
@@ -322,7 +323,7 @@ class _Follower:
         counts = counts[rows]
         first_slots = first_slots[rows]
         starts = np.cumsum(counts) - counts
-        order = np.arange(int(counts.sum())) + np.repeat(first_slots - starts, counts)
+        order = joined_ranges(first_slots, counts)
         slots = {
             key: self._column("inspect_slots", key, order) for key in self._keys("inspect_slots")
         }

@@ -21,6 +21,7 @@ from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.kernels.parts import COPIED
+from fxframework.kernels.sorting import joined_ranges
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import decoded
 from fxframework.kit.memo import Memo
@@ -358,8 +359,7 @@ class ChildColumns:
         counts = stops - starts
         children: slice | I64 = slice(int(starts[0]), int(stops[-1]))
         if (starts[1:] != stops[:-1]).any():  # there are children of other rows
-            children = np.repeat(starts - np.cumsum(counts) + counts, counts)
-            children += np.arange(children.size)
+            children = joined_ranges(starts, counts)
         return counts, {name: column[children] for name, column in self.columns.items()}
 
     def rendered(self, logs: Table, render: Callable[[Table], Sequence[V]]) -> list[tuple[V, ...]]:

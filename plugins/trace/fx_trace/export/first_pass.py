@@ -15,6 +15,7 @@ from fx_trace import rules
 from fx_trace.export.windows import joined, last_offset, windows
 from fx_trace.format import ObjectType
 from fxframework.errors import WriteRefusedError
+from fxframework.kernels.sorting import places_among
 from fxframework.kit.row_texts import json_string
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
@@ -92,10 +93,9 @@ class FirstPass:
         # Arguments are of an end event if their slice is another record.
         of_ends = of_slices & (parents >= 0)
         if slices is not None and of_ends.any():
-            rows = slices.array("row")
-            places = np.minimum(np.searchsorted(rows, parents), rows.size - 1)
+            places = places_among(parents, slices.array("row"))
             is_same_record = slices.array("offset")[places] == args.array("offset")
-            of_ends &= ~((rows[places] == parents) & is_same_record)
+            of_ends &= ~((places >= 0) & is_same_record)
         if of_ends.any():
             self._ends.append(args.select(of_ends))
 

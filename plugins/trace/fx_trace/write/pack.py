@@ -23,8 +23,9 @@ from fx_trace.kinds import (
     EventType,
 )
 from fxframework.io.words import WORD
+from fxframework.kernels.sorting import joined_ranges
 from fxframework.model.strings import TextColumn
-from fxframework.wire.column_records import ColumnRecords
+from fxframework.wire.column_records import ColumnRecords, laid_out
 from fxframework.wire.json_columns import Column
 from fxframework.wire.json_shapes import Shape
 from fxframework.wire.state import State
@@ -422,11 +423,8 @@ class BlockArguments:
         self.groups = groups
         self.ends = np.cumsum(counts)
         self.sizes = measured(groups, rows.size)
-        bounds = np.append(0, np.cumsum(self.sizes))
-        begins = bounds[self.ends - counts]
-        self.nbytes = bounds[self.ends] - begins
-        """Bytes of the arguments of each record."""
-        self._offsets = bounds[:-1] - np.repeat(begins, counts)
+        self.nbytes, self._offsets = laid_out(self.sizes, counts)
+        """Bytes of the arguments of each record, and those before each argument in its record."""
         self.list_places = np.zeros(counts.size, np.int64)
         """Where the arguments of each record begin, once records are put."""
 
@@ -492,10 +490,3 @@ def packed(group: ColumnRecords) -> U8:
 def gathered(data: U8, starts: I64, lengths: I64) -> Column:
     """Return stretches of bytes as a column."""
     return Column(lengths, TextColumn.gather(data, starts, lengths).data, lengths)
-
-
-def joined_ranges(begins: I64, counts: I64) -> I64:
-    """Return the numbers from each begin on, so many each: of 5 and 9, 2 and 1 it is 5 6 9."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if ends.size else 0
-    return np.arange(total) + np.repeat(begins - ends + counts, counts)

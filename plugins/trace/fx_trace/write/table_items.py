@@ -26,7 +26,7 @@ from fx_trace.write.pack import (
     Switches,
 )
 from fxframework.kernels.nesting import begins_and_ends
-from fxframework.kernels.sorting import begins_of_runs, stable_order
+from fxframework.kernels.sorting import begins_of_runs, outer_first, places_among, stable_order
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
@@ -287,7 +287,7 @@ def nested_events(
     parents = np.ascontiguousarray(rows_of(table, table.array("parent")))
     if is_async.any():
         parents = np.where(is_async, -1, parents)
-    order = order_of_slices(table, parents)
+    order = outer_first(table.array("ts"), parents, table.array("depth"))
     events = begins_and_ends(order, own_threads, parents, thread_count)
     # The end of row 2 is -3: so a negative index, from the end, finds it in the reverse.
     is_paired_from_end = (forms == PAIRED)[::-1]
@@ -327,25 +327,6 @@ def is_any_earlier(threads: NDArray[Any], times: I64) -> bool:
         times = times[order]
     is_earlier = times[1:] < times[:-1]
     return bool((is_earlier & (threads[1:] == threads[:-1])).any())
-
-
-def order_of_slices(table: Table, parent: I64) -> I64:
-    """Return the rows of slices by time, those that enclose others first."""
-    time = table.array("ts")
-    count = len(table)
-    is_late = parent > np.arange(count)
-    late = np.flatnonzero(is_late & (time[parent] == time))
-    if late.size:
-        # Complete events may follow the slices that they enclose: move them before, up to the
-        # outermost one. Each turn doubles the steps.
-        place = np.arange(count)
-        place[late] = parent[late]
-        for _ in range(int(table.array("depth").max()).bit_length()):
-            place[late] = place[place[late]]
-        return np.lexsort((table.array("depth"), place, time))
-    if bool(np.all(time[1:] >= time[:-1])):
-        return np.arange(count)
-    return np.argsort(time, kind="stable")
 
 
 # --- Other events ---------------------------------------------------------------------------------
@@ -388,10 +369,8 @@ def items_of_flows(tables: Tables, table: Table) -> list[TableItems]:
     if not tables.has_rows("slices"):
         return [items]
     slices = tables.tables["slices"]
-    numbers = slices.array("row")
-    wanted = table.array("slice")
-    index = np.minimum(np.searchsorted(numbers, wanted), numbers.size - 1)
-    has_slice = (wanted >= 0) & (numbers[index] == wanted)
+    index = rows_of(slices, table.array("slice"))
+    has_slice = index >= 0
     starts = slices.array("ts")[index]
     # A point before the begin of its slice is written at the begin.
     items.time = np.where(has_slice, np.maximum(items.time, starts), items.time)
@@ -535,8 +514,7 @@ def rows_of(table: Table, numbers: I64) -> I64:
         if not numbers.size or (int(numbers.min()) >= -1 and int(numbers.max()) < rows):
             return numbers
         return np.where((numbers >= 0) & (numbers < rows), numbers, -1)
-    index = np.minimum(np.searchsorted(own_numbers, numbers), rows - 1)
-    return np.where((numbers >= 0) & (own_numbers[index] == numbers), index, -1)
+    return places_among(numbers, own_numbers)
 
 
 def cut_lengths(data: NDArray[np.uint8], starts: I64, lengths: I64, limit: int) -> I64:

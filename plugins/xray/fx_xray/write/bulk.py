@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT
 from fx_xray.read.events import Events
 from fxframework.kernels.nesting import unfolded
+from fxframework.kernels.sorting import outer_first, places_among
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES, ASYNC, TABLE_CODES
 from fxframework.model.table import Table
@@ -121,7 +122,8 @@ class Calls:
         dur = slices.array("dur")
         depth = slices.array("depth").astype(np.int64)
         thread = self._threads(slices)
-        order = _outer_first(slices)
+        parents = places_among(slices.array("parent"), slices.array("row"))
+        order = outer_first(ts, parents, depth)
         rows, times, cut = unfolded(order, thread.astype(np.int64), ts, dur, depth, self.pids.size)
         self._drop("ends of slices beyond what is around them", cut)
         # The complement of a row is its exit.
@@ -219,14 +221,8 @@ class Calls:
         kinds = args.array("type")
         tables = args.array("table")
         is_whole = np.isin(kinds, (*_SIGNED, *_UNSIGNED)) & (tables == TABLE_CODES["slices"])
-        numbers = slices.array("row")
-        parent = args.array("parent")
-        index = np.searchsorted(numbers, parent)
-        index = np.minimum(index, max(numbers.size - 1, 0))
-        if not numbers.size:
-            is_whole &= False
-        else:
-            is_whole &= numbers[index] == parent
+        index = places_among(args.array("parent"), slices.array("row"))
+        is_whole &= index >= 0
         self._drop("arguments", int((~is_whole).sum()))
         self._drop("names of arguments", int(is_whole.sum()))
         value_bits = np.where(
@@ -235,24 +231,3 @@ class Calls:
         chosen = np.flatnonzero(is_whole)
         chosen = chosen[np.argsort(index[chosen], kind="stable")]
         return value_bits[chosen], index[chosen]
-
-
-def _outer_first(slices: Table) -> I64:
-    """Return the order of slices by time, with enclosing slices first at equal times."""
-    count = len(slices)
-    ts = slices.array("ts")
-    parent = slices.array("parent")
-    numbers = slices.array("row")
-    if not count:
-        return np.zeros(0, np.int64)
-    index = np.minimum(np.searchsorted(numbers, parent), count - 1)
-    parent = np.where((parent >= 0) & (numbers[index] == parent), index, -1)
-    place = np.arange(count)
-    late = np.flatnonzero((parent > place) & (ts[parent] == ts))
-    if late.size:
-        # Complete events may follow the slices that they enclose: move them before.
-        place[late] = parent[late]
-        for _ in range(int(slices.array("depth").max()).bit_length()):
-            place[late] = place[place[late]]
-        return np.lexsort((slices.array("depth"), place, ts))
-    return np.argsort(ts, kind="stable")
