@@ -7,7 +7,7 @@ within its caller's, from time 0 on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 import attrs
@@ -63,6 +63,26 @@ class Path:
     """Ticks of the thread's paths before it."""
 
 
+def words_of(data: NDArray[np.uint8]) -> I64:
+    """Return the bytes behind a block's header as numbers, int64 of shape (words,)."""
+    count = data.size // WORD_BYTES
+    return FileNumbers(data).in_steps(0, WORD_BYTES, count, WORD_BYTES, big=False)
+
+
+def whole_paths(words: I64) -> Iterator[tuple[int, int]]:
+    """Yield where each path of a block begins, and the zero that ends its ids, if it has figures.
+
+    Words of a path of two functions: 7 3 0, then calls and ticks, two words each: 1 0 900 0.
+    """
+    start = 0
+    for zero in np.flatnonzero(words == 0).tolist():
+        next_start = zero + TOTAL_WORDS
+        # Zeros before the path are in the figures of the path before it.
+        if zero >= start and next_start <= words.size:
+            yield start, zero
+            start = next_start
+
+
 class Paths:
     """The paths of a profile, each summed over all blocks of its thread; callers come first."""
 
@@ -79,21 +99,15 @@ class Paths:
         """Add the paths in the bytes behind a block's header; ``offset`` is the block's."""
         self.tids.setdefault(tid, offset)
         thread = self._threads.setdefault(tid, len(self._threads))
-        count = data.size // WORD_BYTES
-        words = FileNumbers(data).in_steps(0, WORD_BYTES, count, WORD_BYTES, big=False)
-        # Words of a path of two functions: 7 3 0, then calls and ticks, two words each: 1 0 900 0.
-        path_start = 0
-        for zero in np.flatnonzero(words == 0).tolist():
-            next_start = zero + TOTAL_WORDS
-            # Zeros before the path are in the figures of the path before it.
-            if zero < path_start or next_start > words.size:
-                continue
-            path = self._path(words[path_start:zero].tolist(), thread, offset)
+        words = words_of(data)
+        end = 0
+        for start, zero in whole_paths(words):
+            path = self._path(words[start:zero].tolist(), thread, offset)
             if path is not None:
                 path.calls += CALLS.get(data.data, zero * WORD_BYTES)
                 path.ticks += TICKS.get(data.data, zero * WORD_BYTES)
-            path_start = next_start
-        words_left = words.size - path_start
+            end = zero + TOTAL_WORDS
+        words_left = words.size - end
         if words_left:
             self.cut.append((offset, words_left * WORD_BYTES))
 

@@ -9,10 +9,11 @@ import attrs
 import numpy as np
 
 from fx_xray.profile import CUT_PATH, FORMAT, HEADER_BYTES, Block
-from fx_xray.read.profile import Paths
+from fx_xray.read.profile import TOTAL_WORDS, WORD_BYTES, whole_paths, words_of
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture
+from fxframework.wire.verbs import copies
 from fxframework.wire.verbs.copies import Copies, CopyReader
 
 __all__ = ["salvage"]
@@ -23,9 +24,7 @@ SIZE = Block.layout.place("_nbytes")
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
     """Write the header and the sound blocks; yield each loss (``fxframework.registry.Writer``)."""
     del options
-    reader = WholePaths(FORMAT, capture.source, capture.request.limits, with_unknown=True)
-    reader.frames.splitting = 1
-    return reader.copy(sink)
+    return copies.salvage(FORMAT, capture, sink, WholePaths)
 
 
 class WholePaths(CopyReader):
@@ -33,29 +32,31 @@ class WholePaths(CopyReader):
 
     def copies(self) -> Iterator[Copies]:
         """Yield the blocks of each part of the file."""
-        for copies in super().copies():
-            yield self._with_whole_paths(copies)
+        for records in super().copies():
+            yield self._with_whole_paths(records)
 
-    def _with_whole_paths(self, copies: Copies) -> Copies:
-        is_block = copies.offsets > 0 if self.header else np.ones(copies.offsets.size, bool)
-        block_rows = np.flatnonzero(is_block)
-        paths = Paths()
-        for row in block_rows.tolist():
-            start = int(copies.starts[row])
-            end = start + int(copies.sizes[row])
-            paths.add(copies.data[start + HEADER_BYTES : end], row, tid=0)
-        if not paths.cut:
-            return copies
-        cut_rows, cut_bytes = np.array(paths.cut, np.int64).T
-        sizes = copies.sizes.copy()
-        sizes[cut_rows] -= cut_bytes
-        data = copies.joined().copy()
-        starts = np.cumsum(copies.sizes) - copies.sizes
+    def _with_whole_paths(self, records: Copies) -> Copies:
+        sizes = records.sizes.copy()
+        bounds = zip(records.starts.tolist(), sizes.tolist(), strict=True)
+        for row, (start, nbytes) in enumerate(bounds):
+            if self.header and records.offsets[row] == 0:
+                continue
+            words = words_of(records.data[start + HEADER_BYTES : start + nbytes])
+            path_end = 0
+            for _, zero in whole_paths(words):
+                path_end = zero + TOTAL_WORDS
+            sizes[row] = HEADER_BYTES + WORD_BYTES * path_end
+        cut_rows = np.flatnonzero(sizes < records.sizes)
+        if not cut_rows.size:
+            return records
+        cut_bytes = (records.sizes - sizes)[cut_rows]
+        data = records.joined().copy()
+        starts = np.cumsum(records.sizes) - records.sizes
         SIZE.put_many(data, starts[cut_rows], sizes[cut_rows])
-        cut_ends = copies.offsets[cut_rows] + sizes[cut_rows]
-        losses = [*copies.losses, *map(_loss, cut_ends.tolist(), cut_bytes.tolist())]
+        cut_ends = records.offsets[cut_rows] + sizes[cut_rows]
+        losses = [*records.losses, *map(_loss, cut_ends.tolist(), cut_bytes.tolist())]
         losses.sort(key=lambda loss: loss.offset)
-        return attrs.evolve(copies, data=data, starts=starts, sizes=sizes, losses=losses)
+        return attrs.evolve(records, data=data, starts=starts, sizes=sizes, losses=losses)
 
 
 def _loss(offset: int, nbytes: int) -> Loss:
