@@ -2,9 +2,9 @@
 
 Every shape, at two sizes, goes through what the commands do. Output is counted; the time is the
 process's own. A fit that fails is measured again, and the least times count, so that other work on
-the machine decides nothing; one that fails still is measured at sizes four times as large, where
-what leaves the caches of the CPU leaves them at all sizes, and what grows with the square is far
-off. `python tests/hostile/table.py` measures large files, and their memory.
+the machine decides nothing; one that fails still is measured at sizes four and sixteen times as
+large, where what leaves the caches of the CPU leaves them at all sizes, and what grows with the
+square is far off. `python tests/hostile/table.py` measures large files, and their memory.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ from fxframework.registry import parse_options
 from ..cases import cases
 from .shapes import SHAPES
 
-BASES = (10_000, 40_000)
-"""Bytes of the smallest file; of the second only where times of the first fit badly."""
+BASES = (10_000, 40_000, 160_000)
+"""Bytes of the smallest file; of the larger ones only where times of those before fit badly.
+
+Noise of 10,000 or 40,000 bytes holds no record, so that salvage refuses it at once; eight times as
+much holds some. From 160,000 bytes on all of it is searched.
+"""
 TIMES = (1, 8)
 MOST = 1.1
 """Greatest exponent."""
