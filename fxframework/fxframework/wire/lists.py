@@ -141,21 +141,9 @@ class Listed(Field):
         """Read all items of many records."""
         if isinstance(self.item, Integer | Float):
             self._read_numbers(many, self.item)
-        elif self.count is None:
-            read_lists(many, self, None)
         else:
-            self._read_parts(many, many.full(self.count.column(many)))
-
-    def _read_parts(self, many: Many, counts: NDArray[np.int64]) -> None:
-        """Read the parts of many records, most of which may have none."""
-        rows_with_parts = np.flatnonzero(counts)
-        # To take some records out and to put them back is worth it if half of them are left out.
-        if 2 * rows_with_parts.size > many.start.size:
+            counts = None if self.count is None else many.full(self.count.column(many))
             read_lists(many, self, counts)
-        elif rows_with_parts.size:
-            having_parts = many.some(rows_with_parts)
-            read_lists(having_parts, self, counts[rows_with_parts])
-            many.put_back(having_parts, rows_with_parts)
 
     def _read_numbers(self, many: Many, item: Integer | Float) -> None:
         """Read the numbers of many records, of floats the bits."""
