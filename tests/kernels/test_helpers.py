@@ -291,7 +291,7 @@ def test_templates_write_what_python_formats(values: list[int], texts: list[byte
         expected = own + f"{text}({', '.join(members)}){''.join(members)}".encode() + own + b"."
         assert letters[starts[row] : ends[row]] == expected
         assert made.marks[row] - starts[row] == len(own)
-    made.out.take()
+    made.take()
     assert b"".join(made.pieces(rows, *row_of, most=100)) == letters
     version = made.version
     assert not made.forget(1 << 20)
