@@ -129,7 +129,9 @@ def test_columns_and_threads_are_checked() -> None:
     with pytest.raises(ValueError, match="ends"):
         Nesting(9).nest(empty + np.uint8(SPAN), thread, name, times=one)
     with pytest.raises(IndexError):
-        unfolded(one + 1, one, one, one, one, 1)
+        unfolded(one + 1, one.astype(np.int32), one, 1)
+    with pytest.raises(ValueError, match="lengths"):
+        unfolded(one, one.astype(np.int32), one, 1, one, one[:0])
 
 
 @given(EVENTS)
@@ -143,10 +145,10 @@ def test_unfolding_is_the_inverse_of_nesting(events: list[Event]) -> None:
             length[row] = event - time
     for event, row, _, time in unwound:
         length[row] = event - time
-    thread = np.array([events[event][2] for event in begins], np.int64)
+    thread = np.array([events[event][2] for event in begins], np.int32)
     depth = np.array([found[event][0] for event in begins], np.int64)
     start = np.array(begins, np.int64)
-    rows, times, cut = unfolded(np.arange(start.size), thread, start, length, depth, 2)
+    rows, times, cut = unfolded(np.arange(start.size), thread, depth, 2, start, length)
     # A slice that never ends takes the ends of what is around it along.
     pairs = {(row, time) for row, time in zip(rows.tolist(), times.tolist(), strict=True)}
     assert {(row, time) for row, time in enumerate(begins)} <= pairs
@@ -157,8 +159,9 @@ def test_unfolding_is_the_inverse_of_nesting(events: list[Event]) -> None:
 
 
 def test_one_that_encloses_what_begins_behind_its_end_lasts_as_long() -> None:
-    columns = np.array([[0, 0, 0], [0, 8, 9], [2, 5, 1], [0, 1, 1]])
-    rows, times, cut = unfolded(np.arange(3), *columns, 1)
+    starts, lengths, depths = np.array([[0, 8, 9], [2, 5, 1], [0, 1, 1]])
+    threads = np.zeros(3, np.int32)
+    rows, times, cut = unfolded(np.arange(3), threads, depths, 1, starts, lengths)
     assert rows.tolist() == [0, 1, ~1, 2, ~2, ~0]
     assert times.tolist() == [0, 8, 8, 9, 9, 9]
     assert cut == 2
@@ -196,9 +199,8 @@ def unfolded_by_a_stack(slices: list[tuple[int, int, int]]) -> tuple[list[tuple[
 def test_slices_that_overlap_are_cut_to_nest(slices: list[tuple[int, int, int]]) -> None:
     slices = sorted(slices, key=lambda slice_: slice_[0])
     start, length, depth = np.array(slices, np.int64).reshape(-1, 3).T.copy()
-    rows, times, cut = unfolded(
-        np.arange(start.size), np.zeros_like(start), start, length, depth, 1
-    )
+    threads = np.zeros(start.size, np.int32)
+    rows, times, cut = unfolded(np.arange(start.size), threads, depth, 1, start, length)
     moments = list(zip(rows.tolist(), times.tolist(), strict=True))
     assert (moments, cut) == unfolded_by_a_stack(slices)
 
@@ -320,8 +322,7 @@ def test_begins_and_ends_are_those_of_stacks(slices: list[tuple[int, int]]) -> N
         expected.append(row)
     for thread in (0, 1, 2):
         expected += [~row for row in reversed(stacks[thread])]
-    threads = np.array([thread for thread, _ in slices], np.int64)
+    threads = np.array([thread for thread, _ in slices], np.int32)
     parents = np.array([parent for _, parent in slices], np.int64)
-    order, endless = np.arange(len(slices)), np.full(len(slices), NEVER_ENDS)
-    events, _, _ = unfolded(order, threads, 0 * order, endless, parents, 3, by_parent=True)
+    events, _, _ = unfolded(np.arange(len(slices)), threads, parents, 3)
     assert events.tolist() == expected

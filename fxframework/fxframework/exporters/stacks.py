@@ -130,7 +130,7 @@ def unfolded_calls(capture: Capture, calls: Calls, dropped: Counter[str]) -> Unf
     # By depth, too: of calls that begin together, the outer one begins first.
     order = np.lexsort((depth, start))
     rows, times, cut = unfolded(
-        order, thread.astype(np.int64), start, end - start, depth, thread_ids.size
+        order, thread.astype(np.int32), depth, thread_ids.size, start, end - start
     )
     dropped[OVERLAPS] += cut
     is_end = rows < 0

@@ -42,13 +42,11 @@ class Nesting:
 
 def unfolded(
     order: I64,
-    threads: I64,
-    times: I64,
-    lengths: I64,
+    threads: NDArray[np.int32],
     around: I64,
     count: int,
-    *,
-    by_parent: bool = ...,
+    times: I64 | None = ...,
+    lengths: I64 | None = ...,
 ) -> tuple[I64, I64, int]: ...
 
 class Lanes:

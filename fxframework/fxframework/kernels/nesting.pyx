@@ -12,6 +12,8 @@ from fxframework.kernels.pools cimport PairMap
 
 import numpy as np
 
+from fxframework.kernels.buffers import grown
+
 BEGIN, END, OTHER, SPAN = range(4)
 ANY_NAME = 0xFFFFFFFF
 
@@ -400,75 +402,78 @@ cdef class Nesting:
 
 
 cdef object with_room(array, int64_t rows):
-    """Return an array with at least so many rows, and half as many more if it has to be copied.
+    """Return an array with at least so many rows, and twice as many as before if it is copied.
 
     An array without rows, which is not needed, stays so. What is not used takes no memory.
     """
     before = np.asarray(array)
     if rows <= len(before) or not len(before):
         return before
-    after = np.empty((rows + rows // 2 + 1, *before.shape[1:]), before.dtype)
-    after[: len(before)] = before
-    return after
+    rows = max(rows, 2 * len(before))
+    after = grown(before.reshape(-1), before.size // len(before) * rows, before.size)
+    return np.asarray(after).reshape(rows, *before.shape[1:])
 
 
-def unfolded(const int64_t[::1] order, const int64_t[::1] threads, const int64_t[::1] times,
-             const int64_t[::1] lengths, const int64_t[::1] around, int64_t count, *,
-             bint by_parent=False):
+def unfolded(const int64_t[::1] order, const int32_t[::1] threads, const int64_t[::1] around,
+             int64_t count, times=None, lengths=None):
     """Return begins and ends of the slices of ``count`` threads, and how many ends were cut.
 
-    ``order`` has the rows by time, what encloses others first; the rest is by row. A length of -1
-    is that of a slice without an end. ``around`` are the depths of slices, or if ``by_parent`` the
-    rows of the slices around them. The result is rows (of an end ``~row``) and times, int64 of
-    shape (begins and ends,), those of each thread in order: an end is cut that lies behind the one
-    of the slice around it, or behind the begin of the next slice that is not in it.
+    ``order`` has the rows by time, what encloses others first; the rest is by row. ``around`` are
+    the depths of slices; a length of -1 is that of a slice without an end. The result is rows (of
+    an end ``~row``) and times, int64 of shape (begins and ends,), those of each thread in order: an
+    end is cut that lies behind the one of the slice around it, or behind the begin of the next
+    slice that is not in it.
+
+    Without ``times`` there are none in the result, ``around`` are the rows of the slices around,
+    and a slice ends before the next one that is not in it.
     """
     cdef int64_t slices = order.shape[0], used = 0, cut = 0, place, row, thread, node, begin, end
     cdef int64_t until
-    if not (threads.shape[0] == times.shape[0] == lengths.shape[0] == around.shape[0] == slices):
+    cdef bint timed = times is not None
+    empty = np.empty(0, np.int64)
+    cdef const int64_t[::1] time = times if timed else empty, length = lengths if timed else empty
+    if not (threads.shape[0] == around.shape[0] == slices
+            and time.shape[0] == length.shape[0] == (slices if timed else 0)):
         raise ValueError("columns of slices of different lengths")
     if slices and not (0 <= np.min(order) and np.max(order) < slices
                        and 0 <= np.min(threads) and np.max(threads) < count):
         raise IndexError("rows or threads that there are not")
-    rows, moments = np.empty((2, 2 * slices), np.int64)
+    rows, moments = np.empty(2 * slices, np.int64), np.empty(2 * slices if timed else 0, np.int64)
     cdef int64_t[::1] row_of = rows, time_of = moments
-    cdef int64_t[::1] top = np.full(count, -1, np.int64)
+    cdef int64_t[::1] top = np.full(count, -1, np.int64), below = np.empty(slices, np.int64)
     cdef int64_t[::1] latest = np.full(count, EARLIEST, np.int64)
-    cdef int64_t[::1] below = np.empty(slices, np.int64), ends = np.empty(slices, np.int64)
+    cdef int64_t[::1] ends = np.empty(slices if timed else 0, np.int64)
     for place in range(slices + count):
-        if place < slices:
-            row = order[place]
-            thread = threads[row]
-            begin = max(times[row], latest[thread])
-        else:  # no slice is left: those that are open end
-            row = -1
-            thread = place - slices
-            begin = LATEST
+        row = order[place] if place < slices else -1
+        # Behind the last slice those that are open end.
+        thread = threads[row] if row >= 0 else place - slices
+        begin = max(time[row], latest[thread]) if timed and row >= 0 else LATEST
         node = top[thread]
-        while node >= 0 and (row < 0 or (around[row] != node if by_parent else around[node] >= around[row])):
-            if lengths[node] >= 0:
+        while node >= 0 and (
+                row < 0 or (around[node] >= around[row] if timed else around[row] != node)):
+            if timed and length[node] >= 0:
                 if ends[node] > begin:
                     ends[node] = begin
                     cut += 1
                 # One that encloses slices which begin behind its end lasts as long as they do.
                 latest[thread] = max(latest[thread], ends[node])
-                row_of[used], time_of[used] = ~node, latest[thread]
+                time_of[used] = latest[thread]
+            if not timed or length[node] >= 0:
+                row_of[used] = ~node
                 used += 1
             node = below[node]
         if row < 0:
             continue
-        end = ends[node] if node >= 0 else LATEST
-        if lengths[row] >= 0:
-            until = times[row]
-            until = LATEST if until > 0 and lengths[row] > LATEST - until else until + lengths[row]
-            until = max(until, begin)
-            if until > end:
-                cut += 1
-            else:
-                end = until
-        ends[row], below[row] = end, node
-        top[thread], latest[thread] = row, begin
-        row_of[used], time_of[used] = row, begin
+        below[row], top[thread], row_of[used] = node, row, row
+        if timed:
+            end = ends[node] if node >= 0 else LATEST
+            if length[row] >= 0:
+                until = time[row]
+                until = LATEST if until > 0 and length[row] > LATEST - until else until + length[row]
+                until = max(until, begin)
+                cut += until > end
+                end = min(until, end)
+            ends[row], latest[thread], time_of[used] = end, begin, begin
         used += 1
     return rows[:used], moments[:used], cut
 

@@ -12,6 +12,8 @@ from fxframework.kernels.nesting import BEGIN, Nesting
 __all__ = ["Stacks"]
 
 I64 = NDArray[np.int64]
+NODE_SHIFT = 2
+"""Below a node are bits that say what its slice is."""
 ROOM = 64
 """Stacks that there is room for at first."""
 
@@ -28,7 +30,7 @@ class Stacks:
         # Node 0 is the root, and a slice within ``deepest`` others is one deeper than these.
         self._tree = TreeBuilder(no_thread, 1, ROOM, deepest + 1 if deepest else 0)
         self._nodes = Spill(np.int32, in_memory=True)
-        """Twice the node of each slice, by row."""
+        """By row, the node of each slice, as ``TreeBuilder`` sets it."""
         self._rows = 0
 
     def add(self, nesting: Nesting, what: NDArray[np.uint8], names: NDArray[np.uint32]) -> I64:
@@ -58,15 +60,15 @@ class Stacks:
         """Return the stacks of slices by row, -1 for none; int64 of the shape of the rows."""
         stacks = np.full(rows.size, -1)
         known = rows >= 0
-        stacks[known] = (self._nodes.array[rows[known]] >> 1) - 1
+        stacks[known] = (self._nodes.array[rows[known]] >> NODE_SHIFT) - 1
         return stacks
 
     @property
     def names(self) -> NDArray[np.uint32]:
         """The name on top of each stack, uint32 of shape (stacks,)."""
-        return self._tree.nodes()["functions"][1:].view(np.uint32)
+        return self._tree.functions[1:].view(np.uint32)
 
     @property
     def below(self) -> I64:
         """The stack below each stack, -1 for none, int64 of shape (stacks,)."""
-        return self._tree.nodes()["parents"][1:].astype(np.int64) - 1
+        return self._tree.parents[1:].astype(np.int64) - 1

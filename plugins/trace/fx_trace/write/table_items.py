@@ -25,7 +25,7 @@ from fx_trace.write.pack import (
     Messages,
     Switches,
 )
-from fxframework.kernels.nesting import NEVER_ENDS, unfolded
+from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.sorting import begins_of_runs, outer_first, places_among, stable_order
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
@@ -283,17 +283,13 @@ def nested_events(
     # Asynchronous slices enclose nothing: they are on a thread of their own. Those of no thread,
     # -1, are on the last one.
     thread_count = int(threads.max()) + 3
-    own_threads = np.where(threads < 0, thread_count - 1, threads).astype(np.int64)
+    own_threads = np.where(threads < 0, thread_count - 1, threads).astype(np.int32)
     own_threads[is_async] = thread_count - 2
     parents = np.ascontiguousarray(rows_of(table, table.array("parent")))
     if is_async.any():
         parents = np.where(is_async, -1, parents)
     order = outer_first(table.array("ts"), parents, table.array("depth"))
-    # As if none ended: then each ends where the next one begins that it does not enclose.
-    times, lengths = np.zeros_like(parents), np.full_like(parents, NEVER_ENDS)
-    events, _, _ = unfolded(
-        order, own_threads, times, lengths, parents, thread_count, by_parent=True
-    )
+    events, _, _ = unfolded(order, own_threads, parents, thread_count)
     # The end of row 2 is -3: so a negative index, from the end, finds it in the reverse.
     is_paired_from_end = (forms == PAIRED)[::-1]
     is_written = events >= 0
