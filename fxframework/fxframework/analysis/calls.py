@@ -516,7 +516,7 @@ def nearest_chosen(rows: I64, parent: I64, place: I64) -> I64:
     """Return the place of the nearest chosen row that encloses each chosen one; -1 for none.
 
     ``place`` has the place of each row of the whole among those chosen, -1 where it is not. A
-    parent that is no row means that there is none.
+    parent outside of the rows means that there is none.
     """
     nowhere = parent.size
     place = np.append(place[:nowhere], -1)

@@ -5,9 +5,7 @@
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memchr, memcpy
-
-import sys
+from libc.string cimport memchr
 
 import numpy as np
 
@@ -60,7 +58,6 @@ cdef int64_t LARGEST_POWER = 31             # as ``fxframework.wire.families`` h
 cdef int64_t BEYOND = -(<int64_t>1 << 62)   # a size that no record can have
 cdef int64_t SMALL = <int64_t>1 << 31       # the product of two numbers below it does not overflow
 cdef int64_t OF_NO_KIND = -1                # the fault of an item whose kind is not declared
-cdef bint LITTLE = sys.byteorder == "little"
 
 # Why there is no record: the numbers of ``fxframework.wire.framing``.
 cdef int64_t UNKNOWN = -1, CUT = -2, BAD_SIZE = -3, NO_KIND = -4, NO_ORDER = -5, PADDING = -6
@@ -69,6 +66,25 @@ cdef int64_t BEHIND = -7, HIDING = -8
 # Why ``read`` stopped.
 cdef enum:
     FULL, AT_END, ASKS
+
+
+cdef inline int64_t load(const uint8_t* octets, int64_t nbytes, bint big) noexcept nogil:
+    """Return an integer of 1 to 8 bytes; 8 bytes wrap to a sign."""
+    cdef uint64_t value = 0
+    cdef int64_t index
+    if big:
+        for index in range(nbytes):
+            value = value << 8 | octets[index]
+    elif nbytes == 8:
+        for index in range(8):  # one load, once compiled
+            value |= <uint64_t>octets[index] << 8 * index
+    elif nbytes == 4:
+        for index in range(4):
+            value |= <uint64_t>octets[index] << 8 * index
+    else:
+        for index in range(nbytes):
+            value |= <uint64_t>octets[index] << 8 * index
+    return <int64_t>value
 
 
 cdef class Items:
@@ -121,8 +137,8 @@ cdef class Items:
             self.kind_mask, self.way_of_others = self.ways.shape[0] - 1, way_of_others
             if self.parts.shape[2] != PART or self.kind_mask & self.ways.shape[0]:
                 raise ValueError("the numbers of an item are not as many as its parts ask for")
-            if max(ways) >= self.parts.shape[0] or not LITTLE:
-                raise ValueError("items with parts are read by words of a little-endian machine")
+            if max(ways) >= self.parts.shape[0]:
+                raise ValueError("an item has a way that there is not")
             # Safe: a way is a row of ``parts``, and is found by as many bits as there are ways.
             self.first_way, self.first_part = &self.ways[0], &self.parts[0, 0, 0]
             self.width = self.parts.shape[1]
@@ -178,34 +194,26 @@ cdef class Items:
 
     cdef inline int64_t size_at(self, const uint8_t* item, int64_t at, int64_t limit) noexcept nogil:
         """Return the size of the item at a byte; 0 if there is no room for it."""
-        cdef uint64_t word = 0
         cdef int64_t index, size = self.size, number
         if limit - at < self.head or at == limit:
             return 0
         if self.nbytes:
-            item += self.place  # safe: the number lies within the item's head
-            if self.nbytes == WORD and not self.big and LITTLE:
-                memcpy(&word, item, WORD)
-            else:
-                for index in range(self.nbytes):
-                    if self.big:
-                        word = word << 8 | item[index]
-                    else:
-                        word |= <uint64_t>item[index] << 8 * index
-            number = <int64_t>(word >> self.shift) & self.mask
+            # Safe: the number lies within the item's head.
+            number = load(item + self.place, self.nbytes, self.big)
+            number = <int64_t>(<uint64_t>number >> self.shift) & self.mask
+            size = self.plus
             if self.sizes.shape[0]:
-                size = self.plus
                 for index in range(0, self.sizes.shape[0] - 1, 2):
                     if self.sizes[index] == number:
                         size = self.sizes[index + 1]
                         break
-                return size if self.head <= size <= limit - at else 0
-            if number < 0 or number > limit - at:
+            elif number < 0 or number > limit - at:
                 return 0
             # A division takes longer than all else here.
-            if (number >= SMALL or self.unit >= SMALL) and number > (limit - at) // self.unit:
+            elif (number >= SMALL or self.unit >= SMALL) and number > (limit - at) // self.unit:
                 return 0
-            size = number * self.unit + self.plus
+            else:
+                size += number * self.unit
         return size if self.head <= size <= limit - at else 0
 
     def chains(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] limits):
@@ -238,32 +246,6 @@ cdef class Items:
                 used += 1
         return items[:, :used]
 
-    def faults(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] limits):
-        """Return the rules by which the first items of stretches cannot be read, or 0."""
-        cdef int64_t rows = starts.shape[0], row, fault = 0
-        out = np.empty(rows, np.int64)
-        cdef int64_t[::1] fault_of = out
-        for row in range(rows):
-            if not 0 <= starts[row] <= limits[row] <= data.shape[0]:
-                raise IndexError(f"bytes {starts[row]} to {limits[row]} of {data.shape[0]}")
-            if starts[row] < limits[row]:
-                self.end_of(&data[0], starts[row], limits[row], &fault)
-            else:
-                fault = OF_NO_KIND
-            fault_of[row] = fault
-        return out
-
-    cdef inline int64_t word_at(self, const uint8_t* octets, int64_t at) noexcept nogil:
-        """Return the first word of an item, which is within the data."""
-        cdef uint64_t word, swapped = 0
-        cdef int64_t index
-        memcpy(&word, octets + at, WORD)  # safe: whoever calls this has compared it with the limit
-        if not self.big:
-            return <int64_t>word
-        for index in range(WORD):
-            swapped = swapped << 8 | octets[at + index]
-        return <int64_t>swapped
-
     cdef inline int64_t stated_size(self, int64_t word) noexcept nogil:
         """Return the size that the first word of an item states; 0 if it states none."""
         return ((word >> self.shift) & self.mask) * self.unit + self.plus
@@ -283,7 +265,8 @@ cdef class Items:
         fault[0] = OF_NO_KIND
         if limit - at < WORD:
             return limit
-        word = self.word_at(octets, at)
+        # Safe: whoever reads a first word has compared its end with the limit.
+        word = load(octets + at, WORD, self.big)
         way = self.way_of(word)
         if way >= 0:
             end = self.end_of_way(octets, way, word, at, limit, fault)
@@ -396,14 +379,14 @@ cdef class Items:
 
     cdef inline bint is_exact(self, const uint8_t* octets, int64_t at, int64_t end) noexcept nogil:
         """Whether the item at a byte, whose parts end at ``end``, is of a kind and says so."""
-        cdef int64_t word = self.word_at(octets, at)
+        cdef int64_t word = load(octets + at, WORD, self.big)
         if self.way_of(word) >= self.way_of_others:
             return False
         return self.nbytes == 0 or self.stated_size(word) == end - at
 
     cdef bint is_filled(self, const uint8_t* octets, int64_t at, int64_t limit) noexcept nogil:
         """Whether the contents of a record, which has a head, end at ``limit`` in some way."""
-        cdef int64_t word = self.word_at(octets, at), way = self.way_of(word), fault = 0
+        cdef int64_t word = load(octets + at, WORD, self.big), way = self.way_of(word), fault = 0
         while way >= 0:
             if self.has_head(way, word):
                 if self.end_of_way(octets, way, word, at, limit, &fault) == limit and fault == 0:
@@ -614,22 +597,7 @@ cdef class Frames:
         """Return the integer of 1 to 8 bytes at a byte; 8 bytes wrap to a sign."""
         # Safe: whoever calls this has compared ``at + nbytes`` with the end of the data, either
         # itself or, for what lies in the head of a record, in ``frame``.
-        cdef const uint8_t* octets = &self.data[at]
-        cdef uint64_t value = 0
-        cdef int64_t index
-        if big:
-            for index in range(nbytes):
-                value = value << 8 | octets[index]
-        elif nbytes == 8:
-            for index in range(8):  # one load, once compiled
-                value |= <uint64_t>octets[index] << 8 * index
-        elif nbytes == 4:
-            for index in range(4):
-                value |= <uint64_t>octets[index] << 8 * index
-        else:
-            for index in range(nbytes):
-                value |= <uint64_t>octets[index] << 8 * index
-        return <int64_t>value
+        return load(&self.data[at], nbytes, big)
 
     cdef int64_t part(self, int64_t at, int64_t first, int big) noexcept nogil:
         """Return a number of a record's head: its place, bytes, shift and mask are in a row."""
@@ -882,7 +850,7 @@ cdef class Frames:
         cdef int64_t word, way, end, fault = 0
         if self.total - at < WORD:
             return -1
-        word = self.items.word_at(octets, at)
+        word = load(octets + at, WORD, self.big)
         way = self.items.way_of(word)
         while way >= 0:
             if self.items.has_head(way, word):
