@@ -25,7 +25,7 @@ from fx_trace.write.pack import (
     Messages,
     Switches,
 )
-from fxframework.kernels.nesting import begins_and_ends
+from fxframework.kernels.nesting import unfolded
 from fxframework.kernels.sorting import begins_of_runs, outer_first, places_among, stable_order
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
@@ -280,15 +280,16 @@ def nested_events(
     table: Table, threads: NDArray[Any], forms: NDArray[np.uint8], is_async: Mask
 ) -> I64:
     """Return begins, and the ends that are written, as the slices nest."""
-    # Asynchronous slices enclose nothing: they are on a thread of their own.
+    # Asynchronous slices enclose nothing: they are on a thread of their own. Those of no thread,
+    # -1, are on the last one.
     thread_count = int(threads.max()) + 3
-    own_threads = threads.astype(np.int32) + np.int32(1)
-    own_threads[is_async] = thread_count - 1
+    own_threads = np.where(threads < 0, thread_count - 1, threads).astype(np.int32)
+    own_threads[is_async] = thread_count - 2
     parents = np.ascontiguousarray(rows_of(table, table.array("parent")))
     if is_async.any():
         parents = np.where(is_async, -1, parents)
     order = outer_first(table.array("ts"), parents, table.array("depth"))
-    events = begins_and_ends(order, own_threads, parents, thread_count)
+    events, _, _ = unfolded(order, own_threads, parents, thread_count)
     # The end of row 2 is -3: so a negative index, from the end, finds it in the reverse.
     is_paired_from_end = (forms == PAIRED)[::-1]
     is_written = events >= 0

@@ -124,7 +124,7 @@ class Calls:
         thread = self._threads(slices)
         parents = places_among(slices.array("parent"), slices.array("row"))
         order = outer_first(ts, parents, depth)
-        rows, times, cut = unfolded(order, thread.astype(np.int64), ts, dur, depth, self.pids.size)
+        rows, times, cut = unfolded(order, thread, depth, self.pids.size, ts, dur)
         self._drop("ends of slices beyond what is around them", cut)
         # The complement of a row is its exit.
         row = np.where(rows < 0, ~rows, rows)
