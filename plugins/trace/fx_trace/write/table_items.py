@@ -292,7 +292,7 @@ def nested_events(
     parents = np.ascontiguousarray(rows_of(table, table.array("parent")))
     if is_async.any():
         parents = np.where(is_async, -1, parents)
-    order = outer_first(table.array("ts"), parents, table.array("depth"))
+    order = outer_first(table.array("ts"), parents)
     events = begins_and_ends(order, own_threads, parents, thread_count)
     # The end of row 2 is -3: so a negative index, from the end, finds it in the reverse.
     is_paired_from_end = (forms == PAIRED)[::-1]
