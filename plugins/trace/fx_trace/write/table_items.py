@@ -308,7 +308,7 @@ def inner_ends_first(events: I64, table: Table, threads: NDArray[Any]) -> I64:
     on are listed as if they had ended before the next one began. The result is by thread and time.
     """
     is_end = events < 0
-    rows = np.where(is_end, ~events, events)
+    rows = np.maximum(events, ~events)
     own_threads = threads[rows].astype(np.int32, copy=False)
     times = table.array("ts")[rows]
     np.add(times, table.array("dur")[rows], out=times, where=is_end)
