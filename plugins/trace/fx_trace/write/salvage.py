@@ -74,7 +74,7 @@ NEVER = -1
 """The code of what was never registered."""
 SOON = 1 << 32
 """Ticks between two events that follow one another in a file, at most."""
-INDEX_BITS = 16
+INDEXES = 1 << 16
 """More than an index has."""
 
 # --- The verbs ------------------------------------------------------------------------------------
@@ -473,7 +473,7 @@ class SalvageReader(TraceBlocks):
         if not (self.put_in or (codes[in_copies] < 0).any()):
             return {}
         scope, lender = self.speakers_at(rows)
-        keys = (scope << INDEX_BITS | indexes) << 1 | is_thread
+        keys = 2 * (scope * INDEXES + indexes) + is_thread
         order = in_copies[np.lexsort((rows[in_copies], keys[in_copies]))]
         is_new = begins_of_runs(keys[order]) | begins_of_runs(codes[order])
         is_new |= begins_of_runs(lender[order])
