@@ -225,7 +225,10 @@ class Family:
         for number, field in zip(layout.kind, self.kinds, strict=False):
             least, most = field.range
             if not least <= number <= most:
-                raise declaration_error(cls, field, f"kind {number} does not fit its field")
+                reason = f"kind {number} does not fit its field"
+                if len(layout.kind) > 1:
+                    reason += "; two numbers are in the order of their fields"
+                raise declaration_error(cls, field, reason)
         for member in self.members:
             if not begin_alike(layout.kind, member.layout.kind):
                 continue

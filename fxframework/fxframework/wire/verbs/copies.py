@@ -204,7 +204,8 @@ def extract(
     if format.parts_depend:
         remedy = "convert all of it, or name an exporter with -t, such as csv"
         raise no_parts(capture.format, capture.name, remedy)
-    left_out = np.setdiff1d(offsets_of(capture), offsets_of(Window(capture, selection)))
+    selected = Window(capture, selection)
+    left_out = np.setdiff1d(offsets_of(capture, format), offsets_of(selected, format))
     limits = capture.request.limits
     reader = CopyReader(format, capture.source, limits, with_unknown=False)
     for _ in reader.copy(sink, left_out):
@@ -214,8 +215,14 @@ def extract(
     return {name: count for name, count in counts.items() if count}
 
 
-def offsets_of(capture: Capture) -> I64:
-    """Return the offsets of the records that have a row in any table."""
+def offsets_of(capture: Capture, format: Format) -> I64:
+    """Return the offsets of the records that have a row in any table.
+
+    Rows of threads have the offset of a record that has other rows, which say when it happened.
+    """
+    names = list(capture.schemas)
+    if format.task_columns:
+        names = [name for name in names if name not in ("processes", "threads")]
     nothing = np.zeros(0, np.int64)
-    batches = (batch for name in capture.schemas for batch in capture.batches(name))
+    batches = (batch for name in names for batch in capture.batches(name))
     return np.concatenate([nothing, *(batch.array("offset") for batch in batches)])
