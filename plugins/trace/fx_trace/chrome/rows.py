@@ -73,7 +73,18 @@ def kind_of(event: Event | None) -> str:
     return KINDS.get(phase, "event") if isinstance(phase, str) else "event"
 
 
-class Codes(dict[Any, int]):
+class Numbers(dict[Any, int]):
+    """Numbers of values of JSON, which a subclass gives."""
+
+    def of(self, values: Sequence[Any], kind: type) -> NDArray[Any]:
+        """Return the numbers of values, of shape (n,)."""
+        try:
+            return np.array(list(map(self.__getitem__, values)), kind)
+        except TypeError:  # an object or an array, which no dictionary has
+            return np.array([self[plain(value)] for value in values], kind)
+
+
+class Codes(Numbers):
     """Codes of strings in the pool; -1 of None. ``cut`` counts those that were too long."""
 
     def __init__(self, pool: StringPool, longest: int) -> None:
@@ -93,15 +104,8 @@ class Codes(dict[Any, int]):
             self[text] = code
         return code
 
-    def of(self, values: Sequence[Any]) -> NDArray[np.int32]:
-        """Return the codes of values, of shape (n,)."""
-        try:
-            return np.array(list(map(self.__getitem__, values)), np.int32)
-        except TypeError:  # an object or an array, which no dictionary has
-            return np.array([self[plain(value)] for value in values], np.int32)
 
-
-class Ids(dict[Any, int]):
+class Ids(Numbers):
     """Numbers of processes, or of threads, by what events have: 7, "7" and "0x7" are one.
 
     A text that is not a number is a name as well, unless metadata gives one.
@@ -119,13 +123,6 @@ class Ids(dict[Any, int]):
             self.names.setdefault(number, self._codes[value])
         self[value] = number
         return number
-
-    def of(self, values: Sequence[Any]) -> NDArray[np.uint64]:
-        """Return the numbers of values, of shape (n,)."""
-        try:
-            return np.array([self[value] for value in values], np.uint64)
-        except TypeError:  # an object or an array
-            return np.array([self[plain(value)] for value in values], np.uint64)
 
 
 class RowBuilder:
@@ -207,9 +204,9 @@ class RowBuilder:
         places = np.flatnonzero(is_timed | np.array(names_thread, np.bool_))
         on_thread = [events[place] for place in places.tolist()]
         tid_values = column(on_thread, "tid")
-        pids = self.pids.of(column(on_thread, "pid"))
+        pids = self.pids.of(column(on_thread, "pid"), np.uint64)
         has_tid = np.array([value is not None for value in tid_values], np.bool_)
-        tids = np.where(has_tid, self.tids.of(tid_values), pids)
+        tids = np.where(has_tid, self.tids.of(tid_values, np.uint64), pids)
         threads = np.zeros(len(events), np.int32)
         threads[places] = self.tasks.of(pids, tids, starts[places])
         return threads
@@ -249,8 +246,8 @@ class RowBuilder:
         columns: Columns = {
             **shared,
             "kind": types,
-            "category": self.codes.of(categories),
-            "name": self.codes.of(names),
+            "category": self.codes.of(categories, np.int32),
+            "name": self.codes.of(names, np.int32),
             "word": np.zeros(ts.size, np.uint64),
             "finish": ts.copy(),
             "scope": np.zeros(ts.size, np.uint8),
@@ -352,7 +349,7 @@ class RowBuilder:
             {
                 "offset": columns["offset"][owner],
                 "owner": owner + self._event_count,
-                "name": self.codes.of(names),
+                "name": self.codes.of(names, np.int32),
                 "type": np.array(types, np.uint8),
                 "int": np.array(integers, np.int64),
                 "float": np.array(floats, np.float64),
@@ -385,7 +382,7 @@ class RowBuilder:
             shared_columns(columns, np.array(indexes, np.int64))
             | {
                 "id": np.array(ids, np.uint64),
-                "series": self.codes.of(series),
+                "series": self.codes.of(series, np.int32),
                 "value": np.array([as_double(value) for value in values], np.float64),
                 "value_int": np.array(integers, np.int64),
                 "is_int": np.array(is_int, np.bool_),
@@ -501,30 +498,25 @@ def owned(args: Columns, kind: NDArray[np.uint8], events_of: dict[str, I64], end
 
 def bound(slices: Columns, flows: Columns, around: I64, is_next: NDArray[np.bool_]) -> I64:
     """Return the slice of each point of a flow: the one around it, or the next of its thread."""
-    next_bound = np.flatnonzero(is_next)
-    if not next_bound.size:
-        return around
-    # Sort the slices and these points together, by thread and time. In sorted order, the next
-    # slice of a point is the first slice behind it, if that is of the same thread.
-    slice_count = slices["ts"].size
-    thread = np.concatenate((slices["thread"], flows["thread"][next_bound]))
-    ts = np.concatenate((slices["ts"], flows["ts"][next_bound]))
-    rows = np.arange(ts.size)
-    is_slice = rows < slice_count
-    # A slice that begins with the point is the next one, so points come before slices.
-    order = np.lexsort((is_slice, ts, thread))
-    # The place of the first slice from each place on: of point, slice, point, slice 1 1 3 3; where
-    # no slice follows, the place behind all, for which a row is appended that is never used.
-    slice_places = np.where(is_slice[order], rows, ts.size)
-    next_places = np.minimum.accumulate(slice_places[::-1])[::-1]
-    next_slices = np.append(order, 0)[next_places]
-    is_same_thread = thread[next_slices] == thread[order]
-    has_next = is_same_thread & (next_places < ts.size)
-    points = np.flatnonzero(~is_slice[order] & has_next)
-    flow_rows = next_bound[order[points] - slice_count]
     slice_of_point = around.copy()
-    slice_of_point[flow_rows] = next_slices[points]
+    points = np.flatnonzero(is_next)
+    points = points[np.argsort(flows["thread"][points], kind="stable")]
+    slice_order = np.lexsort((slices["ts"], slices["thread"]))
+    slice_threads = slices["thread"][slice_order]
+    point_threads = flows["thread"][points]
+    for thread in np.unique(point_threads):
+        own_slices = slice_order[run_of(slice_threads, thread)]  # in order of time
+        own_points = points[run_of(point_threads, thread)]
+        # A slice that begins with the point is the next one.
+        places = np.searchsorted(slices["ts"][own_slices], flows["ts"][own_points])
+        has_next = places < own_slices.size
+        slice_of_point[own_points[has_next]] = own_slices[places[has_next]]
     return slice_of_point
+
+
+def run_of(sorted_numbers: NDArray[Any], number: int) -> slice:
+    """Return where a number is among sorted ones."""
+    return slice(*np.searchsorted(sorted_numbers, [number, number + 1]).tolist())
 
 
 def joined(blocks: list[Columns]) -> Columns:
@@ -598,12 +590,10 @@ def nanoseconds(value: Any) -> int | None:
     return int(scaled.to_integral_value(ROUND_HALF_UP))
 
 
-def as_double(value: Any) -> float:
-    """Return a number, or its text, as a double; NaN of other text, infinity beyond."""
+def as_double(value: float) -> float:
+    """Return a number as a double; of an integer beyond the doubles infinity."""
     try:
         return float(value)
-    except ValueError:
-        return float("nan")
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
 
