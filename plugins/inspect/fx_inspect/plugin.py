@@ -70,7 +70,7 @@ def _sound(head: bytes) -> bool:
         return False
     if not head[0]:
         return True
-    size = int.from_bytes(head[wire.SIZE_AT : wire.SIZE_AT + 4], "little")
+    size = wire.VMO_SIZE.get(head, 0)
     return (
         len(head) >= wire.HEADER_BYTES_SIZE
         and wire.HEADER_BYTES_SIZE <= size <= wire.MAX_VMO

@@ -163,7 +163,7 @@ def _yaml_bool(value: object) -> str:
 
 def _shown(capture: Capture, dropped: Counter[str]) -> Iterator[tuple[Batch, I64]]:
     """Yield the events of a capture, and the places of those that belong to it."""
-    calls = Calls(capture, stacks=False) if isinstance(capture, View) else None
+    calls = Calls(capture) if isinstance(capture, View) else None
     for batch in walk(capture, dropped):
         shown = np.arange(len(batch)) if calls is None else np.flatnonzero(calls.match(batch).shown)
         if shown.size:
