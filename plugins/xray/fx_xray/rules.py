@@ -8,7 +8,9 @@ from __future__ import annotations
 from fx_xray.format import KIND_NAMES, OF_LAST, OF_THIS
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
 
-INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
+INFO = Severity.INFO
+WARNING = Severity.WARNING
+DATA_LOSS = Severity.DATA_LOSS
 ERROR = Severity.ERROR
 
 # --- the file and its header ---

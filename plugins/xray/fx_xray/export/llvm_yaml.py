@@ -25,7 +25,7 @@ from fx_xray.export.presentation import (
     whole_of,
 )
 from fx_xray.format import BASIC, FDR
-from fx_xray.read.views import EventCapture
+from fx_xray.read.capture import EventCapture
 from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import NATURAL, TEXT
