@@ -107,9 +107,8 @@ class Elf:
                 remedy=REMEDY,
             )
         parts = [self._entries(section) for section in maps]
-        address, function, kind, always, version, places = map(
-            np.concatenate, zip(*parts, strict=True)
-        )
+        columns = map(np.concatenate, zip(*parts, strict=True))
+        address, function, kind, always, version, places = columns
         new = is_other_function(function, places)
         ids = np.cumsum(new).astype(np.int64)
         functions = ProgramFunctions(self, function[new], places[new])
@@ -161,9 +160,9 @@ class Elf:
             self._fault(at, f"{left} bytes are left over behind {rows.size} entries")
         mask = np.uint64((1 << self._bits) - 1)
         word = self._bits // 8
-        base = np.uint64(section.address) + np.arange(rows.size, dtype=np.uint64) * np.uint64(
-            rows.dtype.itemsize
-        )
+        itemsize = np.uint64(rows.dtype.itemsize)
+        row_number = np.arange(rows.size, dtype=np.uint64)
+        base = np.uint64(section.address) + row_number * itemsize
         relative = rows["version"] >= RELATIVE_VERSION
         fields = []
         places = np.zeros(rows.size, np.int64)
@@ -257,9 +256,8 @@ class Elf:
         size = rows["size"].astype(np.uint64)
         place = rows["section"].astype(np.int64) * self._relocatable
         order = np.lexsort((np.arange(rows.size), size, value, place))
-        return SymbolTable(
-            place[order], value[order], size[order], rows["name"][order].astype(np.int64), names
-        )
+        name_starts = rows["name"][order].astype(np.int64)
+        return SymbolTable(place[order], value[order], size[order], name_starts, names)
 
     def lines(self) -> SourceLines | None:
         """Return the lines of the source, where the program has them."""
