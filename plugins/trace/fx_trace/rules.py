@@ -759,9 +759,9 @@ REFUSALS = Refusals(NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE)
 
 def odd_bytes_detail(size: int) -> str:
     """Return what ODD_BYTES says of a file of ``size`` bytes."""
-    odd = size % 8
-    rest = "last byte is" if odd == 1 else f"last {odd} are"
-    return f"it has {size} bytes; the {rest} not a whole word"
+    bytes_over = size % 8
+    last_bytes = "last byte is" if bytes_over == 1 else f"last {bytes_over} are"
+    return f"it has {size} bytes; the {last_bytes} not a whole word"
 
 
 LONGEST_NAME = 80
@@ -770,9 +770,10 @@ LONGEST_NAME = 80
 
 def another_name_detail(ended: str, begun: str, is_category: bool) -> str:
     """Return what ENDS_BY_ANOTHER_NAME says: the names, or the categories, of end and begin."""
-    what = "in the category " if is_category else "as "
-    end, begin = (f'"{shortened(text, LONGEST_NAME)}"' for text in (ended, begun))
-    return f"it ended {what}{end} and began {what}{begin}"
+    preposition = "in the category" if is_category else "as"
+    end_name = shortened(ended, LONGEST_NAME)
+    begin_name = shortened(begun, LONGEST_NAME)
+    return f'it ended {preposition} "{end_name}" and began {preposition} "{begin_name}"'
 
 
 def overrun_detail(need: int, words: int) -> str:

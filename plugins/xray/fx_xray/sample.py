@@ -58,7 +58,8 @@ def sample(nbytes: int) -> bytes:
     _put(buffers, _MICROS_AT, micros % 1_000_000, "<i4")
     _put(buffers, _CPU_AT, thread, "<u2")
     _put(buffers, _TSC_AT, tsc, "<u8")
-    return HEADER + buffers.tobytes()
+    data: bytes = HEADER + buffers.tobytes()
+    return data
 
 
 def _put(buffers: NDArray[np.uint8], offset: int, values: NDArray[np.int64], dtype: str) -> None:

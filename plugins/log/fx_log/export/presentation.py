@@ -180,11 +180,8 @@ class Head(NamedTuple):
     def of(cls, key: tuple[Any, ...]) -> Head:
         """Return the head of a key, with None for numbers that are not given (0 in the key)."""
         head = cls._make(key)
-        absent: dict[str, Any] = {
-            name: None
-            for name, bit in (("pid", GIVEN_PID), ("tid", GIVEN_TID), ("line", GIVEN_LINE))
-            if not head.given & bit
-        }
+        bits = {"pid": GIVEN_PID, "tid": GIVEN_TID, "line": GIVEN_LINE}
+        absent: dict[str, Any] = {name: None for name, bit in bits.items() if not head.given & bit}
         return head._replace(**absent)
 
     @property
@@ -242,7 +239,8 @@ def _logs_with_children(
         start = 0
         while start < len(batch):
             row = int(rows[start])
-            stop = int(np.searchsorted(rows, min(args.complete(row), tags.complete(row))))
+            complete = min(args.complete(row), tags.complete(row))
+            stop = int(np.searchsorted(rows, complete))
             yield batch.select(slice(start, stop))
             start = stop
 
@@ -339,12 +337,10 @@ class ChildColumns:
                 is_of_logs = batch.array("table") == TABLE_CODES["logs"]
                 if not is_of_logs.all():
                     batch = batch.select(is_of_logs)
-            first = int(np.searchsorted(self._parents, row))
-            self._parents = np.concatenate((self._parents[first:], batch.array("parent")))
-            self.columns = {
-                name: np.concatenate((column[first:], batch.array(name)))
-                for name, column in self.columns.items()
-            }
+            first_child = int(np.searchsorted(self._parents, row))
+            self._parents = np.append(self._parents[first_child:], batch.array("parent"))
+            for name, column in self.columns.items():
+                self.columns[name] = np.append(column[first_child:], batch.array(name))
         return int(self._parents[-1]) if self._more else ENDLESS
 
     def bounds(self, logs: Table) -> tuple[I64, I64]:
@@ -365,10 +361,12 @@ class ChildColumns:
     def rendered(self, logs: Table, render: Callable[[Table], Sequence[V]]) -> list[tuple[V, ...]]:
         """Return for each row what ``render`` makes of its children."""
         starts, stops = self.bounds(logs)
-        first = int(starts[0])
-        columns = {name: column[first : stops[-1]] for name, column in self.columns.items()}
-        values = tuple(render(Table.of(self._schema, self._pool, **columns)))
-        bounds = zip((starts - first).tolist(), (stops - first).tolist(), strict=True)
+        first_child = int(starts[0])
+        children = slice(first_child, stops[-1])
+        columns = {name: column[children] for name, column in self.columns.items()}
+        table = Table.of(self._schema, self._pool, **columns)
+        values = tuple(render(table))
+        bounds = zip((starts - first_child).tolist(), (stops - first_child).tolist(), strict=True)
         return [values[start:stop] for start, stop in bounds]
 
 
@@ -381,9 +379,11 @@ class _TagRows(ChildColumns):
 
     def of(self, logs: Table) -> list[tuple[bytes, ...]]:
         """Return the tags of each row."""
-        return self.rendered(
-            logs, lambda tags: [self._names[code] for code in tags.array("name").tolist()]
-        )
+
+        def names_of(tags: Table) -> list[bytes]:
+            return [self._names[code] for code in tags.array("name").tolist()]
+
+        return self.rendered(logs, names_of)
 
     def numbers(self, logs: Table, number: TagNumbers) -> tuple[I64, NDArray[np.integer]]:
         """Return for each row the number of its tags, and the numbers of all."""
@@ -425,7 +425,8 @@ class _JoinedTags:
         """Return for each row the number of its tags, and the numbers of all."""
         tags_of_rows = self.of(logs)
         numbers = [number.of_tag(tag) for tags in tags_of_rows for tag in tags]
-        return np.array([len(tags) for tags in tags_of_rows]), np.array(numbers, np.int64)
+        counts = [len(tags) for tags in tags_of_rows]
+        return np.array(counts), np.array(numbers, np.int64)
 
 
 Tags = _TagRows | _JoinedTags
@@ -490,7 +491,8 @@ def shown_values(args: Table, forms: Forms[V]) -> list[V]:
 def value_kinds(args: Mapping[str, NDArray[Any]]) -> NDArray[np.integer]:
     """Return the form of each argument: its type, or that of a blob for what logs do not have."""
     types = args["type"]
-    return np.where(_IS_NUMBER[types] & (args["str"] >= 0), BLOB, _KINDS[types])
+    has_bytes = _IS_NUMBER[types] & (args["str"] >= 0)
+    return np.where(has_bytes, BLOB, _KINDS[types])
 
 
 def message_texts(
@@ -504,7 +506,8 @@ def message_texts(
     if odd_bytes.size:
         rows = np.unique(np.searchsorted(bounds, odd_bytes, "right") - 1)
         messages = map(texts.decoded, map(column.bytes_of, rows.tolist()))
-        numbers[rows] = column_of(templates, [show(message).encode() for message in messages])
+        encoded = [show(message).encode() for message in messages]
+        numbers[rows] = column_of(templates, encoded)
     return COPIED, numbers
 
 
@@ -545,7 +548,8 @@ def wall_moments(ts: I64, offset: int) -> tuple[NDArray[Any], I64]:
     if min(edges) < NS_MIN or max(edges) > NS_MAX:
         moments = ts.astype(object)  # of exact integers
     moments = moments + offset
-    return moments // NS_PER_SECOND, (moments % NS_PER_SECOND // 1_000_000).astype(np.int64)
+    milliseconds = moments % NS_PER_SECOND // 1_000_000
+    return moments // NS_PER_SECOND, milliseconds.astype(np.int64)
 
 
 def wall_seconds(tz: str) -> Callable[[int], str]:

@@ -188,18 +188,18 @@ class _Lines:
         self._empty = self.templates.text(b"")
         given_bits = batch.given()
         severity = logs.array("severity")
-        counts = logs.array("dropped"), batch.column("log_rolled_out")
-        losses = [
-            numbered(count)
-            for numbered, count in zip(self._lost, counts, strict=True)
-            if count.any()
-        ]
+        loss_counts = logs.array("dropped"), batch.column("log_rolled_out")
+        losses = []
+        for lost, count in zip(self._lost, loss_counts, strict=True):
+            if count.any():
+                losses.append(lost(count))
         moniker = self._monikers(logs.array("component"))
         tag_bounds, argument_bounds = self._hold(batch, moniker[1])
         line_cells: list[Cell] = [b"[", *time, b"]"]
         if self._show_metadata:
             for name, bit in (("pid", GIVEN_PID), ("tid", GIVEN_TID)):
-                line_cells += [b"[", self._number(logs.array(name), given_bits & bit != 0), b"]"]
+                shown_number = self._number(logs.array(name), given_bits & bit != 0)
+                line_cells += [b"[", shown_number, b"]"]
         line_cells += [b"[", moniker, b"]"]
         if self._show_tags:
             line_cells += [(MEMBERS, tag_bounds[0]), (MEMBERS_END, tag_bounds[1])]
@@ -215,7 +215,8 @@ class _Lines:
         ]
         if self._colour:
             colour = self._colours(severity)
-            is_coloured = (colour[1] != self._empty) | (counts[0] != 0) | (counts[1] != 0)
+            is_lossy = (loss_counts[0] != 0) | (loss_counts[1] != 0)
+            is_coloured = is_lossy | (colour[1] != self._empty)
             line_cells = [colour, *line_cells, where(self.templates, is_coloured, RESET)]
         yield from self.templates.pieces(len(logs), *line_cells, b"\n")
 
@@ -265,10 +266,8 @@ class _Lines:
             places = np.cumsum(counts)[loud_rows]
             name = self.templates.text(f" {VERBOSITY}=".encode())
             cells: list[Any] = [name, SIGNED, verbosity[loud_rows], self._empty]
-            members = [
-                np.insert(column, places, value)
-                for column, value in zip(members, cells, strict=True)
-            ]
+            columns_and_cells = zip(members, cells, strict=True)
+            members = [np.insert(column, places, cell) for column, cell in columns_and_cells]
             codes = np.insert(codes, places, LOUD)
             counts = counts.copy()
             counts[loud_rows] += 1
@@ -284,4 +283,5 @@ class _Lines:
         different, place = distinct(codes)
         names = [VERBOSITY if code == LOUD else self._names[code] for code in different.tolist()]
         ranks = {name: rank for rank, name in enumerate(sorted(set(names)))}
-        return np.array([ranks[name] for name in names], np.int64)[place]
+        rank_of_code = np.array([ranks[name] for name in names], np.int64)
+        return rank_of_code[place]

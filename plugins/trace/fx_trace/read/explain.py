@@ -95,7 +95,8 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
         BufferHeader.unpack(view_of(source.data), 0, place.end, State(), views)
         return views
     if place.kind == RECORDS:
-        file = TraceFile(source, limits=Limits(), stretches=[(place.start, place.end, True)])
+        stretch = (place.start, place.end, True)
+        file = TraceFile(source, limits=Limits(), stretches=[stretch])
         return list(explainer.views(stretch_at(file, offset)))
     rule = place.rule
     if place.kind == PADDING:
@@ -144,7 +145,8 @@ class _Cursor(TraceCursor):
         elif isinstance(field, Span):
             meaning = None
         else:
-            word = int.from_bytes(self.data[at:end], order_of(self.big))
+            octets = self.data[at:end]
+            word = int.from_bytes(octets, order_of(self.big))
             # The cursor says "5" of a number, "5 thread" of one that has a name, and a name alone.
             number, _, shown = str(meaning).partition(" ")
             if not shown and float(number) != word and number != str(word):

@@ -353,8 +353,10 @@ class TraceFrames(ListedFrames):
         """Return why stretches are not records of known types, and what findings show of them."""
         headers = self.file.words.take(self.begin[rows] // WORD)
         types = r.TYPE.get(headers)
-        words_said = np.where(types == RecordType.LARGE, LARGE_SIZE.get(headers), SIZE.get(headers))
-        passes_end = WORD * words_said > self.framing.total - self.begin[rows]
+        is_large = types == RecordType.LARGE
+        words_said = np.where(is_large, LARGE_SIZE.get(headers), SIZE.get(headers))
+        bytes_left = self.framing.total - self.begin[rows]
+        passes_end = WORD * words_said > bytes_left
         # Of several that hold, the first one is that of the stretch.
         reasons = (
             (rules.ZERO_WORDS, entries == PADDING, (self.end - self.begin)[rows] // WORD),
@@ -364,8 +366,10 @@ class TraceFrames(ListedFrames):
             (rules.SIZE_ZERO, words_said == 0, words_said),
         )
         is_reason = [condition for _, condition, _ in reasons]
-        fault = np.select(is_reason, [int(rule) for rule, _, _ in reasons], int(rules.TOO_SHORT))
-        value = np.select(is_reason, [shown for _, _, shown in reasons], words_said)
+        numbers = [int(rule) for rule, _, _ in reasons]
+        fault = np.select(is_reason, numbers, int(rules.TOO_SHORT))
+        shown_values = [shown for _, _, shown in reasons]
+        value = np.select(is_reason, shown_values, words_said)
         return fault, value
 
     def entries_of(self, begin: I64, fault: I64) -> NDArray[np.int32]:

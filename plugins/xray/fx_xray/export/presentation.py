@@ -217,7 +217,9 @@ def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]
         code = name_code(function)
         if code < 0:
             return show(str(function))
-        losses = Counter[str]() if function in changed else dropped
+        losses = dropped
+        if function in changed:  # counted already
+            losses = Counter()
         text = text_of(functions.pool.bytes_of(code), losses, NAMES_NOT_UTF8)
         if "\ufffd" in text:
             changed.add(function)

@@ -55,7 +55,9 @@ OTHER: Final = 2
 
 def plain(text: str) -> str:
     """Return the text, or a JSON string if it could break the line or be invisible."""
-    return text if text and text.isprintable() else printable_json(text)
+    if text and text.isprintable():
+        return text
+    return printable_json(text)
 
 
 def duration(ns: int) -> str:
@@ -70,8 +72,10 @@ def duration(ns: int) -> str:
     if ns < 0:
         return f"-{duration(-ns)}"
     whole_seconds, remainder = divmod(ns, NS_PER_SECOND)
+    if not remainder:
+        return f"{whole_seconds}s"
     digits = f"{remainder:09d}".rstrip("0")
-    return f"{whole_seconds}.{digits}s" if digits else f"{whole_seconds}s"
+    return f"{whole_seconds}.{digits}s"
 
 
 def payload_text(data: bytes) -> str:
@@ -147,7 +151,9 @@ class _TextLines:
         if not len(batch):
             return lines.joined()
         if self._zero_time is None:
-            self._zero_time = self._exact(batch.tsc[:1])[0] if self._time == "first" else 0
+            self._zero_time = 0
+            if self._time == "first":
+                (self._zero_time,) = self._exact(batch.tsc[:1])
         tsc_before, has_tsc_before = self._times_before(batch)
         thread_keys = CPUS * batch.thread.astype(np.int64)
         heads = thread_keys + batch.cpu

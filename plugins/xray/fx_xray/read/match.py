@@ -234,8 +234,8 @@ class Matcher:
         events = np.flatnonzero(kind >= ARGUMENT)
         if not events.size:
             if kind.size:
-                row, of_instant = self._row_of_last(kind.size - 1, begins, outside)
-                self._last = LastCall(row, of_instant)
+                last_row, last_is_instant = self._row_of_last(kind.size - 1, begins, outside)
+                self._last = LastCall(last_row, last_is_instant)
             return {name: np.zeros(0, type) for name, type in ARGS.items()}
         row_of = self.nesting.closes
         row_of[begins] = self.counted["slices"] + np.arange(begins.size)

@@ -141,8 +141,9 @@ def buffers_of(rows: Rows, form: BufferForm) -> Buffers:
 def far_times(tsc: I64, base: I64, version: int) -> Bools:
     """Return which times no delta to ``base`` can say; one of the other sign counts as far."""
     has_same_sign = (tsc < 0) == (base < 0)
-    fits: Bools = (tsc >= base) & (tsc - base <= WRAP_TICKS[version])
-    return ~(has_same_sign & fits)
+    fits = (tsc >= base) & (tsc - base <= WRAP_TICKS[version])
+    is_near: Bools = has_same_sign & fits
+    return ~is_near
 
 
 def looks_cut(kind: NDArray[Any], tsc: I64, base: I64) -> Bools:

@@ -168,8 +168,8 @@ class Merger:
         for start in range(0, len(calls.events.kind), AT_ONCE):
             events = picked(calls.events, slice(start, start + AT_ONCE))
             has_function = events.kind <= ARGUMENT
-            numbers = number_of_function[events.function]
-            function = np.where(has_function, numbers, events.function)
+            own_numbers = number_of_function[events.function]
+            function = np.where(has_function, own_numbers, events.function)
             tsc = converted(events.tsc, NS_PER_SECOND, wanted)
             renumbered = events._replace(function=function, tsc=tsc)
             packer.write(renumbered, calls.payloads, first_thread)
