@@ -70,7 +70,8 @@ class _Terminal(io.BytesIO):
 @contextlib.contextmanager
 def _streams(stdin: bytes, *, terminal: bool) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
     """Replace the three standard streams."""
-    stdout, stderr = io.BytesIO(), io.BytesIO()
+    stdout = io.BytesIO()
+    stderr = io.BytesIO()
     if terminal:
         stdout = _Terminal()
         stderr = _Terminal()

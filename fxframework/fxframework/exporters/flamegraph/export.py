@@ -136,7 +136,7 @@ class Picture:
         is_wide = np.zeros(widths.size, np.bool_)
         for number, level in enumerate(self._levels):
             nodes = level
-            if number:
+            if number:  # nothing is drawn above a frame that is too narrow
                 nodes = level[is_wide[parent_of[level]]]
             self.narrow += level.size - nodes.size
             if not nodes.size:

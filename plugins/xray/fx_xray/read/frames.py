@@ -332,16 +332,19 @@ class FdrPolicy:
         """
         extents = np.flatnonzero(kind == BUFFER_EXTENTS)
         (nbytes,) = self.records.metadata(BUFFER_EXTENTS, begin[extents], "bytes")
-        is_right = (nbytes >= 0) & (nbytes <= self.size - end[extents])
+        fits_file = (nbytes >= 0) & (nbytes <= self.size - end[extents])
         limits = np.append(self.limit, end[extents] + nbytes)
         # A buffer begins where the one before it ends.
-        is_right &= begin[extents] == limits[:-1]
-        right_count = extents.size if is_right.all() else int(is_right.argmin())
+        is_sound = fits_file & (begin[extents] == limits[:-1])
         count = begin.size
-        if right_count < extents.size:
-            count = int(extents[right_count])
-        count = min(count, int(np.searchsorted(end, limits[right_count], side="right")))
-        return count, limits
+        last_limit = limits[-1]
+        if not is_sound.all():
+            # The records end before the first extents that are not sound.
+            first_unsound = int(is_sound.argmin())
+            count = int(extents[first_unsound])
+            last_limit = limits[first_unsound]
+        records_within = np.searchsorted(end, last_limit, side="right")
+        return min(count, int(records_within)), limits
 
     def before_questions(self, end: I64, kind: U8) -> int:
         """Return how many records of a buffer come before one that the policy decides on.

@@ -124,15 +124,18 @@ class Merger:
         if rate != wanted_rate:
             self._dropped[FREQUENCIES] += 1
         first_thread = packer.add_koids(*trace.event_threads())
+        # Behind captures of other formats, whose functions were numbered from 1 on, functions get
+        # numbers behind those.
         shift = self._last if self._names else 0
         if shift:
             self._dropped["numbers of functions"] += len(trace.table("xray_functions"))
         for events in chosen_events(capture):
-            function = events.function.copy()
+            function = events.function
             has_function = events.kind <= ARGUMENT
             greatest_id = int(function[has_function].max(initial=0))
             self._last = max(self._last, shift + greatest_id)
-            function[has_function] += np.uint32(shift)
+            if shift:
+                function = np.where(has_function, function + np.uint32(shift), function)
             tsc = converted(events.tsc, rate, wanted_rate)
             renumbered = events._replace(function=function, tsc=tsc)
             packer.write(renumbered, trace.payloads, first_thread)
