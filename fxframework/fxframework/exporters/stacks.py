@@ -131,7 +131,7 @@ def unfolded_calls(capture: Capture, calls: Calls, dropped: Counter[str]) -> Unf
     # lasts comes last: the others ended before it began.
     order = np.lexsort(((end > start) | is_open, depth, start))
     rows, times, cut = unfolded(
-        order, thread.astype(np.int64), start, end - start, depth, thread_ids.size
+        order, thread.astype(np.int32), depth, thread_ids.size, start, end - start
     )
     dropped[OVERLAPS] += cut
     is_end = rows < 0

@@ -18,10 +18,3 @@ def texts(
     data: U8, starts: I64, stated: I64, limits: I64, origins: I64, unit: int
 ) -> tuple[I64, I64, U8 | None]: ...
 def copied(source: U8, starts: I64, offsets: I64, out: U8) -> bool: ...
-
-FULL: int
-CLOSED: int
-ENDED: int
-OPEN: int
-
-def elements(data: U8, at: int, starts: I64, stops: I64) -> tuple[int, int, int]: ...

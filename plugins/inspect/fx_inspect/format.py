@@ -18,10 +18,11 @@ import attrs
 from fx_inspect import rules
 from fx_inspect.rules import RULES
 from fxframework.errors import refusal
-from fxframework.io.words import HIGH_HALF, LOW_HALF, WORD, Bits
+from fxframework.io.words import HIGH_HALF, LOW_HALF, WORD, Bits, WordLayout
 from fxframework.kit.json_fields import JsonFields
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import RefusalError
+from fxframework.wire.families import Place
 from fxframework.wire.records import Record
 
 __all__ = [
@@ -162,8 +163,8 @@ PAYLOAD_AT: Final[Mapping[int, int]] = {
 ORDER = Bits("order", 0, 3, "16 << order bytes")
 HEADER_MAGIC = HIGH_HALF
 """In the first word of a header."""
-VMO_SIZE = SLOT_STRING = LOW_HALF
-"""Of the third word of a header; of two slots in a word."""
+SLOT_STRING = LOW_HALF
+"""Of two slots in a word."""
 
 
 @attrs.frozen
@@ -197,8 +198,6 @@ def _head(type: Bits, width: int) -> Head:
 _TYPES_V0 = {number: name for number, name in TYPE_NAMES.items() if number < V0_TYPES}
 TYPE_V0 = Bits("type", 4, 7, "type of the block", values=_TYPES_V0)
 TYPE = Bits("type", 8, 15, "type of the block", values=TYPE_NAMES)
-RESERVED_BITS = Bits("reserved", 4, 7, reserved=True)
-"""Reserved bits in the first word of blocks of the new layout."""
 HEADS: Final[Mapping[str, Head]] = {"v0": _head(TYPE_V0, 28), "new": _head(TYPE, 24)}
 """The fields of first words, by layout."""
 SECTIONS: Final[Mapping[str, str]] = {
@@ -375,7 +374,7 @@ def _family(layout: str, head: Head) -> type[Any]:
                 form.given = {**form.given, "vmo_size": 0}
             values = super().parse(form)
             if has_size:
-                values["vmo_size"] = form.within("vmo_size", 0, VMO_SIZE.limit)
+                values["vmo_size"] = form.within("vmo_size", 0, VMO_SIZE.mask)
             return values
 
         def pack(self, state: Any = None) -> bytes:
@@ -518,6 +517,40 @@ def reserved_masks(cls: type[Any]) -> tuple[int, int]:
     return masks[0], masks[WORD]
 
 
+@attrs.frozen
+class FirstWord:
+    """Where fields are that blocks of all types have, in a layout."""
+
+    order: Place
+    type: Place
+
+    @property
+    def reserved(self) -> int:
+        """The bits between order and type, which are zero in a sound block."""
+        return (1 << self.type.shift) - 1 & ~self.order.mask
+
+
+FIRST_WORDS: Final[Mapping[str, FirstWord]] = {
+    layout: FirstWord(base.layout.place("order"), base.layout.place("_type"))
+    for layout, base in FAMILIES.items()
+}
+"""By layout, the fields of the first word."""
+LARGEST_ORDER: Final = FIRST_WORDS["new"].order.mask
+"""Of what readers accept."""
+GENERATION: Final = BLOCKS["new"][BlockType.HEADER].layout.place("generation")
+VMO_SIZE: Final = Place(SIZE_AT, 4, 0, (1 << 32) - 1)
+"""In a header of order 1 or more."""
+
+
+def unknown_word(layout: str) -> WordLayout:
+    """Return the first word of a block of an unknown type."""
+    head = HEADS[layout]
+    between = Bits("reserved", ORDER.high + 1, head.type.low - 1, reserved=True)
+    reserved = (between,) if layout == "new" else ()
+    rest = Bits("unknown", head.first.low, 63)
+    return WordLayout("block", SECTIONS[layout], (ORDER, *reserved, head.type, rest))
+
+
 def _bits(type: BlockType, name: str) -> Bits:
     """Return bits of blocks of a type that are the same in both layouts."""
     bits: Bits = BLOCKS["new"][type].layout.bits(name)
@@ -537,7 +570,9 @@ def is_legacy(head: bytes) -> bool:
     The first two bytes decide, not the version: a header of the new layout has its type in byte 1,
     one of version 0 in the upper half of byte 0. Anything else is read as new.
     """
-    return len(head) >= 2 and TYPE_V0.get(head[0]) == BlockType.HEADER and head[1] == 0
+    if len(head) < 2 or head[1]:
+        return False
+    return FIRST_WORDS["v0"].type.get(head, 0) == BlockType.HEADER
 
 
 def layout_of(head: bytes) -> str:
@@ -547,7 +582,9 @@ def layout_of(head: bytes) -> str:
 
 def version_of(head: bytes) -> int:
     """Return the version in a header, of which there are 4 bytes or more."""
-    return HEADS[layout_of(head)].version.get(int.from_bytes(head[:4], "little"))
+    header = BLOCKS[layout_of(head)][BlockType.HEADER]
+    version: int = header.layout.place("version").get(head, 0)
+    return version
 
 
 # --- What is not a block of a known type ----------------------------------------------------------

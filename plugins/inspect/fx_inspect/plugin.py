@@ -72,7 +72,7 @@ def _sound(head: bytes) -> bool:
         return True
     if len(head) < wire.HEADER_BYTES_SIZE:
         return False
-    size = int.from_bytes(head[wire.SIZE_AT : wire.SIZE_AT + 4], "little")
+    size = wire.VMO_SIZE.get(head, 0)
     return wire.HEADER_BYTES_SIZE <= size <= wire.MAX_VMO and not size % wire.UNIT
 
 

@@ -63,6 +63,7 @@ from fxframework.kit.lossless import DamagedRecord
 from fxframework.model.clock import Clock
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Builder, RefusalError
+from fxframework.wire.families import Place
 from fxframework.wire.fields import Bits as BitsField
 from fxframework.wire.floats import Nan
 from fxframework.wire.records import references
@@ -476,6 +477,25 @@ class Blob(PlainRecord, kind=RecordType.BLOB, keys=("name",), section="BLOB reco
     payload: bytes = payload(_size)
 
 
+class Branch(wire.Part):
+    """A branch that a CPU took: from an address, to an address, with flags of the CPU."""
+
+    origin: int = wire.u64()
+    target: int = wire.u64()
+    info: int = wire.u64()
+
+
+class LastBranches(wire.Record):
+    """What a blob of the type LAST_BRANCH holds (LastBranchRecordBlob of cpuperf)."""
+
+    cpu: int = wire.u16()
+    _count = wire.u16()
+    _reserved = wire.u32()
+    event_time: int = wire.u64()
+    aspace: int = wire.u64()
+    branches: tuple[Branch, ...] = wire.listed(Branch, _count)
+
+
 class UserspaceObject(
     PlainRecord, kind=RecordType.USERSPACE_OBJECT, section="Userspace object record"
 ):
@@ -762,11 +782,16 @@ class Damaged(DamagedRecord, TraceRecord):
 
 # --- The class of a header, and of JSON ----------------------------------------------------------
 
-TYPE = Unknown.layout.bits("type")
+FIRST_WORD = Place(0, WORD, 0, U64_MAX)
+"""The first word of a record."""
+TYPE = Unknown.layout.place("type")
+SIZE = Unknown.layout.place("_record_size")
+LARGE_SIZE = LargeBlob.layout.place("_record_size")
+"""The size of large records, in words; ``SIZE`` is that of all others."""
 _FAMILIES = (
     PlainRecord, MetadataRecord, SchedulingRecord, ProfilerRecord, LargeRecord,
 )  # fmt: skip
-MASKS = [TYPE.limit] * (TYPE.limit + 1)
+MASKS = [TYPE.mask] * (TYPE.mask + 1)
 """By type, the bits of a header that say of which kind a record is."""
 BY_HEADER: dict[int, type[TraceRecord]] = {}
 """The class for a header of which only record type and kind are left."""
@@ -788,11 +813,37 @@ for _family in (each.layout.family for each in _FAMILIES):
             BY_HEADER[header] = _cls
 
 
+METADATA_KIND = ProviderInfo.layout.place("kind")
+PROVIDER_ID = ProviderInfo.layout.place("id")
+
+
 def class_of(header: int) -> type[TraceRecord]:
     """Return the class for the record with this header word."""
-    number = TYPE.get(header)
+    number = TYPE.of(header)
     cls = BY_HEADER.get(header & MASKS[number])
     return BY_TYPE.get(number, Unknown) if cls is None else cls
+
+
+def claimed_bytes(data: bytes | memoryview, *, big_endian: bool = False) -> int:
+    """Return the size of the record at the beginning of some bytes, as its header says."""
+    is_large = TYPE.get(data, 0, big_endian) == RecordType.LARGE
+    size = LARGE_SIZE if is_large else SIZE
+    return WORD * size.get(data, 0, big_endian)
+
+
+def undefined_kind(header: int) -> str:
+    """Return the field, and its number, that makes a record one of UNKNOWN_KIND."""
+    cls: Any = class_of(header)
+    name = _UNDEFINED.get(cls, "kind")
+    if issubclass(cls, LargeRecord):
+        is_blob = cls.layout.place("large_type").of(header) == LargeType.BLOB
+        name = "blob_format" if is_blob else "large_type"
+    field, place = next(found for found in cls.layout.places().items() if found[0].name == name)
+    return f"{field.doc} {place.of(header)}"
+
+
+_UNDEFINED: Mapping[Any, str] = {Event: "event", ProviderEvent: "event", TraceInfo: "info_type"}
+"""Fields, which are not of the kind, whose numbers may be undefined."""
 
 
 def layout_of(given: Mapping[str, Any]) -> Any:

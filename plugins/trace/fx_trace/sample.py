@@ -21,14 +21,15 @@ from fx_trace.format import (
 )
 from fx_trace.read.buffer import BufferHeader
 from fx_trace.records import (
+    TYPE,
     Initialization,
     ProviderInfo,
     StringRecord,
     ThreadRecord,
     TraceInfo,
     TraceRecord,
+    claimed_bytes,
 )
-from fxframework.io.words import WORD
 
 __all__ = ["SCENARIO", "buffer_sample", "prologue", "sample"]
 
@@ -98,9 +99,8 @@ def _events(count: int) -> np.ndarray:
 def buffer_sample(nbytes: int) -> bytes:
     """Return about ``nbytes`` of a stopped oneshot buffer, with the records of a typical trace."""
     records = sample(nbytes)
-    while wire.TYPE.get(records[0]) == RecordType.METADATA:
-        word = int.from_bytes(records[:WORD], "little")
-        records = records[WORD * wire.SIZE.get(word) :]
+    while TYPE.get(records, 0) == RecordType.METADATA:
+        records = records[claimed_bytes(records) :]
     grain = wire.BUFFER_GRAIN
     used = wire.BUFFER_HEADER_BYTES + len(records)
     total = (used + grain - 1) // grain * grain

@@ -206,8 +206,8 @@ def extract(
     if format.parts_depend:
         remedy = "convert all of it, or name an exporter with -t, such as csv"
         raise no_parts(capture.format, capture.name, remedy)
-    selected = offsets_of(Window(capture, selection))
-    left_out = np.setdiff1d(offsets_of(capture), selected)
+    selected = Window(capture, selection)
+    left_out = np.setdiff1d(offsets_of(capture, format), offsets_of(selected, format))
     limits = capture.request.limits
     reader = CopyReader(format, capture.source, limits, with_unknown=False)
     for _ in reader.copy(sink, left_out):
@@ -218,9 +218,15 @@ def extract(
     return {name: count for name, count in counts.items() if count}
 
 
-def offsets_of(capture: Capture) -> I64:
-    """Return the offsets of the records that have a row in any table."""
+def offsets_of(capture: Capture, format: Format) -> I64:
+    """Return the offsets of the records that have a row in any table.
+
+    Rows of threads have the offset of a record that has other rows, which say when it happened.
+    """
+    names = list(capture.schemas)
+    if format.task_columns:
+        names = [name for name in names if name not in ("processes", "threads")]
     offsets = [np.zeros(0, np.int64)]
-    for name in capture.schemas:
+    for name in names:
         offsets += [batch.array("offset") for batch in capture.batches(name)]
     return np.concatenate(offsets)

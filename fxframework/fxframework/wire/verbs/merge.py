@@ -187,7 +187,9 @@ class Merger(MergeSession):
         self._take_header(reader.header, whole.name)
         is_written = offsets >= len(reader.header)
         if isinstance(capture, Window):
-            left_out = np.setdiff1d(offsets_of(whole), offsets_of(capture))
+            left_out = np.setdiff1d(
+                offsets_of(whole, self._format), offsets_of(capture, self._format)
+            )
             is_written &= ~is_among(offsets, left_out)
         offsets = offsets[is_written]
         sizes = sizes[is_written]

@@ -10,6 +10,7 @@ import orjson
 
 from fx_inspect.export.base import TreeExport
 from fx_inspect.export.presentation import LONG
+from fx_inspect.format import GENERATION, HEADER_BYTES
 from fx_inspect.read.entries import entries, unescaped
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -38,7 +39,7 @@ class SeriesExport(TreeExport):
         """Yield the changes of a snapshot since the previous one."""
         if not self._number:
             yield ",".join(COLUMNS) + "\r\n"
-        count = _generation(capture)
+        count = GENERATION.get(capture.source.read(0, HEADER_BYTES), 0)
         if self._last is not None and count < self._last:
             self._dropped[UNORDERED] += 1
         self._last = count
@@ -82,11 +83,6 @@ class SeriesExport(TreeExport):
             cell = _csv_value(value)
             self._cells[value] = (cell, cell.encode())
         return self._cells[value][0]
-
-
-def _generation(capture: Capture) -> int:
-    """Return the generation count in the header."""
-    return int.from_bytes(capture.source.read(8, 8), "little")
 
 
 def _row(change: str, path: str, kind: str, value_cell: str) -> str:

@@ -44,6 +44,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, view_of
 from fxframework.kernels.frames import Items
+from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kernels.stretches import with_bits
 from fxframework.kit.explain import Explainer, check_offset
 from fxframework.kit.scanned import FINDING_FIELDS
@@ -484,7 +485,9 @@ class PacketFile(FramedFile):
         # The rules in descending order: the last one that holds of a packet is that of its fault.
         fault = np.zeros(begin.size, np.int64)
         is_there = (entry >= 0) & (length >= wire.MIN_PACKET)
-        fault[is_there] = PACKETS().faults(self.data, start[is_there], end[is_there])
+        # Of what lies in a packet, the first item is the packet itself.
+        rows, _, _, faults = PACKETS().chains(self.data, start[is_there], end[is_there])
+        fault[is_there] = faults[begins_of_runs(rows)]
         is_open = is_there.copy()
         last_byte = self.data[end[is_there] - 1]
         is_open[is_there] = last_byte != 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-import struct
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -47,6 +46,7 @@ from fx_trace.export.nesting import (
 from fx_trace.export.windows import last_offset, windows
 from fx_trace.kinds import ArgType, BlobType, SchedulingType
 from fx_trace.meaning import ASYNC_SCOPE
+from fx_trace.records import LastBranches
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell, Templates
@@ -66,6 +66,8 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
+from fxframework.wire.cursor import ShortError
+from fxframework.wire.state import State
 
 __all__ = ["HEADER", "JsonExport", "SchedLines"]
 
@@ -304,29 +306,24 @@ class JsonExport(Export):
     def _last_branches(self, capture: Capture) -> list[dict[str, Any]]:
         """Return the complete blobs of CPUs' last branches (perfmon's LastBranchRecordBlob)."""
         last_branches: list[dict[str, Any]] = []
-        order = ">" if getattr(capture, "big_endian", False) else "<"
-        head = struct.Struct(f"{order}HHIQQ")
-        entry = struct.Struct(f"{order}QQQ")
+        state = State(big=getattr(capture, "big_endian", False))
         for batch in capture.batches("blobs"):
             blobs = batch.select(batch.array("type") == BlobType.LAST_BRANCH)
             for start, length in blobs.array("data").tolist():
                 payload = capture.source.read(start, length)
-                if len(payload) < head.size:
-                    continue
-                cpu, count, _, event_time, aspace = head.unpack_from(payload)
-                nbytes = count * entry.size
-                entries = payload[head.size : head.size + nbytes]
-                if len(entries) < nbytes:
+                try:
+                    of_cpu, _ = LastBranches.unpack(memoryview(payload), 0, length, state)
+                except ShortError:
                     continue
                 branches = [
-                    {"from": origin, "to": target, "info": info}
-                    for origin, target, info in entry.iter_unpack(entries)
+                    {"from": branch.origin, "to": branch.target, "info": branch.info}
+                    for branch in of_cpu.branches
                 ]
                 last_branches.append(
                     {
-                        "cpu": cpu,
-                        "aspace": aspace,
-                        "event_time": event_time,
+                        "cpu": of_cpu.cpu,
+                        "aspace": of_cpu.aspace,
+                        "event_time": of_cpu.event_time,
                         "branches": branches,
                     }
                 )

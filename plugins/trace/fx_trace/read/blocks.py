@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from fx_trace import records as r
 from fx_trace import rules
-from fx_trace.format import undefined_kind
 from fx_trace.indexed import LENT, STRINGS, THREADS
 from fx_trace.kinds import MAX_STRING_INDEX, MAX_THREAD_INDEX
 from fx_trace.read.cursor import Provider, Tables
@@ -99,10 +98,14 @@ class Pairs:
         return as_one(self.first.find(first), self.second.find(second))
 
 
+PAIRED = 1 << 32
+"""More than there are numbers of one kind."""
+
+
 def as_one(first: I64, second: I64) -> I64:
     """Return two small numbers as one; -1 if one of them is negative."""
     is_missing = (first < 0) | (second < 0)
-    return np.where(is_missing, -1, first << 32 | second)
+    return np.where(is_missing, -1, first * PAIRED + second)
 
 
 class BlockTables(Tables):
@@ -172,10 +175,7 @@ class BlockTables(Tables):
 
 def koids_of(octets: bytes, *, big: bool) -> tuple[int, int]:
     """Return process and thread koid of the bytes of a thread record."""
-    order = order_of(big)
-    pid = int.from_bytes(octets[:WORD], order)
-    tid = int.from_bytes(octets[WORD:], order)
-    return pid, tid
+    return r.FIRST_WORD.get(octets, 0, big), r.FIRST_WORD.get(octets, WORD, big)
 
 
 class Details:
@@ -354,7 +354,7 @@ class TraceBlocks(BlockReader):
         headers = self.file.words[many.start[index] // WORD]
         if many.layout.cls is r.Unknown:
             rule = rules.UNKNOWN_RECORD
-            values = r.TYPE.get(headers)
+            values = r.TYPE.of(headers)
         else:
             rule = rules.UNKNOWN_KIND
             starts = many.start[index]
@@ -397,7 +397,7 @@ class TraceBlocks(BlockReader):
 
     def kind_at(self, place: int) -> str:
         """Return what makes the record at a place one of an undefined kind."""
-        return undefined_kind(int(self.file.words[place // WORD]) & U64_MAX)
+        return r.undefined_kind(int(self.file.words[place // WORD]) & U64_MAX)
 
     def details_of(self, rule: Any, count: int, detail: Callable[[int], object]) -> I64:
         """Return values of so many findings by a rule, of which no more than are listed count."""
@@ -475,7 +475,7 @@ class TraceBlocks(BlockReader):
         # Between two statements all sections of a provider begin the same turn, and the first of
         # them may say something new.
         between = np.searchsorted(statement_rows, rows)
-        numbers = Numbering().enter((between << PROVIDER_ID.nbits) + ids)
+        numbers = Numbering().enter(between * (1 << PROVIDER_ID.nbits) + ids)
         # Numbers are given in order: a first section has one greater than all before it.
         greatest_so_far = np.maximum.accumulate(numbers)
         is_first = np.diff(greatest_so_far, prepend=-1) > 0

@@ -30,6 +30,8 @@ from fx_trace.read.decoder import RecordReader
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.frames import TraceFile
 from fx_trace.records import (
+    FIRST_WORD,
+    SIZE,
     Damaged,
     Padding,
     ProviderEvent,
@@ -51,9 +53,13 @@ COUNTED_AS = {PADDING: wire.KIND_PADDING, DAMAGED: wire.KIND_DAMAGED, HEADER: -1
 """The numbers of the kinds as which stretches count that have no records; -1 for none."""
 
 
+MORE_THAN_AN_IMAGE = 1 << 40
+"""A number of bytes that no image has."""
+
+
 def metadata_apart(view: memoryview, start: int, end: int) -> TraceRecord:
     """Return a metadata record, which in an image says nothing about others."""
-    header = int.from_bytes(view[start : start + WORD], "little")
+    header = FIRST_WORD.get(view, start)
     record, _ = RecordReader(big_endian=False).read(view, start, end, header)
     if isinstance(record, Damaged):
         record.code = rules.METADATA_IN_BUFFER.code
@@ -161,10 +167,9 @@ class BufferCapture(TraceCapture):
         stretch_starts = [stretch.start for stretch in self.image.stretches]
         starts = np.array(stretch_starts, np.int64)
         by_offset = np.argsort(starts)
-        starts_up_to = np.searchsorted(starts[by_offset], offsets, side="right")
-        stretch = by_offset[starts_up_to - 1]
-        # No image has 2^40 bytes: the number of the stretch counts before the offset.
-        reading_order: I64 = (stretch << 40) + offsets
+        stretch = by_offset[np.searchsorted(starts[by_offset], offsets, side="right") - 1]
+        # The number of the stretch counts before the offset.
+        reading_order: I64 = stretch * MORE_THAN_AN_IMAGE + offsets
         return reading_order
 
     # --- Records ---
@@ -250,8 +255,7 @@ class BufferCapture(TraceCapture):
             first_word = stretch.start // WORD
             for metadata_word in self._metadata_words[stretch.start].tolist():
                 yield first_word, metadata_word
-                metadata_header = int(self.words[metadata_word])
-                first_word = metadata_word + wire.SIZE.get(metadata_header)
+                first_word = metadata_word + SIZE.of(int(self.words[metadata_word]))
             yield first_word, stretch.end // WORD
 
     def _report(self, passed: TracePass) -> None:

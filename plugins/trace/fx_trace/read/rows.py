@@ -215,7 +215,7 @@ class RowReader(TraceBlocks):
         """Clocks that were asked for, and their numbers, by identity: a hash takes longer."""
         self.unnamed: list[int] = []
         """Codes of ``<str#N>`` that were not given to a chunk yet."""
-        self.markers = np.full(wire.STRING_REF_INDEX.limit + 1, -1, np.int32)
+        self.markers = np.full(wire.MAX_STRING_INDEX + 1, -1, np.int32)
         """By index, the code of the text for a string that nobody registered; -1: not needed."""
         self.objects_by_key = Registrations()
         """The names of objects, by process and pointer, or by koid."""
@@ -355,7 +355,7 @@ class RowReader(TraceBlocks):
                     detail = self.details.number_of(rules.odd_bytes_detail(end))
                     run.note_rows(int(rules.ODD_BYTES), np.array([row]), np.array([detail]))
             else:  # metadata in an image, which says nothing
-                self.count_kind(wire.METADATA_TYPE.get(int(self.file.words[place // WORD])), 1)
+                self.count_kind(r.METADATA_KIND.of(int(self.file.words[place // WORD])), 1)
 
     def count_kind(self, number: int, count: int) -> None:
         """Count records of a kind, if it is one (-1 is none)."""

@@ -134,9 +134,9 @@ class Bulk:
             return np.lexsort((depth, time))
         events = [table_items.all_events() for table_items in self._table_items]
         order = np.concatenate(events)
-        is_end = order < 0
-        times = time[np.where(is_end, ~order, order)]
-        times[is_end] += self.items.word[~order[is_end]]
+        item = np.maximum(order, ~order)
+        times = time[item]
+        times += np.where(order < 0, self.items.word[item], 0)
         self._time_range = (int(times.min()), int(times.max()))
         if any(table_items.is_mixed for table_items in self._table_items):
             # Among those of one time, ends of asynchronous slices and points of flows have places.
@@ -318,14 +318,16 @@ class Bulk:
         strings = np.zeros(len(self._pool) + 1, np.int64)
         threads = np.zeros(len(self._tables.koids), np.int64)
         for order in self._blocks_of_order():
-            item = np.where(order < 0, ~order, order)
+            item = np.maximum(order, ~order)
             kind = items.kind[item]
-            is_event = kind < SWITCH
+            events = item
+            if int(kind.max()) >= SWITCH:
+                # Of records of scheduling, none counts: only legacy ones refer to threads.
+                events = item[kind < SWITCH]
+                item = item[(kind < SWITCH) | (kind > LEGACY_SWITCH)]
             for column in (items.category, items.name):
-                count_uses(strings, column[item[is_event]])
-            # Of records of scheduling, none counts: only legacy ones refer to threads.
-            has_thread = is_event | (kind > LEGACY_SWITCH)
-            count_uses(threads, items.thread[item[has_thread]])
+                count_uses(strings, column[events])
+            count_uses(threads, items.thread[item])
         for begin in range(0, arguments.item.size, BLOCK):
             rows = slice(begin, begin + BLOCK)
             count_uses(strings, arguments.name[rows])

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from fx_trace import records as r
 from fx_trace import rules
-from fx_trace.format import EVENT_KIND
 from fx_trace.indexed import STRINGS, THREADS
 from fx_trace.kinds import ArgType, EventType, RecordType
 from fx_trace.read.blocks import (
@@ -66,6 +65,7 @@ IS_TIMED = np.arange(16) >= RecordType.SCHEDULING
 IS_TIMED[RecordType.EVENT] = True
 """Whether records of a type may have a time."""
 EVENT_ENTRY = trace_format().classes.index(r.Event)
+EVENT_KIND = r.Event.layout.place("event")
 KEYS = {STRINGS: 1, THREADS: -1}
 
 
@@ -502,7 +502,7 @@ class Needs(TraceBlocks):
         # Odd bytes at the end of a file are a row without a word.
         rows = rows[words[rows] < self.mark.size]
         rows = rows[self.mark[words[rows]] == 1]
-        types = r.TYPE.get(self.file.words[words[rows]])
+        types = r.TYPE.of(self.file.words[words[rows]])
         rows = rows[IS_TIMED[types]]
         self.lend(run, LAST, rows, every[rows] // WORD, np.full(rows.size, RATE))
 
@@ -517,7 +517,7 @@ class KeptFrames(TraceFrames):
         entries = super().entries_of(begin, fault)
         is_left_out = (entries == EVENT_ENTRY) & (self.part.mark[begin] == 0)
         if self.part.everything:
-            is_left_out &= EVENT_KIND.get(self.file.words[begin]) <= max(EventType)
+            is_left_out &= EVENT_KIND.of(self.file.words[begin]) <= max(EventType)
         entries[is_left_out] = PADDING
         return entries
 

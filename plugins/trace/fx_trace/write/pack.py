@@ -178,13 +178,14 @@ class Packer:
 
     def _block(self, order: I64) -> Block:
         is_end = order < 0
-        item = np.where(is_end, ~order, order)
+        item = np.maximum(order, ~order)
         kind = self.items.kind[item].astype(np.int64)
         time = self.items.time[item] + self.shift
         word = self.items.word[item]
         if is_end.any():
-            kind[is_end] = EventType.DURATION_END
-            time[is_end] += word[is_end]
+            # Masks of ends and begins in turn take several times as long.
+            kind = np.where(is_end, EventType.DURATION_END, kind)
+            time += np.where(is_end, word, 0)
         return Block(item, is_end, kind, time, word)
 
     # --- Records --------------------------------------------------------------------------------
@@ -203,7 +204,9 @@ class Packer:
         }
         for number in np.flatnonzero(np.bincount(form)).tolist():
             rows = np.flatnonzero(form == number)
-            own = Block._make(column[rows] for column in block)
+            own = block
+            if rows.size < form.size:
+                own = Block._make(column[rows] for column in block)
             if number in makers:
                 group = makers[number](own)
             else:
@@ -303,6 +306,8 @@ class Packer:
         indexes = self.references.threads[threads + 1]
         group.indexes[field] = indexes
         is_inline = indexes == 0
+        if not is_inline.any():
+            return
         koids = self.references.koids[threads[is_inline] + 1]
         lengths = koids.itemsize * koids.shape[1] * is_inline
         group.columns[field] = Column(lengths, koids.reshape(-1).view(np.uint8), lengths)
@@ -341,18 +346,20 @@ class Packer:
 
     def _packed_arguments(self, rows: I64, counts: I64) -> BlockArguments:
         """Return the arguments at some rows as columns, type by type."""
-        arguments = self.arguments
-        whole_values = arguments.whole[rows]
-        types = arguments.type[rows].astype(np.int64)
+        types = self.arguments.type[rows]
         # Narrow types give way to wide values.
-        types[(types == ArgType.INT32) & (whole_values != whole_values.astype(np.int32))] = (
-            ArgType.INT64
-        )
-        types[(types == ArgType.UINT32) & (whole_values & LOW32 != whole_values)] = ArgType.UINT64
+        for narrow, dtype, wide in (
+            (ArgType.INT32, np.int32, ArgType.INT64),
+            (ArgType.UINT32, np.uint32, ArgType.UINT64),
+        ):
+            places = np.flatnonzero(types == narrow)
+            values = self.arguments.whole[rows[places]]
+            types[places[values != values.astype(dtype)]] = wide
         groups = []
         for number in np.flatnonzero(np.bincount(types)).tolist():
             places = np.flatnonzero(types == number)
-            groups.append((places, self._typed(number, rows[places])))
+            own_rows = rows[places] if places.size < rows.size else rows
+            groups.append((places, self._typed(number, own_rows)))
         return BlockArguments(rows, counts, groups)
 
     def _typed(self, number: int, rows: I64) -> ColumnRecords:
@@ -361,11 +368,11 @@ class Packer:
         group = ColumnRecords(shape_of(r.Argument, type=number), STATE, rows.size)
         set_numbers(group, type=number)
         self._put_text(group, "name", arguments.name[rows])
-        texts = arguments.text[rows]
         if number == ArgType.STRING:
-            self._put_text(group, "value", texts)
+            self._put_text(group, "value", arguments.text[rows])
         elif number == ArgType.BLOB:
             referred = self.references
+            texts = arguments.text[rows]
             starts = referred.text_starts[texts]
             octets = gathered(referred.text_data, starts, referred.text_lengths[texts])
             group.columns[group.field("value")] = octets

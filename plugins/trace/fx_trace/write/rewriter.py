@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -337,7 +336,8 @@ class BufferWriter(RecordRewriter):
         for buffer in self.buffers:
             is_scanned = self._header.mode == ONESHOT or not buffer.end
             end = buffer.settle(scanned=is_scanned)
-            struct.pack_into("<Q", header_bytes, END_AT[buffer.name], end)
+            end_at = END_AT[buffer.name]
+            header_bytes[end_at : end_at + WORD] = end.to_bytes(WORD, "little")
         self._sink.write(header_bytes)
         for buffer in self.buffers:
             self._sink.write(buffer.used)

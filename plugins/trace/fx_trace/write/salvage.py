@@ -47,7 +47,7 @@ from fxframework.errors import Rule, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.kernels.frames import Frames, FramesJudge
+from fxframework.kernels.frames import Alignment
 from fxframework.kernels.sorting import begins_of_runs
 from fxframework.kit.realign import realigned
 from fxframework.kit.salvage import Loss
@@ -74,7 +74,7 @@ NEVER = -1
 """The code of what was never registered."""
 SOON = 1 << 32
 """Ticks between two events that follow one another in a file, at most."""
-INDEX_BITS = 16
+INDEXES = 1 << 16
 """More than an index has."""
 
 # --- The verbs ------------------------------------------------------------------------------------
@@ -91,15 +91,12 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     def write(aligned: Any) -> Iterator[Loss]:
         return _salvage(aligned, sink, options)
 
-    big = capture.big_endian
-    yield from realigned(capture, trace_judge(), rules.OFF_ALIGNMENT, write, big_endian=big)
+    alignment = trace_alignment(capture.source.data, big=capture.big_endian)
+    yield from realigned(capture, alignment, rules.OFF_ALIGNMENT, write)
 
 
-def trace_judge() -> FramesJudge:
-    """Return what tells where records of a trace are, if they are off the alignment."""
-
-    def framing(window: NDArray[np.uint8]) -> Frames:
-        return frames_of_families(window, FAMILIES, LEAST, resumption(big=False), room=1)
+def trace_alignment(data: NDArray[np.uint8], *, big: bool) -> Alignment:
+    """Return what finds records of a trace that are off the alignment."""
 
     def first_words(*classes: Any, some: int = -1) -> I64:
         """Return masks and values that tell records of some classes."""
@@ -113,8 +110,8 @@ def trace_judge() -> FramesJudge:
             words.append((wrapped(mask), wrapped(value), wrapped(some)))
         return np.array(words, np.int64)
 
-    return FramesJudge(
-        framing,
+    return Alignment(
+        frames_of_families(data, FAMILIES, LEAST, resumption(big=big), big=big, room=1),
         opaque=first_words(LargeBlob, LargeBlobWithMetadata),
         # Provider events look like the ends of headers, objects like arguments.
         weak=first_words(ProviderEvent, UserspaceObject, KernelObject),
@@ -480,7 +477,7 @@ class SalvageReader(TraceBlocks):
         if not (self.put_in or (codes[in_copies] < 0).any()):
             return {}
         scope, lender = self.speakers_at(rows)
-        keys = (scope << INDEX_BITS | indexes) << 1 | is_thread
+        keys = 2 * (scope * INDEXES + indexes) + is_thread
         by_key = np.lexsort((rows[in_copies], keys[in_copies]))
         order = in_copies[by_key]
         is_new = begins_of_runs(keys[order]) | begins_of_runs(codes[order])

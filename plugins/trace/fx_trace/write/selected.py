@@ -12,6 +12,7 @@ from fx_trace.format import EventType
 from fx_trace.meaning import IS_ROW_OF
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.chunks import Chunk
+from fx_trace.records import SIZE
 from fx_trace.write.needs import MAYBE, tick
 from fxframework.io.words import WORD
 from fxframework.kernels.sorting import begins_of_runs, stable_order
@@ -236,7 +237,7 @@ class SelectedRecords:
         is_complete = kind == EventType.DURATION_COMPLETE
         is_too_long = is_complete & (events.finish[rows] - 1 > self.last)
         # The end of a complete event is the last word of its record.
-        sizes = wire.SIZE.get(self.capture.words[word[is_too_long]])
+        sizes = SIZE.of(self.capture.words[word[is_too_long]])
         self.new_words += [
             NewWords(word[is_begin] + 1, first_tick[is_begin]),
             NewWords(word[is_end] + 1, last_tick[is_end]),

@@ -176,7 +176,7 @@ def _batches(capture: Capture, dropped: Counter[str]) -> Iterator[tuple[Batch, I
         for batch in walk(capture, dropped):
             yield batch, np.arange(len(batch))
         return
-    calls = Calls(capture, stacks=False)
+    calls = Calls(capture)
     for batch in walk(capture, dropped):
         places = np.flatnonzero(calls.match(batch).shown)
         if places.size:

@@ -155,7 +155,7 @@ class JsonExport(SingleExport):
 
     def _write(self, capture: Capture) -> None:
         form = self._form
-        calls = Calls(capture)
+        calls = Calls(capture, stacks=True)
         events = _JsonEvents(capture, form, self._dropped, with_events=self._with_events)
         self._sink.write(form.head.encode())
         no_event_yet = True

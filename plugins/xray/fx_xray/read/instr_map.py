@@ -2,7 +2,7 @@
 
 A program that clang instrumented has the section `xray_instr_map`, with an entry for each place
 that can be patched (a sled). Functions are numbered from 1 in the order of the map. Programs are
-ELF (``elf.py``) or Mach-O (``macho.py``).
+ELF (``elf.py``) or Mach-O (``macho.py``), whose entries are read alike (``program.py``).
 """
 
 from __future__ import annotations
@@ -244,18 +244,6 @@ def _map_in(source: Source, path: str) -> InstrumentationMap:
     if b"function_id" in text.partition(b"\n")[0]:
         return _from_csv(source.data.tobytes(), path)
     raise UnreadableError("it is not an instrumentation map", path=path, remedy=REMEDY)
-
-
-def is_other_function(function: U8, places: I8 | None = None) -> NDArray[np.bool_]:
-    """Return which sleds are of another function than the sled before, and so have a new id.
-
-    ``places`` are the sections of the functions, where addresses alone do not tell them apart.
-    """
-    is_other = np.ones(function.size, np.bool_)
-    is_other[1:] = function[1:] != function[:-1]
-    if places is not None:
-        is_other[1:] |= places[1:] != places[:-1]
-    return is_other
 
 
 # --- Programs ------------------------------------------------------------------------------------

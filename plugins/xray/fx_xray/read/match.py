@@ -176,7 +176,7 @@ class Matcher:
         self.spans.exit[rows] = kind[end_rows]
         unwound = nesting.unwound
         if unwound.size:
-            exits, rows, _, _, entered, _ = unwound.T
+            exits, rows, _, entered, _ = unwound.T
             spans = time[exits] - entered
             self.spans.ticks[rows] = np.maximum(spans, 0)
             self.spans.exit[rows] = UNWOUND

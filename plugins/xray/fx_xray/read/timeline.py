@@ -48,6 +48,7 @@ from fx_xray.read.columns import expanded, let_rise, shifted
 from fx_xray.read.events import Events
 from fx_xray.read.frames import Records
 from fxframework.kernels.sorting import begins_of_runs, ends_of_runs, stable_order
+from fxframework.wire.state import Change, register_columns
 
 __all__ = ["BasicThreads", "FdrThreads", "ThreadRows", "Threads", "in_time"]
 
@@ -383,44 +384,34 @@ class FdrThreads(Threads):
         before them, or of a buffer that begins without.
         """
         states = self.states
-        code = walked.code
+        flags = walked.flags
         first_records = walked.first
-        begin = walked.begin
         sums = np.cumsum(delta)
-        first_rows = walked.part_first
-        of_part = walked.thread[first_rows]
-        is_cut = walked.flags & CUT != 0
-        opening = np.flatnonzero(walked.flags & FIRST)
-        bases = np.zeros(code.size, np.int64)
-        based = np.flatnonzero(walked.flags & (FIRST | CUT))
-        number_of_base = np.searchsorted(self.rows.based, walked.row[based])
-        bases[based] = self.rows.base[number_of_base]
-        rows = [first_rows, opening]
-        values = [states.base[of_part], bases[opening]]
-        no_cpu = np.full(opening.size, NO_CPU)
-        cpu_rows = [first_rows, opening]
-        cpus = [states.cpu[of_part], no_cpu]
+        base = np.zeros(flags.size, np.int64)
+        based = np.flatnonzero(flags & (FIRST | CUT))
+        base[based] = self.rows.base[np.searchsorted(self.rows.based, walked.row[based])]
+        time_sets = []
+        cpu_sets = []
         for kind in (NEW_CPU, TSC_WRAP):
-            row = np.flatnonzero(code == kind)
-            if not row.size:
-                continue
-            (clock_tsc,) = self.records.metadata(kind, begin[row], "tsc")
-            rows.append(row)
-            values.append(np.where(is_cut[row], bases[row], clock_tsc))
-            if kind == NEW_CPU:
-                cpu_rows.append(row)
-                cpus += self.records.metadata(kind, begin[row], "cpu")
-        # The time of a clock counts at once; to the time before a part or in a buffer, the first
-        # record adds its delta.
-        adds = np.repeat([True, False], [first_rows.size + opening.size, sum(map(len, rows[2:]))])
-        row, value = settled(rows, values)
-        _, adds = settled(rows, [adds])
-        record = first_records[row]
-        time_before = sums[record] - np.where(adds, delta[record], 0)
-        tsc = sums + carried(record, value - time_before, sums.size)
-        row, value = settled(cpu_rows, cpus)
-        cpu = carried(first_records[row], value, sums.size)
-        return tsc, cpu.astype(np.uint16)
+            row = np.flatnonzero(walked.code == kind)
+            names = ("tsc", "cpu") if kind == NEW_CPU else ("tsc",)
+            tsc, *cpus = self.records.metadata(kind, walked.begin[row], *names)
+            record = first_records[row]
+            tsc = np.where(flags[row] & CUT != 0, base[row], tsc)
+            time_sets.append(sets(record, tsc - sums[record]))
+            cpu_sets += [sets(record, cpu) for cpu in cpus]
+        # Buffers begin without a CPU; other parts go on where their thread is.
+        cpu = np.full(flags.size, NO_CPU)
+        part_first = walked.part_first
+        goes_on = part_first[flags[part_first] & FIRST == 0]
+        base[goes_on] = states.base[walked.thread[goes_on]]
+        cpu[goes_on] = states.cpu[walked.thread[goes_on]]
+        begins = np.union1d(part_first, np.flatnonzero(flags & FIRST))
+        record = first_records[begins]
+        time_before = sets(record, base[begins] - (sums[record] - delta[record]))
+        _, times = register_columns(0, sums.size, time_sets, time_before)
+        _, cpu_of_record = register_columns(0, sums.size, cpu_sets, sets(record, cpu[begins]))
+        return sums + times, cpu_of_record.astype(np.uint16)
 
     def _read_arguments(self, out: Columns, walked: Walked, row: I64) -> None:
         """Read arguments of calls, and of none."""
@@ -572,20 +563,9 @@ def is_below(ticks: I64, others: I64) -> Bools:
     return ticks.view(np.uint64) < others.view(np.uint64)
 
 
-def settled(rows: list[I64], values: list[Any]) -> tuple[I64, Any]:
-    """Return rows in order and the value of each: of those of one row, the last that is given."""
-    row = np.concatenate(rows)
-    value = np.concatenate(values)
-    order = np.argsort(row, kind="stable")
-    row = row[order]
-    value = value[order]
-    is_last = ends_of_runs(row)
-    return row[is_last], value[is_last]
-
-
-def carried(record: I64, value: I64, count: int) -> I64:
-    """Return the last value as of each of ``count`` records; the first of them has one."""
-    return np.repeat(value, np.diff(record, append=count))
+def sets(records: I64, values: I64) -> Change:
+    """Return the change of a register that some records set."""
+    return Change(records, values, np.zeros(records.size, np.bool_))
 
 
 # --- Merging --------------------------------------------------------------------------------------

@@ -125,8 +125,8 @@ class Calls:
         depth = slices.array("depth").astype(np.int64)
         thread = self._threads(slices)
         parents = places_among(slices.array("parent"), slices.array("row"))
-        order = outer_first(ts, parents, depth)
-        rows, times, cut = unfolded(order, thread.astype(np.int64), ts, dur, depth, self.pids.size)
+        order = outer_first(ts, parents)
+        rows, times, cut = unfolded(order, thread, depth, self.pids.size, ts, dur)
         self._drop("ends of slices beyond what is around them", cut)
         # The complement of a row is its exit.
         row = np.where(rows < 0, ~rows, rows)
