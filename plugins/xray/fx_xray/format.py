@@ -594,8 +594,7 @@ SIGN = -0x8000000000000000
 int64 the order of uint64."""
 LOW32 = 0xFFFFFFFF
 LOW64 = 0xFFFFFFFFFFFFFFFF
-OF_LAST = Bits("last kind", 8, 15)
-OF_THIS = Bits("kind", 0, 7)
+OF_LAST, OF_THIS = Bits("last kind", 8, 15), Bits("kind", 0, 7)
 """In the value of a finding: the kind of the record before, and of this one."""
 
 # --- Kinds of events ---

@@ -774,8 +774,8 @@ class Block:
         report(rules.EMPTY_EVENT, np.flatnonzero(self.kinds.is_event & is_empty))
         last_kind = self._kinds_before()
         row = np.flatnonzero(is_member & ~MAY_FOLLOW[last_kind, kind])
-        last_kind_bits = last_kind[row].astype(np.int64) << OF_LAST.low
-        report(rules.OUT_OF_ORDER, row, last_kind_bits | kind[row])
+        both_kinds = (1 << OF_LAST.low) * last_kind[row].astype(np.int64) + kind[row]
+        report(rules.OUT_OF_ORDER, row, both_kinds)
         no_thread = columns["no_thread"]
         report(rules.NO_THREAD, np.sort(no_thread[no_thread >= 0]))
         report(rules.ORPHAN_ARGUMENT, np.flatnonzero(self.kinds.is_argument & ~is_called))
