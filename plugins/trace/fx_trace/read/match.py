@@ -274,7 +274,8 @@ class Match:
         counts = np.bincount(kind, minlength=KINDS)
         if counts[E.ASYNC_BEGIN : E.FLOW_END + 1].any():
             self._add_ids(events)
-        self.unclosed += int(counts[E.DURATION_BEGIN] + counts[E.ASYNC_BEGIN])
+        begin_count = counts[E.DURATION_BEGIN] + counts[E.ASYNC_BEGIN]
+        self.unclosed += int(begin_count)
         findings: list[FoundAt] = []
         steps_back: list[int] = []
         for has_kind, take_kinds in (
@@ -424,7 +425,8 @@ class Match:
         for what, (codes, begin_codes) in zip((wire.OF_CATEGORIES, 0), pairs, strict=True):
             is_other = (codes != begin_codes) & (codes != NO_NAME)
             if self.unnamed.size:
-                is_known = ~np.isin(codes, self.unnamed) & ~np.isin(begin_codes, self.unnamed)
+                is_unnamed = np.isin(codes, self.unnamed) | np.isin(begin_codes, self.unnamed)
+                is_known = ~is_unnamed
             reported = np.flatnonzero(is_other & is_known)
             values[reported] = what + codes[reported] * wire.END_CODE + begin_codes[reported]
         is_reported = values >= 0
@@ -464,7 +466,8 @@ def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -
     group *= PAIRED
     group += gathered(columns["thread"], events)
     ends = gathered(columns["finish"], events)
-    is_longer = (group[1:] == group[:-1]) & (ends[1:] > ends[:-1])
+    is_same_group = group[1:] == group[:-1]
+    is_longer = is_same_group & (ends[1:] > ends[:-1])
     if not is_longer.any() and bool((group[1:] >= group[:-1]).all()):
         return
     # Of a greater end the complement is less, however great it is.

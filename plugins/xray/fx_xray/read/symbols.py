@@ -77,7 +77,10 @@ class Symbols:
     @property
     def faults(self) -> tuple[Fault, ...]:
         """Entries of the maps that are invalid (INVALID_MAP_ENTRY)."""
-        return tuple(fault for each in self.maps.values() for fault in each.faults)
+        faults: list[Fault] = []
+        for instr_map in self.maps.values():
+            faults += instr_map.faults
+        return tuple(faults)
 
     def object(self, id: int) -> int:
         """Number of the object that a function is in, as in its id."""
